@@ -1,0 +1,183 @@
+// Owns: the HTTP application. Its routes, the gate before them, and the way of every answer out: whatever
+// happens on the way, a client reads an envelope.
+// Refuses: to know what a book is, or where it is kept.
+
+import { randomBytes } from 'node:crypto';
+import { METHODS } from 'node:http';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  type HTTPMethods,
+  LogController,
+} from 'fastify';
+import type { Logger } from 'pino';
+import type { CheckCredentials } from '../auth/credentials.ts';
+import type { Tokens } from '../auth/tokens.ts';
+import type { Catalogue } from '../books/catalogue.ts';
+import { StoreUnavailable } from '../books/store.ts';
+import { BodyIncomplete, BodyTooLarge } from './body.ts';
+import { addBookRoutes, BOOK_PATH } from './book-routes.ts';
+import {
+  BAD_REQUEST,
+  COMMON_HEADERS,
+  type Envelope,
+  INTERNAL_ERROR,
+  INVALID_TOKEN,
+  METHOD_NOT_ALLOWED,
+  NOT_FOUND,
+  PAYLOAD_TOO_LARGE,
+  SERVICE_UNAVAILABLE,
+  STATUS_HEADERS,
+  TOKEN_REQUIRED,
+} from './envelope.ts';
+import { addTokenRoutes } from './token-routes.ts';
+import { answerWireErrors, hasOneHost } from './wire.ts';
+
+// Milliseconds (rule 22).
+const HEADERS_TIMEOUT = 15_000;
+const REQUEST_TIMEOUT = 30_000;
+const TIMEOUT_CHECK_INTERVAL = 1000;
+/** A connection on which nothing moves, a list whose reader has stalled included. */
+const STALL_TIMEOUT = 60_000;
+/** Longer than the idle timeouts of common load balancers, so that they, not we, close first. */
+const KEEP_ALIVE_TIMEOUT = 72_000;
+
+/** What a client may call its request, to find it again in the log. */
+const REQUEST_ID = /^[\w.:-]{1,128}$/;
+
+export interface AppParts {
+  readonly catalogue: Catalogue;
+  readonly tokens: Tokens;
+  readonly checkCredentials: CheckCredentials;
+  readonly log: Logger;
+  /** Bytes. */
+  readonly bodyLimit: number;
+  /** Bytes. */
+  readonly headerLimit: number;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** The route needs no token. */
+    public?: boolean;
+  }
+}
+
+/** The routes are open once `app.ready()` has resolved; listening is the caller's. */
+export function buildApp(parts: AppParts): FastifyInstance {
+  const newRequestId = requestIds();
+  const app = Fastify({
+    loggerInstance: parts.log as FastifyBaseLogger,
+    logController: new LogController({ disableRequestLogging: true }), // logAccess is ours
+    http: {
+      maxHeaderSize: parts.headerLimit,
+      headersTimeout: HEADERS_TIMEOUT,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+      requireHostHeader: false, // checked in the gate, where the answer is an envelope
+    },
+    requestTimeout: REQUEST_TIMEOUT,
+    connectionTimeout: STALL_TIMEOUT,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+    return503OnClosing: false, // requests on open connections are still answered while shutting down
+    exposeHeadRoutes: false, // HEAD stands beside GET where there is one
+    routerOptions: { maxParamLength: parts.headerLimit }, // an id too long names no book (rule 10)
+    genReqId: (request) => {
+      const sent = request.headers['x-request-id'];
+      return typeof sent === 'string' && REQUEST_ID.test(sent) ? sent : newRequestId();
+    },
+    clientErrorHandler: () => {}, // answerWireErrors listens
+    // The path has a bad escape: no route and no hook will see the request.
+    frameworkErrors: (_error, request, reply: FastifyReply) => {
+      reply.header('x-request-id', request.id);
+      setHead(app, reply, BAD_REQUEST);
+      reply.send(BAD_REQUEST);
+    },
+  });
+  answerWireErrors(app.server, newRequestId);
+
+  // Bodies are read by the handlers, after the checks that come before them, and whatever their type.
+  for (const method of METHODS) app.addHttpMethod(method, { overrideExisting: true });
+
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id);
+    const refusal = refuse(request, parts.tokens);
+    if (refusal === undefined) done();
+    else reply.send(refusal);
+  });
+  app.addHook('preSerialization', (_request, reply, envelope, done) => {
+    setHead(app, reply, envelope as Envelope);
+    done(null, envelope);
+  });
+  app.setReplySerializer((envelope) => JSON.stringify(envelope));
+  app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request)));
+  app.setNotFoundHandler(() => NOT_FOUND);
+  if (parts.log.isLevelEnabled('info')) app.addHook('onResponse', logAccess);
+
+  addTokenRoutes(app, parts.tokens, parts.checkCredentials, parts.bodyLimit);
+  addBookRoutes(app, parts.catalogue, parts.bodyLimit);
+  refuseOtherMethods(app, '/token', ['POST']);
+  refuseOtherMethods(app, '/book', ['POST']);
+  refuseOtherMethods(app, '/books', ['GET', 'HEAD']);
+  refuseOtherMethods(app, BOOK_PATH, ['GET', 'HEAD', 'PUT', 'DELETE']);
+  return app;
+}
+
+/** The gate: what refuses a request before its route runs and before its body is read (rules 9, 17, 20). */
+function refuse(request: FastifyRequest, tokens: Tokens): Envelope | undefined {
+  if (!hasOneHost(request.raw)) return BAD_REQUEST;
+  if (request.is404) return NOT_FOUND;
+  if (request.routeOptions.config.public) return undefined;
+  const token = request.headers.authorization;
+  if (!token) return TOKEN_REQUIRED;
+  return tokens.isValid(token) ? undefined : INVALID_TOKEN;
+}
+
+/** Status and headers that follow from the envelope. */
+function setHead(app: FastifyInstance, reply: FastifyReply, { status }: Envelope): void {
+  reply.code(status).headers(COMMON_HEADERS);
+  const more = STATUS_HEADERS[status];
+  if (more !== undefined) reply.headers(more);
+  if (!app.server.listening) reply.header('connection', 'close'); // shutting down
+}
+
+function envelopeFor(error: unknown, request: FastifyRequest): Envelope {
+  if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
+  if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
+  if (error instanceof StoreUnavailable) {
+    request.log.error({ reason: error.message }, 'the store is unavailable');
+    return SERVICE_UNAVAILABLE;
+  }
+  request.log.error({ err: error }, 'a request failed');
+  return INTERNAL_ERROR;
+}
+
+function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
+  app.route({
+    method: METHODS.filter((method) => !allowed.includes(method)) as HTTPMethods[],
+    url,
+    config: { public: true },
+    async handler(_request, reply) {
+      reply.header('allow', allowed.join(', '));
+      return METHOD_NOT_ALLOWED;
+    },
+  });
+}
+
+function logAccess(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
+  const [path] = request.url.split('?', 1);
+  const milliseconds = Math.round(reply.elapsedTime * 100) / 100;
+  request.log.info({ method: request.method, path, status: reply.statusCode, milliseconds }, 'request');
+  done();
+}
+
+/** Unique among processes by its random beginning, within one by its count. */
+function requestIds(): () => string {
+  const beginning = randomBytes(6).toString('base64url');
+  let count = 0;
+  return () => {
+    count += 1;
+    return `${beginning}-${count.toString(36)}`;
+  };
+}

@@ -1,0 +1,77 @@
+// Owns: request bodies, from bytes on the wire to a JSON object. Content-Type is never consulted (rule 7).
+// Refuses more bytes than the limit (rule 22) and whatever is not a JSON object in UTF-8 (rules 4 and 6).
+
+import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage } from 'node:http';
+
+/** The body is longer than the limit. */
+export class BodyTooLarge extends Error {}
+
+/** The client has gone, or was cut off, before its body was complete: there is nobody to answer. */
+export class BodyIncomplete extends Error {}
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads a whole body. What comes after the limit is not kept, and Node drains it once the answer is out.
+ * @param limit bytes.
+ * @throws BodyTooLarge, BodyIncomplete
+ */
+export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+  if (Number(request.headers['content-length']) > limit) {
+    reject(new BodyTooLarge());
+    return promise;
+  }
+  const chunks: Buffer[] = [];
+  let length = 0;
+  const onData = (chunk: Buffer) => {
+    length += chunk.length;
+    if (length <= limit) {
+      chunks.push(chunk);
+    } else {
+      request.off('data', onData);
+      chunks.length = 0;
+      reject(new BodyTooLarge());
+    }
+  };
+  request.on('data', onData);
+  request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+  request.on('close', () => reject(new BodyIncomplete())); // settles nothing after 'end'
+  request.on('error', () => {}); // 'close' follows
+  return promise;
+}
+
+/**
+ * Reads a JSON object. Of duplicate keys the last one wins. A number that its decimal text does not name
+ * exactly as an integer is never rounded to one: it becomes NaN, which nothing accepts.
+ * @returns undefined when the bytes are anything else.
+ */
+export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
+  if (!isUtf8(bytes)) return undefined;
+  try {
+    const text = bytes.toString();
+    // Only a fraction or an exponent can be rounded to a safe integer; most bodies have neither.
+    const value: unknown = /\d[.eE]/.test(text) ? JSON.parse(text, exactIntegers) : JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined;
+  } catch {
+    return undefined; // malformed, or nested too deeply to be walked
+  }
+}
+
+function exactIntegers(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (!Number.isInteger(value) || context?.source === undefined) return value;
+  return isIntegerText(context.source) ? value : Number.NaN;
+}
+
+/** Whether a JSON number's text, say `2020.0`, `1e3` or `1e-400`, names a mathematical integer. */
+function isIntegerText(text: string): boolean {
+  const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE](.+))?$/.exec(text) ?? [];
+  const digits = whole + fraction;
+  let significant = digits.length;
+  while (significant > 0 && digits[significant - 1] === '0') significant -= 1;
+  // The value is the significant digits, shifted by as many places as the zeros and the exponent say.
+  return significant === 0 || digits.length - significant + Number(exponent) - fraction.length >= 0;
+}

@@ -1,0 +1,89 @@
+// Owns: the five operations on books. The lines of each handler stand in the order of the contract's
+// checks; the token was checked before any of them ran (rule 9).
+
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
+import type { Catalogue } from '../books/catalogue.ts';
+import type { BookList } from '../books/store.ts';
+import { parseJsonObject, readBody } from './body.ts';
+import {
+  BOOK_DELETED,
+  BOOK_NOT_FOUND,
+  BOOKS_RETRIEVED,
+  bookCreated,
+  bookRetrieved,
+  bookUpdated,
+  COMMON_HEADERS,
+  type Envelope,
+  INVALID_BOOK,
+} from './envelope.ts';
+
+/** One book's path; `/book/` is not one, so its id is at least a character. */
+export const BOOK_PATH = '/book/:id(.+)';
+
+export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLimit: number): void {
+  app.post('/book', async (request, reply): Promise<Envelope> => {
+    const changes = await readChanges(request, bodyLimit);
+    if (changes === undefined) return INVALID_BOOK;
+    const book = await catalogue.create(changes);
+    reply.header('location', `/book/${book.id}`);
+    return bookCreated(book);
+  });
+
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/books',
+    async handler(request, reply) {
+      const list = await catalogue.list();
+      reply.headers(COMMON_HEADERS);
+      if (request.method === 'HEAD') {
+        list.close();
+        return reply.send();
+      }
+      return reply.send(Readable.from(enveloped(list)).once('close', () => list.close()));
+    },
+  });
+
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: BOOK_PATH,
+    async handler(request): Promise<Envelope> {
+      const id = pathId(request);
+      const book = id && (await catalogue.find(id));
+      return book ? bookRetrieved(book) : BOOK_NOT_FOUND;
+    },
+  });
+
+  app.put(BOOK_PATH, async (request): Promise<Envelope> => {
+    const id = pathId(request);
+    if (id === undefined) return BOOK_NOT_FOUND;
+    const changes = await readChanges(request, bodyLimit);
+    if (changes === undefined) return (await catalogue.find(id)) ? INVALID_BOOK : BOOK_NOT_FOUND;
+    const book = await catalogue.update(id, changes); // knows by itself whether there is such a book
+    return book ? bookUpdated(book) : BOOK_NOT_FOUND;
+  });
+
+  app.delete(BOOK_PATH, async (request): Promise<Envelope> => {
+    const id = pathId(request);
+    return id && (await catalogue.remove(id)) ? BOOK_DELETED : BOOK_NOT_FOUND;
+  });
+}
+
+/** The id as the path spells it: percent-encoded digits are not canonical decimal (rule 10). */
+function pathId(request: FastifyRequest): number | undefined {
+  const { id } = request.params as { id: string };
+  return request.url.includes(id) ? readBookId(id) : undefined;
+}
+
+async function readChanges(request: FastifyRequest, bodyLimit: number): Promise<BookChanges | undefined> {
+  const body = parseJsonObject(await readBody(request.raw, bodyLimit));
+  return body && readBookChanges(body);
+}
+
+async function* enveloped(list: BookList): AsyncGenerator<string | Uint8Array, void, void> {
+  const [head, tail] = BOOKS_RETRIEVED;
+  yield head;
+  yield* list.chunks;
+  yield tail;
+}

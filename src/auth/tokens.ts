@@ -1,0 +1,77 @@
+// Owns: tokens, issued and verified (rules 17 to 19). Knows no HTTP.
+
+import { createSigner, createVerifier } from 'fast-jwt';
+
+const LIFETIME = 15 * 60; // seconds, fixed by the contract
+
+/** Verified tokens remembered at most: about 300 bytes each. */
+const REMEMBERED = 10_000;
+
+interface Verified {
+  readonly header: { readonly crit?: unknown };
+  readonly payload: { readonly exp?: unknown; readonly nbf?: unknown };
+  readonly signature: string;
+}
+
+export class Tokens {
+  readonly #sign: (payload: { exp: number }) => string;
+  readonly #verify: (token: string) => Verified;
+  /** Tokens whose signature was seen to be right, and the second they end; what is remembered still ends. */
+  readonly #remembered = new Map<string, number>();
+
+  /** @param secret key of the HMAC signatures; not empty. */
+  constructor(secret: string) {
+    this.#sign = createSigner({ key: secret, algorithm: 'HS256', noTimestamp: true });
+    this.#verify = createVerifier({
+      key: secret,
+      algorithms: ['HS256', 'HS384', 'HS512'],
+      complete: true,
+      ignoreExpiration: true, // judged here, on every use
+    });
+  }
+
+  /** A new token, `exp` its only claim (rule 17). */
+  issue(): string {
+    return this.#sign({ exp: nowInSeconds() + LIFETIME });
+  }
+
+  /** Whether a token opens the catalogue at this moment. Never throws. */
+  isValid(token: string): boolean {
+    const now = Date.now() / 1000;
+    const expiry = this.#remembered.get(token) ?? this.#expiryOf(token);
+    return expiry !== undefined && now < expiry;
+  }
+
+  /** When a token of ours ends, in Unix seconds; undefined for a token that is not (or not yet) valid. */
+  #expiryOf(token: string): number | undefined {
+    let verified: Verified;
+    try {
+      verified = this.#verify(token);
+    } catch {
+      return undefined;
+    }
+    const { header, payload, signature } = verified;
+    if (header.crit !== undefined) return undefined; // we understand no extension (RFC 7515 section 4.1.11)
+    if (typeof payload.exp !== 'number' || !Number.isFinite(payload.exp)) return undefined;
+    if (!isCanonical(signature)) return undefined;
+    if (this.#remembered.size === REMEMBERED) this.#forgetOldest();
+    this.#remembered.set(token, payload.exp);
+    return payload.exp;
+  }
+
+  #forgetOldest(): void {
+    for (const token of this.#remembered.keys()) {
+      this.#remembered.delete(token);
+      return;
+    }
+  }
+}
+
+function nowInSeconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** Base64url has spare bits at its end; only one spelling of them is the signature's own (rule 18). */
+function isCanonical(base64url: string): boolean {
+  return Buffer.from(base64url, 'base64url').toString('base64url') === base64url;
+}

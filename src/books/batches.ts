@@ -1,0 +1,94 @@
+// Owns: carrying single calls to a store in batches. What arrives while a batch is under way forms the
+// next one: no timer and no added wait; alone, a call goes as soon as the event loop has heard everyone
+// of its turn. Knows nothing of books.
+
+import { StoreUnavailable } from './store.ts';
+
+/** Milliseconds from a call to its answer, a store that hangs or not (rule 23: within 5 s). */
+const DEADLINE = 4500;
+
+export interface BatchLimits {
+  /** Items of one batch. */
+  readonly size: number;
+  /** Batches under way at once. */
+  readonly inFlight: number;
+}
+
+interface Batch<Item, Answer> {
+  readonly items: Item[];
+  readonly calls: PromiseWithResolvers<Answer>[];
+  readonly deadline: NodeJS.Timeout;
+}
+
+export class Batches<Item, Answer> {
+  readonly #carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
+  readonly #limits: BatchLimits;
+  readonly #waiting: Batch<Item, Answer>[] = [];
+  #inFlight = 0;
+
+  /** @param carry answers a batch, in its order; when it rejects, so does every call of the batch. */
+  constructor(
+    carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
+    limits: BatchLimits,
+  ) {
+    this.#carry = carry;
+    this.#limits = limits;
+  }
+
+  /** Whether no call waits and none is under way. */
+  get idle(): boolean {
+    return this.#inFlight === 0 && this.#waiting.length === 0;
+  }
+
+  /** @throws StoreUnavailable after the deadline; a call that had not left by then never will. */
+  call(item: Item): Promise<Answer> {
+    let batch = this.#waiting.at(-1);
+    if (batch === undefined || batch.items.length === this.#limits.size) batch = this.#open();
+    const call = Promise.withResolvers<Answer>();
+    batch.items.push(item);
+    batch.calls.push(call);
+    return call.promise;
+  }
+
+  #open(): Batch<Item, Answer> {
+    const batch: Batch<Item, Answer> = {
+      items: [],
+      calls: [],
+      deadline: setTimeout(() => this.#expire(batch), DEADLINE),
+    };
+    this.#waiting.push(batch);
+    setImmediate(() => this.#start());
+    return batch;
+  }
+
+  #start(): void {
+    while (this.#inFlight < this.#limits.inFlight) {
+      const batch = this.#waiting.shift();
+      if (batch === undefined) return;
+      void this.#run(batch);
+    }
+  }
+
+  async #run(batch: Batch<Item, Answer>): Promise<void> {
+    this.#inFlight += 1;
+    try {
+      const answers = await this.#carry(batch.items);
+      batch.calls.forEach((call, position) => {
+        call.resolve(answers[position] as Answer | Promise<Answer>);
+      });
+    } catch (error) {
+      for (const call of batch.calls) call.reject(error);
+    } finally {
+      clearTimeout(batch.deadline);
+      this.#inFlight -= 1;
+      this.#start();
+    }
+  }
+
+  #expire(batch: Batch<Item, Answer>): void {
+    const position = this.#waiting.indexOf(batch);
+    if (position !== -1) this.#waiting.splice(position, 1);
+    const late = new StoreUnavailable(`no answer within ${DEADLINE} ms`);
+    for (const call of batch.calls) call.reject(late);
+  }
+}

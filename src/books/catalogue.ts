@@ -1,0 +1,56 @@
+// Owns: the operations on one book at a time, and on all of them, as the API speaks of them.
+// Each kind of call travels in batches of its own; a store never sees a single call.
+
+import { Batches } from './batches.ts';
+import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
+import type { BookList, BookStore, BookUpdate } from './store.ts';
+
+// Large enough that a store's cost per batch vanishes in its cost per book, small enough that a batch
+// takes milliseconds. Two under way keep a store busy while the first one's answers are sent; updates
+// and removals go one by one, so that two batches of one process never wait for each other's books.
+const SIZE = 512;
+const OVERLAPPING = { size: SIZE, inFlight: 2 };
+const ONE_AT_A_TIME = { size: SIZE, inFlight: 1 };
+
+export class Catalogue {
+  readonly #store: BookStore;
+  readonly #finds: Batches<number, Book | undefined>;
+  readonly #inserts: Batches<BookFields, number>;
+  readonly #updates: Batches<BookUpdate, Book | undefined>;
+  readonly #removals: Batches<number, boolean>;
+
+  constructor(store: BookStore) {
+    this.#store = store;
+    this.#finds = new Batches((ids) => store.find(ids), OVERLAPPING);
+    this.#inserts = new Batches((books) => store.insert(books), OVERLAPPING);
+    this.#updates = new Batches((updates) => store.update(updates), ONE_AT_A_TIME);
+    this.#removals = new Batches((ids) => store.remove(ids), ONE_AT_A_TIME);
+  }
+
+  /** @returns undefined when no book has the id. */
+  find(id: number): Promise<Book | undefined> {
+    return this.#finds.call(id);
+  }
+
+  /** Stores a new book; what `sent` leaves out takes its empty value (rule 1). */
+  async create(sent: BookChanges): Promise<Book> {
+    const fields = completeFields(sent);
+    const id = await this.#inserts.call(fields);
+    return { id, ...fields };
+  }
+
+  /** @returns the book as this change left it, undefined when no book has the id. */
+  update(id: number, changes: BookChanges): Promise<Book | undefined> {
+    return this.#updates.call({ id, changes });
+  }
+
+  /** @returns whether this call removed the book. */
+  remove(id: number): Promise<boolean> {
+    return this.#removals.call(id);
+  }
+
+  /** Opens the list of all books; the caller closes it. */
+  list(): Promise<BookList> {
+    return this.#store.list();
+  }
+}

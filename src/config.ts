@@ -1,0 +1,156 @@
+// Owns: what the operator may set (rules 14, 16, 22, 25 to 27), read once into one frozen Config.
+// Refuses, in one sentence that names the variable: everything that cannot be meant. Touches neither
+// `process` nor the store; what DB_URL means is for `stores/open.ts` to say.
+
+import { randomBytes } from 'node:crypto';
+import { isIP } from 'node:net';
+
+/** The process cannot serve with what it was given. The message is the one sentence the operator reads. */
+export class StartupRefusal extends Error {}
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+export interface Config {
+  readonly port: number;
+  /** Address to listen on; undefined is every interface. */
+  readonly host: string | undefined;
+  readonly dbUrl: string;
+  readonly signingSecret: string;
+  readonly username: string;
+  readonly password: string;
+  readonly logLevel: LogLevel;
+  /** Bytes of one request's body. */
+  readonly bodyLimit: number;
+  /** Bytes of one request's line and headers. */
+  readonly headerLimit: number;
+  /** The built-in credential pair serves, so anyone who read the documentation can log in. */
+  readonly builtInCredentials: boolean;
+  /** What the operator should know, though it does not stop the start. */
+  readonly warnings: readonly string[];
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Reads a file as bytes; throws as `fs.readFileSync` does. */
+export type ReadFile = (path: string) => Uint8Array;
+
+const BUILT_IN_USERNAME = 'admin';
+const BUILT_IN_PASSWORD = 'password';
+const LOOPBACK = '127.0.0.1';
+const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is no shorter than its digest
+
+/**
+ * Reads the whole configuration.
+ * @throws StartupRefusal when a variable cannot be meant as it stands.
+ */
+export function readConfig(env: Environment, readFile: ReadFile): Config {
+  const username = readText(env, 'AUTH_USERNAME');
+  const password = readSecret(env, readFile, 'AUTH_PASSWORD');
+  if ((username === undefined) !== (password === undefined)) {
+    const missing = username === undefined ? 'AUTH_USERNAME' : 'AUTH_PASSWORD';
+    throw new StartupRefusal(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);
+  }
+  const secret = readSecret(env, readFile, 'SECRET_TOKEN');
+  const host = readHost(env, username !== undefined && secret !== undefined);
+
+  if (!isLoopback(host)) {
+    const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
+    if (username === undefined || secret === undefined) {
+      throw new StartupRefusal(
+        `HOST ${host} can be reached from other machines, so ${missing} must be set; without them only HOST=127.0.0.1 will do.`,
+      );
+    }
+  }
+
+  const warnings: string[] = [];
+  if (username === undefined) {
+    warnings.push('AUTH_USERNAME and AUTH_PASSWORD are not set: the built-in pair admin / password logs in.');
+  }
+  if (secret === undefined) {
+    warnings.push(
+      'SECRET_TOKEN is not set: tokens are signed with a random secret and end with this process.',
+    );
+  } else if (Buffer.byteLength(secret) < ADVISED_SECRET_BYTES) {
+    warnings.push(`SECRET_TOKEN is shorter than ${ADVISED_SECRET_BYTES} bytes: a longer one is safer.`);
+  }
+
+  return Object.freeze({
+    port: readWholeNumber(env, 'PORT', 8080, 0, 65_535),
+    host,
+    dbUrl: readSecret(env, readFile, 'DB_URL') ?? 'sqlite:data/books.db',
+    signingSecret: secret ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
+    username: username ?? BUILT_IN_USERNAME,
+    password: password ?? BUILT_IN_PASSWORD,
+    logLevel: readLogLevel(env),
+    bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 1024 ** 3),
+    headerLimit: readWholeNumber(env, 'HEADER_LIMIT', 16 * 1024, 1024, 1024 ** 2),
+    builtInCredentials: username === undefined,
+    warnings,
+  });
+}
+
+/** Whether only this machine can reach the address (undefined: every interface). */
+function isLoopback(host: string | undefined): boolean {
+  return host === '::1' || (host !== undefined && isIP(host) === 4 && host.startsWith('127.'));
+}
+
+/** Rule 25: everywhere once the operator has taken charge of who gets in, else this machine only. */
+function readHost(env: Environment, guarded: boolean): string | undefined {
+  const host = readText(env, 'HOST');
+  if (host === undefined) return guarded ? undefined : LOOPBACK;
+  // Which address the name stands for differs between machines; this one is on all of them.
+  return host === 'localhost' ? LOOPBACK : host;
+}
+
+function readLogLevel(env: Environment): LogLevel {
+  const text = readText(env, 'LOG_LEVEL') ?? 'info';
+  const level = LOG_LEVELS.find((known) => known === text);
+  if (level === undefined) {
+    throw new StartupRefusal(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
+  }
+  return level;
+}
+
+function readWholeNumber(
+  env: Environment,
+  name: string,
+  absent: number,
+  least: number,
+  most: number,
+): number {
+  const text = readText(env, name);
+  if (text === undefined) return absent;
+  const value = Number(text);
+  if (!/^\d{1,10}$/.test(text) || value < least || value > most) {
+    throw new StartupRefusal(`${name} must be a whole number from ${least} to ${most}, not "${text}".`);
+  }
+  return value;
+}
+
+function readText(env: Environment, name: string): string | undefined {
+  const text = env[name];
+  if (text === '') {
+    throw new StartupRefusal(`${name} is set but empty: give it a value, or leave it out.`);
+  }
+  return text;
+}
+
+/** A value that may be given in place (`NAME`) or as a file (`NAME_FILE`), never both (rule 25). */
+function readSecret(env: Environment, readFile: ReadFile, name: string): string | undefined {
+  const text = readText(env, name);
+  const path = readText(env, `${name}_FILE`);
+  if (path === undefined) return text;
+  if (text !== undefined) throw new StartupRefusal(`${name} and ${name}_FILE are both set: keep one.`);
+
+  let content: string;
+  try {
+    content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFile(path));
+  } catch (error) {
+    const reason = error instanceof TypeError ? 'it is not UTF-8 text' : (error as Error).message;
+    throw new StartupRefusal(`${name}_FILE cannot be read: ${reason}.`);
+  }
+  const value = content.replace(/\r?\n$/, '');
+  if (value === '') throw new StartupRefusal(`${name}_FILE names an empty file: put the value into it.`);
+  return value;
+}

@@ -1,0 +1,84 @@
+// Owns: the order of opening (store, then the port) and of closing (port, requests, store).
+
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { Logger } from 'pino';
+import { buildApp } from './api/app.ts';
+import { credentialCheck } from './auth/credentials.ts';
+import { Tokens } from './auth/tokens.ts';
+import { Catalogue } from './books/catalogue.ts';
+import { type Config, StartupRefusal } from './config.ts';
+import { openStore } from './stores/open.ts';
+
+/** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
+const GRACE = 8000;
+
+export interface Service {
+  /** `http://host:port` as a client on this machine would write it. */
+  readonly url: string;
+  /** Stops accepting, finishes what is under way, closes the store. May be called once. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts serving.
+ * @throws StartupRefusal when the store or the port cannot be had; nothing is left open then.
+ */
+export async function startService(config: Config, log: Logger): Promise<Service> {
+  const store = await openStore(config.dbUrl);
+  const app = buildApp({
+    catalogue: new Catalogue(store),
+    tokens: new Tokens(config.signingSecret),
+    checkCredentials: credentialCheck(config.username, config.password),
+    log,
+    bodyLimit: config.bodyLimit,
+    headerLimit: config.headerLimit,
+  });
+  await app.ready();
+  try {
+    await listen(app.server, config);
+  } catch (error) {
+    await store.close();
+    throw refusalToListen(error as NodeJS.ErrnoException, config);
+  }
+
+  return {
+    url: urlOf(app.server.address() as AddressInfo),
+    async close() {
+      // A connection is idle as soon as its answer is out, which no event tells of.
+      const idle = setInterval(() => app.server.closeIdleConnections(), 50);
+      const overdue = setTimeout(() => app.server.closeAllConnections(), GRACE);
+      await app.close();
+      clearInterval(idle);
+      clearTimeout(overdue);
+      await store.close();
+    },
+  };
+}
+
+function listen(server: Server, { port, host }: Config): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, ...(host !== undefined && { host }) }, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+function refusalToListen(error: NodeJS.ErrnoException, { port, host }: Config): StartupRefusal {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new StartupRefusal(`PORT ${port} is taken by another process: stop it or choose another port.`);
+    case 'EACCES':
+      return new StartupRefusal(`PORT ${port} may not be opened by this user: choose one above 1023.`);
+    default:
+      return new StartupRefusal(`HOST ${host} cannot be listened on: ${error.message}.`);
+  }
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  const isEverywhere = address === '::' || address === '0.0.0.0';
+  const host = isEverywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
+  return `http://${host}:${port}`;
+}

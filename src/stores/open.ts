@@ -1,0 +1,55 @@
+// Owns: from DB_URL to an open store. The only place that looks at the scheme (rule 26), and where a
+// store that cannot be opened becomes the sentence the operator reads (rule 27).
+
+import type { BookStore } from '../books/store.ts';
+import { StartupRefusal } from '../config.ts';
+import { openPostgres } from './postgres.ts';
+import { openSqlite } from './sqlite.ts';
+
+/** @throws StartupRefusal when the URL cannot be meant or its store cannot be opened. */
+export async function openStore(dbUrl: string): Promise<BookStore> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(dbUrl)?.[1]?.toLowerCase();
+  switch (scheme) {
+    case 'sqlite':
+      return await openOrRefuse(describeStore(dbUrl), () => openSqlite(sqlitePath(dbUrl)));
+    case 'postgres':
+    case 'postgresql':
+      if (!URL.canParse(dbUrl)) {
+        throw new StartupRefusal(
+          'DB_URL is not a valid URL: percent-encode special characters in its parts.',
+        );
+      }
+      return await openOrRefuse(describeStore(dbUrl), () => openPostgres(dbUrl));
+    default: {
+      const found = scheme === undefined ? 'it has none' : `not ${scheme}:`;
+      throw new StartupRefusal(`DB_URL must begin with sqlite: or postgres: (${found}).`);
+    }
+  }
+}
+
+/** What may be shown of a DB_URL: where the store is, never who logs in to it and how. */
+export function describeStore(dbUrl: string): string {
+  if (!/^postgres(ql)?:/i.test(dbUrl)) return dbUrl;
+  const url = new URL(dbUrl);
+  return `postgres://${url.host}${url.pathname}`;
+}
+
+/** `sqlite:books.db` is relative; `sqlite:/srv/books.db` and `sqlite:///srv/books.db` are absolute. */
+function sqlitePath(dbUrl: string): string {
+  const path = dbUrl.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
+  if (path === '' || path.startsWith('//')) {
+    throw new StartupRefusal(
+      'DB_URL must name a file: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.',
+    );
+  }
+  return path;
+}
+
+async function openOrRefuse(store: string, open: () => Promise<BookStore>): Promise<BookStore> {
+  try {
+    return await open();
+  } catch (error) {
+    if (error instanceof StartupRefusal) throw error;
+    throw new StartupRefusal(`DB_URL: ${store} cannot be opened: ${(error as Error).message}.`);
+  }
+}

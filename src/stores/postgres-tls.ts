@@ -1,0 +1,55 @@
+// Owns: what `sslmode` in a PostgreSQL URL means, as PostgreSQL's own tools understand it.
+// https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION
+
+import { readFileSync } from 'node:fs';
+import type { ConnectionOptions } from 'node:tls';
+
+/** TLS settings of one connection attempt; false is plain text. */
+export type Tls = ConnectionOptions | false;
+
+export const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
+export type SslMode = (typeof SSL_MODES)[number];
+
+const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as const;
+
+/**
+ * Takes the TLS parameters off a URL and turns them into the attempts to make, in order: the first one
+ * that the server agrees to is the one to stay with.
+ * @throws Error when a parameter is unknown or its file cannot be read.
+ */
+export function takeTlsAttempts(url: URL): readonly Tls[] {
+  const [mode = 'prefer', rootCertificate, certificate, key] = PARAMETERS.map((name) => {
+    const value = url.searchParams.get(name);
+    url.searchParams.delete(name);
+    return value ?? undefined;
+  });
+  if (!isSslMode(mode)) throw new Error(`sslmode must be one of ${SSL_MODES.join(', ')}, not "${mode}"`);
+
+  const encrypted: ConnectionOptions = {
+    host: url.hostname, // which the certificate must name; Node would otherwise ask for "localhost"
+    ...(certificate !== undefined && { cert: readFileSync(certificate) }),
+    ...(key !== undefined && { key: readFileSync(key) }),
+    ...(rootCertificate !== undefined &&
+      rootCertificate !== 'system' && { ca: readFileSync(rootCertificate) }),
+  };
+  const anyServer: ConnectionOptions = { ...encrypted, rejectUnauthorized: false };
+  const anyName: ConnectionOptions = { ...encrypted, checkServerIdentity: () => undefined };
+  switch (mode) {
+    case 'disable':
+      return [false];
+    case 'allow':
+      return [false, anyServer];
+    case 'prefer':
+      return [anyServer, false];
+    case 'require': // given a root certificate, it means verify-ca
+      return [rootCertificate === undefined ? anyServer : anyName];
+    case 'verify-ca':
+      return [anyName];
+    case 'verify-full':
+      return [encrypted];
+  }
+}
+
+function isSslMode(text: string): text is SslMode {
+  return (SSL_MODES as readonly string[]).includes(text);
+}

@@ -1,0 +1,317 @@
+// Owns: the store of books in PostgreSQL. Twin of `sqlite.ts`.
+// A batch is one statement: one round trip, one commit. Every statement stands alone, so it works through
+// a pooler in transaction mode; nothing is used that PostgreSQL's distributed relatives lack.
+
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { Batches } from '../books/batches.ts';
+import type { Book, BookChanges, BookFields } from '../books/book.ts';
+import {
+  type BookList,
+  type BookStore,
+  type BookUpdate,
+  type Eventual,
+  StoreUnavailable,
+} from '../books/store.ts';
+import { createStructure } from './postgres-structure.ts';
+import { type Tls, takeTlsAttempts } from './postgres-tls.ts';
+
+// Milliseconds. A statement ends before the call that waits for it does (4.5 s); the driver gives a
+// server that has gone silent a little longer than the server gives itself.
+const CONNECT_TIMEOUT = 3000;
+const STATEMENT_TIMEOUT = 4000;
+const SILENCE_TIMEOUT = 4300;
+const FIRST_CHUNK_TIMEOUT = 4500;
+const IDLE_TIMEOUT = 30_000;
+
+// Connections, by what they may be kept waiting for, so that none waits for a kind slower than its own:
+// batches for nobody, held books for somebody else's lock, lists for their readers.
+const BATCH_CONNECTIONS = 6;
+const HELD_CONNECTIONS = 4;
+const LIST_CONNECTIONS = 8;
+
+/** A transaction the server took back whole; the statement may simply be sent again. */
+const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
+const ATTEMPTS = 5;
+
+/** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
+const TYPES = {
+  getTypeParser(type: number, format?: 'text' | 'binary') {
+    return type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format);
+  },
+} as pg.CustomTypesConfig;
+
+const FIND = 'select id, title, author, year from books where id = any($1::bigint[])';
+
+const INSERT = `
+  with book as materialized (
+    select nextval('books_id_seq') as id, title, author, year, ordinal
+    from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
+  ), stored as (
+    insert into books (id, title, author, year) select id, title, author, year from book
+  )
+  select id from book order by ordinal`;
+
+// Books that somebody else has locked are skipped and told apart from those that do not exist; the
+// others come back as they were, and the changes applied to them are known.
+const UPDATE = `
+  with change as (
+    select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
+  ), before as materialized (
+    select id, title, author, year from books where id = any($1::bigint[]) for update skip locked
+  ), stored as (
+    update books set
+      title = coalesce(change.title, before.title),
+      author = coalesce(change.author, before.author),
+      year = coalesce(change.year, before.year)
+    from before join change using (id) where books.id = before.id
+  )
+  select id, before.id is null as held, before.title, before.author, before.year
+  from books left join before using (id) where id = any($1::bigint[])`;
+
+const UPDATE_HELD = `
+  with before as materialized (select id, title, author, year from books where id = $1 for update), stored as (
+    update books set
+      title = coalesce($2, before.title), author = coalesce($3, before.author), year = coalesce($4, before.year)
+    from before where books.id = before.id
+  )
+  select id, title, author, year from before`;
+
+const REMOVE = `
+  with free as materialized (
+    select id from books where id = any($1::bigint[]) for update skip locked
+  ), removed as (
+    delete from books using free where books.id = free.id
+  )
+  select id, free.id is null as held from books left join free using (id) where id = any($1::bigint[])`;
+
+const REMOVE_HELD = 'delete from books where id = $1';
+
+// JSON text leaves no control character unescaped, so with these two as delimiter and quote, CSV passes
+// every row through as it is; the line end after each is white space to JSON.
+const LIST = `
+  copy (
+    select ',{"id":' || id || ',"title":' || to_json(title) || ',"author":' || to_json(author)
+      || ',"year":' || year || '}'
+    from books order by id
+  ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`;
+
+/**
+ * Opens the store, creating or updating its structure.
+ * @param dbUrl a `postgres:` URL; `sslmode` and its companions as PostgreSQL's own tools take them.
+ * @throws Error with the reason when that cannot be done.
+ */
+export async function openPostgres(dbUrl: string): Promise<BookStore> {
+  const url = new URL(dbUrl);
+  const reasons: string[] = [];
+  for (const tls of takeTlsAttempts(url)) {
+    const connection = { connectionString: url.href, ssl: tls, connectionTimeoutMillis: CONNECT_TIMEOUT };
+    try {
+      await createStructure(connection);
+      return new PostgresStore(url.href, tls);
+    } catch (error) {
+      reasons.push(`${tls === false ? 'without' : 'with'} TLS: ${reasonOf(error)}`);
+    }
+  }
+  throw new Error(reasons.join('; '));
+}
+
+/** The reason in words; one failed attempt for each of a host's addresses arrives as a group. */
+function reasonOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
+  return error instanceof Error ? error.message : String(error);
+}
+
+interface HeldRow extends Book {
+  readonly held: boolean;
+}
+
+class PostgresStore implements BookStore {
+  readonly #batches: pg.Pool;
+  readonly #held: pg.Pool;
+  readonly #lists: pg.Pool;
+  readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes) =>
+    this.#updateHeld(id, changes),
+  );
+  readonly #heldRemovals = new HeldBooks<null, boolean>((id, calls) => this.#removeHeld(id, calls.length));
+
+  constructor(connectionString: string, ssl: Tls) {
+    const shared = {
+      connectionString,
+      ssl,
+      types: TYPES,
+      keepAlive: true,
+      connectionTimeoutMillis: CONNECT_TIMEOUT,
+      idleTimeoutMillis: IDLE_TIMEOUT,
+      lock_timeout: STATEMENT_TIMEOUT,
+      application_name: 'book-catalogue',
+    };
+    const timed = { ...shared, statement_timeout: STATEMENT_TIMEOUT, query_timeout: SILENCE_TIMEOUT };
+    this.#batches = openPool({ ...timed, max: BATCH_CONNECTIONS });
+    this.#held = openPool({ ...timed, max: HELD_CONNECTIONS });
+    this.#lists = openPool({ ...shared, max: LIST_CONNECTIONS });
+  }
+
+  async find(ids: readonly number[]): Promise<readonly (Book | undefined)[]> {
+    const { rows } = await query<Book>(this.#batches, FIND, [ids]);
+    const found = new Map(rows.map((book) => [book.id, book]));
+    return ids.map((id) => found.get(id));
+  }
+
+  async insert(books: readonly BookFields[]): Promise<readonly number[]> {
+    const { rows } = await query<{ id: number }>(this.#batches, INSERT, [
+      books.map(({ title }) => title),
+      books.map(({ author }) => author),
+      books.map(({ year }) => year),
+    ]);
+    return rows.map(({ id }) => id);
+  }
+
+  async update(updates: readonly BookUpdate[]): Promise<readonly Eventual<Book | undefined>[]> {
+    const merged = new Map<number, BookChanges>();
+    for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
+    const changes = [...merged.values()];
+    const { rows } = await query<HeldRow>(this.#batches, UPDATE, [
+      [...merged.keys()],
+      changes.map(({ title }) => title),
+      changes.map(({ author }) => author),
+      changes.map(({ year }) => year),
+    ]);
+
+    const states = new Map(rows.map((row) => [row.id, row]));
+    return updates.map(({ id, changes }) => {
+      const row = states.get(id);
+      if (row === undefined) return undefined;
+      if (row.held) return this.#heldUpdates.call(id, changes);
+      const state = { ...row, ...changes };
+      states.set(id, state);
+      return { id, title: state.title, author: state.author, year: state.year };
+    });
+  }
+
+  async remove(ids: readonly number[]): Promise<readonly Eventual<boolean>[]> {
+    const { rows } = await query<HeldRow>(this.#batches, REMOVE, [[...new Set(ids)]]);
+    const states = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => {
+      const row = states.get(id);
+      if (row?.held) return this.#heldRemovals.call(id, null);
+      return states.delete(id); // true for the first call of each book only
+    });
+  }
+
+  async list(): Promise<BookList> {
+    const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
+    const client = await this.#lists.connect().catch((error) => {
+      throw new StoreUnavailable(error);
+    });
+    const rows = client.query(copyTo(LIST));
+    // Whoever reads hears of an error; it may also come when nobody reads any more.
+    rows.on('error', () => {});
+    const onClientError = (error: Error) => rows.destroy(error);
+    client.on('error', onClientError);
+
+    let open = true;
+    const close = () => {
+      if (!open) return;
+      open = false;
+      client.release(!rows.readableEnded); // rows still under way: only ending the connection stops them
+      client.off('error', onClientError);
+    };
+    try {
+      await once(rows, 'readable', { signal });
+    } catch (error) {
+      close();
+      throw new StoreUnavailable(error);
+    }
+    return { chunks: withoutLeadingComma(rows), close };
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#batches.end(), this.#held.end(), this.#lists.end()]);
+  }
+
+  /** Applies changes of one book in order, waiting for whoever has it locked. */
+  async #updateHeld(id: number, calls: readonly BookChanges[]): Promise<readonly (Book | undefined)[]> {
+    const merged = Object.assign({}, ...calls) as BookChanges;
+    const parameters = [id, merged.title, merged.author, merged.year];
+    const { rows } = await query<Book>(this.#held, UPDATE_HELD, parameters);
+    let state = rows[0];
+    return calls.map((changes) => {
+      state = state && { ...state, ...changes };
+      return state;
+    });
+  }
+
+  /** Removes one book, waiting for whoever has it locked; of several calls the first one did it. */
+  async #removeHeld(id: number, calls: number): Promise<readonly boolean[]> {
+    const { rowCount } = await query(this.#held, REMOVE_HELD, [id]);
+    return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
+  }
+}
+
+/** Calls for books that somebody else has locked: each book waits by itself, all its calls together. */
+class HeldBooks<Item, Answer> {
+  readonly #carry: (id: number, items: readonly Item[]) => Promise<readonly Answer[]>;
+  readonly #books = new Map<number, Batches<Item, Answer>>();
+
+  constructor(carry: (id: number, items: readonly Item[]) => Promise<readonly Answer[]>) {
+    this.#carry = carry;
+  }
+
+  call(id: number, item: Item): Promise<Answer> {
+    let book = this.#books.get(id);
+    if (book === undefined) {
+      book = new Batches((items) => this.#carryOne(id, items), {
+        size: Number.POSITIVE_INFINITY,
+        inFlight: 1,
+      });
+      this.#books.set(id, book);
+    }
+    return book.call(item);
+  }
+
+  async #carryOne(id: number, items: readonly Item[]): Promise<readonly Answer[]> {
+    try {
+      return await this.#carry(id, items);
+    } finally {
+      // Once this batch has been answered, a book that nobody else waits for is forgotten.
+      setImmediate(() => {
+        if (this.#books.get(id)?.idle) this.#books.delete(id);
+      });
+    }
+  }
+}
+
+/** Every row begins with a comma, so that none needs to know whether it is the first. */
+async function* withoutLeadingComma(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+  let first = true;
+  for await (const chunk of rows) {
+    yield first ? chunk.subarray(1) : chunk;
+    first = false;
+  }
+}
+
+function openPool(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config);
+  pool.on('error', () => {}); // an idle connection broke; the pool drops it and makes another when asked
+  return pool;
+}
+
+/** Sends one statement; what goes wrong with it becomes StoreUnavailable here, and only here. */
+async function query<Row extends pg.QueryResultRow>(
+  pool: pg.Pool,
+  text: string,
+  values: readonly unknown[],
+): Promise<pg.QueryResult<Row>> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await pool.query<Row>(text, [...values]);
+    } catch (error) {
+      const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');
+      if (!again || attempt === ATTEMPTS) throw new StoreUnavailable(error);
+      await setTimeout(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
+    }
+  }
+}

@@ -1,0 +1,180 @@
+// Owns: the one connection that writes to a SQLite file, in a thread of its own, so that waiting for a
+// disk never holds up a request. Everything that waited together is committed together, with one sync
+// (group commit), and answered only after it.
+// Refuses: reading for the service, which `sqlite.ts` does on its own connections.
+
+import { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { Book, BookFields } from '../books/book.ts';
+import type { BookUpdate } from '../books/store.ts';
+
+export type WriteRequest =
+  | { readonly kind: 'insert'; readonly ticket: number; readonly items: readonly BookFields[] }
+  | { readonly kind: 'update'; readonly ticket: number; readonly items: readonly BookUpdate[] }
+  | { readonly kind: 'remove'; readonly ticket: number; readonly items: readonly number[] };
+
+export type WriteAnswers = readonly number[] | readonly (Book | undefined)[] | readonly boolean[];
+
+/** What the thread says: once that it is ready, then one outcome for each request. */
+export type WriterMessage =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'done'; readonly ticket: number; readonly answers: WriteAnswers }
+  | { readonly kind: 'failed'; readonly ticket: number; readonly reason: string };
+
+/** Milliseconds to wait for another process that is writing (rule 23). */
+const BUSY_TIMEOUT = 4000;
+
+/** Requests committed together at most, so that the first of them is not kept waiting for the last. */
+const GROUP_SIZE = 64;
+
+/** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
+const LOG_SIZE = 64 * 1024 * 1024;
+
+const SQLITE_BUSY = 5;
+
+function serve(port: MessagePort, path: string): void {
+  const writer = new Writer(openForWriting(path));
+  const say = (message: WriterMessage) => port.postMessage(message);
+
+  port.on('message', (first: WriteRequest | 'close') => {
+    const group: WriteRequest[] = [];
+    let next: WriteRequest | 'close' | undefined = first;
+    while (next !== undefined && next !== 'close') {
+      group.push(next);
+      next = group.length < GROUP_SIZE ? receiveMessageOnPort(port)?.message : undefined;
+    }
+    if (group.length > 0) {
+      try {
+        const answers = writer.commit(group);
+        group.forEach(({ ticket }, position) => {
+          say({ kind: 'done', ticket, answers: answers[position] as WriteAnswers });
+        });
+      } catch (error) {
+        for (const { ticket } of group) say({ kind: 'failed', ticket, reason: (error as Error).message });
+      }
+    }
+    if (next === 'close') {
+      writer.close();
+      port.close();
+    }
+  });
+  say({ kind: 'ready' });
+}
+
+class Writer {
+  readonly #db: DatabaseSync;
+  readonly #begin;
+  readonly #insert;
+  readonly #update;
+  readonly #remove;
+  readonly #commit;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#begin = db.prepare('begin immediate');
+    this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
+    this.#update = db.prepare(`
+      update books set title = coalesce(?, title), author = coalesce(?, author), year = coalesce(?, year)
+      where id = ?
+      returning id, title, author, year`);
+    this.#remove = db.prepare('delete from books where id = ?');
+    this.#commit = db.prepare('commit');
+  }
+
+  /** Carries out every request in one transaction; when it throws, none of them happened. */
+  commit(group: readonly WriteRequest[]): WriteAnswers[] {
+    this.#begin.run();
+    try {
+      const answers = group.map((request) => this.#execute(request));
+      this.#commit.run();
+      return answers;
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // a full disk has rolled back already
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #execute(request: WriteRequest): WriteAnswers {
+    switch (request.kind) {
+      case 'insert':
+        return request.items.map(({ title, author, year }) =>
+          Number(this.#insert.run(title, author, year).lastInsertRowid),
+        );
+      case 'update':
+        return request.items.map(({ id, changes: { title, author, year } }) => {
+          const row = this.#update.get(title ?? null, author ?? null, year ?? null, id);
+          return row === undefined ? undefined : ({ ...row } as unknown as Book);
+        });
+      case 'remove':
+        return request.items.map((id) => this.#remove.run(id).changes === 1);
+    }
+  }
+}
+
+/** Opens the file, made when missing, and creates or updates its structure. */
+function openForWriting(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT });
+  try {
+    retryWhileBusy(() => {
+      const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
+      if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
+    });
+    db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
+    retryWhileBusy(() => createStructure(db));
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Two processes that start at once meet here, where SQLite's own timeout does not always apply. */
+function retryWhileBusy(attempt: () => void): void {
+  const end = Date.now() + BUSY_TIMEOUT;
+  for (;;) {
+    try {
+      attempt();
+      return;
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== SQLITE_BUSY || Date.now() > end) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20); // a pause of 20 ms
+    }
+  }
+}
+
+function createStructure(db: DatabaseSync): void {
+  db.exec('begin immediate');
+  try {
+    // autoincrement: the id of a removed book never comes back (rule 12).
+    db.exec(`
+      create table if not exists books (
+        id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
+        title text not null default '',
+        author text not null default '',
+        year integer not null default 0
+      ) strict`);
+    const table = db.prepare("select sql from sqlite_schema where name = 'books'").get();
+    if (!/\bautoincrement\b/i.test(String(table?.sql))) {
+      throw new Error('its table "books" is not one of this service');
+    }
+    const columns = new Set(
+      db
+        .prepare('pragma table_info(books)')
+        .all()
+        .map(({ name }) => name),
+    );
+    if (!columns.has('title')) db.exec("alter table books add column title text not null default ''");
+    if (!columns.has('author')) db.exec("alter table books add column author text not null default ''");
+    if (!columns.has('year')) db.exec('alter table books add column year integer not null default 0');
+    db.exec('commit');
+  } catch (error) {
+    if (db.isTransaction) db.exec('rollback');
+    throw error;
+  }
+}
+
+if (parentPort !== null) serve(parentPort, workerData as string);

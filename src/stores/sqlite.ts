@@ -1,0 +1,219 @@
+// Owns: the store of books in a SQLite file, in this process. Twin of `postgres.ts`.
+// Reads run here, on the calling thread: a batch costs microseconds and never waits for a disk's sync.
+// Writes go to a thread of their own (`sqlite-writer.ts`). Each list has a connection to itself, since
+// its snapshot would otherwise become everybody's past.
+
+import { mkdirSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import type { Book, BookFields } from '../books/book.ts';
+import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../books/store.ts';
+import type { WriteAnswers, WriteRequest, WriterMessage } from './sqlite-writer.ts';
+
+/** Milliseconds a read may wait for a file that is locked as a whole, which holds up every request. */
+const READ_TIMEOUT = 250;
+
+/** Rows of one chunk of the list: about a millisecond of work before the event loop has its turn. */
+const LIST_CHUNK = 1000;
+
+/** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
+const OPEN_LISTS = 32;
+
+type Row = [id: number, title: string, author: string, year: number];
+type Chunk = [rows: number, last: number | null, json: string | null];
+
+/**
+ * Opens the store, making the file, its folder and its structure when they are missing.
+ * @throws Error with the reason when that cannot be done.
+ */
+export async function openSqlite(path: string): Promise<BookStore> {
+  const file = resolve(path);
+  mkdirSync(dirname(file), { recursive: true });
+  const writer = new WriterThread(file);
+  await writer.start();
+  return new SqliteStore(file, writer);
+}
+
+class SqliteStore implements BookStore {
+  readonly #file: string;
+  readonly #writer: WriterThread;
+  readonly #db: DatabaseSync;
+  readonly #begin;
+  readonly #find;
+  readonly #commit;
+  #openLists = 0;
+
+  constructor(file: string, writer: WriterThread) {
+    this.#file = file;
+    this.#writer = writer;
+    this.#db = openForReading(file);
+    this.#begin = this.#db.prepare('begin');
+    this.#find = this.#db.prepare('select id, title, author, year from books where id = ?');
+    this.#find.setReturnArrays(true);
+    this.#commit = this.#db.prepare('commit');
+  }
+
+  async find(ids: readonly number[]): Promise<readonly (Book | undefined)[]> {
+    try {
+      this.#begin.run();
+      try {
+        return ids.map((id) => {
+          const row = this.#find.get(id) as Row | undefined;
+          return row && { id: row[0], title: row[1], author: row[2], year: row[3] };
+        });
+      } finally {
+        this.#commit.run();
+      }
+    } catch (error) {
+      throw new StoreUnavailable(error);
+    }
+  }
+
+  async insert(books: readonly BookFields[]): Promise<readonly number[]> {
+    return (await this.#writer.write('insert', books)) as readonly number[];
+  }
+
+  async update(updates: readonly BookUpdate[]): Promise<readonly (Book | undefined)[]> {
+    return (await this.#writer.write('update', updates)) as readonly (Book | undefined)[];
+  }
+
+  async remove(ids: readonly number[]): Promise<readonly boolean[]> {
+    return (await this.#writer.write('remove', ids)) as readonly boolean[];
+  }
+
+  async list(): Promise<BookList> {
+    if (this.#openLists === OPEN_LISTS) throw new StoreUnavailable(`${OPEN_LISTS} lists are open already`);
+    this.#openLists += 1;
+    try {
+      const snapshot = new Snapshot(this.#file, () => {
+        this.#openLists -= 1;
+      });
+      const first = snapshot.read(0);
+      return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
+    } catch (error) {
+      throw new StoreUnavailable(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#db.close();
+    await this.#writer.close();
+  }
+}
+
+function openForReading(file: string): DatabaseSync {
+  return new DatabaseSync(file, { readOnly: true, timeout: READ_TIMEOUT });
+}
+
+/** All books at one moment, read in chunks; closes itself as soon as the last chunk is in hand. */
+class Snapshot {
+  readonly #db: DatabaseSync;
+  readonly #read;
+  readonly #onClose: () => void;
+
+  constructor(file: string, onClose: () => void) {
+    this.#onClose = onClose;
+    try {
+      this.#db = openForReading(file);
+      this.#db.exec('begin'); // chunk after chunk from one snapshot
+      // The inner query hands its rows over in order, so the text is in order without a sort of its own.
+      this.#read = this.#db.prepare(`
+        select count(*), max(id),
+          group_concat(json_object('id', id, 'title', title, 'author', author, 'year', year), ',')
+        from (select id, title, author, year from books where id > ? order by id limit ${LIST_CHUNK})`);
+      this.#read.setReturnArrays(true);
+    } catch (error) {
+      onClose();
+      throw error;
+    }
+  }
+
+  /** The books after an id, as many as fit one chunk. */
+  read(after: number): Chunk {
+    try {
+      const chunk = this.#read.get(after) as unknown as Chunk;
+      if (chunk[0] < LIST_CHUNK) this.close();
+      return chunk;
+    } catch (error) {
+      this.close();
+      throw new StoreUnavailable(error);
+    }
+  }
+
+  async *chunks(first: Chunk): AsyncGenerator<string, void, void> {
+    let [rows, last, json] = first;
+    if (json !== null) yield json;
+    while (rows === LIST_CHUNK && last !== null) {
+      await setImmediate(); // others first
+      [rows, last, json] = this.read(last);
+      if (json !== null) yield `,${json}`;
+    }
+  }
+
+  close(): void {
+    if (!this.#db.isOpen) return;
+    this.#db.close();
+    this.#onClose();
+  }
+}
+
+/** The thread that writes, as the rest of the process sees it. Started anew when it dies. */
+class WriterThread {
+  readonly #file: string;
+  readonly #waiting = new Map<number, PromiseWithResolvers<WriteAnswers>>();
+  #thread: Worker | undefined;
+  #lastTicket = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Resolves once the file is open and its structure there; rejects with the reason. */
+  start(): Promise<void> {
+    const ready = Promise.withResolvers<void>();
+    const thread = new Worker(new URL('./sqlite-writer.ts', import.meta.url), { workerData: this.#file });
+    let reason = 'the thread that writes has ended';
+    thread.on('message', (message: WriterMessage) => {
+      if (message.kind === 'ready') ready.resolve();
+      else this.#settle(message);
+    });
+    thread.on('error', (error) => {
+      reason = (error as Error).message;
+    });
+    thread.on('exit', () => {
+      this.#thread = undefined;
+      ready.reject(new Error(reason));
+      for (const ticket of [...this.#waiting.keys()]) this.#settle({ kind: 'failed', ticket, reason });
+    });
+    this.#thread = thread;
+    return ready.promise;
+  }
+
+  async write(kind: WriteRequest['kind'], items: WriteRequest['items']): Promise<WriteAnswers> {
+    if (this.#thread === undefined) this.start().catch(() => {}); // the waiting calls hear of it
+    this.#lastTicket += 1;
+    const ticket = this.#lastTicket;
+    const outcome = Promise.withResolvers<WriteAnswers>();
+    this.#waiting.set(ticket, outcome);
+    this.#thread?.postMessage({ kind, ticket, items });
+    return outcome.promise;
+  }
+
+  /** Lets the thread finish what it was given, then ends it. */
+  async close(): Promise<void> {
+    if (this.#thread === undefined) return;
+    const ended = Promise.withResolvers<void>();
+    this.#thread.once('exit', () => ended.resolve());
+    this.#thread.postMessage('close');
+    await ended.promise;
+  }
+
+  #settle(message: Exclude<WriterMessage, { kind: 'ready' }>): void {
+    const outcome = this.#waiting.get(message.ticket);
+    this.#waiting.delete(message.ticket);
+    if (message.kind === 'done') outcome?.resolve(message.answers);
+    else outcome?.reject(new StoreUnavailable(message.reason));
+  }
+}

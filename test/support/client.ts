@@ -1,0 +1,155 @@
+// Owns: the client's side. Everything goes over a socket; every answer is checked to be an envelope.
+
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+
+export interface Target {
+  readonly url: string;
+  readonly port: number;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly message: string;
+  // biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
+  readonly data: any;
+  readonly headers: Headers;
+}
+
+export interface RequestOptions {
+  /** Sent as it is; anything but text and bytes is sent as JSON. */
+  readonly body?: unknown;
+  /** The whole Authorization header; null sends none. */
+  readonly token?: string | null;
+  readonly headers?: Record<string, string>;
+}
+
+/** A client that is logged in. */
+export class Client {
+  readonly #target: Target;
+  readonly token: string;
+
+  constructor(target: Target, token: string) {
+    this.#target = target;
+    this.token = token;
+  }
+
+  static async logIn(target: Target): Promise<Client> {
+    const body = { username: 'librarian', password: 'correct horse' };
+    const { status, data } = await request(target, 'POST', '/token', { body });
+    assert.equal(status, 200);
+    return new Client(target, data.token);
+  }
+
+  request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    return request(this.#target, method, path, { token: this.token, ...options });
+  }
+
+  /** Creates a book and returns it. */
+  async create(body: unknown): Promise<{ id: number; title: string; author: string; year: number }> {
+    const answer = await this.request('POST', '/book', { body });
+    assert.equal(answer.status, 201);
+    return answer.data;
+  }
+
+  /** Every book there is. */
+  async list(): Promise<{ id: number; title: string; author: string; year: number }[]> {
+    const answer = await this.request('GET', '/books');
+    assert.equal(answer.status, 200);
+    return answer.data;
+  }
+}
+
+/** Sends one request and reads its answer, which must be an envelope whatever it says. */
+export async function request(
+  { url }: Target,
+  method: string,
+  path: string,
+  { body, token, headers }: RequestOptions = {},
+): Promise<Answer> {
+  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array;
+  const response = await fetch(`${url}${path}`, {
+    method,
+    headers: { ...(token != null && { authorization: token }), ...headers },
+    ...(body !== undefined && { body: (isRaw ? body : JSON.stringify(body)) as string }),
+  });
+  const text = await response.text();
+  if (method === 'HEAD') {
+    assert.equal(text, '');
+    return { status: response.status, message: '', data: undefined, headers: response.headers };
+  }
+  const envelope = readEnvelope(text, response.status);
+  assert.equal(response.headers.get('content-type'), 'application/json; charset=utf-8');
+  return { ...envelope, headers: response.headers };
+}
+
+/** Reads a body, which must be an envelope of exactly its three fields and of its response's status. */
+export function readEnvelope(body: string, httpStatus: number): Omit<Answer, 'headers'> {
+  const envelope = JSON.parse(body);
+  assert.deepEqual(Object.keys(envelope), ['status', 'message', 'data']);
+  assert.equal(envelope.status, httpStatus);
+  assert.equal(typeof envelope.message, 'string');
+  return envelope;
+}
+
+export interface RawAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+/**
+ * Sends bytes as they are and reads answers until the service closes the connection or `answers` of them
+ * have come.
+ */
+export function exchange({ port }: Target, bytes: string | Uint8Array, answers = 1): Promise<RawAnswer[]> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1');
+    let received = '';
+    const done = () => {
+      socket.destroy();
+      resolve(parseAnswers(received));
+    };
+    socket.setEncoding('latin1');
+    socket.on('data', (text) => {
+      received += text;
+      if (parseAnswers(received).length >= answers) done();
+    });
+    socket.on('end', done);
+    socket.on('error', reject);
+    socket.write(bytes);
+  });
+}
+
+/** The complete answers at the beginning of a stream, framed by Content-Length or in chunks. */
+export function parseAnswers(stream: string): RawAnswer[] {
+  const answers: RawAnswer[] = [];
+  let rest = stream;
+  for (;;) {
+    const end = rest.indexOf('\r\n\r\n');
+    if (end === -1) return answers;
+    const [statusLine = '', ...lines] = rest.slice(0, end).split('\r\n');
+    const status = Number(statusLine.split(' ')[1]);
+    const headers = Object.fromEntries(
+      lines.map((line) => {
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+      }),
+    );
+    rest = rest.slice(end + 4);
+    let body = '';
+    if (headers['transfer-encoding'] === 'chunked') {
+      const last = rest.indexOf('0\r\n\r\n');
+      if (last === -1) return answers;
+      body = rest.slice(0, last);
+      rest = rest.slice(last + 5);
+    } else {
+      const length = Number(headers['content-length'] ?? 0);
+      if (rest.length < length) return answers;
+      body = rest.slice(0, length);
+      rest = rest.slice(length);
+    }
+    if (status >= 200) answers.push({ status, headers, body });
+  }
+}

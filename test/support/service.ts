@@ -1,0 +1,111 @@
+// Owns: services to test: in this process behind a real socket, or as the real command in a process of
+// its own; and the stores they run on, empty and new for each.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { readConfig } from '../../src/config.ts';
+import { createLog } from '../../src/log.ts';
+import { startService } from '../../src/service.ts';
+import { Client, type Target } from './client.ts';
+import { freshDatabase } from './postgres.ts';
+
+/** What the contract is tested on: every store that there is. */
+export const STORES = [
+  { name: 'SQLite', freshUrl: async () => `sqlite:${join(await temporaryFolder(), 'books.db')}` },
+  { name: 'PostgreSQL', freshUrl: freshDatabase },
+] as const;
+
+/** The secret that services under test sign with. */
+export const SECRET = 'a secret for tests that is long enough';
+
+export const ENVIRONMENT = {
+  PORT: '0',
+  HOST: '127.0.0.1',
+  SECRET_TOKEN: SECRET,
+  AUTH_USERNAME: 'librarian',
+  AUTH_PASSWORD: 'correct horse',
+  LOG_LEVEL: 'silent',
+};
+
+export interface RunningService extends Target {
+  readonly dbUrl: string;
+  readonly client: Client;
+  stop(): Promise<void>;
+}
+
+/** Starts a service in this process. */
+export async function startTestService(
+  dbUrl: string,
+  env: Record<string, string> = {},
+): Promise<RunningService> {
+  const config = readConfig({ ...ENVIRONMENT, DB_URL: dbUrl, ...env }, () => new Uint8Array());
+  const service = await startService(config, createLog(config.logLevel, process.stderr));
+  const { port } = new URL(service.url);
+  const target = { url: service.url, port: Number(port) };
+  return { ...target, dbUrl, client: await Client.logIn(target), stop: () => service.close() };
+}
+
+export interface ServiceProcess extends RunningService {
+  readonly process: ChildProcess;
+  /** What it has logged so far, a line each. */
+  readonly log: string[];
+}
+
+/** Starts the real command in a process of its own and waits until it listens. */
+export async function startServiceProcess(
+  dbUrl: string,
+  env: Record<string, string> = {},
+): Promise<ServiceProcess> {
+  const child = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env });
+  const log: string[] = [];
+  const url = await new Promise<string>((resolve, reject) => {
+    let refusal = '';
+    child.stderr?.on('data', (text) => {
+      refusal += text;
+    });
+    child.once('exit', (code) => reject(new Error(`the service ended with ${code}: ${refusal}`)));
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      log.push(line);
+      const entry = JSON.parse(line) as { msg: string; url: string };
+      if (entry.msg === 'listening') resolve(entry.url);
+    });
+  });
+  const target = { url, port: Number(new URL(url).port) };
+  return {
+    ...target,
+    dbUrl,
+    process: child,
+    log,
+    client: await Client.logIn(target),
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** Runs the real command with nothing in its environment but what is given. */
+export function spawnService(env: Record<string, string>, args: readonly string[] = []): ChildProcess {
+  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+  return spawn(process.execPath, [main, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+const folders: string[] = [];
+
+/** A new folder that is removed when the test process ends. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-test-'));
+  if (folders.length === 0) process.once('beforeExit', () => removeFolders());
+  folders.push(folder);
+  return folder;
+}
+
+async function removeFolders(): Promise<void> {
+  await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })));
+}
