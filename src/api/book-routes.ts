@@ -72,8 +72,8 @@ export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLi
 
 /** The id as the path spells it: percent-encoded digits are not canonical decimal (rule 10). */
 function pathId(request: FastifyRequest): number | undefined {
-  const { id } = request.params as { id: string };
-  return request.url.includes(id) ? readBookId(id) : undefined;
+  if (/^[^?#]*%/.test(request.url)) return undefined;
+  return readBookId((request.params as { id: string }).id);
 }
 
 async function readChanges(request: FastifyRequest, bodyLimit: number): Promise<BookChanges | undefined> {
