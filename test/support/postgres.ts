@@ -1,7 +1,7 @@
 // Owns: real PostgreSQL servers for tests: the one that a whole run shares, and servers of a test's own
 // that may be stopped, restarted or given TLS.
 
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -22,8 +22,14 @@ export class PostgresServer {
     this.#server = server;
   }
 
-  /** @param settings server settings, such as `ssl=on`. */
-  static async start(...settings: string[]): Promise<PostgresServer> {
+  /**
+   * @param settings server settings, such as `ssl=on`.
+   * @param files put into the server's data folder, by name.
+   */
+  static async start(
+    settings: readonly string[] = [],
+    files: Readonly<Record<string, string>> = {},
+  ): Promise<PostgresServer> {
     const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
     const port = await freePort();
     // Nothing here outlives the machine, so nothing needs to reach the disk.
@@ -40,6 +46,12 @@ export class PostgresServer {
     });
     await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
     await server.initialise();
+    const { uid, gid } = await stat(join(folder, 'data'));
+    for (const [name, content] of Object.entries(files)) {
+      const path = join(folder, 'data', name);
+      await writeFile(path, content, { mode: 0o600 });
+      await chown(path, uid, gid);
+    }
     await server.start();
     return new PostgresServer(port, folder, server);
   }
