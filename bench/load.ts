@@ -1,0 +1,65 @@
+// Owns: the load. Sends given requests over a number of connections for a while and tells how it went.
+// `wrk` does it where it is installed; otherwise our own client does, from a thread of its own.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Worker } from 'node:worker_threads';
+
+export const CONNECTIONS = 64;
+
+export interface Load {
+  readonly port: number;
+  /** Whole requests as they go over the wire; sent in order, then from the first one again. */
+  readonly requests: readonly string[];
+  readonly seconds: number;
+}
+
+export interface LoadResult {
+  readonly requests: number;
+  readonly seconds: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+  /** Answers of status 400 and above. */
+  readonly refused: number;
+  /** Connections that broke. */
+  readonly failed: number;
+}
+
+/** What generates the load on this machine. */
+export const GENERATOR = spawnSync('wrk', ['--version']).error === undefined ? 'wrk' : 'built-in client';
+
+export async function applyLoad(load: Load): Promise<LoadResult> {
+  const result = GENERATOR === 'wrk' ? await withWrk(load) : await withOwnClient(load);
+  if (result.failed > 0) throw new Error(`${result.failed} connections broke under load`);
+  return result;
+}
+
+async function withWrk({ port, requests, seconds }: Load): Promise<LoadResult> {
+  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
+  try {
+    const file = join(folder, 'requests');
+    await writeFile(file, `${requests.join('\0')}\0`);
+    const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
+    const options = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '-s', script];
+    const wrk = spawn('wrk', [...options, `http://127.0.0.1:${port}`, '--', file]);
+    let output = '';
+    wrk.stdout.on('data', (text) => {
+      output += text;
+    });
+    await once(wrk, 'close');
+    return JSON.parse(output.trim().split('\n').at(-1) ?? '') as LoadResult;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function withOwnClient(load: Load): Promise<LoadResult> {
+  const thread = new Worker(new URL('load-thread.ts', import.meta.url), { workerData: load });
+  const [result] = (await once(thread, 'message')) as [LoadResult];
+  return result;
+}

@@ -1,0 +1,385 @@
+// Owns: the benchmark as a command. Starts everything itself, measures in alternating rounds, and prints
+// medians, each with its ratio to a limit of the same run: times drift between runs, ratios hold.
+
+import { get } from 'node:http';
+import { availableParallelism } from 'node:os';
+import { parseArgs } from 'node:util';
+import { applyLoad, CONNECTIONS, GENERATOR } from './load.ts';
+import {
+  BARE_OPERATIONS,
+  OPERATIONS,
+  type Operation,
+  requestsOf,
+  STANDING_BOOKS,
+  TOKEN,
+} from './operations.ts';
+import { type Measured, startBareServer, startService } from './processes.ts';
+import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts';
+
+const HELP = `Usage: npm run bench -- [options]
+
+  --only <words>    only what matches all the words: an operation (${OPERATIONS.join(', ')}),
+                    list, process; SQLite, PostgreSQL. Example: --only "read SQLite"
+  --rounds <n>      rounds to take the medians of (3)
+  --seconds <n>     seconds of load for each measurement (2)
+  --books <n>       books in the long list (1000000)
+  --workers <n>     processes that serve (1)
+  --json            print JSON instead of tables
+  --help            print this
+`;
+
+interface OperationRow {
+  readonly operation: Operation;
+  readonly store: string;
+  readonly requestsPerSecond: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly cpuMicroseconds: number;
+  /** To bare node:http answering the same request. */
+  readonly ratioToBare: number;
+  readonly p99ToBare: number;
+  /** To the store asked without the service. */
+  readonly ratioToStore?: number;
+  readonly storeLimit?: string;
+}
+
+interface ListRow {
+  readonly books: number;
+  readonly store: string;
+  readonly seconds: number;
+  readonly megabytesPerSecond: number;
+  readonly ratioToStore: number;
+  readonly storeLimit: string;
+  /** MiB above what was resident before. */
+  readonly growthOfOne: number;
+  readonly growthOfEight: number;
+  /** Milliseconds of the slowest single read while eight lists ran. */
+  readonly slowestRead: number;
+}
+
+interface ProcessRow {
+  readonly store: string;
+  readonly firstAnswer: number;
+  readonly idle: number;
+  readonly loaded: number;
+  readonly requests: number;
+}
+
+const { values: options } = parseArgs({
+  options: {
+    only: { type: 'string', default: '' },
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '2' },
+    books: { type: 'string', default: '1000000' },
+    workers: { type: 'string', default: '1' },
+    json: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+async function bench(): Promise<void> {
+  const operations: OperationRow[] = [];
+  const lists: ListRow[] = [];
+  const processes: ProcessRow[] = [];
+  for (const [name, open] of [
+    ['SQLite', openSqliteBench],
+    ['PostgreSQL', openPostgresBench],
+  ] as const) {
+    if (!isWanted(name)) continue;
+    const wanted = OPERATIONS.filter((operation) => isWanted(operation, name));
+    if (wanted.length > 0) operations.push(...(await withStore(open, (store) => measure(store, wanted))));
+    if (isWanted('process', name)) processes.push(await withStore(open, measureProcess));
+    if (isWanted('list', name)) {
+      for (const books of [1000, Number(options.books)]) {
+        lists.push(await withStore(open, (store) => measureList(store, books)));
+      }
+    }
+  }
+  if (options.json) {
+    console.log(JSON.stringify({ generator: GENERATOR, operations, lists, processes }, null, 2));
+  } else {
+    report(operations, lists, processes);
+  }
+}
+
+/** A word of --only names an operation, a kind of measurement or a store; all of them have to match. */
+function isWanted(...subjects: string[]): boolean {
+  const words = options.only.toLowerCase().split(/[ ,]+/).filter(Boolean);
+  const stores = words.filter((word) => ['sqlite', 'postgresql'].includes(word));
+  const kinds = words.filter((word) => !stores.includes(word));
+  return subjects.every((subject) => {
+    const name = subject.toLowerCase();
+    const choices = ['sqlite', 'postgresql'].includes(name) ? stores : kinds;
+    return choices.length === 0 || choices.some((word) => name.split(' ').includes(word));
+  });
+}
+
+async function withStore<Result>(
+  open: () => Promise<BenchStore>,
+  use: (store: BenchStore) => Promise<Result>,
+): Promise<Result> {
+  const store = await open();
+  try {
+    return await use(store);
+  } finally {
+    await store.remove();
+  }
+}
+
+async function measure(store: BenchStore, wanted: readonly Operation[]): Promise<OperationRow[]> {
+  const seconds = Number(options.seconds);
+  const service = await startService(store.dbUrl);
+  const bare = await startBareServer();
+  await store.addBooks(STANDING_BOOKS);
+
+  const samples = new Map<Operation, Omit<OperationRow, 'operation' | 'store'>[]>();
+  for (let round = 1; round <= Number(options.rounds); round += 1) {
+    for (const operation of wanted) {
+      progress(`${store.name}: ${operation}, round ${round} of ${options.rounds}`);
+      const doomed = operation === 'delete' ? await doomedBooks(store, seconds) : [];
+      const requests = requestsOf(operation, doomed);
+      if (round === 1 && operation !== 'delete')
+        await applyLoad({ port: service.port, requests, seconds: 1 });
+      const own = await load(service, requests, seconds);
+      const isRefused = operation === 'refused';
+      if (own.refused > 0 !== isRefused) {
+        throw new Error(`${operation}: ${own.refused} of ${own.requests} answers were refusals`);
+      }
+      const limit = await load(bare, requestsOf(bareOperation(operation), []), seconds);
+      const ofStore = await store.limit(operation, seconds);
+      const sample = {
+        requestsPerSecond: own.requests / own.seconds,
+        p50: own.p50,
+        p99: own.p99,
+        cpuMicroseconds: own.cpuMicroseconds,
+        ratioToBare: own.requests / own.seconds / (limit.requests / limit.seconds),
+        p99ToBare: own.p99 / limit.p99,
+        ...(ofStore && {
+          ratioToStore: own.requests / own.seconds / ofStore.rate,
+          storeLimit: ofStore.name,
+        }),
+      };
+      samples.set(operation, [...(samples.get(operation) ?? []), sample]);
+    }
+  }
+  await service.stop();
+  await bare.stop();
+  return [...samples].map(([operation, rounds]) => ({ operation, store: store.name, ...medians(rounds) }));
+}
+
+function bareOperation(operation: Operation): Operation {
+  return BARE_OPERATIONS.find((bare) => bare === operation) ?? 'read';
+}
+
+/** More books than can be removed in the time. */
+async function doomedBooks(store: BenchStore, seconds: number): Promise<number[]> {
+  const count = 60_000 * seconds;
+  const last = await store.addBooks(count);
+  return Array.from({ length: count }, (_, position) => last - position);
+}
+
+async function load(server: Measured, requests: readonly string[], seconds: number) {
+  const before = server.cpuSeconds();
+  const result = await applyLoad({ port: server.port, requests, seconds });
+  const cpuMicroseconds = ((server.cpuSeconds() - before) * 1e6) / result.requests;
+  return { ...result, cpuMicroseconds };
+}
+
+async function measureProcess(store: BenchStore): Promise<ProcessRow> {
+  progress(`${store.name}: a process`);
+  const requests = 1_000_000;
+  const service = await startService(store.dbUrl);
+  const idle = service.residentBytes();
+  await store.addBooks(STANDING_BOOKS);
+  for (let sent = 0; sent < requests; ) {
+    sent += (await applyLoad({ port: service.port, requests: requestsOf('mix', []), seconds: 5 })).requests;
+    progress(`${store.name}: a process, ${sent} requests`);
+  }
+  const loaded = service.residentBytes();
+  await service.stop();
+  return {
+    store: store.name,
+    firstAnswer: service.startup,
+    idle: mebibytes(idle),
+    loaded: mebibytes(loaded),
+    requests,
+  };
+}
+
+async function measureList(store: BenchStore, books: number): Promise<ListRow> {
+  progress(`${store.name}: the list of ${books} books`);
+  const service = await startService(store.dbUrl);
+  await store.addBooks(books);
+  await list(service); // warm
+  const rounds = [];
+  for (let round = 1; round <= Number(options.rounds); round += 1) {
+    const limit = await store.listLimit();
+    const before = service.residentBytes();
+    const watch = watchMemory(service);
+    const { seconds, bytes } = await list(service);
+    rounds.push({
+      seconds,
+      megabytesPerSecond: bytes / 1e6 / seconds,
+      ratioToStore: seconds / limit.seconds,
+      storeLimit: limit.name,
+      growthOfOne: mebibytes(watch.stop() - before),
+    });
+  }
+
+  progress(`${store.name}: eight lists of ${books} books at once`);
+  const before = service.residentBytes();
+  const watch = watchMemory(service);
+  let running = true;
+  const eight = Promise.all(Array.from({ length: 8 }, () => list(service))).finally(() => {
+    running = false;
+  });
+  let slowestRead = 0;
+  while (running) {
+    const began = performance.now();
+    await read(service, '/book/1');
+    slowestRead = Math.max(slowestRead, performance.now() - began);
+  }
+  await eight;
+  const growthOfEight = mebibytes(watch.stop() - before);
+  await service.stop();
+  return { books, store: store.name, ...medians(rounds), growthOfEight, slowestRead };
+}
+
+async function list(service: Measured): Promise<{ seconds: number; bytes: number }> {
+  const began = performance.now();
+  const bytes = await read(service, '/books');
+  return { seconds: (performance.now() - began) / 1000, bytes };
+}
+
+/** Reads an answer to its end and counts its bytes. */
+function read({ port }: Measured, path: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { authorization: TOKEN };
+    const request = get({ host: '127.0.0.1', port, path, headers, agent: false }, (response) => {
+      let bytes = 0;
+      response.on('data', (chunk: Buffer) => {
+        bytes += chunk.length;
+      });
+      response.on('end', () => resolve(bytes));
+      response.on('error', reject);
+    });
+    request.on('error', reject);
+  });
+}
+
+/** Watches for the most memory a server has at one moment. */
+function watchMemory(server: Measured): { stop(): number } {
+  let most = server.residentBytes();
+  const timer = setInterval(() => {
+    most = Math.max(most, server.residentBytes());
+  }, 10);
+  return {
+    stop() {
+      clearInterval(timer);
+      return most;
+    },
+  };
+}
+
+/** The median of every number; of words, the first. */
+function medians<Sample extends object>(samples: readonly Sample[]): Sample {
+  const names = Object.keys(samples[0] as Sample) as (keyof Sample)[];
+  const entries = names.map((name) => {
+    const values = samples.map((sample) => sample[name]);
+    if (typeof values[0] !== 'number') return [name, values[0]];
+    const sorted = (values as number[]).toSorted((one, other) => one - other);
+    return [name, sorted[Math.floor(sorted.length / 2)]];
+  });
+  return Object.fromEntries(entries) as Sample;
+}
+
+function mebibytes(bytes: number): number {
+  return bytes / 1024 / 1024;
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+function report(operations: OperationRow[], lists: ListRow[], processes: ProcessRow[]): void {
+  progress('');
+  console.log(
+    `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores; medians of ${options.rounds} rounds\n`,
+  );
+  table(
+    [
+      'operation',
+      'store',
+      'requests/s',
+      'p50 ms',
+      'p99 ms',
+      'CPU µs',
+      '× bare',
+      'p99 × bare',
+      '× store alone',
+    ],
+    operations.map((row) => [
+      row.operation,
+      row.store,
+      row.requestsPerSecond.toFixed(0),
+      row.p50.toFixed(2),
+      row.p99.toFixed(2),
+      row.cpuMicroseconds.toFixed(1),
+      row.ratioToBare.toFixed(2),
+      row.p99ToBare.toFixed(2),
+      row.ratioToStore === undefined ? '' : `${row.ratioToStore.toFixed(2)} (${row.storeLimit})`,
+    ]),
+  );
+  table(
+    [
+      'list of',
+      'store',
+      'seconds',
+      'MB/s',
+      '× store alone (time)',
+      'MiB for one',
+      'for eight',
+      'slowest read ms',
+    ],
+    lists.map((row) => [
+      `${row.books}`,
+      row.store,
+      row.seconds.toFixed(3),
+      row.megabytesPerSecond.toFixed(0),
+      `${row.ratioToStore.toFixed(2)} (${row.storeLimit})`,
+      row.growthOfOne.toFixed(0),
+      row.growthOfEight.toFixed(0),
+      row.slowestRead.toFixed(0),
+    ]),
+  );
+  table(
+    ['process on', 'first answer ms', 'idle MiB', 'MiB after', 'requests'],
+    processes.map((row) => [
+      row.store,
+      row.firstAnswer.toFixed(0),
+      row.idle.toFixed(0),
+      row.loaded.toFixed(0),
+      `${row.requests}`,
+    ]),
+  );
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): void {
+  if (rows.length === 0) return;
+  const lines = [head, ...rows];
+  const widths = head.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)));
+  for (const line of lines) {
+    console.log(
+      line
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd(),
+    );
+  }
+  console.log();
+}
+
+if (options.help) {
+  process.stdout.write(HELP);
+} else {
+  await bench();
+}

@@ -1,0 +1,100 @@
+// Owns: the processes that are measured: started, asked for their CPU time and memory, stopped.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { freePort } from '../test/support/postgres.ts';
+
+export const SECRET = 'a secret for benchmarks, long enough';
+
+/** Clock ticks of /proc a second; the same on every Linux that Node runs on. */
+const TICKS = 100;
+
+export interface Measured {
+  readonly port: number;
+  /** Milliseconds from the start of the process to its first answer. */
+  readonly startup: number;
+  /** CPU seconds so far, user and system, children included; NaN where there is no /proc. */
+  cpuSeconds(): number;
+  /** Bytes in memory, children included; NaN where there is no /proc. */
+  residentBytes(): number;
+  stop(): Promise<void>;
+}
+
+/** Starts the service on a store. */
+export function startService(dbUrl: string, env: Record<string, string> = {}): Promise<Measured> {
+  return start('../src/main.ts', {
+    AUTH_USERNAME: 'bench',
+    AUTH_PASSWORD: 'bench',
+    SECRET_TOKEN: SECRET,
+    LOG_LEVEL: 'warn',
+    DB_URL: dbUrl,
+    ...env,
+  });
+}
+
+export function startBareServer(): Promise<Measured> {
+  return start('bare-server.ts', {});
+}
+
+async function start(script: string, env: Record<string, string>): Promise<Measured> {
+  const port = await freePort();
+  const began = performance.now();
+  const path = fileURLToPath(new URL(script, import.meta.url));
+  const child = spawn(process.execPath, [path], {
+    env: { ...env, PORT: `${port}`, HOST: '127.0.0.1' },
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  while (!(await answers(port))) {
+    if (child.exitCode !== null) throw new Error(`${script} ended before it answered`);
+  }
+  const startup = performance.now() - began;
+  const pid = child.pid as number;
+  return {
+    port,
+    startup,
+    cpuSeconds: () => sum(family(pid), cpuSeconds),
+    residentBytes: () => sum(family(pid), residentBytes),
+    async stop() {
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+async function answers(port: number): Promise<boolean> {
+  try {
+    await (await fetch(`http://127.0.0.1:${port}/`)).text();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** A process and the processes it has started. */
+function family(pid: number): number[] {
+  const children = readProc(`/proc/${pid}/task/${pid}/children`).trim();
+  return [pid, ...(children === '' ? [] : children.split(' ').flatMap((child) => family(Number(child))))];
+}
+
+function cpuSeconds(pid: number): number {
+  const fields = readProc(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / TICKS;
+}
+
+function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+) kB/.exec(readProc(`/proc/${pid}/status`))?.[1]) * 1024;
+}
+
+function readProc(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+function sum(pids: readonly number[], of: (pid: number) => number): number {
+  return pids.reduce((total, pid) => total + of(pid), 0);
+}

@@ -1,0 +1,203 @@
+// Owns: the stores that are measured, filled with books, and what each of them can do without us: the
+// limits to compare with.
+
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { execute, PostgresServer } from '../test/support/postgres.ts';
+import { CONNECTIONS } from './load.ts';
+import type { Operation } from './operations.ts';
+
+/** Operations a second, and of what. */
+export interface Limit {
+  readonly name: string;
+  readonly rate: number;
+}
+
+/** Seconds that the whole list takes, and of what. */
+export interface ListLimit {
+  readonly name: string;
+  readonly seconds: number;
+}
+
+export interface BenchStore {
+  readonly name: 'SQLite' | 'PostgreSQL';
+  readonly dbUrl: string;
+  /** Adds books by the store's own means; returns the id of the last one. */
+  addBooks(count: number): Promise<number>;
+  /** What the store does of one operation when asked without the service. */
+  limit(operation: Operation, seconds: number): Promise<Limit | undefined>;
+  /** What the store takes to hand out every row as JSON. */
+  listLimit(): Promise<ListLimit>;
+  remove(): Promise<void>;
+}
+
+const TITLE = 'The Hunger Games (The Hunger Games, #1)';
+const AUTHOR = 'Suzanne Collins';
+const has = (command: string) => spawnSync(command, ['--version']).error === undefined;
+
+export async function openSqliteBench(): Promise<BenchStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
+  const file = join(folder, 'books.db');
+  return {
+    name: 'SQLite',
+    dbUrl: `sqlite:${file}`,
+    async addBooks(count) {
+      const db = new DatabaseSync(file, { timeout: 5000 });
+      const insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
+      db.exec('begin immediate');
+      for (let book = 0; book < count; book += 1) insert.run(TITLE, AUTHOR, 2008);
+      db.exec('commit');
+      const last = db.prepare('select max(id) as id from books').get()?.id;
+      db.close();
+      return Number(last);
+    },
+    async limit(operation, seconds) {
+      if (operation !== 'create') return undefined;
+      const own = new DatabaseSync(join(folder, 'limit.db'));
+      own.exec('pragma journal_mode = wal; pragma synchronous = full');
+      own.exec(
+        'create table if not exists books (id integer primary key autoincrement, title, author, year)',
+      );
+      const insert = own.prepare('insert into books (title, author, year) values (?, ?, ?)');
+      const rate = ratePerSecond(seconds, () => insert.run(TITLE, AUTHOR, 2008));
+      own.close();
+      return { name: 'one commit a book', rate };
+    },
+    async listLimit() {
+      const query = 'select id, title, author, year from books order by id';
+      if (has('sqlite3')) return await timeOutput('sqlite3 -json', 'sqlite3', ['-json', file, query]);
+      const db = new DatabaseSync(file, { readOnly: true });
+      const began = performance.now();
+      for (const row of db.prepare(query).iterate()) JSON.stringify(row);
+      db.close();
+      return { name: 'node:sqlite, row by row', seconds: (performance.now() - began) / 1000 };
+    },
+    async remove() {
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+export async function openPostgresBench(): Promise<BenchStore> {
+  const server = await PostgresServer.start(['fsync=on', 'shared_buffers=512MB']);
+  const dbUrl = server.url();
+  return {
+    name: 'PostgreSQL',
+    dbUrl,
+    async addBooks(count) {
+      await execute(
+        dbUrl,
+        `insert into books (title, author, year) select '${TITLE}', '${AUTHOR}', 2008 from generate_series(1, ${count})`,
+      );
+      await execute(dbUrl, 'vacuum analyze books');
+      const [row] = await execute<{ id: string }>(dbUrl, 'select max(id) as id from books');
+      return Number(row?.id);
+    },
+    async limit(operation, seconds) {
+      const statement = STATEMENTS[operation];
+      if (statement === undefined) return undefined;
+      if (has('pgbench')) return await pgbench(dbUrl, statement.pgbench, seconds);
+      return await plainStatements(dbUrl, statement.driver, seconds);
+    },
+    async listLimit() {
+      const json = `select json_build_object('id', id, 'title', title, 'author', author, 'year', year) from books order by id`;
+      const copy = `copy (${json}) to stdout`;
+      if (has('psql')) return await timeOutput('psql copy', 'psql', [dbUrl, '-c', copy]);
+      const client = new pg.Client({ connectionString: dbUrl });
+      await client.connect();
+      const began = performance.now();
+      await client.query(copyTo(copy)).forEach(() => {});
+      await client.end();
+      return { name: 'COPY by the driver', seconds: (performance.now() - began) / 1000 };
+    },
+    remove: () => server.remove(),
+  };
+}
+
+interface Statement {
+  readonly pgbench: string;
+  readonly driver: { readonly text: string; readonly values: () => unknown[] };
+}
+
+const randomId = () => Math.floor(Math.random() * 10_000) + 1;
+
+/** One book, one statement, one round trip. */
+const STATEMENTS: Partial<Record<Operation, Statement>> = {
+  read: {
+    pgbench: '\\set id random(1, 10000)\nselect id, title, author, year from books where id = :id;\n',
+    driver: {
+      text: 'select id, title, author, year from books where id = $1',
+      values: () => [randomId()],
+    },
+  },
+  create: {
+    pgbench: `insert into books (title, author, year) values ('${TITLE}', '${AUTHOR}', 2008) returning id;\n`,
+    driver: {
+      text: 'insert into books (title, author, year) values ($1, $2, $3) returning id',
+      values: () => [TITLE, AUTHOR, 2008],
+    },
+  },
+};
+
+async function pgbench(dbUrl: string, script: string, seconds: number): Promise<Limit> {
+  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
+  try {
+    const file = join(folder, 'script.sql');
+    await writeFile(file, script);
+    const options = ['-n', '-M', 'prepared', '-c', '20', '-j', '1', '-T', `${seconds}`, '-f', file, dbUrl];
+    const child = spawn('pgbench', options, { stdio: ['ignore', 'pipe', 'ignore'] });
+    let output = '';
+    child.stdout.on('data', (text) => {
+      output += text;
+    });
+    await once(child, 'close');
+    return { name: 'pgbench', rate: Number(/tps = ([\d.]+)/.exec(output)?.[1]) };
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+}
+
+async function plainStatements(
+  dbUrl: string,
+  { text, values }: Statement['driver'],
+  seconds: number,
+): Promise<Limit> {
+  const pool = new pg.Pool({ connectionString: dbUrl, max: 20 });
+  const end = performance.now() + seconds * 1000;
+  let count = 0;
+  await Promise.all(
+    Array.from({ length: CONNECTIONS }, async () => {
+      while (performance.now() < end) {
+        await pool.query({ name: 'limit', text, values: values() });
+        count += 1;
+      }
+    }),
+  );
+  await pool.end();
+  return { name: 'one statement a round trip', rate: count / seconds };
+}
+
+function ratePerSecond(seconds: number, once: () => void): number {
+  const began = performance.now();
+  let count = 0;
+  while (performance.now() - began < seconds * 1000) {
+    once();
+    count += 1;
+  }
+  return count / ((performance.now() - began) / 1000);
+}
+
+/** How long a command takes to write everything. */
+async function timeOutput(name: string, command: string, args: readonly string[]): Promise<ListLimit> {
+  const began = performance.now();
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });
+  child.stdout.resume();
+  await once(child, 'close');
+  return { name, seconds: (performance.now() - began) / 1000 };
+}
