@@ -48,7 +48,9 @@ export async function startService(config: Config, log: Logger): Promise<Service
       // A connection is idle as soon as its answer is out, which no event tells of.
       const idle = setInterval(() => app.server.closeIdleConnections(), 50);
       const overdue = setTimeout(() => app.server.closeAllConnections(), GRACE);
+      const closed = new Promise((resolve) => app.server.close(resolve));
       await app.close();
+      await closed;
       clearInterval(idle);
       clearTimeout(overdue);
       await store.close();

@@ -3,7 +3,6 @@
 // Refuses: to know what a book is, or where it is kept.
 
 import { randomBytes } from 'node:crypto';
-import { METHODS } from 'node:http';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyInstance,
@@ -33,16 +32,7 @@ import {
   TOKEN_REQUIRED,
 } from './envelope.ts';
 import { addTokenRoutes } from './token-routes.ts';
-import { answerWireErrors, hasOneHost } from './wire.ts';
-
-// Milliseconds (rule 22).
-const HEADERS_TIMEOUT = 15_000;
-const REQUEST_TIMEOUT = 30_000;
-const TIMEOUT_CHECK_INTERVAL = 1000;
-/** A connection on which nothing moves, a list whose reader has stalled included. */
-const STALL_TIMEOUT = 60_000;
-/** Longer than the idle timeouts of common load balancers, so that they, not we, close first. */
-const KEEP_ALIVE_TIMEOUT = 72_000;
+import { createHttpServer, HTTP_METHODS, hasOneHost } from './wire.ts';
 
 /** What a client may call its request, to find it again in the log. */
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
@@ -71,15 +61,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }), // logAccess is ours
-    http: {
-      maxHeaderSize: parts.headerLimit,
-      headersTimeout: HEADERS_TIMEOUT,
-      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-      requireHostHeader: false, // checked in the gate, where the answer is an envelope
-    },
-    requestTimeout: REQUEST_TIMEOUT,
-    connectionTimeout: STALL_TIMEOUT,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+    serverFactory: (handle) => createHttpServer(handle, parts.headerLimit, newRequestId),
     return503OnClosing: false, // requests on open connections are still answered while shutting down
     exposeHeadRoutes: false, // HEAD stands beside GET where there is one
     routerOptions: { maxParamLength: parts.headerLimit }, // an id too long names no book (rule 10)
@@ -87,7 +69,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
       const sent = request.headers['x-request-id'];
       return typeof sent === 'string' && REQUEST_ID.test(sent) ? sent : newRequestId();
     },
-    clientErrorHandler: () => {}, // answerWireErrors listens
+    clientErrorHandler: () => {}, // the server has its own
     // The path has a bad escape: no route and no hook will see the request.
     frameworkErrors: (_error, request, reply: FastifyReply) => {
       reply.header('x-request-id', request.id);
@@ -95,10 +77,9 @@ export function buildApp(parts: AppParts): FastifyInstance {
       reply.send(BAD_REQUEST);
     },
   });
-  answerWireErrors(app.server, newRequestId);
 
   // Bodies are read by the handlers, after the checks that come before them, and whatever their type.
-  for (const method of METHODS) app.addHttpMethod(method, { overrideExisting: true });
+  for (const method of HTTP_METHODS) app.addHttpMethod(method, { overrideExisting: true });
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
@@ -155,7 +136,7 @@ function envelopeFor(error: unknown, request: FastifyRequest): Envelope {
 
 function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
   app.route({
-    method: METHODS.filter((method) => !allowed.includes(method)) as HTTPMethods[],
+    method: [...HTTP_METHODS].filter((method) => !allowed.includes(method)) as HTTPMethods[],
     url,
     config: { public: true },
     async handler(_request, reply) {

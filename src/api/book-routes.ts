@@ -58,7 +58,13 @@ export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLi
   app.put(BOOK_PATH, async (request): Promise<Envelope> => {
     const id = pathId(request);
     if (id === undefined) return BOOK_NOT_FOUND;
-    const changes = await readChanges(request, bodyLimit);
+    let changes: BookChanges | undefined;
+    try {
+      changes = await readChanges(request, bodyLimit);
+    } catch (error) {
+      if (await catalogue.find(id)) throw error;
+      return BOOK_NOT_FOUND;
+    }
     if (changes === undefined) return (await catalogue.find(id)) ? INVALID_BOOK : BOOK_NOT_FOUND;
     const book = await catalogue.update(id, changes); // knows by itself whether there is such a book
     return book ? bookUpdated(book) : BOOK_NOT_FOUND;

@@ -1,7 +1,9 @@
-// Owns: what Node's HTTP server would answer by itself, turned into envelopes (rule 20): requests its
-// parser cannot read, requests that come too slowly, CONNECT, unknown expectations.
+// Owns: the HTTP server itself. Its limits and timeouts, and whatever Node would answer by itself, or not
+// at all, turned into envelopes (rule 20): requests its parser cannot read, requests that come too
+// slowly, CONNECT, methods of other protocols, connections that close while a client is still sending.
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import {
   BAD_REQUEST,
@@ -11,42 +13,95 @@ import {
   REQUEST_TIMEOUT,
 } from './envelope.ts';
 
-/** Milliseconds a refused client has to read its answer and stop sending before it is cut off. */
+// Imported, node:http would also load the parts that nobody uses here: 19 MiB, a sixth of the whole.
+const { createServer, METHODS } = createRequire(import.meta.url)('node:http') as typeof import('node:http');
+
+/** The methods of HTTP; Node's parser knows those of RTSP, too. */
+export const HTTP_METHODS: ReadonlySet<string> = new Set(METHODS);
+
+// Milliseconds (rule 22).
+const HEADERS_TIMEOUT = 15_000;
+const WHOLE_REQUEST_TIMEOUT = 30_000;
+const TIMEOUT_CHECK_INTERVAL = 1000;
+/** A connection on which nothing moves, a list whose reader has stalled included. */
+const STALL_TIMEOUT = 60_000;
+/** Longer than the idle timeouts of common load balancers, so that they, not we, close first. */
+const KEEP_ALIVE_TIMEOUT = 72_000;
+/** What a client that is still sending has to read its last answer. */
 const LINGER = 1000;
 
-/** @param newRequestId for answers that no route gives. */
-export function answerWireErrors(server: Server, newRequestId: () => string): void {
-  // The response each connection is at, or was last.
-  const responses = new WeakMap<Socket, ServerResponse>();
-  server.prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
-    responses.set(request.socket, response);
-  });
+/** The last two exchanges of a connection; requests may be pipelined, answers go out in order. */
+interface Exchanges {
+  latest: ServerResponse;
+  before: ServerResponse | undefined;
+}
 
+/**
+ * Makes the server; listening is the caller's.
+ * @param headerLimit bytes of one request's line and headers.
+ * @param newRequestId for the answers that no route gives.
+ */
+export function createHttpServer(
+  handle: RequestListener,
+  headerLimit: number,
+  newRequestId: () => string,
+): Server {
+  const exchanges = new WeakMap<Socket, Exchanges>();
+
+  const server = createServer(
+    {
+      maxHeaderSize: headerLimit,
+      requireHostHeader: false, // see hasOneHost
+      headersTimeout: HEADERS_TIMEOUT,
+      requestTimeout: WHOLE_REQUEST_TIMEOUT,
+      connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+      keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+    },
+    (request, response) => {
+      const { socket } = request;
+      const known = exchanges.get(socket);
+      if (!HTTP_METHODS.has(request.method as string)) {
+        refuseInTurn(socket, BAD_REQUEST);
+        return;
+      }
+      if (known === undefined) {
+        exchanges.set(socket, { latest: response, before: undefined });
+      } else {
+        known.before = known.latest;
+        known.latest = response;
+      }
+      handle(request, response);
+    },
+  );
+  server.setTimeout(STALL_TIMEOUT);
+  // A client that has closed its side after a whole request still gets its answer.
+  Object.assign(server, { httpAllowHalfOpen: true });
+
+  server.on('connection', (socket: Socket) => {
+    // What Node does after the last answer of a connection.
+    socket.destroySoon = () => closeGently(socket);
+  });
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
-      socket.destroy();
-      return;
-    }
-    const refuse = () => refuseConnection(socket, envelopeFor(error), newRequestId());
-    const response = responses.get(socket);
-    const isNextRequest = response === undefined || response.req.complete;
-    if (isNextRequest && response !== undefined && !response.writableFinished) {
-      response.once('close', refuse); // pipelined behind one that is still being answered
-    } else if (isNextRequest || !response.headersSent) {
-      refuse();
-    } else {
-      socket.destroy(); // the rest of a body whose request was answered already
-    }
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+    else refuseInTurn(socket, envelopeFor(error));
   });
-
-  server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-    refuseConnection(socket, BAD_REQUEST, newRequestId());
-  });
-
+  server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseInTurn(socket, BAD_REQUEST));
   // RFC 9110 section 10.1.1 leaves it to the server; an expectation unknown to us changes nothing.
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
     server.emit('request', request, response);
   });
+  return server;
+
+  /** Refuses what came last on a connection, once everything before it has been answered. */
+  function refuseInTurn(socket: Socket, envelope: Envelope): void {
+    const refuse = () => refuseConnection(socket, envelope, newRequestId());
+    const known = exchanges.get(socket);
+    if (known === undefined) refuse();
+    else if (known.latest.req.complete) afterwards(known.latest, refuse);
+    else if (known.latest.headersSent) afterwards(known.latest, () => closeGently(socket));
+    else if (known.before !== undefined) afterwards(known.before, refuse);
+    else refuse();
+  }
 }
 
 /** Whether a request names its host as HTTP/1.1 demands: once, and once only (RFC 9112 section 3.2). */
@@ -70,6 +125,11 @@ function envelopeFor(error: NodeJS.ErrnoException): Envelope {
   }
 }
 
+function afterwards(response: ServerResponse, act: () => void): void {
+  if (response.writableFinished) act();
+  else response.once('close', act);
+}
+
 /** Answers outside of any response and ends the connection. */
 function refuseConnection(socket: Socket, envelope: Envelope, requestId: string): void {
   const body = JSON.stringify(envelope);
@@ -81,9 +141,16 @@ function refuseConnection(socket: Socket, envelope: Envelope, requestId: string)
     connection: 'close',
   };
   const head = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${envelope.status} ${envelope.message}\r\n${head.join('')}\r\n${body}`);
+  socket.write(`HTTP/1.1 ${envelope.status} ${envelope.message}\r\n${head.join('')}\r\n${body}`);
+  closeGently(socket);
+}
 
-  // Closing while bytes are unread would reset the connection, and the answer with it: drop them instead.
+/**
+ * Ends a connection. Closing it while bytes are unread would reset it, and the last answer with it, so
+ * they are dropped for a while (RFC 9112 section 9.6).
+ */
+function closeGently(socket: Socket): void {
+  socket.end();
   socket.removeAllListeners('data');
   socket.on('data', () => {});
   socket.resume();

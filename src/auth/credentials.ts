@@ -1,6 +1,6 @@
 // Owns: the one pair that logs in (rules 14 and 15). Knows no HTTP.
 
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 
 /** Tells whether a username and a password are the configured ones; absent fields just differ. */
 export type CheckCredentials = (username: string | undefined, password: string | undefined) => boolean;
@@ -21,5 +21,5 @@ export function credentialCheck(username: string, password: string): CheckCreden
 
 /** Over UTF-16, since in UTF-8 different ill-formed texts would become the same bytes. */
 function digest(text: string): Buffer {
-  return createHash('sha256').update(text, 'utf16le').digest();
+  return hash('sha256', Buffer.from(text, 'utf16le'), 'buffer');
 }

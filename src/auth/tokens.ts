@@ -1,5 +1,6 @@
 // Owns: tokens, issued and verified (rules 17 to 19). Knows no HTTP.
 
+import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { createSigner, createVerifier } from 'fast-jwt';
 
 const LIFETIME = 15 * 60; // seconds, fixed by the contract
@@ -7,13 +8,16 @@ const LIFETIME = 15 * 60; // seconds, fixed by the contract
 /** Verified tokens remembered at most: about 300 bytes each. */
 const REMEMBERED = 10_000;
 
+/** The hash of an HMAC signature, told by the length of its base64url text. */
+const HASHES: Readonly<Record<number, string>> = { 43: 'sha256', 64: 'sha384', 86: 'sha512' };
+
 interface Verified {
   readonly header: { readonly crit?: unknown };
-  readonly payload: { readonly exp?: unknown; readonly nbf?: unknown };
-  readonly signature: string;
+  readonly payload: { readonly exp?: unknown };
 }
 
 export class Tokens {
+  readonly #key: KeyObject;
   readonly #sign: (payload: { exp: number }) => string;
   readonly #verify: (token: string) => Verified;
   /** Tokens whose signature was seen to be right, and the second they end; what is remembered still ends. */
@@ -21,6 +25,7 @@ export class Tokens {
 
   /** @param secret key of the HMAC signatures; not empty. */
   constructor(secret: string) {
+    this.#key = createSecretKey(secret, 'utf8');
     this.#sign = createSigner({ key: secret, algorithm: 'HS256', noTimestamp: true });
     this.#verify = createVerifier({
       key: secret,
@@ -44,19 +49,32 @@ export class Tokens {
 
   /** When a token of ours ends, in Unix seconds; undefined for a token that is not (or not yet) valid. */
   #expiryOf(token: string): number | undefined {
+    if (!this.#isSigned(token)) return undefined;
     let verified: Verified;
     try {
       verified = this.#verify(token);
     } catch {
       return undefined;
     }
-    const { header, payload, signature } = verified;
+    const { header, payload } = verified;
     if (header.crit !== undefined) return undefined; // we understand no extension (RFC 7515 section 4.1.11)
     if (typeof payload.exp !== 'number' || !Number.isFinite(payload.exp)) return undefined;
-    if (!isCanonical(signature)) return undefined;
     if (this.#remembered.size === REMEMBERED) this.#forgetOldest();
     this.#remembered.set(token, payload.exp);
     return payload.exp;
+  }
+
+  /**
+   * Whether the signature is one that the secret makes, spelled as base64url spells it (rule 18). A forged
+   * token is found out here for the price of one hash; the library's exceptions cost ten times as much.
+   */
+  #isSigned(token: string): boolean {
+    const end = token.lastIndexOf('.');
+    const signature = Buffer.from(token.slice(end + 1));
+    const hash = HASHES[signature.length];
+    if (hash === undefined) return false;
+    const expected = createHmac(hash, this.#key).update(token.slice(0, end)).digest('base64url');
+    return timingSafeEqual(Buffer.from(expected), signature);
   }
 
   #forgetOldest(): void {
@@ -69,9 +87,4 @@ export class Tokens {
 
 function nowInSeconds(): number {
   return Math.floor(Date.now() / 1000);
-}
-
-/** Base64url has spare bits at its end; only one spelling of them is the signature's own (rule 18). */
-function isCanonical(base64url: string): boolean {
-  return Buffer.from(base64url, 'base64url').toString('base64url') === base64url;
 }

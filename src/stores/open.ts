@@ -1,17 +1,19 @@
 // Owns: from DB_URL to an open store. The only place that looks at the scheme (rule 26), and where a
-// store that cannot be opened becomes the sentence the operator reads (rule 27).
+// store that cannot be opened becomes the sentence the operator reads (rule 27). Loads the store that is
+// asked for and no other.
 
 import type { BookStore } from '../books/store.ts';
 import { StartupRefusal } from '../config.ts';
-import { openPostgres } from './postgres.ts';
-import { openSqlite } from './sqlite.ts';
 
 /** @throws StartupRefusal when the URL cannot be meant or its store cannot be opened. */
 export async function openStore(dbUrl: string): Promise<BookStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(dbUrl)?.[1]?.toLowerCase();
   switch (scheme) {
     case 'sqlite':
-      return await openOrRefuse(describeStore(dbUrl), () => openSqlite(sqlitePath(dbUrl)));
+      return await openOrRefuse(describeStore(dbUrl), async () => {
+        const { openSqlite } = await import('./sqlite.ts');
+        return openSqlite(sqlitePath(dbUrl));
+      });
     case 'postgres':
     case 'postgresql':
       if (!URL.canParse(dbUrl)) {
@@ -19,7 +21,10 @@ export async function openStore(dbUrl: string): Promise<BookStore> {
           'DB_URL is not a valid URL: percent-encode special characters in its parts.',
         );
       }
-      return await openOrRefuse(describeStore(dbUrl), () => openPostgres(dbUrl));
+      return await openOrRefuse(describeStore(dbUrl), async () => {
+        const { openPostgres } = await import('./postgres.ts');
+        return openPostgres(dbUrl);
+      });
     default: {
       const found = scheme === undefined ? 'it has none' : `not ${scheme}:`;
       throw new StartupRefusal(`DB_URL must begin with sqlite: or postgres: (${found}).`);

@@ -4,6 +4,7 @@
 // its snapshot would otherwise become everybody's past.
 
 import { mkdirSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
@@ -173,7 +174,12 @@ class WriterThread {
   /** Resolves once the file is open and its structure there; rejects with the reason. */
   start(): Promise<void> {
     const ready = Promise.withResolvers<void>();
-    const thread = new Worker(new URL('./sqlite-writer.ts', import.meta.url), { workerData: this.#file });
+    const cache = getCompileCacheDir();
+    const thread = new Worker(new URL('./sqlite-writer.ts', import.meta.url), {
+      workerData: this.#file,
+      // Without this process's cache, the thread takes 10 MiB to translate one file for itself.
+      env: cache === undefined ? {} : { NODE_COMPILE_CACHE: cache },
+    });
     let reason = 'the thread that writes has ended';
     thread.on('message', (message: WriterMessage) => {
       if (message.kind === 'ready') ready.resolve();

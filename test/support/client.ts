@@ -1,7 +1,7 @@
 // Owns: the client's side. Everything goes over a socket; every answer is checked to be an envelope.
 
 import assert from 'node:assert/strict';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 
 export interface Target {
   readonly url: string;
@@ -122,6 +122,66 @@ export function exchange({ port }: Target, bytes: string | Uint8Array, answers =
   });
 }
 
+/** A connection that is written and read piece by piece. */
+export class Connection {
+  readonly socket: Socket;
+  /** Resolves once the connection is closed, with what broke it if something did. */
+  readonly closed: Promise<Error | undefined>;
+  /** Everything that came so far. */
+  received = '';
+
+  constructor({ port }: Target) {
+    this.socket = connect({ port, host: '127.0.0.1', noDelay: true });
+    this.socket.setEncoding('latin1');
+    this.socket.on('data', (text) => {
+      this.received += text;
+    });
+    let failure: Error | undefined;
+    this.socket.on('error', (error) => {
+      failure = error;
+    });
+    this.closed = new Promise((resolve) => {
+      this.socket.once('close', () => resolve(failure));
+    });
+  }
+
+  /** Resolves once the system has taken the bytes. */
+  send(bytes: string | Uint8Array): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.socket.write(bytes, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  /** The answers received on this connection, as soon as there are so many. */
+  answers(count: number): Promise<RawAnswer[]> {
+    return new Promise((resolve, reject) => {
+      const look = () => {
+        const answers = parseAnswers(this.received);
+        if (answers.length < count) return;
+        this.socket.off('data', look);
+        resolve(answers);
+      };
+      this.socket.on('data', look);
+      void this.closed.then((failure) => {
+        reject(new Error(`closed after ${parseAnswers(this.received).length} answers`, { cause: failure }));
+      });
+      look();
+    });
+  }
+}
+
+/** Whether somebody listens there. */
+export function accepts(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, host);
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once('error', () => resolve(false));
+  });
+}
+
 /** The complete answers at the beginning of a stream, framed by Content-Length or in chunks. */
 export function parseAnswers(stream: string): RawAnswer[] {
   const answers: RawAnswer[] = [];
@@ -140,10 +200,14 @@ export function parseAnswers(stream: string): RawAnswer[] {
     rest = rest.slice(end + 4);
     let body = '';
     if (headers['transfer-encoding'] === 'chunked') {
-      const last = rest.indexOf('0\r\n\r\n');
-      if (last === -1) return answers;
-      body = rest.slice(0, last);
-      rest = rest.slice(last + 5);
+      for (let size = -1; size !== 0; ) {
+        const line = rest.indexOf('\r\n');
+        size = Number.parseInt(rest, 16);
+        const next = line + 2 + size + 2;
+        if (line === -1 || rest.length < next) return answers;
+        body += rest.slice(line + 2, next - 2);
+        rest = rest.slice(next);
+      }
     } else {
       const length = Number(headers['content-length'] ?? 0);
       if (rest.length < length) return answers;
