@@ -68,7 +68,7 @@ export async function run(
     return 0;
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
-    stderr.write(`${error.message}\n`);
+    stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
     return 1;
   }
 }

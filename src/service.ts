@@ -11,7 +11,7 @@ import { type Config, StartupRefusal } from './config.ts';
 import { openStore } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
-const GRACE = 8000;
+const GRACE = 6000;
 
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */

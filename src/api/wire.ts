@@ -77,10 +77,22 @@ export function createHttpServer(
   // A client that has closed its side after a whole request still gets its answer.
   Object.assign(server, { httpAllowHalfOpen: true });
 
+  const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
     // What Node does after the last answer of a connection.
     socket.destroySoon = () => closeGently(socket);
   });
+  const { closeIdleConnections } = server;
+  server.closeIdleConnections = () => {
+    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy(); // Node waits for their request
+    // Node takes a connection for idle once its answer was handed over, whether or not it has been sent.
+    const sending = [...sockets].filter((socket) => exchanges.get(socket)?.latest.writableFinished === false);
+    for (const socket of sending) socket.destroy = () => socket;
+    closeIdleConnections.call(server);
+    for (const socket of sending) Reflect.deleteProperty(socket, 'destroy');
+  };
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
     else refuseInTurn(socket, envelopeFor(error));

@@ -16,7 +16,8 @@ export async function openStore(dbUrl: string): Promise<BookStore> {
       });
     case 'postgres':
     case 'postgresql':
-      if (!URL.canParse(dbUrl)) {
+      // An `@` in the path is what remains of a password with a `/` in it, and the path is shown.
+      if (!URL.canParse(dbUrl) || new URL(dbUrl).pathname.includes('@')) {
         throw new StartupRefusal(
           'DB_URL is not a valid URL: percent-encode special characters in its parts.',
         );

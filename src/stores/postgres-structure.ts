@@ -3,7 +3,7 @@
 // and no lock is taken on a table in use.
 
 import { setTimeout } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 
 interface Column {
   readonly name: string;
@@ -31,7 +31,8 @@ const CREATE_TABLE = `
   )`;
 
 const DESCRIBE = `
-  select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled
+  select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
+    attnotnull and not atthasdef and attidentity = '' as required
   from pg_attribute
   where attrelid = to_regclass('books') and attnum > 0 and not attisdropped`;
 
@@ -40,52 +41,60 @@ const DESCRIBE = `
 const RACE_LOST = new Set(['23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
 const ATTEMPTS = 10;
 
+/** Milliseconds in which a server that is there has described its table. */
+const SILENCE_TIMEOUT = 3500;
+
+interface Found {
+  readonly name: string;
+  readonly type: string;
+  readonly filled: boolean;
+  /** Not null and without a default: every new row has to bring a value. */
+  readonly required: boolean;
+}
+
 /**
  * Creates or updates the structure.
- * @throws the driver's error when the database cannot be reached or refuses.
+ * @param client connected, with a lock_timeout; what it has to rewrite may take as long as it takes.
+ * @throws the driver's error when the server refuses, or falls silent.
  */
-export async function createStructure(connection: pg.ClientConfig): Promise<void> {
-  const client = new pg.Client({ ...connection, statement_timeout: 5000, lock_timeout: 5000 });
-  client.on('error', () => {}); // the statement under way, if any, reports it
-  try {
-    await client.connect();
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await update(client);
-      } catch (error) {
-        const lost = RACE_LOST.has((error as { code?: string }).code ?? '');
-        if (!lost || attempt === ATTEMPTS) throw error;
-        await setTimeout(Math.random() * 20 * attempt); // milliseconds, with full jitter
-      }
+export async function createStructure(client: pg.Client): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const describe = { text: DESCRIBE, query_timeout: SILENCE_TIMEOUT };
+    const steps = stepsFrom((await client.query<Found>(describe)).rows);
+    if (steps.length === 0) return;
+    try {
+      for (const step of ['begin', ...steps, 'commit']) await client.query(step);
+      return;
+    } catch (error) {
+      const lost = RACE_LOST.has((error as { code?: string }).code ?? '');
+      if (!lost || attempt === ATTEMPTS) throw error;
+      await client.query('rollback');
+      await setTimeout(Math.random() * 20 * attempt); // milliseconds, with full jitter
     }
-  } finally {
-    await client.end();
   }
 }
 
-async function update(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ name: string; type: string; filled: boolean }>(DESCRIBE);
-  if (rows.length === 0) {
-    await client.query(CREATE_SEQUENCE);
-    await client.query(CREATE_TABLE);
-    return;
+/** The statements that lead from what is there to what should be. */
+function stepsFrom(columns: readonly Found[]): string[] {
+  if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE];
+  const found = new Map(columns.map((column) => [column.name, column]));
+  const isForeign = ({ name, required }: Found) =>
+    required && !COLUMNS.some((column) => column.name === name);
+  if (found.get('id')?.type !== 'bigint' || columns.some(isForeign)) {
+    throw new Error('its table "books" is not one of this service');
   }
-  const found = new Map(rows.map((column) => [column.name, column]));
-  if (found.get('id')?.type !== 'bigint') {
-    throw new Error('its table "books" has no 64-bit id, so it is not one of this service');
-  }
-  for (const { name, type, absent } of COLUMNS) {
+  return COLUMNS.flatMap(({ name, type, absent }) => {
     const column = found.get(name);
     if (column === undefined) {
-      await client.query(
-        `alter table books add column if not exists ${name} ${type} not null default ${absent}`,
-      );
-      continue;
+      return [`alter table books add column ${name} ${type} not null default ${absent}`];
     }
-    if (column.type !== type) await client.query(`alter table books alter column ${name} type ${type}`);
-    if (!column.filled) {
-      await client.query(`update books set ${name} = ${absent} where ${name} is null`);
-      await client.query(`alter table books alter column ${name} set not null`);
-    }
-  }
+    const retype = column.type === type ? [] : [`alter table books alter column ${name} type ${type}`];
+    const fill = column.filled
+      ? []
+      : [
+          `update books set ${name} = ${absent} where ${name} is null`,
+          `alter table books alter column ${name} set not null`,
+        ];
+    return [...retype, ...fill];
+  });
 }

@@ -107,13 +107,25 @@ export async function openPostgres(dbUrl: string): Promise<BookStore> {
   const url = new URL(dbUrl);
   const reasons: string[] = [];
   for (const tls of takeTlsAttempts(url)) {
-    const connection = { connectionString: url.href, ssl: tls, connectionTimeoutMillis: CONNECT_TIMEOUT };
+    const client = new pg.Client({
+      connectionString: url.href,
+      ssl: tls,
+      connectionTimeoutMillis: CONNECT_TIMEOUT,
+      lock_timeout: CONNECT_TIMEOUT,
+    });
+    client.on('error', () => {}); // the statement under way, if any, reports it
     try {
-      await createStructure(connection);
-      return new PostgresStore(url.href, tls);
+      await client.connect();
     } catch (error) {
       reasons.push(`${tls === false ? 'without' : 'with'} TLS: ${reasonOf(error)}`);
+      continue;
     }
+    try {
+      await createStructure(client);
+    } finally {
+      await client.end();
+    }
+    return new PostgresStore(url.href, tls);
   }
   throw new Error(reasons.join('; '));
 }

@@ -32,6 +32,13 @@ const LOG_SIZE = 64 * 1024 * 1024;
 
 const SQLITE_BUSY = 5;
 
+/** Columns beside the id, with the SQL of an absent value. */
+const COLUMNS = [
+  { name: 'title', type: 'text', absent: "''" },
+  { name: 'author', type: 'text', absent: "''" },
+  { name: 'year', type: 'integer', absent: '0' },
+] as const;
+
 function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path));
   const say = (message: WriterMessage) => port.postMessage(message);
@@ -157,19 +164,30 @@ function createStructure(db: DatabaseSync): void {
         author text not null default '',
         year integer not null default 0
       ) strict`);
-    const table = db.prepare("select sql from sqlite_schema where name = 'books'").get();
-    if (!/\bautoincrement\b/i.test(String(table?.sql))) {
-      throw new Error('its table "books" is not one of this service');
-    }
-    const columns = new Set(
+    const found = new Map(
       db
         .prepare('pragma table_info(books)')
         .all()
-        .map(({ name }) => name),
+        .map((column) => [column.name, column]),
     );
-    if (!columns.has('title')) db.exec("alter table books add column title text not null default ''");
-    if (!columns.has('author')) db.exec("alter table books add column author text not null default ''");
-    if (!columns.has('year')) db.exec('alter table books add column year integer not null default 0');
+    const { sql } = db.prepare("select sql from sqlite_schema where name = 'books'").get() ?? {};
+    const isOurs =
+      found.get('id')?.pk === 1 &&
+      /\bautoincrement\b/i.test(String(sql)) &&
+      COLUMNS.every(({ name, type }) => String(found.get(name)?.type ?? type).toLowerCase() === type) &&
+      [...found.values()].every(({ name, pk, notnull, dflt_value }) => {
+        const mustBeGiven = pk === 0 && notnull === 1 && dflt_value === null;
+        return !mustBeGiven || COLUMNS.some((column) => column.name === name);
+      });
+    if (!isOurs) throw new Error('its table "books" is not one of this service');
+    for (const { name, type, absent } of COLUMNS) {
+      const column = found.get(name);
+      if (column === undefined) {
+        db.exec(`alter table books add column ${name} ${type} not null default ${absent}`);
+      } else if (column.notnull === 0) {
+        db.exec(`update books set ${name} = ${absent} where ${name} is null`);
+      }
+    }
     db.exec('commit');
   } catch (error) {
     if (db.isTransaction) db.exec('rollback');
