@@ -1,117 +1,18 @@
 // Owns: the door. Arguments, environment, signals and the exit code; the only file that touches `process`.
 
-import { readFileSync } from 'node:fs';
-import pino from 'pino';
-import { readConfig, StartupRefusal } from './config.ts';
-import { createLog, readableLines } from './log.ts';
-import { type Service, startService } from './service.ts';
-import { describeStore } from './stores/open.ts';
+import { enableCompileCache } from 'node:module';
+import { fileURLToPath } from 'node:url';
 
-const HELP = `Usage: npm start
-       node src/main.ts [--help | --version]
+// What is compiled once is kept beside the packages: half the time to start, and a quarter less memory.
+// It has to be on before anything else is loaded; where the folder cannot be written, nothing is lost.
+enableCompileCache(fileURLToPath(new URL('../node_modules/.cache', import.meta.url)));
+const { run } = await import('./command.ts');
 
-Serves a catalogue of books: JSON over HTTP.
-
-Everything is set by environment variables; all of them may be left out.
-
-  PORT                    port to listen on (8080)
-  HOST                    address to listen on (this machine only, until AUTH_USERNAME,
-                          AUTH_PASSWORD and SECRET_TOKEN are set; then every address)
-  DB_URL                  sqlite:<path> or postgres://user:password@host:port/database
-                          (sqlite:data/books.db)
-  SECRET_TOKEN            secret that signs tokens (random, new at every start)
-  AUTH_USERNAME           the name and
-  AUTH_PASSWORD           the password that log in (admin and password)
-  LOG_LEVEL               fatal, error, warn, info, debug, trace or silent (info)
-  BODY_LIMIT              bytes of one request's body (1048576)
-  HEADER_LIMIT            bytes of one request's line and headers (16384)
-
-DB_URL_FILE, SECRET_TOKEN_FILE and AUTH_PASSWORD_FILE name a file that holds the value instead.
-`;
-
-interface Streams {
-  readonly stdout: NodeJS.WriteStream & { readonly fd: number };
-  readonly stderr: NodeJS.WriteStream;
-}
-
-/**
- * Runs the command until it is told to stop.
- * @param stop resolves when the service shall end.
- * @returns the exit code: 0 done, 1 refused to start, 2 called wrongly.
- */
-export async function run(
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  { stdout, stderr }: Streams,
-  stop: Promise<unknown>,
-): Promise<number> {
-  if (args.length > 0) return answerArguments(args, { stdout, stderr });
-
-  try {
-    const config = readConfig(env, readFileSync);
-    const interactive = stdout.isTTY;
-    const destination = interactive
-      ? readableLines((text) => stdout.write(text))
-      : pino.destination({ fd: stdout.fd, sync: false });
-    const log = createLog(config.logLevel, destination);
-    const service = await startService(config, log);
-
-    const store = describeStore(config.dbUrl);
-    if (interactive) stdout.write(banner(service, store, config));
-    else log.info({ url: service.url, store }, 'listening');
-    for (const warning of config.warnings) log.warn(warning);
-
-    log.info({ signal: await stop }, 'stopping');
-    await service.close();
-    log.info('stopped');
-    await new Promise((resolve) => log.flush(resolve));
-    return 0;
-  } catch (error) {
-    if (!(error instanceof StartupRefusal)) throw error;
-    stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
-    return 1;
-  }
-}
-
-function answerArguments(args: readonly string[], { stdout, stderr }: Streams): number {
-  const [argument] = args;
-  if (args.length === 1 && (argument === '--help' || argument === '-h')) {
-    stdout.write(HELP);
-    return 0;
-  }
-  if (args.length === 1 && argument === '--version') {
-    stdout.write(`${version()}\n`);
-    return 0;
-  }
-  stderr.write(`Unknown arguments: ${args.join(' ')}. See --help.\n`);
-  return 2;
-}
-
-function version(): string {
-  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
-
-function banner({ url }: Service, store: string, config: ReturnType<typeof readConfig>): string {
-  const pair = config.builtInCredentials
-    ? `${config.username} / ${config.password}  (built in, for this machine only)`
-    : `${config.username} and the password you set`;
-  const login = config.builtInCredentials
-    ? `{"username":"admin","password":"password"}`
-    : '{"username":…,"password":…}';
-  return `
-Book catalogue ${version()}
-
-  Address    ${url}
-  Store      ${store}
-  Log in as  ${pair}
-
-Next, get a token:
-
-  curl -X POST ${url}/token -d '${login}'
-
-`;
-}
+process.on('uncaughtException', (error) => {
+  process.stderr.write(`The service ended because of a fault of its own: ${error.message}\n`);
+  process.exit(1);
+});
+process.exit(await run(process.argv.slice(2), process.env, process, stopSignal()));
 
 /** Resolves with the name of the first signal to stop; a second one ends the process at once. */
 function stopSignal(): Promise<string> {
@@ -119,12 +20,4 @@ function stopSignal(): Promise<string> {
     process.once('SIGTERM', resolve);
     process.once('SIGINT', resolve);
   });
-}
-
-if (import.meta.main) {
-  process.on('uncaughtException', (error) => {
-    process.stderr.write(`The service ended because of a fault of its own: ${error.message}\n`);
-    process.exit(1);
-  });
-  process.exit(await run(process.argv.slice(2), process.env, process, stopSignal()));
 }

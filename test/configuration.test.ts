@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { run } from '../src/main.ts';
+import { run } from '../src/command.ts';
 import { accepts, request, type Target } from './support/client.ts';
 import { execute, freshDatabase } from './support/postgres.ts';
 import { type CommandProcess, spawnService, startCommand, temporaryFolder } from './support/service.ts';

@@ -107,16 +107,12 @@ export function spawnService(
   folder?: string,
 ): ChildProcess {
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-  compiled ??= temporaryFolder();
   return spawn(process.execPath, [main, ...args], {
-    env: { NODE_COMPILE_CACHE: compiled, ...env },
+    env,
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }
-
-/** What one process has compiled is kept here for the next, which then starts in half the time. */
-let compiled: string | undefined;
 
 const folders: string[] = [];
 
