@@ -24,7 +24,7 @@ export interface Measured {
 
 /** Starts the service on a store. */
 export function startService(dbUrl: string, env: Record<string, string> = {}): Promise<Measured> {
-  return start('../src/main.ts', {
+  return start('../src/main.js', {
     AUTH_USERNAME: 'bench',
     AUTH_PASSWORD: 'bench',
     SECRET_TOKEN: SECRET,

@@ -8,7 +8,7 @@ import { type Service, startService } from './service.ts';
 import { describeStore } from './stores/open.ts';
 
 const HELP = `Usage: npm start
-       node src/main.ts [--help | --version]
+       node src/main.js [--help | --version]
 
 Serves a catalogue of books: JSON over HTTP.
 

@@ -344,7 +344,7 @@ for (const store of STORES) {
         ['HEAD', '/book/1'],
       ];
 
-      test('A3: no token is 401', async () => {
+      test('A1, A3: without a token each of them is 401', async () => {
         for (const [method, path] of protectedEndpoints) {
           for (const token of [null, '']) {
             const answer = await client.request(method, path, { token });
@@ -355,7 +355,7 @@ for (const store of STORES) {
         }
       });
 
-      test('A4, rules 9 and 18: a bad token is 401 before body and book are looked at', async () => {
+      test('A2, A4, rules 9 and 18: a token after a scheme is 401 before body and book are looked at', async () => {
         const { id } = await client.create({ title: 'guarded' });
         for (const [method] of protectedEndpoints) {
           for (const path of ['/book', '/books', `/book/${id}`, '/book/abc']) {

@@ -106,7 +106,7 @@ export function spawnService(
   args: readonly string[] = [],
   folder?: string,
 ): ChildProcess {
-  const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+  const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
   return spawn(process.execPath, [main, ...args], {
     env,
     cwd: folder,

@@ -1,0 +1,22 @@
+// Owns: the door. Arguments, environment, signals and the exit code; the only file that touches `process`.
+// JavaScript, alone among its neighbours: what it turns on spares the service the TypeScript compiler, and
+// with it 16 MiB and a quarter of the time to start, but it cannot spare this file itself.
+
+import { enableCompileCache } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
+// Where the folder cannot be written everything works as well, only slower to start.
+enableCompileCache(fileURLToPath(new URL('../node_modules/.cache', import.meta.url)));
+const { run } = await import('./command.ts');
+
+process.on('uncaughtException', (error) => {
+  process.stderr.write(`The service ended because of a fault of its own: ${error.message}\n`);
+  process.exit(1);
+});
+
+// The first signal stops the service, a second one ends the process at once.
+const { promise: stop, resolve } = Promise.withResolvers();
+process.once('SIGTERM', resolve);
+process.once('SIGINT', resolve);
+
+process.exit(await run(process.argv.slice(2), process.env, process, stop));
