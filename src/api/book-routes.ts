@@ -41,7 +41,10 @@ export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLi
         list.close();
         return reply.send();
       }
-      return reply.send(Readable.from(enveloped(list)).once('close', () => list.close()));
+      const body = Readable.from(enveloped(list));
+      // A reader that leaves ends the response; the body, waiting for a store that is silent, would not end.
+      for (const stream of [body, reply.raw]) stream.once('close', () => list.close());
+      return reply.send(body);
     },
   });
 

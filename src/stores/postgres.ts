@@ -3,7 +3,8 @@
 // a pooler in transaction mode; nothing is used that PostgreSQL's distributed relatives lack.
 
 import { once } from 'node:events';
-import { setTimeout } from 'node:timers/promises';
+import type { Readable } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Batches } from '../books/batches.ts';
@@ -296,11 +297,18 @@ class HeldBooks<Item, Answer> {
   }
 }
 
-/** Every row begins with a comma, so that none needs to know whether it is the first. */
-async function* withoutLeadingComma(rows: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+/**
+ * The rows as they come. Each begins with a comma, so that none needs to know whether it is the first.
+ * A server that falls silent while more is wanted breaks the list.
+ */
+async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void, void> {
+  const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   let first = true;
-  for await (const chunk of rows) {
-    yield first ? chunk.subarray(1) : chunk;
+  for (;;) {
+    const silence = setTimeout(() => rows.destroy(new Error('the server fell silent')), SILENCE_TIMEOUT);
+    const { done, value } = await chunks.next().finally(() => clearTimeout(silence));
+    if (done) return;
+    yield first ? value.subarray(1) : value;
     first = false;
   }
 }
@@ -323,7 +331,7 @@ async function query<Row extends pg.QueryResultRow>(
     } catch (error) {
       const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');
       if (!again || attempt === ATTEMPTS) throw new StoreUnavailable(error);
-      await setTimeout(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
+      await pause(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
     }
   }
 }

@@ -16,14 +16,17 @@ import type { WriteAnswers, WriteRequest, WriterMessage } from './sqlite-writer.
 /** Milliseconds a read may wait for a file that is locked as a whole, which holds up every request. */
 const READ_TIMEOUT = 250;
 
-/** Rows of one chunk of the list: about a millisecond of work before the event loop has its turn. */
-const LIST_CHUNK = 1000;
+/** Books of one chunk of the list: about a millisecond of work before the event loop has its turn. */
+const CHUNK_BOOKS = 1000;
+
+/** Bytes of text in one chunk of the list, unless a single book has more. */
+const CHUNK_BYTES = 512 * 1024;
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
 
 type Row = [id: number, title: string, author: string, year: number];
-type Chunk = [rows: number, last: number | null, json: string | null];
+type Measure = [books: number, last: number, bytes: number];
 
 /**
  * Opens the store, making the file, its folder and its structure when they are missing.
@@ -91,7 +94,7 @@ class SqliteStore implements BookStore {
       const snapshot = new Snapshot(this.#file, () => {
         this.#openLists -= 1;
       });
-      const first = snapshot.read(0);
+      const first = snapshot.read();
       return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
     } catch (error) {
       throw new StoreUnavailable(error);
@@ -111,45 +114,64 @@ function openForReading(file: string): DatabaseSync {
 /** All books at one moment, read in chunks; closes itself as soon as the last chunk is in hand. */
 class Snapshot {
   readonly #db: DatabaseSync;
-  readonly #read;
   readonly #onClose: () => void;
+  readonly #measure;
+  readonly #fit;
+  readonly #read;
+  /** Id of the last book read. */
+  #position = 0;
+  /** Whether the last book has been read. */
+  #isComplete = false;
 
   constructor(file: string, onClose: () => void) {
     this.#onClose = onClose;
     try {
       this.#db = openForReading(file);
       this.#db.exec('begin'); // chunk after chunk from one snapshot
+      // Sizes are known without reading the texts.
+      this.#measure = this.#db.prepare(`
+        select count(*), max(id), sum(bytes) from (
+          select id, octet_length(title) + octet_length(author) as bytes from books
+          where id > ? order by id limit ${CHUNK_BOOKS}
+        )`);
+      this.#fit = this.#db.prepare(`
+        select coalesce(max(id) filter (where total <= ${CHUNK_BYTES}), min(id)) from (
+          select id, sum(octet_length(title) + octet_length(author)) over (order by id) as total from books
+          where id > ? order by id limit ${CHUNK_BOOKS}
+        )`);
       // The inner query hands its rows over in order, so the text is in order without a sort of its own.
       this.#read = this.#db.prepare(`
-        select count(*), max(id),
-          group_concat(json_object('id', id, 'title', title, 'author', author, 'year', year), ',')
-        from (select id, title, author, year from books where id > ? order by id limit ${LIST_CHUNK})`);
-      this.#read.setReturnArrays(true);
+        select group_concat(json_object('id', id, 'title', title, 'author', author, 'year', year), ',')
+        from (select id, title, author, year from books where id > ? and id <= ? order by id)`);
+      for (const statement of [this.#measure, this.#fit, this.#read]) statement.setReturnArrays(true);
     } catch (error) {
       onClose();
       throw error;
     }
   }
 
-  /** The books after an id, as many as fit one chunk. */
-  read(after: number): Chunk {
+  /** The next books as JSON, a comma between two. */
+  read(): string {
     try {
-      const chunk = this.#read.get(after) as unknown as Chunk;
-      if (chunk[0] < LIST_CHUNK) this.close();
-      return chunk;
+      let [books, last, bytes] = this.#measure.get(this.#position) as unknown as Measure;
+      this.#isComplete = books < CHUNK_BOOKS && bytes <= CHUNK_BYTES;
+      if (bytes > CHUNK_BYTES) [last] = this.#fit.get(this.#position) as unknown as [number];
+      const [json] = books === 0 ? [''] : (this.#read.get(this.#position, last) as unknown as [string]);
+      this.#position = last;
+      if (this.#isComplete) this.close();
+      return json;
     } catch (error) {
       this.close();
       throw new StoreUnavailable(error);
     }
   }
 
-  async *chunks(first: Chunk): AsyncGenerator<string, void, void> {
-    let [rows, last, json] = first;
-    if (json !== null) yield json;
-    while (rows === LIST_CHUNK && last !== null) {
+  async *chunks(first: string): AsyncGenerator<string, void, void> {
+    yield first;
+    while (!this.#isComplete) {
       await setImmediate(); // others first
-      [rows, last, json] = this.read(last);
-      if (json !== null) yield `,${json}`;
+      const json = this.read();
+      if (json !== '') yield `,${json}`;
     }
   }
 
