@@ -23,7 +23,6 @@ const HELP = `Usage: npm run bench -- [options]
   --rounds <n>      rounds to take the medians of (3)
   --seconds <n>     seconds of load for each measurement (2)
   --books <n>       books in the long list (1000000)
-  --workers <n>     processes that serve (1)
   --json            print JSON instead of tables
   --help            print this
 `;
@@ -71,7 +70,6 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '2' },
     books: { type: 'string', default: '1000000' },
-    workers: { type: 'string', default: '1' },
     json: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
