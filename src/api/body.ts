@@ -37,7 +37,9 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   };
   request.on('data', onData);
   request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
-  request.on('close', () => reject(new BodyIncomplete())); // settles nothing after 'end'
+  request.on('close', () => {
+    if (!request.complete) reject(new BodyIncomplete());
+  });
   request.on('error', () => {}); // 'close' follows
   return promise;
 }
