@@ -120,8 +120,9 @@ for (const store of STORES) {
           const fields = { title: `title ${maker}/${position}`, author: `author ${maker}`, year: position };
           const book = await client.create(fields);
           assert.deepEqual(book, { id: book.id, ...fields });
-          assert.deepEqual(await ask(client, 'GET', `/book/${book.id}`), retrieved(book));
           made.push(book);
+          if (position % 4 > 0) continue; // the list will show them all
+          assert.deepEqual(await ask(client, 'GET', `/book/${book.id}`), retrieved(book));
         }
         return made;
       });

@@ -150,8 +150,8 @@ for (const store of STORES) {
 
     if (store.name === 'PostgreSQL') {
       test('rule 13: of a list that breaks, its reader sees a broken connection, never one that looks whole', async () => {
-        const { client, dbUrl } = service;
-        for (let round = 0; round < 10; round += 1) {
+        const { dbUrl } = service;
+        for (let round = 0; round < 6; round += 1) {
           const end = round % 2 === 0 ? 'pg_terminate_backend' : 'pg_cancel_backend';
           const { list } = await openList(service);
           await waitUntil(async () => (await listStatements(dbUrl)).length === 1);
@@ -166,7 +166,8 @@ for (const store of STORES) {
           assert.match(text, /^\{"status":200,/);
           assert.throws(() => JSON.parse(text), SyntaxError);
         }
-        assert.equal((await client.list()).length, COUNT);
+        const { list } = await openList(service);
+        assert.ok((await readToTheEnd(list)).complete);
       });
     }
 
@@ -190,7 +191,7 @@ for (const store of STORES) {
 
     test('rules 13 and 23: a hundred readers that go away half way leave nothing behind', async () => {
       const { client, dbUrl } = service;
-      for (let round = 0; round < 20; round += 1) {
+      for (let round = 0; round < 13; round += 1) {
         const lists = await Promise.all(Array.from({ length: 8 }, () => openList(service)));
         for (const { request, list } of lists) {
           assert.equal(list.statusCode, 200);
@@ -200,10 +201,8 @@ for (const store of STORES) {
         await once(tooEarly, 'finish');
         tooEarly.destroy();
       }
-      await executeOn(dbUrl, 'delete from books where id > 3000');
-      const books = plainBooks(3000, 200).map((book) => {
-        return book.id % 100 === 0 ? { ...book, year: 0, author: 'too late' } : book;
-      });
+      const books = plainBooks(3000);
+      await replaceBooks(dbUrl, books);
       const lists = await Promise.all(Array.from({ length: 20 }, () => client.list()));
       for (const list of lists) assertBooks(list, books);
 
@@ -327,7 +326,8 @@ function listStatements(dbUrl: string): Promise<{ pid: number }[]> {
   return execute(
     dbUrl,
     `select pid from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and state = 'active'`,
+     where datname = current_database() and pid <> pg_backend_pid() and state = 'active'
+       and backend_type = 'client backend'`,
   );
 }
 
@@ -392,7 +392,7 @@ async function readOpenLists(service: ServiceProcess): Promise<void> {
 
 /** Reads one book many times in turn, so that the service's event loop turns at least as often. */
 async function readSingly({ client }: RunningService, id: number): Promise<void> {
-  for (let time = 0; time < 100; time += 1) {
+  for (let time = 0; time < 50; time += 1) {
     assert.equal((await client.request('GET', `/book/${id}`)).status, 200);
   }
 }

@@ -12,7 +12,7 @@ const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
 const INVALID = { status: 400, message: 'Invalid input', data: null };
 
 // What fails is run again in ever smaller forms; half a minute of that will do.
-const RUNS = { numRuns: 20, interruptAfterTimeLimit: 30_000 };
+const RUNS = { numRuns: 15, interruptAfterTimeLimit: 30_000 };
 
 interface Book {
   id: number;
