@@ -10,6 +10,8 @@ const DEADLINE = 4500;
 export interface BatchLimits {
   /** Items of one batch. */
   readonly size: number;
+  /** What the items of one batch weigh together, the last one not counted. */
+  readonly weight: number;
   /** Batches under way at once. */
   readonly inFlight: number;
 }
@@ -18,21 +20,28 @@ interface Batch<Item, Answer> {
   readonly items: Item[];
   readonly calls: PromiseWithResolvers<Answer>[];
   readonly deadline: NodeJS.Timeout;
+  weight: number;
 }
 
 export class Batches<Item, Answer> {
   readonly #carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
   readonly #limits: BatchLimits;
+  readonly #weigh: (item: Item) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
 
-  /** @param carry answers a batch, in its order; when it rejects, so does every call of the batch. */
+  /**
+   * @param carry answers a batch, in its order; when it rejects, so does every call of the batch.
+   * @param weigh an item's weight, in the unit of the limits.
+   */
   constructor(
     carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
     limits: BatchLimits,
+    weigh: (item: Item) => number = () => 0,
   ) {
     this.#carry = carry;
     this.#limits = limits;
+    this.#weigh = weigh;
   }
 
   /** Whether no call waits and none is under way. */
@@ -43,11 +52,16 @@ export class Batches<Item, Answer> {
   /** @throws StoreUnavailable after the deadline; a call that had not left by then never will. */
   call(item: Item): Promise<Answer> {
     let batch = this.#waiting.at(-1);
-    if (batch === undefined || batch.items.length === this.#limits.size) batch = this.#open();
+    if (batch === undefined || this.#isFull(batch)) batch = this.#open();
+    batch.weight += this.#weigh(item);
     const call = Promise.withResolvers<Answer>();
     batch.items.push(item);
     batch.calls.push(call);
     return call.promise;
+  }
+
+  #isFull({ items, weight }: Batch<Item, Answer>): boolean {
+    return items.length >= this.#limits.size || weight >= this.#limits.weight;
   }
 
   #open(): Batch<Item, Answer> {
@@ -55,6 +69,7 @@ export class Batches<Item, Answer> {
       items: [],
       calls: [],
       deadline: setTimeout(() => this.#expire(batch), DEADLINE),
+      weight: 0,
     };
     this.#waiting.push(batch);
     setImmediate(() => this.#start());

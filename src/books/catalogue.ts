@@ -6,11 +6,11 @@ import { type Book, type BookChanges, type BookFields, completeFields } from './
 import type { BookList, BookStore, BookUpdate } from './store.ts';
 
 // Large enough that a store's cost per batch vanishes in its cost per book, small enough that a batch
-// takes milliseconds. Two under way keep a store busy while the first one's answers are sent; updates
-// and removals go one by one, so that two batches of one process never wait for each other's books.
-const SIZE = 512;
-const OVERLAPPING = { size: SIZE, inFlight: 2 };
-const ONE_AT_A_TIME = { size: SIZE, inFlight: 1 };
+// takes milliseconds, even of the longest texts. Two under way keep a store busy while the first one's
+// answers are sent; updates and removals go one by one, so that two batches of one process never wait for
+// each other's books.
+const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
+const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 
 export class Catalogue {
   readonly #store: BookStore;
@@ -22,8 +22,12 @@ export class Catalogue {
   constructor(store: BookStore) {
     this.#store = store;
     this.#finds = new Batches((ids) => store.find(ids), OVERLAPPING);
-    this.#inserts = new Batches((books) => store.insert(books), OVERLAPPING);
-    this.#updates = new Batches((updates) => store.update(updates), ONE_AT_A_TIME);
+    this.#inserts = new Batches((books: readonly BookFields[]) => store.insert(books), OVERLAPPING, weightOf);
+    this.#updates = new Batches(
+      (updates) => store.update(updates),
+      ONE_AT_A_TIME,
+      ({ changes }) => weightOf(changes),
+    );
     this.#removals = new Batches((ids) => store.remove(ids), ONE_AT_A_TIME);
   }
 
@@ -53,4 +57,9 @@ export class Catalogue {
   list(): Promise<BookList> {
     return this.#store.list();
   }
+}
+
+/** Characters of text, which is all that makes one book heavier than another. */
+function weightOf({ title = '', author = '' }: BookChanges): number {
+  return title.length + author.length;
 }

@@ -278,6 +278,7 @@ class HeldBooks<Item, Answer> {
     if (book === undefined) {
       book = new Batches((items) => this.#carryOne(id, items), {
         size: Number.POSITIVE_INFINITY,
+        weight: Number.POSITIVE_INFINITY,
         inFlight: 1,
       });
       this.#books.set(id, book);
