@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
-import { accepts, parseAnswers, type RawAnswer, type Target } from './support/client.ts';
+import { accepts, type Book, parseAnswers, type RawAnswer, type Target } from './support/client.ts';
 import { execute } from './support/postgres.ts';
 import {
   ENVIRONMENT,
@@ -19,13 +19,6 @@ import {
   startServiceProcess,
 } from './support/service.ts';
 import { waitUntil } from './support/wait.ts';
-
-interface Book {
-  readonly id: number;
-  readonly title: string;
-  readonly author: string;
-  readonly year: number;
-}
 
 // The stores side by side, since each has a test that waits for many seconds; of the others a few at a time.
 describe('lifecycle', { concurrency: STORES.length, timeout: 120_000 }, () => {

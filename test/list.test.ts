@@ -10,7 +10,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { readEnvelope } from './support/client.ts';
+import { type Book, readEnvelope } from './support/client.ts';
 import { execute, freshDatabase } from './support/postgres.ts';
 import {
   type RunningService,
@@ -20,13 +20,6 @@ import {
   startTestService,
 } from './support/service.ts';
 import { waitUntil } from './support/wait.ts';
-
-interface Book {
-  readonly id: number;
-  readonly title: string;
-  readonly author: string;
-  readonly year: number;
-}
 
 for (const store of STORES) {
   describe(`lists on ${store.name}`, () => {

@@ -24,6 +24,14 @@ export interface RequestOptions {
   readonly headers?: Record<string, string>;
 }
 
+/** A book as the service answers it. */
+export interface Book {
+  readonly id: number;
+  readonly title: string;
+  readonly author: string;
+  readonly year: number;
+}
+
 /** A client that is logged in. */
 export class Client {
   readonly #target: Target;
@@ -46,14 +54,14 @@ export class Client {
   }
 
   /** Creates a book and returns it. */
-  async create(body: unknown): Promise<{ id: number; title: string; author: string; year: number }> {
+  async create(body: unknown): Promise<Book> {
     const answer = await this.request('POST', '/book', { body });
     assert.equal(answer.status, 201);
     return answer.data;
   }
 
   /** Every book there is. */
-  async list(): Promise<{ id: number; title: string; author: string; year: number }[]> {
+  async list(): Promise<Book[]> {
     const answer = await this.request('GET', '/books');
     assert.equal(answer.status, 200);
     return answer.data;
