@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { type Client, exchange, type RequestOptions, readEnvelope } from './support/client.ts';
+import { type Book, type Client, exchange, type RequestOptions, readEnvelope } from './support/client.ts';
 import {
   type RunningService,
   type ServiceProcess,
@@ -22,8 +22,6 @@ const DELETED = { status: 200, message: 'Book deleted successfully', data: null 
 const created = (data: object) => ({ status: 201, message: 'Book created successfully', data });
 const retrieved = (data: object) => ({ status: 200, message: 'Book retrieved successfully', data });
 const updated = (data: object) => ({ status: 200, message: 'Book updated successfully', data });
-
-type Book = Awaited<ReturnType<Client['create']>>;
 
 for (const store of STORES) {
   describe(`many requests at once on ${store.name}`, () => {
