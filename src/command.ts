@@ -1,6 +1,7 @@
 // Owns: the command. What it does with its arguments and environment, what it says, how it ends.
 
 import { readFileSync } from 'node:fs';
+import { setTimeout as pause } from 'node:timers/promises';
 import pino from 'pino';
 import { readConfig, StartupRefusal } from './config.ts';
 import { createLog, readableLines } from './log.ts';
@@ -29,6 +30,14 @@ Everything is set by environment variables; all of them may be left out.
 DB_URL_FILE, SECRET_TOKEN_FILE and AUTH_PASSWORD_FILE name a file that holds the value instead.
 `;
 
+/** Bytes of log that may wait for a slow reader. */
+const LOG_BACKLOG = 8 * 1024 * 1024;
+
+/** Milliseconds that the last lines of the log have to leave. */
+const LOG_FAREWELL = 1000;
+
+type Lines = ReturnType<typeof pino.destination>;
+
 interface Streams {
   readonly stdout: NodeJS.WriteStream & { readonly fd: number };
   readonly stderr: NodeJS.WriteStream;
@@ -50,10 +59,8 @@ export async function run(
   try {
     const config = readConfig(env, readFileSync);
     const interactive = stdout.isTTY;
-    const destination = interactive
-      ? readableLines((text) => stdout.write(text))
-      : pino.destination({ fd: stdout.fd, sync: false });
-    const log = createLog(config.logLevel, destination);
+    const lines = interactive ? undefined : openLines(stdout.fd);
+    const log = createLog(config.logLevel, lines ?? readableLines((text) => stdout.write(text)));
     const service = await startService(config, log);
 
     const store = describeStore(config.dbUrl);
@@ -64,13 +71,28 @@ export async function run(
     log.info({ signal: await stop }, 'stopping');
     await service.close();
     log.info('stopped');
-    await new Promise((resolve) => log.flush(resolve));
+    if (lines !== undefined) await closeLines(lines);
     return 0;
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
     return 1;
   }
+}
+
+/** JSON lines to a file or a pipe. A reader that stalls or has gone loses lines and holds nobody up. */
+function openLines(fd: number): Lines {
+  const lines = pino.destination({ fd, sync: false, maxLength: LOG_BACKLOG });
+  lines.on('error', () => {}); // a full disk, say: the service is worth more than its log
+  return lines;
+}
+
+/** Gives what is left of the log a moment to leave; then the process may end without it. */
+async function closeLines(lines: Lines): Promise<void> {
+  const left = new Promise((resolve) => lines.once('close', resolve));
+  lines.end();
+  await Promise.race([left, pause(LOG_FAREWELL, undefined)]);
+  lines.flushSync = () => {}; // at exit it would try for ever
 }
 
 function answerArguments(args: readonly string[], { stdout, stderr }: Streams): number {

@@ -23,6 +23,9 @@ export function takeTlsAttempts(url: URL): readonly Tls[] {
     url.searchParams.delete(name);
     return value ?? undefined;
   });
+  // The driver reads parameters of its own that would quietly undo these; a misspelt one protects nobody.
+  const other = [...url.searchParams.keys()].find((name) => /^(ssl|uselibpqcompat)/i.test(name));
+  if (other !== undefined) throw new Error(`its parameter ${other} is not one of ${PARAMETERS.join(', ')}`);
   if (!isSslMode(mode)) throw new Error(`sslmode must be one of ${SSL_MODES.join(', ')}, not "${mode}"`);
 
   const encrypted: ConnectionOptions = {
