@@ -348,6 +348,8 @@ describe('rule 26: TLS by sslmode', () => {
       'verify-full, with a wrong authority',
       () => byName(server.url('postgres', `sslmode=verify-full&${stranger}`)),
     ],
+    ['a parameter that would undo it', () => server.url('postgres', 'sslmode=require&ssl=0')],
+    ['a parameter misspelt', () => server.url('postgres', 'SSLMODE=require')],
     ['a file that is not there', () => server.url('postgres', 'sslmode=verify-full&sslrootcert=nowhere.crt')],
   ];
   for (const [title, url] of refused) {
