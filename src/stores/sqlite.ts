@@ -3,7 +3,7 @@
 // Writes go to a thread of their own (`sqlite-writer.ts`). Each list has a connection to itself, since
 // its snapshot would otherwise become everybody's past.
 
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -34,10 +34,21 @@ type Measure = [books: number, last: number, bytes: number];
  */
 export async function openSqlite(path: string): Promise<BookStore> {
   const file = resolve(path);
-  mkdirSync(dirname(file), { recursive: true });
+  makeFolder(dirname(file));
   const writer = new WriterThread(file);
   await writer.start();
   return new SqliteStore(file, writer);
+}
+
+/** Step by step: Node's own recursion never ends where nothing can be made, such as in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    if (!existsSync(folder)) throw error; // else another process was faster
+  }
 }
 
 class SqliteStore implements BookStore {
