@@ -25,7 +25,7 @@ export function addTokenRoutes(
     try {
       return tokenGenerated(tokens.issue());
     } catch (error) {
-      request.log.error({ err: error }, 'a token could not be signed');
+      request.log.error({ reqId: request.id, err: error }, 'a token could not be signed');
       return TOKEN_NOT_GENERATED;
     }
   });

@@ -1,20 +1,11 @@
 // Owns: carrying single calls to a store in batches. What arrives while a batch is under way forms the
 // next one: no timer and no added wait; alone, a call goes as soon as the event loop has heard everyone
-// of its turn. Knows nothing of books.
+// of its turn, and a batch that is full goes at once. Knows nothing of books.
 
-import { StoreUnavailable } from './store.ts';
+import { type BatchLimits, StoreUnavailable } from './store.ts';
 
 /** Milliseconds from a call to its answer, a store that hangs or not (rule 23: within 5 s). */
 const DEADLINE = 4500;
-
-export interface BatchLimits {
-  /** Items of one batch. */
-  readonly size: number;
-  /** What the items of one batch weigh together, the last one not counted. */
-  readonly weight: number;
-  /** Batches under way at once. */
-  readonly inFlight: number;
-}
 
 interface Batch<Item, Answer> {
   readonly items: Item[];
@@ -57,6 +48,7 @@ export class Batches<Item, Answer> {
     const call = Promise.withResolvers<Answer>();
     batch.items.push(item);
     batch.calls.push(call);
+    if (this.#isFull(batch)) this.#start();
     return call.promise;
   }
 

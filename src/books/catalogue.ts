@@ -5,13 +5,6 @@ import { Batches } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { BookList, BookStore, BookUpdate } from './store.ts';
 
-// Large enough that a store's cost per batch vanishes in its cost per book, small enough that a batch
-// takes milliseconds, even of the longest texts. Two under way keep a store busy while the first one's
-// answers are sent; updates and removals go one by one, so that two batches of one process never wait for
-// each other's books.
-const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
-const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
-
 export class Catalogue {
   readonly #store: BookStore;
   readonly #finds: Batches<number, Book | undefined>;
@@ -21,14 +14,19 @@ export class Catalogue {
 
   constructor(store: BookStore) {
     this.#store = store;
-    this.#finds = new Batches((ids) => store.find(ids), OVERLAPPING);
-    this.#inserts = new Batches((books: readonly BookFields[]) => store.insert(books), OVERLAPPING, weightOf);
+    const { limits } = store;
+    this.#finds = new Batches((ids) => store.find(ids), limits.find);
+    this.#inserts = new Batches(
+      (books: readonly BookFields[]) => store.insert(books),
+      limits.insert,
+      weightOf,
+    );
     this.#updates = new Batches(
       (updates) => store.update(updates),
-      ONE_AT_A_TIME,
+      limits.update,
       ({ changes }) => weightOf(changes),
     );
-    this.#removals = new Batches((ids) => store.remove(ids), ONE_AT_A_TIME);
+    this.#removals = new Batches((ids) => store.remove(ids), limits.remove);
   }
 
   /** @returns undefined when no book has the id. */

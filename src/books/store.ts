@@ -3,6 +3,16 @@
 
 import type { Book, BookChanges, BookFields } from './book.ts';
 
+/** How a store takes its batches. */
+export interface BatchLimits {
+  /** Items of one batch. */
+  readonly size: number;
+  /** What the items of one batch weigh together, the last one not counted. */
+  readonly weight: number;
+  /** Batches under way at once. */
+  readonly inFlight: number;
+}
+
 /** One book's changes; fields that are absent keep their stored values. */
 export interface BookUpdate {
   readonly id: number;
@@ -35,6 +45,9 @@ export class StoreUnavailable extends Error {
  * then it has either done nothing or nobody can tell; a write that resolves is durable.
  */
 export interface BookStore {
+  /** Of each kind of batch; texts weigh a unit a character. */
+  readonly limits: Readonly<Record<'find' | 'insert' | 'update' | 'remove', BatchLimits>>;
+
   /** The books of these ids, undefined where there is none. Ids may repeat. */
   find(ids: readonly number[]): Promise<readonly (Book | undefined)[]>;
 

@@ -33,6 +33,13 @@ const BATCH_CONNECTIONS = 6;
 const HELD_CONNECTIONS = 4;
 const LIST_CONNECTIONS = 8;
 
+// Large enough that a round trip vanishes in the cost of its books, small enough that a batch takes
+// milliseconds, even of the longest texts. Two under way keep the server busy while the first one's answers
+// are sent; updates and removals go one by one, so that two batches of one process never wait for each
+// other's books.
+const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
+const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
+
 /** A transaction the server took back whole; the statement may simply be sent again. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const ATTEMPTS = 5;
@@ -143,6 +150,12 @@ interface HeldRow extends Book {
 }
 
 class PostgresStore implements BookStore {
+  readonly limits = {
+    find: OVERLAPPING,
+    insert: OVERLAPPING,
+    update: ONE_AT_A_TIME,
+    remove: ONE_AT_A_TIME,
+  };
   readonly #batches: pg.Pool;
   readonly #held: pg.Pool;
   readonly #lists: pg.Pool;

@@ -13,6 +13,13 @@ import type { Book, BookFields } from '../books/book.ts';
 import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../books/store.ts';
 import type { WriteAnswers, WriteRequest, WriterMessage } from './sqlite-writer.ts';
 
+// A batch of reads is all that one turn of the event loop has heard. Writes leave in small batches, so that
+// the thread writes one while the next is read from the wire; it commits what waited together. Of sizes
+// from 8 to 512, 32 served 64 clients best: 1.24 times as many creations as 512.
+const WEIGHT = 1024 * 1024;
+const READS = { size: 512, weight: WEIGHT, inFlight: 1 };
+const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
+
 /** Milliseconds a read may wait for a file that is locked as a whole, which holds up every request. */
 const READ_TIMEOUT = 250;
 
@@ -52,6 +59,7 @@ function makeFolder(folder: string): void {
 }
 
 class SqliteStore implements BookStore {
+  readonly limits = { find: READS, insert: WRITES, update: WRITES, remove: WRITES };
   readonly #file: string;
   readonly #writer: WriterThread;
   readonly #db: DatabaseSync;
