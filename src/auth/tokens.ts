@@ -2,11 +2,9 @@
 
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { createSigner, createVerifier } from 'fast-jwt';
+import { TokenMemory } from './token-memory.ts';
 
 const LIFETIME = 15 * 60; // seconds, fixed by the contract
-
-/** Verified tokens remembered at most: about 300 bytes each. */
-const REMEMBERED = 10_000;
 
 /** The hash of an HMAC signature, told by the length of its base64url text. */
 const HASHES: Readonly<Record<number, string>> = { 43: 'sha256', 64: 'sha384', 86: 'sha512' };
@@ -21,7 +19,9 @@ export class Tokens {
   readonly #sign: (payload: { exp: number }) => string;
   readonly #verify: (token: string) => Verified;
   /** Tokens whose signature was seen to be right, and the second they end; what is remembered still ends. */
-  readonly #remembered = new Map<string, number>();
+  readonly #ours = new TokenMemory<number>();
+  /** Tokens whose signature was seen to be wrong; apart, so that a flood of them drives none of ours out. */
+  readonly #foreign = new TokenMemory<true>();
 
   /** @param secret key of the HMAC signatures; not empty. */
   constructor(secret: string) {
@@ -43,13 +43,17 @@ export class Tokens {
   /** Whether a token opens the catalogue at this moment. Never throws. */
   isValid(token: string): boolean {
     const now = Date.now() / 1000;
-    const expiry = this.#remembered.get(token) ?? this.#expiryOf(token);
+    const expiry = this.#ours.get(token) ?? this.#expiryOf(token);
     return expiry !== undefined && now < expiry;
   }
 
   /** When a token of ours ends, in Unix seconds; undefined for a token that is not (or not yet) valid. */
   #expiryOf(token: string): number | undefined {
-    if (!this.#isSigned(token)) return undefined;
+    if (this.#foreign.get(token)) return undefined;
+    if (!this.#isSigned(token)) {
+      this.#foreign.set(token, true);
+      return undefined;
+    }
     let verified: Verified;
     try {
       verified = this.#verify(token);
@@ -59,8 +63,7 @@ export class Tokens {
     const { header, payload } = verified;
     if (header.crit !== undefined) return undefined; // we understand no extension (RFC 7515 section 4.1.11)
     if (typeof payload.exp !== 'number' || !Number.isFinite(payload.exp)) return undefined;
-    if (this.#remembered.size === REMEMBERED) this.#forgetOldest();
-    this.#remembered.set(token, payload.exp);
+    this.#ours.set(token, payload.exp);
     return payload.exp;
   }
 
@@ -75,13 +78,6 @@ export class Tokens {
     if (hash === undefined) return false;
     const expected = createHmac(hash, this.#key).update(token.slice(0, end)).digest('base64url');
     return timingSafeEqual(Buffer.from(expected), signature);
-  }
-
-  #forgetOldest(): void {
-    for (const token of this.#remembered.keys()) {
-      this.#remembered.delete(token);
-      return;
-    }
   }
 }
 
