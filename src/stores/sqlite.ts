@@ -219,7 +219,8 @@ class WriterThread {
     const thread = new Worker(new URL('./sqlite-writer.ts', import.meta.url), {
       workerData: this.#file,
       // Without this process's cache, the thread takes 10 MiB to translate one file for itself.
-      env: cache === undefined ? {} : { NODE_COMPILE_CACHE: cache },
+      // The folder that was given, in which Node made one of its own for its version.
+      env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
     });
     let reason = 'the thread that writes has ended';
     thread.on('message', (message: WriterMessage) => {
