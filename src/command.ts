@@ -2,11 +2,12 @@
 
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import pino from 'pino';
-import { readConfig, StartupRefusal } from './config.ts';
+import pino, { type Logger } from 'pino';
+import { type Config, readConfig, StartupRefusal } from './config.ts';
 import { createLog, readableLines } from './log.ts';
 import { type Service, startService } from './service.ts';
 import { describeStore } from './stores/open.ts';
+import { isWorker, serveAsWorker, startWorkers } from './workers.ts';
 
 const HELP = `Usage: npm start
        node src/main.js [--help | --version]
@@ -23,6 +24,7 @@ Everything is set by environment variables; all of them may be left out.
   SECRET_TOKEN            secret that signs tokens (random, new at every start)
   AUTH_USERNAME           the name and
   AUTH_PASSWORD           the password that log in (admin and password)
+  WORKERS                 processes that serve together, at most one for each core (1)
   LOG_LEVEL               fatal, error, warn, info, debug, trace or silent (info)
   BODY_LIMIT              bytes of one request's body (1048576)
   HEADER_LIMIT            bytes of one request's line and headers (16384)
@@ -32,6 +34,9 @@ DB_URL_FILE, SECRET_TOKEN_FILE and AUTH_PASSWORD_FILE name a file that holds the
 
 /** Bytes of log that may wait for a slow reader. */
 const LOG_BACKLOG = 8 * 1024 * 1024;
+
+/** Bytes that go into a pipe in one piece, so that the lines of several workers never mix. */
+const PIPE_BUF = 4096;
 
 /** Milliseconds that the last lines of the log have to leave. */
 const LOG_FAREWELL = 1000;
@@ -57,20 +62,15 @@ export async function run(
   if (args.length > 0) return answerArguments(args, { stdout, stderr });
 
   try {
-    const config = readConfig(env, readFileSync);
-    const interactive = stdout.isTTY;
-    const lines = interactive ? undefined : openLines(stdout.fd);
-    const log = createLog(config.logLevel, lines ?? readableLines((text) => stdout.write(text)));
-    const service = await startService(config, log);
-
-    const store = describeStore(config.dbUrl);
-    if (interactive) stdout.write(banner(service, store, config));
-    else log.info({ url: service.url, store }, 'listening');
-    for (const warning of config.warnings) log.warn(warning);
-
-    log.info({ signal: await stop }, 'stopping');
-    await service.close();
-    log.info('stopped');
+    const lines = stdout.isTTY ? undefined : openLines(stdout.fd);
+    const makeLog = ({ logLevel }: Config) =>
+      createLog(logLevel, lines ?? readableLines((text) => stdout.write(text)));
+    if (isWorker) {
+      await serveAsWorker(makeLog, stop);
+    } else {
+      const config = readConfig(env, readFileSync);
+      await serve(config, makeLog(config), stdout, stop);
+    }
     if (lines !== undefined) await closeLines(lines);
     return 0;
   } catch (error) {
@@ -80,9 +80,26 @@ export async function run(
   }
 }
 
+async function serve(
+  config: Config,
+  log: Logger,
+  stdout: Streams['stdout'],
+  stop: Promise<unknown>,
+): Promise<void> {
+  const service = await (config.workers === 1 ? startService(config, log) : startWorkers(config, log));
+  const store = describeStore(config.dbUrl);
+  if (stdout.isTTY) stdout.write(banner(service, store, config));
+  else log.info({ url: service.url, store, workers: config.workers }, 'listening');
+  for (const warning of config.warnings) log.warn(warning);
+
+  log.info({ signal: await stop }, 'stopping');
+  await service.close();
+  log.info('stopped');
+}
+
 /** JSON lines to a file or a pipe. A reader that stalls or has gone loses lines and holds nobody up. */
 function openLines(fd: number): Lines {
-  const lines = pino.destination({ fd, sync: false, maxLength: LOG_BACKLOG });
+  const lines = pino.destination({ fd, sync: false, maxLength: LOG_BACKLOG, maxWrite: PIPE_BUF });
   lines.on('error', () => {}); // a full disk, say: the service is worth more than its log
   return lines;
 }
@@ -114,7 +131,7 @@ function version(): string {
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
-function banner({ url }: Service, store: string, config: ReturnType<typeof readConfig>): string {
+function banner({ url }: Service, store: string, config: Config): string {
   const pair = config.builtInCredentials
     ? `${config.username} / ${config.password}  (built in, for this machine only)`
     : `${config.username} and the password you set`;

@@ -19,6 +19,8 @@ export interface Config {
   readonly signingSecret: string;
   readonly username: string;
   readonly password: string;
+  /** Processes that serve together. */
+  readonly workers: number;
   readonly logLevel: LogLevel;
   /** Bytes of one request's body. */
   readonly bodyLimit: number;
@@ -82,6 +84,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     signingSecret: secret ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
     username: username ?? BUILT_IN_USERNAME,
     password: password ?? BUILT_IN_PASSWORD,
+    workers: readWholeNumber(env, 'WORKERS', 1, 1, 256),
     logLevel: readLogLevel(env),
     bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 1024 ** 3),
     headerLimit: readWholeNumber(env, 'HEADER_LIMIT', 16 * 1024, 1024, 1024 ** 2),

@@ -1,0 +1,137 @@
+// Owns: several processes that serve one port and one store. One process, which serves nothing itself,
+// starts the workers, hands connections to them in turn, replaces a worker that dies, and stops all of them.
+// Each worker is a whole service; what they share is the port and the store.
+
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { type Config, StartupRefusal } from './config.ts';
+import { type Service, startService } from './service.ts';
+
+/** Milliseconds between two attempts to replace a worker, when the first one fails. */
+const RETRY_PAUSE = 1000;
+
+/** Milliseconds that a worker has to stop; it needs less by itself. */
+const LAST_RESORT = 9500;
+
+/** What a worker is told. */
+type Order = { readonly kind: 'serve'; readonly config: Config } | { readonly kind: 'stop' };
+
+/** What a worker answers to `serve`. */
+type Report =
+  | { readonly kind: 'serving'; readonly url: string }
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Whether this process is a worker. */
+export const isWorker = cluster.isWorker;
+
+/**
+ * Starts as many workers as the configuration says. The first one prepares the store for the others.
+ * @throws StartupRefusal as one service would; no worker is left then.
+ */
+export async function startWorkers(config: Config, log: Logger): Promise<Service> {
+  const workers = new Set<Worker>();
+  let stopping = false;
+
+  const start = async (): Promise<string> => {
+    const worker = cluster.fork();
+    workers.add(worker);
+    worker.on('error', () => {}); // it has gone; 'exit' follows
+    worker.once('exit', () => workers.delete(worker));
+    const url = await orderToServe(worker, config);
+    worker.once('exit', (code: number, signal: string | null) => {
+      if (stopping) return;
+      log.error({ pid: worker.process.pid, code, signal }, 'a worker ended; another takes its place');
+      void replace();
+    });
+    return url;
+  };
+  const replace = async (): Promise<void> => {
+    while (!stopping) {
+      try {
+        await start();
+        return;
+      } catch (error) {
+        log.error({ reason: (error as Error).message }, 'a worker could not be replaced yet');
+        await pause(RETRY_PAUSE);
+      }
+    }
+  };
+  const close = async (): Promise<void> => {
+    stopping = true;
+    const overdue = setTimeout(() => {
+      for (const worker of workers) worker.process.kill('SIGKILL');
+    }, LAST_RESORT);
+    await Promise.all(
+      [...workers].map(async (worker) => {
+        const ended = once(worker, 'exit');
+        tell(worker, { kind: 'stop' });
+        await ended;
+      }),
+    );
+    clearTimeout(overdue);
+  };
+
+  try {
+    const url = await start();
+    await Promise.all(Array.from({ length: config.workers - 1 }, start));
+    return { url, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/**
+ * Serves as one of several, until told to stop.
+ * @param makeLog makes the log that the configuration asks for.
+ * @param stop resolves when this process is asked to end by itself.
+ */
+export async function serveAsWorker(
+  makeLog: (config: Config) => Logger,
+  stop: Promise<unknown>,
+): Promise<void> {
+  const self = cluster.worker as Worker;
+  const stopOrdered = Promise.withResolvers<void>();
+  const serveOrdered = Promise.withResolvers<Config>();
+  self.on('message', (order: Order) => {
+    if (order.kind === 'serve') serveOrdered.resolve(order.config);
+    else stopOrdered.resolve();
+  });
+  const config = await serveOrdered.promise;
+  let service: Service;
+  try {
+    service = await startService(config, makeLog(config));
+  } catch (error) {
+    if (!(error instanceof StartupRefusal)) throw error;
+    await report(self, { kind: 'refused', reason: error.message });
+    return;
+  }
+  await report(self, { kind: 'serving', url: service.url });
+  await Promise.race([stop, stopOrdered.promise]);
+  await service.close();
+}
+
+/** @returns where the worker serves. */
+async function orderToServe(worker: Worker, config: Config): Promise<string> {
+  const ended = new AbortController();
+  worker.once('exit', () => ended.abort());
+  tell(worker, { kind: 'serve', config });
+  try {
+    const [answer] = (await once(worker, 'message', { signal: ended.signal })) as [Report];
+    if (answer.kind === 'serving') return answer.url;
+    throw new StartupRefusal(answer.reason);
+  } catch (error) {
+    if (error instanceof StartupRefusal) throw error;
+    throw new StartupRefusal('A worker ended before it could serve.');
+  }
+}
+
+function tell(worker: Worker, order: Order): void {
+  worker.send(order, () => {}); // a worker that has gone hears nothing; its 'exit' says so
+}
+
+function report(self: Worker, answer: Report): Promise<void> {
+  return new Promise((resolve) => self.send(answer, () => resolve()));
+}
