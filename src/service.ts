@@ -1,7 +1,6 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
-import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
@@ -12,6 +11,10 @@ import { openStore } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
 const GRACE = 6000;
+
+/** How a service has its port: for itself, or as one of several processes, of which the first sees to it that
+ * nobody else is there. */
+export type PortUse = 'alone' | 'first' | 'another';
 
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */
@@ -24,7 +27,7 @@ export interface Service {
  * Starts serving.
  * @throws StartupRefusal when the store or the port cannot be had; nothing is left open then.
  */
-export async function startService(config: Config, log: Logger): Promise<Service> {
+export async function startService(config: Config, log: Logger, use: PortUse = 'alone'): Promise<Service> {
   const store = await openStore(config.dbUrl);
   const app = buildApp({
     catalogue: new Catalogue(store),
@@ -36,7 +39,8 @@ export async function startService(config: Config, log: Logger): Promise<Service
   });
   await app.ready();
   try {
-    await listen(app.server, config);
+    if (use === 'first') await beAlone(config);
+    await listen(app.server, config, use !== 'alone');
   } catch (error) {
     await store.close();
     throw refusalToListen(error as NodeJS.ErrnoException, config);
@@ -58,10 +62,18 @@ export async function startService(config: Config, log: Logger): Promise<Service
   };
 }
 
-function listen(server: Server, { port, host }: Config): Promise<void> {
+/** Listens for a moment: where a port is shared, the system would let others in without a word. */
+async function beAlone(config: Config): Promise<void> {
+  const probe = createServer();
+  await listen(probe, config, false);
+  await new Promise((resolve) => probe.close(resolve));
+}
+
+/** @param shared the system deals connections out among all who listen there like this. */
+function listen(server: NetServer, { port, host }: Config, shared: boolean): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen({ port, ...(host !== undefined && { host }) }, () => {
+    server.listen({ port, ...(host !== undefined && { host }), exclusive: true, reusePort: shared }, () => {
       server.off('error', reject);
       resolve();
     });
@@ -74,6 +86,8 @@ function refusalToListen(error: NodeJS.ErrnoException, { port, host }: Config): 
       return new StartupRefusal(`PORT ${port} is taken by another process: stop it or choose another port.`);
     case 'EACCES':
       return new StartupRefusal(`PORT ${port} may not be opened by this user: choose one above 1023.`);
+    case 'ENOTSUP':
+      return new StartupRefusal('WORKERS must be 1 on this system, where processes cannot share a port.');
     default:
       return new StartupRefusal(`HOST ${host} cannot be listened on: ${error.message}.`);
   }

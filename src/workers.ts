@@ -1,13 +1,14 @@
 // Owns: several processes that serve one port and one store. One process, which serves nothing itself,
-// starts the workers, hands connections to them in turn, replaces a worker that dies, and stops all of them.
-// Each worker is a whole service; what they share is the port and the store.
+// starts the workers, replaces a worker that dies, and stops all of them. Each worker is a whole service;
+// the system deals connections out to them. (Dealt out by Node's cluster, a connection on its way to a
+// worker that dies would be neither answered nor closed.)
 
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { type Config, StartupRefusal } from './config.ts';
-import { type Service, startService } from './service.ts';
+import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, when the first one fails. */
 const RETRY_PAUSE = 1000;
@@ -16,7 +17,9 @@ const RETRY_PAUSE = 1000;
 const LAST_RESORT = 9500;
 
 /** What a worker is told. */
-type Order = { readonly kind: 'serve'; readonly config: Config } | { readonly kind: 'stop' };
+type Order =
+  | { readonly kind: 'serve'; readonly config: Config; readonly use: PortUse }
+  | { readonly kind: 'stop' };
 
 /** What a worker answers to `serve`. */
 type Report =
@@ -32,17 +35,20 @@ export const isWorker = cluster.isWorker;
  */
 export async function startWorkers(config: Config, log: Logger): Promise<Service> {
   const workers = new Set<Worker>();
+  let { port } = config;
   let stopping = false;
 
-  const start = async (): Promise<string> => {
+  const start = async (use: PortUse): Promise<string> => {
     const worker = cluster.fork();
     workers.add(worker);
     worker.on('error', () => {}); // it has gone; 'exit' follows
     worker.once('exit', () => workers.delete(worker));
-    const url = await orderToServe(worker, config);
+    const url = await orderToServe(worker, { kind: 'serve', config: { ...config, port }, use });
+    const { pid } = worker.process;
+    log.info({ pid }, 'a worker serves');
     worker.once('exit', (code: number, signal: string | null) => {
       if (stopping) return;
-      log.error({ pid: worker.process.pid, code, signal }, 'a worker ended; another takes its place');
+      log.error({ pid, code, signal }, 'a worker ended; another takes its place');
       void replace();
     });
     return url;
@@ -50,7 +56,7 @@ export async function startWorkers(config: Config, log: Logger): Promise<Service
   const replace = async (): Promise<void> => {
     while (!stopping) {
       try {
-        await start();
+        await start('another');
         return;
       } catch (error) {
         log.error({ reason: (error as Error).message }, 'a worker could not be replaced yet');
@@ -74,8 +80,9 @@ export async function startWorkers(config: Config, log: Logger): Promise<Service
   };
 
   try {
-    const url = await start();
-    await Promise.all(Array.from({ length: config.workers - 1 }, start));
+    const url = await start('first');
+    if (port === 0) port = Number(new URL(url).port); // the system chose one
+    await Promise.all(Array.from({ length: config.workers - 1 }, () => start('another')));
     return { url, close };
   } catch (error) {
     await close();
@@ -94,15 +101,15 @@ export async function serveAsWorker(
 ): Promise<void> {
   const self = cluster.worker as Worker;
   const stopOrdered = Promise.withResolvers<void>();
-  const serveOrdered = Promise.withResolvers<Config>();
+  const serveOrdered = Promise.withResolvers<Extract<Order, { kind: 'serve' }>>();
   self.on('message', (order: Order) => {
-    if (order.kind === 'serve') serveOrdered.resolve(order.config);
+    if (order.kind === 'serve') serveOrdered.resolve(order);
     else stopOrdered.resolve();
   });
-  const config = await serveOrdered.promise;
+  const { config, use } = await serveOrdered.promise;
   let service: Service;
   try {
-    service = await startService(config, makeLog(config));
+    service = await startService(config, makeLog(config), use);
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     await report(self, { kind: 'refused', reason: error.message });
@@ -114,10 +121,10 @@ export async function serveAsWorker(
 }
 
 /** @returns where the worker serves. */
-async function orderToServe(worker: Worker, config: Config): Promise<string> {
+async function orderToServe(worker: Worker, order: Order): Promise<string> {
   const ended = new AbortController();
   worker.once('exit', () => ended.abort());
-  tell(worker, { kind: 'serve', config });
+  tell(worker, order);
   try {
     const [answer] = (await once(worker, 'message', { signal: ended.signal })) as [Report];
     if (answer.kind === 'serving') return answer.url;

@@ -154,6 +154,12 @@ describe('a bad configuration ends the process', { concurrency, timeout: 120_000
     'an unknown LOG_LEVEL': { LOG_LEVEL: 'verbose' },
     'an empty LOG_LEVEL': { LOG_LEVEL: '' },
   });
+  refusals('rule 28', 'WORKERS', {
+    'no WORKERS at all': { WORKERS: '0' },
+    'half a worker': { WORKERS: '1.5' },
+    'more WORKERS than any machine has cores': { WORKERS: '257' },
+    'an empty WORKERS': { WORKERS: '' },
+  });
   refusals('rule 22', 'BODY_LIMIT', {
     'a BODY_LIMIT with a unit': { BODY_LIMIT: '1MiB' },
     'a BODY_LIMIT of nothing': { BODY_LIMIT: '0' },
@@ -615,6 +621,7 @@ const VARIABLES = [
   'AUTH_USERNAME',
   'AUTH_PASSWORD',
   'AUTH_PASSWORD_FILE',
+  'WORKERS',
   'LOG_LEVEL',
   'BODY_LIMIT',
   'HEADER_LIMIT',

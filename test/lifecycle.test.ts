@@ -23,12 +23,26 @@ import { waitUntil } from './support/wait.ts';
 // The stores side by side, since each has a test that waits for many seconds; of the others a few at a time.
 describe('lifecycle', { concurrency: STORES.length, timeout: 120_000 }, () => {
   for (const store of STORES) {
-    describe(`on ${store.name}`, { concurrency: 3 }, () => testLifecycle(store));
+    for (const workers of ['1', '2']) {
+      const name = `on ${store.name}, WORKERS=${workers}`;
+      describe(name, { concurrency: 3 }, () => testLifecycle(store, workers));
+    }
   }
 });
 
-function testLifecycle(store: (typeof STORES)[number]): void {
+function testLifecycle(store: (typeof STORES)[number], workers: string): void {
   const isSqlite = store.name === 'SQLite';
+
+  /** Starts the real command; whatever becomes of it, it is gone when the test is. */
+  async function start(
+    context: TestContext,
+    dbUrl: string,
+    env: Record<string, string> = {},
+  ): Promise<ServiceProcess> {
+    const service = await startServiceProcess(dbUrl, { WORKERS: workers, ...env });
+    context.after(() => kill(service.process));
+    return service;
+  }
 
   test('rule 27: SIGTERM ends it within 10 s whoever hangs on to it', async (context) => {
     const service = await start(context, await store.freshUrl());
@@ -400,17 +414,6 @@ class Ledger {
 /** A book that shows when its fields are not of one write. */
 function bookOf(number: number): Omit<Book, 'id'> {
   return { title: `title ${number}`, author: `author ${number}`, year: number };
-}
-
-/** Starts the real command; whatever becomes of it, it is gone when the test is. */
-async function start(
-  context: TestContext,
-  dbUrl: string,
-  env: Record<string, string> = {},
-): Promise<ServiceProcess> {
-  const service = await startServiceProcess(dbUrl, env);
-  context.after(() => kill(service.process));
-  return service;
 }
 
 function kill(child: ChildProcess): void {
