@@ -48,13 +48,6 @@ export interface AppParts {
   readonly headerLimit: number;
 }
 
-declare module 'fastify' {
-  interface FastifyContextConfig {
-    /** The route needs no token. */
-    public?: boolean;
-  }
-}
-
 /** The routes are open once `app.ready()` has resolved; listening is the caller's. */
 export function buildApp(parts: AppParts): FastifyInstance {
   const newRequestId = requestIds();
@@ -84,9 +77,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
-    const refusal = refuse(request, parts.tokens);
-    if (refusal === undefined) done();
-    else reply.send(refusal);
+    if (hasOneHost(request.raw)) done();
+    else reply.send(BAD_REQUEST);
   });
   app.addHook('preSerialization', (_request, reply, envelope, done) => {
     setHead(app, reply, envelope as Envelope);
@@ -98,7 +90,14 @@ export function buildApp(parts: AppParts): FastifyInstance {
   if (parts.log.isLevelEnabled('info')) app.addHook('onResponse', logAccess);
 
   addTokenRoutes(app, parts.tokens, parts.checkCredentials, parts.bodyLimit);
-  addBookRoutes(app, parts.catalogue, parts.bodyLimit);
+  app.register(async (guarded) => {
+    guarded.addHook('onRequest', (request, reply, done) => {
+      const refusal = refuse(request, parts.tokens);
+      if (refusal === undefined) done();
+      else reply.send(refusal);
+    });
+    addBookRoutes(guarded, parts.catalogue, parts.bodyLimit);
+  });
   refuseOtherMethods(app, '/token', ['POST']);
   refuseOtherMethods(app, '/book', ['POST']);
   refuseOtherMethods(app, '/books', ['GET', 'HEAD']);
@@ -106,11 +105,8 @@ export function buildApp(parts: AppParts): FastifyInstance {
   return app;
 }
 
-/** The gate: what refuses a request before its route runs and before its body is read (rules 9, 17, 20). */
+/** The gate of the catalogue: before its routes run, and before a body is read (rules 9 and 17). */
 function refuse(request: FastifyRequest, tokens: Tokens): Envelope | undefined {
-  if (!hasOneHost(request.raw)) return BAD_REQUEST;
-  if (request.is404) return NOT_FOUND;
-  if (request.routeOptions.config.public) return undefined;
   const token = request.headers.authorization;
   if (!token) return TOKEN_REQUIRED;
   return tokens.isValid(token) ? undefined : INVALID_TOKEN;
@@ -139,7 +135,6 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly
   app.route({
     method: [...HTTP_METHODS].filter((method) => !allowed.includes(method)) as HTTPMethods[],
     url,
-    config: { public: true },
     async handler(_request, reply) {
       reply.header('allow', allowed.join(', '));
       return METHOD_NOT_ALLOWED;

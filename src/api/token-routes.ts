@@ -18,7 +18,7 @@ export function addTokenRoutes(
   checkCredentials: CheckCredentials,
   bodyLimit: number,
 ): void {
-  app.post('/token', { config: { public: true } }, async (request): Promise<Envelope> => {
+  app.post('/token', async (request): Promise<Envelope> => {
     const login = readLogin(parseJsonObject(await readBody(request.raw, bodyLimit)));
     if (login === undefined) return INVALID_LOGIN;
     if (!checkCredentials(login.username, login.password)) return INVALID_CREDENTIALS;
