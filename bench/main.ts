@@ -9,6 +9,7 @@ import {
   BARE_OPERATIONS,
   OPERATIONS,
   type Operation,
+  REFUSED_OPERATIONS,
   requestsOf,
   STANDING_BOOKS,
   TOKEN,
@@ -19,7 +20,7 @@ import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts
 const HELP = `Usage: npm run bench -- [options]
 
   --only <words>    only what matches all the words: an operation (${OPERATIONS.join(', ')}),
-                    list, process; SQLite, PostgreSQL. Example: --only "read SQLite"
+                    list, process, workers; SQLite, PostgreSQL. Example: --only "read SQLite"
   --rounds <n>      rounds to take the medians of (3)
   --seconds <n>     seconds of load for each measurement (2)
   --books <n>       books in the long list (1000000)
@@ -64,6 +65,21 @@ interface ProcessRow {
   readonly requests: number;
 }
 
+interface WorkersRow {
+  readonly operation: Operation;
+  readonly store: string;
+  /** Requests a second. */
+  readonly one: number;
+  readonly two: number;
+  readonly ratio: number;
+  /** Milliseconds. */
+  readonly p99OfOne: number;
+  readonly p99OfTwo: number;
+}
+
+/** What is measured with one process against two. */
+const WORKERS_OPERATIONS = ['read', 'create', 'update', 'mix'] as const;
+
 const { values: options } = parseArgs({
   options: {
     only: { type: 'string', default: '' },
@@ -78,6 +94,7 @@ async function bench(): Promise<void> {
   const operations: OperationRow[] = [];
   const lists: ListRow[] = [];
   const processes: ProcessRow[] = [];
+  const workers: WorkersRow[] = [];
   for (const [name, open] of [
     ['SQLite', openSqliteBench],
     ['PostgreSQL', openPostgresBench],
@@ -86,6 +103,7 @@ async function bench(): Promise<void> {
     const wanted = OPERATIONS.filter((operation) => isWanted(operation, name));
     if (wanted.length > 0) operations.push(...(await withStore(open, (store) => measure(store, wanted))));
     if (isWanted('process', name)) processes.push(await withStore(open, measureProcess));
+    if (isWanted('workers', name)) workers.push(...(await withStore(open, measureWorkers)));
     if (isWanted('list', name)) {
       for (const books of [1000, Number(options.books)]) {
         lists.push(await withStore(open, (store) => measureList(store, books)));
@@ -93,9 +111,9 @@ async function bench(): Promise<void> {
     }
   }
   if (options.json) {
-    console.log(JSON.stringify({ generator: GENERATOR, operations, lists, processes }, null, 2));
+    console.log(JSON.stringify({ generator: GENERATOR, operations, lists, processes, workers }, null, 2));
   } else {
-    report(operations, lists, processes);
+    report(operations, lists, processes, workers);
   }
 }
 
@@ -138,7 +156,7 @@ async function measure(store: BenchStore, wanted: readonly Operation[]): Promise
       if (round === 1 && operation !== 'delete')
         await applyLoad({ port: service.port, requests, seconds: 1 });
       const own = await load(service, requests, seconds);
-      const isRefused = operation === 'refused';
+      const isRefused = REFUSED_OPERATIONS.includes(operation);
       if (own.refused > 0 !== isRefused) {
         throw new Error(`${operation}: ${own.refused} of ${own.requests} answers were refusals`);
       }
@@ -180,6 +198,35 @@ async function load(server: Measured, requests: readonly string[], seconds: numb
   const result = await applyLoad({ port: server.port, requests, seconds });
   const cpuMicroseconds = ((server.cpuSeconds() - before) * 1e6) / result.requests;
   return { ...result, cpuMicroseconds };
+}
+
+async function measureWorkers(store: BenchStore): Promise<WorkersRow[]> {
+  const seconds = Number(options.seconds);
+  const one = await startService(store.dbUrl);
+  const two = await startService(store.dbUrl, { WORKERS: '2' });
+  await store.addBooks(STANDING_BOOKS);
+  const rows: WorkersRow[] = [];
+  for (const operation of WORKERS_OPERATIONS) {
+    const requests = requestsOf(operation, []);
+    const rounds = [];
+    for (const service of [one, two]) await applyLoad({ port: service.port, requests, seconds: 1 });
+    for (let round = 1; round <= Number(options.rounds); round += 1) {
+      progress(`${store.name}: ${operation} by one process and by two, round ${round} of ${options.rounds}`);
+      const ofOne = await load(one, requests, seconds);
+      const ofTwo = await load(two, requests, seconds);
+      rounds.push({
+        one: ofOne.requests / ofOne.seconds,
+        two: ofTwo.requests / ofTwo.seconds,
+        ratio: ofTwo.requests / ofTwo.seconds / (ofOne.requests / ofOne.seconds),
+        p99OfOne: ofOne.p99,
+        p99OfTwo: ofTwo.p99,
+      });
+    }
+    rows.push({ operation, store: store.name, ...medians(rounds) });
+  }
+  await one.stop();
+  await two.stop();
+  return rows;
 }
 
 async function measureProcess(store: BenchStore): Promise<ProcessRow> {
@@ -298,7 +345,12 @@ function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-function report(operations: OperationRow[], lists: ListRow[], processes: ProcessRow[]): void {
+function report(
+  operations: OperationRow[],
+  lists: ListRow[],
+  processes: ProcessRow[],
+  workers: WorkersRow[],
+): void {
   progress('');
   console.log(
     `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores; medians of ${options.rounds} rounds\n`,
@@ -357,6 +409,18 @@ function report(operations: OperationRow[], lists: ListRow[], processes: Process
       row.idle.toFixed(0),
       row.loaded.toFixed(0),
       `${row.requests}`,
+    ]),
+  );
+  table(
+    ['workers', 'store', '1: requests/s', '2: requests/s', '2 × 1', '1: p99 ms', '2: p99 ms'],
+    workers.map((row) => [
+      row.operation,
+      row.store,
+      row.one.toFixed(0),
+      row.two.toFixed(0),
+      row.ratio.toFixed(2),
+      row.p99OfOne.toFixed(2),
+      row.p99OfTwo.toFixed(2),
     ]),
   );
 }

@@ -6,11 +6,33 @@ import { SECRET } from './processes.ts';
 /** Books that stand in a store before it is measured; reads and updates fall on any of them. */
 export const STANDING_BOOKS = 10_000;
 
-export const OPERATIONS = ['read', 'create', 'update', 'delete', 'mix', 'log in', 'refused'] as const;
+export const OPERATIONS = [
+  'read',
+  'create',
+  'update',
+  'delete',
+  'mix',
+  'log in',
+  'no token',
+  'bad token',
+  'forged tokens',
+  'unknown path',
+] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
 /** What the bare server has to do to keep up with each operation: parse the same request. */
 export const BARE_OPERATIONS = ['read', 'create', 'update', 'log in'] as const;
+
+/** Operations of which every answer is a refusal. */
+export const REFUSED_OPERATIONS: readonly Operation[] = [
+  'no token',
+  'bad token',
+  'forged tokens',
+  'unknown path',
+];
+
+/** Forged tokens, each another one: more than any memory of tokens may hold. */
+const FORGED = 20_000;
 
 /** Distinct requests of one operation: enough that no two neighbours fall on one book. */
 const DISTINCT = 5_000;
@@ -18,6 +40,7 @@ const DISTINCT = 5_000;
 /** A token that the measured services accept. */
 export const TOKEN = sign({ exp: Math.floor(Date.now() / 1000) + 24 * 60 * 60 }, SECRET);
 const FOREIGN_TOKEN = sign({ exp: Math.floor(Date.now() / 1000) + 24 * 60 * 60 }, 'another secret');
+const NO_TOKEN = '';
 const BOOK = '{"title":"The Hunger Games (The Hunger Games, #1)","author":"Suzanne Collins","year":2008}';
 
 /** @param doomed ids that may be removed, each of them once. */
@@ -39,8 +62,16 @@ export function requestsOf(operation: Operation, doomed: readonly number[]): str
       });
     case 'log in':
       return [request('POST', '/token', '{"username":"bench","password":"bench"}')];
-    case 'refused': // a token that is well formed and signed with another secret
+    case 'no token':
+      return repeat((id) => request('GET', `/book/${id}`, undefined, NO_TOKEN));
+    case 'bad token': // well formed, and signed with another secret: say, that of an earlier process
       return repeat((id) => request('GET', `/book/${id}`, undefined, FOREIGN_TOKEN));
+    case 'forged tokens':
+      return Array.from({ length: FORGED }, (_, position) =>
+        request('GET', '/book/1', undefined, sign({ exp: 2e9 + position }, 'another secret')),
+      );
+    case 'unknown path':
+      return repeat((id) => request('GET', `/shelf/${id}`));
   }
 }
 

@@ -60,7 +60,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
     if (username === undefined || secret === undefined) {
       throw new StartupRefusal(
-        `HOST ${host} can be reached from other machines, so ${missing} must be set; without them only HOST=127.0.0.1 will do.`,
+        `HOST ${host} can be reached from other machines, so ${missing} must be set; until then only HOST=127.0.0.1 will do.`,
       );
     }
   }
