@@ -188,7 +188,7 @@ function bareOperation(operation: Operation): Operation {
 
 /** More books than can be removed in the time. */
 async function doomedBooks(store: BenchStore, seconds: number): Promise<number[]> {
-  const count = 60_000 * seconds;
+  const count = 100_000 * seconds;
   const last = await store.addBooks(count);
   return Array.from({ length: count }, (_, position) => last - position);
 }

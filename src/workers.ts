@@ -71,7 +71,7 @@ export async function startWorkers(config: Config, log: Logger): Promise<Service
     }, LAST_RESORT);
     await Promise.all(
       [...workers].map(async (worker) => {
-        const ended = once(worker, 'exit');
+        const ended = new Promise((resolve) => worker.once('exit', resolve));
         tell(worker, { kind: 'stop' });
         await ended;
       }),
