@@ -8,10 +8,15 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import type { Book, BookFields } from '../books/book.ts';
 import type { BookUpdate } from '../books/store.ts';
 
-export type WriteRequest =
-  | { readonly kind: 'insert'; readonly ticket: number; readonly items: readonly BookFields[] }
-  | { readonly kind: 'update'; readonly ticket: number; readonly items: readonly BookUpdate[] }
-  | { readonly kind: 'remove'; readonly ticket: number; readonly items: readonly number[] };
+export type WriteRequest = {
+  readonly ticket: number;
+  /** Milliseconds of `performance.timeOrigin + performance.now()`, after which the request is not begun: its callers are about to give up. */
+  readonly deadline: number;
+} & (
+  | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
+  | { readonly kind: 'update'; readonly items: readonly BookUpdate[] }
+  | { readonly kind: 'remove'; readonly items: readonly number[] }
+);
 
 export type WriteAnswers = readonly number[] | readonly (Book | undefined)[] | readonly boolean[];
 
@@ -21,7 +26,7 @@ export type WriterMessage =
   | { readonly kind: 'done'; readonly ticket: number; readonly answers: WriteAnswers }
   | { readonly kind: 'failed'; readonly ticket: number; readonly reason: string };
 
-// Milliseconds to wait for another process that is writing (rule 23), and between two attempts. SQLite's own
+// Milliseconds to wait for another process when the file is opened, and between two attempts to write. SQLite's own
 // waiting grows to 100 ms an attempt, and one of two busy processes gets hardly a turn.
 const BUSY_TIMEOUT = 4000;
 const BUSY_PAUSE = 0.5;
@@ -44,6 +49,9 @@ const COLUMNS = [
   { name: 'year', type: 'integer', absent: '0' },
 ] as const;
 
+/** Milliseconds on a clock that never steps, the same for all threads of the process. */
+const now = () => performance.timeOrigin + performance.now();
+
 function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path));
   const say = (message: WriterMessage) => port.postMessage(message);
@@ -52,7 +60,8 @@ function serve(port: MessagePort, path: string): void {
     const group: WriteRequest[] = [];
     let next: WriteRequest | 'close' | undefined = first;
     while (next !== undefined && next !== 'close') {
-      group.push(next);
+      if (now() < next.deadline) group.push(next);
+      else say({ kind: 'failed', ticket: next.ticket, reason: 'other writes took too long' });
       next = group.length < GROUP_SIZE ? receiveMessageOnPort(port)?.message : undefined;
     }
     if (group.length > 0) {
@@ -95,7 +104,7 @@ class Writer {
 
   /** Carries out every request in one transaction; when it throws, none of them happened. */
   commit(group: readonly WriteRequest[]): WriteAnswers[] {
-    retryWhileBusy(() => this.#begin.run());
+    retryWhileBusy(() => this.#begin.run(), Math.min(...group.map(({ deadline }) => deadline)));
     try {
       const answers = group.map((request) => this.#execute(request));
       this.#commit.run();
@@ -131,12 +140,13 @@ class Writer {
 function openForWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
   try {
+    const deadline = now() + BUSY_TIMEOUT;
     retryWhileBusy(() => {
       const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
       if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
-    });
+    }, deadline);
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
-    retryWhileBusy(() => createStructure(db));
+    retryWhileBusy(() => createStructure(db), deadline);
     return db;
   } catch (error) {
     db.close();
@@ -145,8 +155,7 @@ function openForWriting(path: string): DatabaseSync {
 }
 
 /** Waits for other processes, in turn with them. */
-function retryWhileBusy(attempt: () => void): void {
-  const end = performance.now() + BUSY_TIMEOUT;
+function retryWhileBusy(attempt: () => void, deadline: number): void {
   for (;;) {
     try {
       attempt();
@@ -154,7 +163,7 @@ function retryWhileBusy(attempt: () => void): void {
     } catch (error) {
       // The low byte of an error's code is its kind.
       const isBusy = ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
-      if (!isBusy || performance.now() > end) throw error;
+      if (!isBusy || now() > deadline) throw error;
       Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
     }
   }

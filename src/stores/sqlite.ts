@@ -23,6 +23,9 @@ const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
 /** Milliseconds a read may wait for a file that is locked as a whole, which holds up every request. */
 const READ_TIMEOUT = 250;
 
+/** Milliseconds in which a write has begun, or never will: less than its callers wait (rule 23). */
+const WRITE_TIMEOUT = 4000;
+
 /** Books of one chunk of the list: about a millisecond of work before the event loop has its turn. */
 const CHUNK_BOOKS = 1000;
 
@@ -245,7 +248,8 @@ class WriterThread {
     const ticket = this.#lastTicket;
     const outcome = Promise.withResolvers<WriteAnswers>();
     this.#waiting.set(ticket, outcome);
-    this.#thread?.postMessage({ kind, ticket, items });
+    const deadline = performance.timeOrigin + performance.now() + WRITE_TIMEOUT;
+    this.#thread?.postMessage({ kind, ticket, items, deadline });
     return outcome.promise;
   }
 
