@@ -158,7 +158,7 @@ function testLifecycle(store: (typeof STORES)[number], workers: string): void {
     });
     await service.client.request('GET', '/nowhere'); // by now all of them have arrived
     const end = endsWell(service, 'SIGTERM');
-    await waitUntil(() => isStopping(service));
+    await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has heard of it
     asked.forEach(([text], position) => {
       clients[position]?.socket.write(text.slice(-1));
     });
