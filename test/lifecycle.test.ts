@@ -9,7 +9,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
-import { accepts, type Book, parseAnswers, type RawAnswer, type Target } from './support/client.ts';
+import { accepts, parseAnswers, type RawAnswer, type Target } from './support/client.ts';
+import { Ledger } from './support/ledger.ts';
 import { execute } from './support/postgres.ts';
 import {
   ENVIRONMENT,
@@ -224,7 +225,11 @@ function testLifecycle(store: (typeof STORES)[number], workers: string): void {
         for (let turns = Math.random() * 20; turns > 0; turns -= 1) await setImmediate();
         service.process.kill('SIGKILL');
       };
-      await Promise.all(Array.from({ length: 8 }, () => ledger.writeUntilDeath(service, step)));
+      const writers = Array.from({ length: 8 }, async () => {
+        const writer = ledger.writer(service.client);
+        while ((await writer.write(step)) !== 'gone');
+      });
+      await Promise.all(writers);
       await end;
       if (!isSqlite) await waitUntil(async () => (await othersOn(dbUrl)) === 0); // its last statements are done
     }
@@ -334,86 +339,6 @@ function testLifecycle(store: (typeof STORES)[number], workers: string): void {
     const book = await first.client.create({ title: 'still here' });
     assert.deepEqual(await first.client.list(), [book]);
   });
-}
-
-/** What the client of a service that dies knows of its books: of the last moments, what may be. */
-class Ledger {
-  /** By id, the states a book may be in: the number that stands in all its fields, undefined for removed. */
-  readonly #books = new Map<number, (number | undefined)[]>();
-  /** Books that may have been created without an answer. */
-  readonly #unanswered = new Set<number>();
-  readonly #usedIds = new Set<number>();
-  #lastNumber = 0;
-
-  /** Creates, updates and removes books of its own until the connection is gone. */
-  async writeUntilDeath({ client }: ServiceProcess, step: () => Promise<void>): Promise<void> {
-    const own: number[] = [];
-    for (;;) {
-      this.#lastNumber += 1;
-      const number = this.#lastNumber;
-      const body = bookOf(number);
-      const id = own[Math.floor(Math.random() * own.length)];
-      const choice = Math.random();
-      try {
-        void step();
-        if (id === undefined || choice < 0.4) {
-          this.#unanswered.add(number);
-          const created = await client.create(body);
-          this.#unanswered.delete(number);
-          this.#use(created.id);
-          this.#books.set(created.id, [number]);
-          own.push(created.id);
-        } else if (choice < 0.8) {
-          this.#books.get(id)?.push(number);
-          const { status, data } = await client.request('PUT', `/book/${id}`, { body });
-          assert.equal(status, 200);
-          assert.deepEqual(data, { id, ...body });
-          this.#books.set(id, [number]);
-        } else {
-          own.splice(own.indexOf(id), 1);
-          this.#books.get(id)?.push(undefined);
-          const { status } = await client.request('DELETE', `/book/${id}`);
-          assert.equal(status, 200);
-          this.#books.delete(id);
-        }
-        void step();
-      } catch (error) {
-        if (error instanceof TypeError) return; // how fetch says that the connection is gone
-        throw error;
-      }
-    }
-  }
-
-  /** Compares with what is really there, which is what is known from now on. */
-  reconcile(listed: readonly Book[]): void {
-    const missing = new Map(this.#books);
-    this.#books.clear();
-    for (const { id, ...fields } of listed) {
-      const number = fields.year;
-      assert.deepEqual(fields, bookOf(number), `half a book: ${id}`);
-      const states = missing.get(id);
-      if (states === undefined) {
-        this.#use(id);
-        assert.ok(this.#unanswered.delete(number), `book ${id} is there, though nobody created it`);
-      } else {
-        assert.ok(states.includes(number), `book ${id} is ${number}, not one of ${states}`);
-      }
-      missing.delete(id);
-      this.#books.set(id, [number]);
-    }
-    for (const [id, states] of missing) assert.ok(states.includes(undefined), `book ${id} is lost`);
-    this.#unanswered.clear();
-  }
-
-  #use(id: number): void {
-    assert.ok(!this.#usedIds.has(id), `id ${id} was given out again`);
-    this.#usedIds.add(id);
-  }
-}
-
-/** A book that shows when its fields are not of one write. */
-function bookOf(number: number): Omit<Book, 'id'> {
-  return { title: `title ${number}`, author: `author ${number}`, year: number };
 }
 
 function kill(child: ChildProcess): void {

@@ -1,0 +1,149 @@
+// Owns: what clients know of the books they write while the service, or its store, may fail at any moment:
+// what was acknowledged, what may have happened, and whether what is really there agrees with it.
+
+import assert from 'node:assert/strict';
+import type { Book, Client } from './client.ts';
+
+/** How a write ended: acknowledged, refused as 503 so that nobody can tell, or with the connection gone. */
+export type Outcome = 'acknowledged' | 'unavailable' | 'gone';
+
+/** What may have become of a book: the number that stands in all its fields, undefined for removed. */
+type State = number | undefined;
+
+export class Ledger {
+  /** By id, the states a book may be in. */
+  readonly #books = new Map<number, State[]>();
+  /** Books that may have been created without an answer. */
+  readonly #unanswered = new Set<number>();
+  readonly #usedIds = new Set<number>();
+  #lastNumber = 0;
+  /** Writes that were answered with success. */
+  acknowledged = 0;
+
+  /** A writer whose books nobody else touches, so that what it was told is what must be there. */
+  writer(client: Client): Writer {
+    return new Writer(client, this);
+  }
+
+  /** Compares with what is really there, which is what is known from now on. No writer may be under way. */
+  reconcile(listed: readonly Book[]): void {
+    const missing = new Map(this.#books);
+    this.#books.clear();
+    for (const { id, ...fields } of listed) {
+      const number = fields.year;
+      assert.deepEqual(fields, bookOf(number), `half a book: ${id}`);
+      const states = missing.get(id);
+      if (states === undefined) {
+        this.#use(id);
+        assert.ok(this.#unanswered.delete(number), `book ${id} is there, though nobody created it`);
+      } else {
+        assert.ok(states.includes(number), `book ${id} is ${number}, not one of ${states}`);
+      }
+      missing.delete(id);
+      this.#books.set(id, [number]);
+    }
+    for (const [id, states] of missing) assert.ok(states.includes(undefined), `book ${id} is lost`);
+    this.#unanswered.clear();
+  }
+
+  /** A number that no book has had. */
+  nextNumber(): number {
+    this.#lastNumber += 1;
+    return this.#lastNumber;
+  }
+
+  beginCreation(number: number): void {
+    this.#unanswered.add(number);
+  }
+
+  endCreation(number: number, id: number): void {
+    this.#unanswered.delete(number);
+    this.#use(id);
+    this.#books.set(id, [number]);
+    this.acknowledged += 1;
+  }
+
+  beginChange(id: number, state: State): void {
+    this.#books.get(id)?.push(state);
+  }
+
+  endChange(id: number, state: State): void {
+    if (state === undefined) this.#books.delete(id);
+    else this.#books.set(id, [state]);
+    this.acknowledged += 1;
+  }
+
+  #use(id: number): void {
+    assert.ok(!this.#usedIds.has(id), `id ${id} was given out again`);
+    this.#usedIds.add(id);
+  }
+}
+
+/** Creates, updates and removes books of its own, one after the other. */
+class Writer {
+  readonly #client: Client;
+  readonly #ledger: Ledger;
+  /** Books whose state is known for certain; the others are left alone, since a late write may still reach them. */
+  readonly #own: number[] = [];
+
+  constructor(client: Client, ledger: Ledger) {
+    this.#client = client;
+    this.#ledger = ledger;
+  }
+
+  /** @param around called just before the request and just after its answer. */
+  async write(around: () => unknown = () => {}): Promise<Outcome> {
+    const ledger = this.#ledger;
+    const number = ledger.nextNumber();
+    const body = bookOf(number);
+    const choice = Math.random();
+    if (this.#own.length === 0 || choice < 0.4) {
+      ledger.beginCreation(number);
+      const answer = await this.#send('POST', '/book', 201, body, around);
+      if (typeof answer === 'string') return answer;
+      assert.deepEqual(answer.data, { id: answer.data.id, ...body });
+      ledger.endCreation(number, answer.data.id);
+      this.#own.push(answer.data.id);
+      return 'acknowledged';
+    }
+    const position = Math.floor(Math.random() * this.#own.length);
+    const id = this.#own[position] as number;
+    this.#own.splice(position, 1);
+    if (choice < 0.8) {
+      ledger.beginChange(id, number);
+      const answer = await this.#send('PUT', `/book/${id}`, 200, body, around);
+      if (typeof answer === 'string') return answer;
+      assert.deepEqual(answer.data, { id, ...body });
+      ledger.endChange(id, number);
+      this.#own.push(id);
+    } else {
+      ledger.beginChange(id, undefined);
+      const answer = await this.#send('DELETE', `/book/${id}`, 200, undefined, around);
+      if (typeof answer === 'string') return answer;
+      ledger.endChange(id, undefined);
+    }
+    return 'acknowledged';
+  }
+
+  async #send(method: string, path: string, success: number, body: unknown, around: () => unknown) {
+    try {
+      void around();
+      const answer = await this.#client.request(method, path, { body });
+      void around();
+      if (answer.status === 503) {
+        assert.ok(Number(answer.headers.get('retry-after')) > 0);
+        return 'unavailable';
+      }
+      assert.equal(answer.status, success, `${method} ${path}: ${answer.message}`);
+      return answer;
+    } catch (error) {
+      if (error instanceof TypeError) return 'gone'; // how fetch says that the connection is gone
+      throw error;
+    }
+  }
+}
+
+/** A book that shows when its fields are not of one write. */
+function bookOf(number: number): Omit<Book, 'id'> {
+  return { title: `title ${number}`, author: `author ${number}`, year: number };
+}
