@@ -25,6 +25,7 @@ Everything is set by environment variables; all of them may be left out.
   AUTH_USERNAME           the name and
   AUTH_PASSWORD           the password that log in (admin and password)
   WORKERS                 processes that serve together, at most one for each core (1)
+  TRUST_PROXY             addresses or networks of proxies whose X-Forwarded-For is believed (none)
   LOG_LEVEL               fatal, error, warn, info, debug, trace or silent (info)
   BODY_LIMIT              bytes of one request's body (1048576)
   HEADER_LIMIT            bytes of one request's line and headers (16384)

@@ -21,6 +21,8 @@ export interface Config {
   readonly password: string;
   /** Processes that serve together. */
   readonly workers: number;
+  /** Proxies, as addresses or networks, that are believed when they say whom a request comes from. */
+  readonly trustedProxies: readonly string[];
   readonly logLevel: LogLevel;
   /** Bytes of one request's body. */
   readonly bodyLimit: number;
@@ -85,6 +87,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     username: username ?? BUILT_IN_USERNAME,
     password: password ?? BUILT_IN_PASSWORD,
     workers: readWholeNumber(env, 'WORKERS', 1, 1, 256),
+    trustedProxies: readTrustedProxies(env),
     logLevel: readLogLevel(env),
     bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 1024 ** 3),
     headerLimit: readWholeNumber(env, 'HEADER_LIMIT', 16 * 1024, 1024, 1024 ** 2),
@@ -104,6 +107,26 @@ function readHost(env: Environment, guarded: boolean): string | undefined {
   if (host === undefined) return guarded ? undefined : LOOPBACK;
   // Which address the name stands for differs between machines; this one is on all of them.
   return host === 'localhost' ? LOOPBACK : host;
+}
+
+/** Addresses or networks such as 10.0.0.0/8, a comma between two. */
+function readTrustedProxies(env: Environment): readonly string[] {
+  const proxies = readText(env, 'TRUST_PROXY')?.split(',') ?? [];
+  return proxies.map((text) => {
+    const proxy = text.trim();
+    if (!isNetwork(proxy)) {
+      throw new StartupRefusal(
+        `TRUST_PROXY must list addresses or networks such as 127.0.0.1,10.0.0.0/8; "${proxy}" is none.`,
+      );
+    }
+    return proxy;
+  });
+}
+
+function isNetwork(text: string): boolean {
+  const [, address = '', prefix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
+  return bits > 0 && (prefix === undefined || Number(prefix) <= bits);
 }
 
 function readLogLevel(env: Environment): LogLevel {

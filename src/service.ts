@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Server as NetServer } from 'node:n
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
+import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import { type Config, StartupRefusal } from './config.ts';
@@ -16,6 +17,13 @@ const GRACE = 6000;
  * nobody else is there. */
 export type PortUse = 'alone' | 'first' | 'another';
 
+/** How a process serves together with others. */
+export interface Company {
+  readonly port: PortUse;
+  /** Asks whoever counts failed logins for all of them (rule 29). */
+  readonly takeTurn: TakeTurn;
+}
+
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */
   readonly url: string;
@@ -27,20 +35,22 @@ export interface Service {
  * Starts serving.
  * @throws StartupRefusal when the store or the port cannot be had; nothing is left open then.
  */
-export async function startService(config: Config, log: Logger, use: PortUse = 'alone'): Promise<Service> {
+export async function startService(config: Config, log: Logger, company = alone()): Promise<Service> {
   const store = await openStore(config.dbUrl);
   const app = buildApp({
     catalogue: new Catalogue(store),
     tokens: new Tokens(config.signingSecret),
     checkCredentials: credentialCheck(config.username, config.password),
+    takeTurn: company.takeTurn,
+    trustedProxies: config.trustedProxies,
     log,
     bodyLimit: config.bodyLimit,
     headerLimit: config.headerLimit,
   });
   await app.ready();
   try {
-    if (use === 'first') await beAlone(config);
-    await listen(app.server, config, use !== 'alone');
+    if (company.port === 'first') await beAlone(config);
+    await listen(app.server, config, company.port !== 'alone');
   } catch (error) {
     await store.close();
     throw refusalToListen(error as NodeJS.ErrnoException, config);
@@ -60,6 +70,11 @@ export async function startService(config: Config, log: Logger, use: PortUse = '
       await store.close();
     },
   };
+}
+
+function alone(): Company {
+  const guard = new LoginGuard();
+  return { port: 'alone', takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded) };
 }
 
 /** Listens for a moment: where a port is shared, the system would let others in without a word. */

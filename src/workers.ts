@@ -4,9 +4,9 @@
 // worker that dies would be neither answered nor closed.)
 
 import cluster, { type Worker } from 'node:cluster';
-import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { LoginGuard, type LoginTurn, type TakeTurn } from './auth/login-guard.ts';
 import { type Config, StartupRefusal } from './config.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
@@ -19,12 +19,19 @@ const LAST_RESORT = 9500;
 /** What a worker is told. */
 type Order =
   | { readonly kind: 'serve'; readonly config: Config; readonly use: PortUse }
-  | { readonly kind: 'stop' };
+  | { readonly kind: 'stop' }
+  | { readonly kind: 'turn'; readonly ticket: number; readonly turn: LoginTurn };
 
-/** What a worker answers to `serve`. */
+/** What a worker says: one of the first two in answer to `serve`, then one for each login, to be told its turn. */
 type Report =
   | { readonly kind: 'serving'; readonly url: string }
-  | { readonly kind: 'refused'; readonly reason: string };
+  | { readonly kind: 'refused'; readonly reason: string }
+  | {
+      readonly kind: 'login';
+      readonly ticket: number;
+      readonly address: string;
+      readonly succeeded: boolean;
+    };
 
 /** Whether this process is a worker. */
 export const isWorker = cluster.isWorker;
@@ -35,6 +42,7 @@ export const isWorker = cluster.isWorker;
  */
 export async function startWorkers(config: Config, log: Logger): Promise<Service> {
   const workers = new Set<Worker>();
+  const guard = new LoginGuard(); // an address has no more guesses at several workers than at one
   let { port } = config;
   let stopping = false;
 
@@ -42,8 +50,27 @@ export async function startWorkers(config: Config, log: Logger): Promise<Service
     const worker = cluster.fork();
     workers.add(worker);
     worker.on('error', () => {}); // it has gone; 'exit' follows
-    worker.once('exit', () => workers.delete(worker));
-    const url = await orderToServe(worker, { kind: 'serve', config: { ...config, port }, use });
+    const serving = Promise.withResolvers<string>();
+    worker.once('exit', () => {
+      workers.delete(worker);
+      serving.reject(new StartupRefusal('A worker ended before it could serve.'));
+    });
+    worker.on('message', (report: Report) => {
+      switch (report.kind) {
+        case 'serving':
+          serving.resolve(report.url);
+          break;
+        case 'refused':
+          serving.reject(new StartupRefusal(report.reason));
+          break;
+        case 'login': {
+          const turn = guard.takeTurn(report.address, report.succeeded);
+          tell(worker, { kind: 'turn', ticket: report.ticket, turn });
+        }
+      }
+    });
+    tell(worker, { kind: 'serve', config: { ...config, port }, use });
+    const url = await serving.promise;
     const { pid } = worker.process;
     log.info({ pid }, 'a worker serves');
     worker.once('exit', (code: number, signal: string | null) => {
@@ -102,14 +129,31 @@ export async function serveAsWorker(
   const self = cluster.worker as Worker;
   const stopOrdered = Promise.withResolvers<void>();
   const serveOrdered = Promise.withResolvers<Extract<Order, { kind: 'serve' }>>();
+  const turns = new Map<number, (turn: LoginTurn) => void>();
   self.on('message', (order: Order) => {
-    if (order.kind === 'serve') serveOrdered.resolve(order);
-    else stopOrdered.resolve();
+    switch (order.kind) {
+      case 'serve':
+        serveOrdered.resolve(order);
+        break;
+      case 'stop':
+        stopOrdered.resolve();
+        break;
+      case 'turn':
+        turns.get(order.ticket)?.(order.turn);
+        turns.delete(order.ticket);
+    }
   });
+  let lastTicket = 0;
+  const takeTurn: TakeTurn = (address, succeeded) => {
+    lastTicket += 1;
+    const ticket = lastTicket;
+    void report(self, { kind: 'login', ticket, address, succeeded });
+    return new Promise((resolve) => turns.set(ticket, resolve));
+  };
   const { config, use } = await serveOrdered.promise;
   let service: Service;
   try {
-    service = await startService(config, makeLog(config), use);
+    service = await startService(config, makeLog(config), { port: use, takeTurn });
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     await report(self, { kind: 'refused', reason: error.message });
@@ -118,21 +162,6 @@ export async function serveAsWorker(
   await report(self, { kind: 'serving', url: service.url });
   await Promise.race([stop, stopOrdered.promise]);
   await service.close();
-}
-
-/** @returns where the worker serves. */
-async function orderToServe(worker: Worker, order: Order): Promise<string> {
-  const ended = new AbortController();
-  worker.once('exit', () => ended.abort());
-  tell(worker, order);
-  try {
-    const [answer] = (await once(worker, 'message', { signal: ended.signal })) as [Report];
-    if (answer.kind === 'serving') return answer.url;
-    throw new StartupRefusal(answer.reason);
-  } catch (error) {
-    if (error instanceof StartupRefusal) throw error;
-    throw new StartupRefusal('A worker ended before it could serve.');
-  }
 }
 
 function tell(worker: Worker, order: Order): void {

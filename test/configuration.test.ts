@@ -160,6 +160,15 @@ describe('a bad configuration ends the process', { concurrency, timeout: 120_000
     'more WORKERS than any machine has cores': { WORKERS: '257' },
     'an empty WORKERS': { WORKERS: '' },
   });
+  refusals('rule 29', 'TRUST_PROXY', {
+    'a name in TRUST_PROXY': { TRUST_PROXY: 'proxy.example.org' },
+    'everybody in TRUST_PROXY': { TRUST_PROXY: 'true' },
+    'a port in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1:80' },
+    'an IPv4 network of 33 bits': { TRUST_PROXY: '10.0.0.0/33' },
+    'an IPv6 network of 129 bits': { TRUST_PROXY: '2001:db8::/129' },
+    'a gap in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1,,::1' },
+    'an empty TRUST_PROXY': { TRUST_PROXY: '' },
+  });
   refusals('rule 22', 'BODY_LIMIT', {
     'a BODY_LIMIT with a unit': { BODY_LIMIT: '1MiB' },
     'a BODY_LIMIT of nothing': { BODY_LIMIT: '0' },
@@ -622,6 +631,7 @@ const VARIABLES = [
   'AUTH_PASSWORD',
   'AUTH_PASSWORD_FILE',
   'WORKERS',
+  'TRUST_PROXY',
   'LOG_LEVEL',
   'BODY_LIMIT',
   'HEADER_LIMIT',

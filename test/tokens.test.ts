@@ -476,6 +476,8 @@ test('T5, rule 19: a token that cannot be signed is 500', async () => {
     catalogue: new Catalogue(store),
     tokens: new Unable(SECRET),
     checkCredentials: () => true,
+    takeTurn: () => ({ kind: 'answer', delay: 0 }),
+    trustedProxies: [],
     log: createLog('silent', process.stderr),
     bodyLimit: 1024,
     headerLimit: 16_384,

@@ -13,6 +13,7 @@ import Fastify, {
 } from 'fastify';
 import type { Logger } from 'pino';
 import type { CheckCredentials } from '../auth/credentials.ts';
+import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
 import { StoreUnavailable } from '../books/store.ts';
@@ -41,6 +42,9 @@ export interface AppParts {
   readonly catalogue: Catalogue;
   readonly tokens: Tokens;
   readonly checkCredentials: CheckCredentials;
+  readonly takeTurn: TakeTurn;
+  /** Addresses and networks whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly string[];
   readonly log: Logger;
   /** Bytes. */
   readonly bodyLimit: number;
@@ -56,6 +60,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     childLoggerFactory: (log) => log, // one of its own for each request would cost 4 % of a read
     logController: new LogController({ disableRequestLogging: true }), // logAccess is ours
     serverFactory: (handle) => createHttpServer(handle, parts.headerLimit, newRequestId),
+    trustProxy: parts.trustedProxies.length > 0 && [...parts.trustedProxies],
     return503OnClosing: false, // requests on open connections are still answered while shutting down
     exposeHeadRoutes: false, // HEAD stands beside GET where there is one
     routerOptions: { maxParamLength: parts.headerLimit }, // an id too long names no book (rule 10)
@@ -89,7 +94,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
   app.setNotFoundHandler(() => NOT_FOUND);
   if (parts.log.isLevelEnabled('info')) app.addHook('onResponse', logAccess);
 
-  addTokenRoutes(app, parts.tokens, parts.checkCredentials, parts.bodyLimit);
+  addTokenRoutes(app, parts.tokens, parts.checkCredentials, parts.takeTurn, parts.bodyLimit);
   app.register(async (guarded) => {
     guarded.addHook('onRequest', (request, reply, done) => {
       const refusal = refuse(request, parts.tokens);

@@ -20,6 +20,7 @@ export const tokenGenerated = (token: string): Envelope<{ token: string }> => ({
 });
 export const INVALID_LOGIN = failure(400, 'Invalid request payload');
 export const INVALID_CREDENTIALS = failure(401, 'Invalid credentials');
+export const TOO_MANY_ATTEMPTS = failure(429, 'Too many attempts');
 export const TOKEN_NOT_GENERATED = failure(500, 'Could not generate token');
 export const TOKEN_REQUIRED = failure(401, 'Authorization token required');
 export const INVALID_TOKEN = failure(401, 'Invalid token');

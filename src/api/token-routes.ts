@@ -1,7 +1,10 @@
 // Owns: POST /token, the one endpoint that needs no token.
 
-import type { FastifyInstance } from 'fastify';
+import { isIP } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { CheckCredentials } from '../auth/credentials.ts';
+import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import { type JsonObject, parseJsonObject, readBody } from './body.ts';
 import {
@@ -9,6 +12,7 @@ import {
   INVALID_CREDENTIALS,
   INVALID_LOGIN,
   TOKEN_NOT_GENERATED,
+  TOO_MANY_ATTEMPTS,
   tokenGenerated,
 } from './envelope.ts';
 
@@ -16,12 +20,24 @@ export function addTokenRoutes(
   app: FastifyInstance,
   tokens: Tokens,
   checkCredentials: CheckCredentials,
+  takeTurn: TakeTurn,
   bodyLimit: number,
 ): void {
-  app.post('/token', async (request): Promise<Envelope> => {
+  app.post('/token', async (request, reply): Promise<Envelope> => {
     const login = readLogin(parseJsonObject(await readBody(request.raw, bodyLimit)));
     if (login === undefined) return INVALID_LOGIN;
-    if (!checkCredentials(login.username, login.password)) return INVALID_CREDENTIALS;
+    const matches = checkCredentials(login.username, login.password);
+    const address = addressOf(request);
+    const turn = await takeTurn(address, matches);
+    if (turn.kind === 'refuse') {
+      reply.header('retry-after', turn.retryAfter);
+      return TOO_MANY_ATTEMPTS;
+    }
+    if (turn.delay > 0) {
+      request.log.warn({ reqId: request.id, address }, 'too many logins failed: the answer comes late');
+      await pause(turn.delay);
+    }
+    if (!matches) return INVALID_CREDENTIALS;
     try {
       return tokenGenerated(tokens.issue());
     } catch (error) {
@@ -29,6 +45,11 @@ export function addTokenRoutes(
       return TOKEN_NOT_GENERATED;
     }
   });
+}
+
+/** The client's own address as far as it can be believed (TRUST_PROXY); a proxy may say what is none. */
+function addressOf({ ip, socket }: FastifyRequest): string {
+  return isIP(ip) === 0 ? (socket.remoteAddress ?? '') : ip;
 }
 
 /** A missing field is fine, it just differs from the pair; one of the wrong type is not (rule 15). */

@@ -2,9 +2,12 @@
 
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { createSigner, createVerifier } from 'fast-jwt';
-import { TokenMemory } from './token-memory.ts';
+import { BoundedMemory } from './bounded-memory.ts';
 
 const LIFETIME = 15 * 60; // seconds, fixed by the contract
+
+/** Tokens remembered at most, of each kind. */
+const REMEMBERED = 10_000;
 
 /** The hash of an HMAC signature, told by the length of its base64url text. */
 const HASHES: Readonly<Record<number, string>> = { 43: 'sha256', 64: 'sha384', 86: 'sha512' };
@@ -19,9 +22,9 @@ export class Tokens {
   readonly #sign: (payload: { exp: number }) => string;
   readonly #verify: (token: string) => Verified;
   /** Tokens whose signature was seen to be right, and the second they end; what is remembered still ends. */
-  readonly #ours = new TokenMemory<number>();
+  readonly #ours = new BoundedMemory<number>(REMEMBERED);
   /** Tokens whose signature was seen to be wrong; apart, so that a flood of them drives none of ours out. */
-  readonly #foreign = new TokenMemory<true>();
+  readonly #foreign = new BoundedMemory<true>(REMEMBERED);
 
   /** @param secret key of the HMAC signatures; not empty. */
   constructor(secret: string) {
