@@ -35,6 +35,9 @@ import {
 import { addTokenRoutes } from './token-routes.ts';
 import { createHttpServer, HTTP_METHODS, hasOneHost } from './wire.ts';
 
+/** Milliseconds between two lines of the log about a store that is unavailable, however many requests meet it. */
+const FAULT_LINES_APART = 1000;
+
 /** What a client may call its request, to find it again in the log. */
 const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
@@ -55,6 +58,7 @@ export interface AppParts {
 /** The routes are open once `app.ready()` has resolved; listening is the caller's. */
 export function buildApp(parts: AppParts): FastifyInstance {
   const newRequestId = requestIds();
+  const logStoreFault = storeFaultLog(parts.log);
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     childLoggerFactory: (log) => log, // one of its own for each request would cost 4 % of a read
@@ -90,7 +94,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     done(null, envelope);
   });
   app.setReplySerializer((envelope) => JSON.stringify(envelope));
-  app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request)));
+  app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request, logStoreFault)));
   app.setNotFoundHandler(() => NOT_FOUND);
   if (parts.log.isLevelEnabled('info')) app.addHook('onResponse', logAccess);
 
@@ -125,15 +129,33 @@ function setHead(app: FastifyInstance, reply: FastifyReply, { status }: Envelope
   if (!app.server.listening) reply.header('connection', 'close'); // shutting down
 }
 
-function envelopeFor(error: unknown, request: FastifyRequest): Envelope {
+function envelopeFor(
+  error: unknown,
+  request: FastifyRequest,
+  logStoreFault: (fault: StoreUnavailable, reqId: string) => void,
+): Envelope {
   if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
   if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
   if (error instanceof StoreUnavailable) {
-    request.log.error({ reqId: request.id, reason: error.message }, 'the store is unavailable');
+    logStoreFault(error, request.id);
     return SERVICE_UNAVAILABLE;
   }
   request.log.error({ reqId: request.id, err: error }, 'a request failed');
   return INTERNAL_ERROR;
+}
+
+/** One line at once, then one a second that counts the requests since the last: a flood would drown the rest. */
+function storeFaultLog(log: Logger): (fault: StoreUnavailable, reqId: string) => void {
+  let requests = 0;
+  let next = 0;
+  return ({ message: reason }, reqId) => {
+    requests += 1;
+    const now = performance.now();
+    if (now < next) return;
+    log.error({ reqId, reason, requests }, 'the store is unavailable');
+    requests = 0;
+    next = now + FAULT_LINES_APART;
+  };
 }
 
 function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {

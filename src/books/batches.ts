@@ -1,11 +1,25 @@
 // Owns: carrying single calls to a store in batches. What arrives while a batch is under way forms the
 // next one: no timer and no added wait; alone, a call goes as soon as the event loop has heard everyone
-// of its turn, and a batch that is full goes at once. Knows nothing of books.
+// of its turn, and a batch that is full goes at once. More than can be answered in time is refused on
+// arrival. Knows nothing of books.
 
 import { type BatchLimits, StoreUnavailable } from './store.ts';
 
 /** Milliseconds from a call to its answer, a store that hangs or not (rule 23: within 5 s). */
 const DEADLINE = 4500;
+
+/**
+ * Milliseconds that a call may expect to wait for its batch to leave. Whoever would wait longer is refused
+ * at once: else everybody would wait until nearly the deadline, and work would be done for calls that are
+ * given up while it is done.
+ */
+const PATIENCE = 2000;
+
+/** Milliseconds that a full batch may take; where a store is slower, a batch is full with fewer items. */
+const FULL_BATCH_TIME = 500;
+
+/** How much a batch that was slower than those before it counts beside them. */
+const SLOWER_SHARE = 0.25;
 
 interface Batch<Item, Answer> {
   readonly items: Item[];
@@ -14,12 +28,18 @@ interface Batch<Item, Answer> {
   weight: number;
 }
 
+const OVERLOADED = new StoreUnavailable('more work waits than can be done in time');
+
 export class Batches<Item, Answer> {
   readonly #carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
   readonly #limits: BatchLimits;
   readonly #weigh: (item: Item) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
+  /** Milliseconds an item takes, learnt from batches that were full or slow; 0 until there was one. */
+  #pace = 0;
+  /** Items of a full batch. */
+  #size: number;
 
   /**
    * @param carry answers a batch, in its order; when it rejects, so does every call of the batch.
@@ -32,6 +52,7 @@ export class Batches<Item, Answer> {
   ) {
     this.#carry = carry;
     this.#limits = limits;
+    this.#size = limits.size;
     this.#weigh = weigh;
   }
 
@@ -40,10 +61,17 @@ export class Batches<Item, Answer> {
     return this.#inFlight === 0 && this.#waiting.length === 0;
   }
 
-  /** @throws StoreUnavailable after the deadline; a call that had not left by then never will. */
+  /**
+   * @throws StoreUnavailable at once when too much waits already, or after the deadline; a call that had not
+   * left by then never will.
+   */
   call(item: Item): Promise<Answer> {
     let batch = this.#waiting.at(-1);
-    if (batch === undefined || this.#isFull(batch)) batch = this.#open();
+    if (batch === undefined || this.#isFull(batch)) {
+      const ahead = (this.#waiting.length * this.#size * this.#pace) / this.#limits.inFlight;
+      if (ahead > PATIENCE) return Promise.reject(OVERLOADED);
+      batch = this.#open();
+    }
     batch.weight += this.#weigh(item);
     const call = Promise.withResolvers<Answer>();
     batch.items.push(item);
@@ -53,7 +81,7 @@ export class Batches<Item, Answer> {
   }
 
   #isFull({ items, weight }: Batch<Item, Answer>): boolean {
-    return items.length >= this.#limits.size || weight >= this.#limits.weight;
+    return items.length >= this.#size || weight >= this.#limits.weight;
   }
 
   #open(): Batch<Item, Answer> {
@@ -78,6 +106,8 @@ export class Batches<Item, Answer> {
 
   async #run(batch: Batch<Item, Answer>): Promise<void> {
     this.#inFlight += 1;
+    const isFull = this.#isFull(batch);
+    const began = performance.now();
     try {
       const answers = await this.#carry(batch.items);
       batch.calls.forEach((call, position) => {
@@ -87,9 +117,18 @@ export class Batches<Item, Answer> {
       for (const call of batch.calls) call.reject(error);
     } finally {
       clearTimeout(batch.deadline);
+      const time = performance.now() - began;
+      if (isFull || time > FULL_BATCH_TIME) this.#learnPace(time / batch.items.length);
       this.#inFlight -= 1;
       this.#start();
     }
+  }
+
+  /** A store that has become slower is believed little by little, one that has become faster at once. */
+  #learnPace(newest: number): void {
+    const isFirst = this.#pace === 0;
+    this.#pace += (isFirst || newest < this.#pace ? 1 : SLOWER_SHARE) * (newest - this.#pace);
+    this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
   }
 
   #expire(batch: Batch<Item, Answer>): void {

@@ -1,0 +1,114 @@
+// More work than a store can do. It is made slow for real, by a trigger that lingers over every new book, so
+// that far more books are sent than it can take.
+
+import assert from 'node:assert/strict';
+import { Agent, request as httpRequest } from 'node:http';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { readEnvelope, type Target } from './support/client.ts';
+import { execute } from './support/postgres.ts';
+import { STORES, startServiceProcess } from './support/service.ts';
+import { waitUntil } from './support/wait.ts';
+
+/** Makes each new book take several milliseconds of the store's time. */
+const SLOW_DOWN: Record<string, (dbUrl: string) => Promise<void>> = {
+  SQLite: async (dbUrl) => {
+    const db = new DatabaseSync(dbUrl.slice('sqlite:'.length));
+    db.exec(`
+      create trigger slow before insert on books begin
+        select max(n) from (
+          with recursive number (n) as (select 1 union all select n + 1 from number where n < 40000)
+          select n from number
+        );
+      end`);
+    db.close();
+  },
+  PostgreSQL: async (dbUrl) => {
+    await execute(
+      dbUrl,
+      `create function slow() returns trigger language plpgsql as
+         $$ begin perform pg_sleep(0.02); return new; end $$;
+       create trigger slow before insert on books for each row execute function slow()`,
+    );
+  },
+};
+
+describe('overload', { concurrency: 2, timeout: 120_000 }, () => {
+  for (const store of STORES) {
+    test(`rule 23: of more than can be stored in time, the rest is refused at once, on ${store.name}`, async (context) => {
+      const dbUrl = await store.freshUrl();
+      const service = await startServiceProcess(dbUrl);
+      context.after(() => service.stop());
+      const { token } = service.client;
+      const known = await service.client.create({ title: 'known' });
+      await SLOW_DOWN[store.name]?.(dbUrl);
+
+      const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+      context.after(() => agent.destroy());
+      const count = { stored: 0, refused: 0, refusedEarly: 0 };
+      let sending = true;
+      const sender = async () => {
+        while (sending) {
+          const before = count.stored;
+          const { status, retryAfter, milliseconds } = await create(service, token, agent);
+          assert.ok(milliseconds < 5000 + 1000, `${milliseconds} ms`); // 1000 for a slow machine
+          if (status === 201) {
+            count.stored += 1;
+          } else {
+            assert.equal(status, 503);
+            assert.ok(retryAfter > 0);
+            count.refused += 1;
+            if (count.stored - before < 30) count.refusedEarly += 1; // others, before it, still wait
+            await pause(retryAfter * 100);
+          }
+        }
+      };
+      const senders = Array.from({ length: 100 }, sender);
+      await waitUntil(() => count.stored >= 100); // the store's pace is known
+      senders.push(...Array.from({ length: 1400 }, sender));
+      await waitUntil(() => count.refused > 0);
+
+      // Books go on being stored, reads going on beside them.
+      const { stored } = count;
+      while (count.stored < stored + 150) {
+        const { status, data } = await service.client.request('GET', `/book/${known.id}`);
+        assert.deepEqual([status, data], [200, known]);
+        await pause(50);
+      }
+      assert.ok(count.refusedEarly > count.refused / 2, JSON.stringify(count));
+      sending = false;
+      await Promise.all(senders);
+
+      // Hardly any work was done for callers who had been given up.
+      const books = (await service.client.list()).length - 1;
+      assert.ok(count.stored > 0.8 * books, `${books} were stored, ${count.stored} answered so`);
+    });
+  }
+});
+
+interface Outcome {
+  readonly status: number;
+  readonly retryAfter: number;
+  readonly milliseconds: number;
+}
+
+function create({ port }: Target, token: string, agent: Agent): Promise<Outcome> {
+  const began = performance.now();
+  return new Promise((resolve, reject) => {
+    const options = { port, host: '127.0.0.1', agent, method: 'POST', path: '/book' };
+    const request = httpRequest({ ...options, headers: { authorization: token } }, (response) => {
+      let body = '';
+      response.setEncoding('utf8').on('data', (text) => {
+        body += text;
+      });
+      response.on('end', () => {
+        const { status } = readEnvelope(body, Number(response.statusCode));
+        const retryAfter = Number(response.headers['retry-after']);
+        resolve({ status, retryAfter, milliseconds: performance.now() - began });
+      });
+    });
+    request.on('error', reject);
+    request.end('{"title":"x"}');
+  });
+}
