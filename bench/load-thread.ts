@@ -6,7 +6,7 @@ import { createHistogram, performance } from 'node:perf_hooks';
 import { parentPort, workerData } from 'node:worker_threads';
 import { CONNECTIONS, type Load, type LoadResult } from './load.ts';
 
-const { port, requests, seconds } = workerData as Load;
+const { port, requests, seconds, connections = CONNECTIONS } = workerData as Load;
 const bytes = requests.map((request) => Buffer.from(request));
 const latency = createHistogram();
 const result = { requests: 0, refused: 0, failed: 0 };
@@ -14,7 +14,7 @@ const began = performance.now();
 const end = began + seconds * 1000;
 let position = 0;
 
-await Promise.all(Array.from({ length: CONNECTIONS }, run));
+await Promise.all(Array.from({ length: connections }, run));
 const report: LoadResult = {
   ...result,
   seconds: (performance.now() - began) / 1000,

@@ -16,6 +16,8 @@ export interface Load {
   /** Whole requests as they go over the wire; sent in order, then from the first one again. */
   readonly requests: readonly string[];
   readonly seconds: number;
+  /** Requests under way at once; CONNECTIONS when absent. */
+  readonly connections?: number;
 }
 
 export interface LoadResult {
@@ -39,13 +41,13 @@ export async function applyLoad(load: Load): Promise<LoadResult> {
   return result;
 }
 
-async function withWrk({ port, requests, seconds }: Load): Promise<LoadResult> {
+async function withWrk({ port, requests, seconds, connections = CONNECTIONS }: Load): Promise<LoadResult> {
   const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
   try {
     const file = join(folder, 'requests');
     await writeFile(file, `${requests.join('\0')}\0`);
     const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
-    const options = ['-t1', `-c${CONNECTIONS}`, `-d${seconds}s`, '-s', script];
+    const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script];
     const wrk = spawn('wrk', [...options, `http://127.0.0.1:${port}`, '--', file]);
     let output = '';
     wrk.stdout.on('data', (text) => {
