@@ -1,0 +1,220 @@
+// Owns: the siege as a command. Shows with figures what the tests show with states: that the service stays
+// quick for honest clients, and small, whatever hostile and too many ones do.
+
+import { Agent, request as httpRequest } from 'node:http';
+import { parseArgs } from 'node:util';
+import { applyLoad, CONNECTIONS } from '../bench/load.ts';
+import { type Operation, requestsOf, STANDING_BOOKS } from '../bench/operations.ts';
+import { type Measured, startService } from '../bench/processes.ts';
+import { type BenchStore, openPostgresBench, openSqliteBench } from '../bench/stores.ts';
+
+const HELP = `Usage: npm run siege -- [options]
+
+Lays siege to a service of its own, on both stores, and prints what came of it. Ends with 1 if a bound was broken.
+
+  --seconds <n>     seconds of each measurement (5)
+  --addresses <n>   addresses that guess the password (1000000)
+  --help            print this
+`;
+
+const { values: options } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '5' },
+    addresses: { type: 'string', default: '1000000' },
+    help: { type: 'boolean', default: false },
+  },
+});
+
+/** One figure, and what it must not exceed, or fall short of. */
+interface Finding {
+  readonly siege: string;
+  readonly store: string;
+  readonly figure: string;
+  readonly bound: string;
+  readonly holds: boolean;
+}
+
+const findings: Finding[] = [];
+
+async function siege(): Promise<void> {
+  for (const [name, open] of [
+    ['SQLite', openSqliteBench],
+    ['PostgreSQL', openPostgresBench],
+  ] as const) {
+    await withService(name, open, {}, overload);
+  }
+  await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
+  progress('');
+  for (const { siege, store, figure, bound, holds } of findings) {
+    console.log(`${holds ? 'holds ' : 'BROKEN'}  ${siege}, ${store}: ${figure} (${bound})`);
+  }
+  if (findings.some(({ holds }) => !holds)) process.exitCode = 1;
+}
+
+/** Ten times the connections that a service needs to do its best. */
+async function overload(store: string, service: Measured): Promise<void> {
+  const seconds = Number(options.seconds);
+  for (const operation of ['read', 'create', 'mix'] as const satisfies readonly Operation[]) {
+    const requests = requestsOf(operation, []);
+    const measure = async (connections: number) => {
+      progress(`${store}: ${operation} on ${connections} connections`);
+      const {
+        requests: answers,
+        seconds: time,
+        p99,
+        refused,
+      } = await applyLoad({
+        port: service.port,
+        requests,
+        seconds,
+        connections,
+      });
+      return { rate: (answers - refused) / time, p99, refused };
+    };
+    await measure(CONNECTIONS); // warm
+    const best = await measure(CONNECTIONS);
+    const ten = await measure(10 * CONNECTIONS);
+    const ratio = ten.rate / best.rate;
+    find(
+      `ten times the load, ${operation}`,
+      store,
+      `${ratio.toFixed(2)} of the best throughput, p99 ${ten.p99.toFixed(0)} ms after ${best.p99.toFixed(0)} ms, ${ten.refused} refused`,
+      'at least 0.80',
+      ratio >= 0.8,
+    );
+  }
+}
+
+/** Passwords guessed from one address, from very many, and by the clock. */
+async function guessing(store: string, service: Measured): Promise<void> {
+  const began = performance.now();
+  let judged = 0;
+  const seconds = Number(options.seconds) * 2;
+  progress(`${store}: guessing from one address`);
+  await Promise.all(
+    Array.from({ length: 100 }, async () => {
+      while (performance.now() - began < seconds * 1000) {
+        if ((await logIn(service, '192.0.2.1', 'bench', 'guess')).status === 401) judged += 1;
+      }
+    }),
+  );
+  const lasted = (performance.now() - began) / 1000;
+  const free = 10;
+  find(
+    'guesses from one address on 100 connections',
+    store,
+    `${judged} judged in ${lasted.toFixed(0)} s, ${free} of them free`,
+    'one a second',
+    judged <= free + lasted + 1,
+  );
+
+  // Each kind of wrong login in turn, so that whatever else the machine does hits all of them alike.
+  progress(`${store}: wrong names and wrong passwords by the clock`);
+  const kinds = {
+    'wrong password': ['bench', 'guess'],
+    'wrong name': ['nobody', 'bench'],
+    'long password': ['bench', 'x'.repeat(1000)],
+  } as const;
+  const times = new Map<string, number[]>(Object.keys(kinds).map((kind) => [kind, []]));
+  for (let round = 0; round < 7000; round += 1) {
+    for (const [kind, [username, password]] of Object.entries(kinds)) {
+      const { milliseconds } = await logIn(service, `10.1.${round >> 8}.${round & 255}`, username, password);
+      times.get(kind)?.push(milliseconds);
+    }
+  }
+  const [password, name, long] = [...times.values()].map(median) as [number, number, number];
+  find(
+    'a wrong name against a wrong password',
+    store,
+    `${(name / password).toFixed(3)} of its median time; a password of 1,000 characters ${(long / password).toFixed(3)}`,
+    'within 5 %',
+    Math.abs(name / password - 1) < 0.05,
+  );
+
+  const before = service.residentBytes();
+  const addresses = Number(options.addresses);
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: 64 }, async () => {
+      while (next < addresses) {
+        next += 1;
+        const address = `10.${next >> 16}.${(next >> 8) & 255}.${next & 255}`;
+        await logIn(service, address, 'bench', 'guess');
+        if (next % 10_000 === 0) progress(`${store}: guessing from ${next} addresses`);
+      }
+    }),
+  );
+  const growth = (service.residentBytes() - before) / 1024 / 1024;
+  find(
+    `guesses from ${addresses} addresses`,
+    store,
+    `${growth.toFixed(0)} MiB more`,
+    'at most 64 MiB',
+    growth <= 64,
+  );
+}
+
+interface LoginOutcome {
+  readonly status: number;
+  readonly milliseconds: number;
+}
+
+const agent = new Agent({ keepAlive: true });
+
+/** Logs in as somebody whom a trusted proxy says to be at an address. */
+function logIn(
+  { port }: Measured,
+  address: string,
+  username: string,
+  password: string,
+): Promise<LoginOutcome> {
+  const began = performance.now();
+  return new Promise((resolve, reject) => {
+    const headers = { 'x-forwarded-for': address };
+    const options = { port, host: '127.0.0.1', method: 'POST', path: '/token', agent, headers };
+    const request = httpRequest(options, (response) => {
+      response.resume();
+      response.on('end', () => {
+        resolve({ status: Number(response.statusCode), milliseconds: performance.now() - began });
+      });
+    });
+    request.on('error', reject);
+    request.end(JSON.stringify({ username, password }));
+  });
+}
+
+async function withService(
+  name: string,
+  open: () => Promise<BenchStore>,
+  env: Record<string, string>,
+  lay: (store: string, service: Measured) => Promise<void>,
+): Promise<void> {
+  const store = await open();
+  const service = await startService(store.dbUrl, env);
+  try {
+    await store.addBooks(STANDING_BOOKS);
+    await lay(name, service);
+  } finally {
+    await service.stop();
+    await store.remove();
+  }
+}
+
+function find(siege: string, store: string, figure: string, bound: string, holds: boolean): void {
+  findings.push({ siege, store, figure, bound, holds });
+}
+
+function median(values: number[]): number {
+  values.sort((one, other) => one - other);
+  return values[Math.floor(values.length / 2)] as number;
+}
+
+function progress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
+}
+
+if (options.help) {
+  process.stdout.write(HELP);
+} else {
+  await siege();
+}
