@@ -28,7 +28,7 @@ const SLOW_DOWN: Record<string, (dbUrl: string) => Promise<void>> = {
     await execute(
       dbUrl,
       `create function slow() returns trigger language plpgsql as
-         $$ begin perform pg_sleep(0.02); return new; end $$;
+         $$ begin perform pg_sleep(0.04); return new; end $$;
        create trigger slow before insert on books for each row execute function slow()`,
     );
   },
@@ -46,46 +46,53 @@ describe('overload', { concurrency: 2, timeout: 120_000 }, () => {
 
       const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
       context.after(() => agent.destroy());
-      const count = { stored: 0, refused: 0, refusedEarly: 0 };
+      const stored: number[] = []; // milliseconds to the answer, of each book that was stored
+      const refused: number[] = [];
       let sending = true;
       const sender = async () => {
         while (sending) {
-          const before = count.stored;
           const { status, retryAfter, milliseconds } = await create(service, token, agent);
-          assert.ok(milliseconds < 5000 + 1000, `${milliseconds} ms`); // 1000 for a slow machine
           if (status === 201) {
-            count.stored += 1;
+            stored.push(milliseconds);
           } else {
             assert.equal(status, 503);
             assert.ok(retryAfter > 0);
-            count.refused += 1;
-            if (count.stored - before < 30) count.refusedEarly += 1; // others, before it, still wait
+            refused.push(milliseconds);
             await pause(retryAfter * 100);
           }
         }
       };
-      const senders = Array.from({ length: 100 }, sender);
-      await waitUntil(() => count.stored >= 100); // the store's pace is known
-      senders.push(...Array.from({ length: 1400 }, sender));
-      await waitUntil(() => count.refused > 0);
+      const senders = Array.from({ length: 30 }, sender);
+      await waitUntil(() => stored.length >= 60); // the store's pace is known
+      senders.push(...Array.from({ length: 470 }, sender));
+      await waitUntil(() => refused.length > 1000); // by now it knows what it is up against
+      const before = (await service.client.list()).length;
+      stored.length = 0;
+      refused.length = 0;
 
       // Books go on being stored, reads going on beside them.
-      const { stored } = count;
       await waitUntil(async () => {
         const { status, data } = await service.client.request('GET', `/book/${known.id}`);
         assert.deepEqual([status, data], [200, known]);
-        return count.stored >= stored + 150;
+        return stored.length >= 100;
       });
-      assert.ok(count.refusedEarly > count.refused / 2, JSON.stringify(count));
       sending = false;
       await Promise.all(senders);
+      assert.ok(
+        median(refused) < median(stored) / 2,
+        `refused in ${median(refused)} ms, stored in ${median(stored)}`,
+      );
 
       // Hardly any work was done for callers who had been given up.
-      const books = (await service.client.list()).length - 1;
-      assert.ok(count.stored > 0.8 * books, `${books} were stored, ${count.stored} answered so`);
+      const books = (await service.client.list()).length - before;
+      assert.ok(stored.length > 0.7 * books, `${books} were stored, ${stored.length} answered so`);
     });
   }
 });
+
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)] as number;
+}
 
 interface Outcome {
   readonly status: number;

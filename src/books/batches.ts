@@ -18,9 +18,6 @@ const PATIENCE = 2000;
 /** Milliseconds that a full batch may take; where a store is slower, a batch is full with fewer items. */
 const FULL_BATCH_TIME = 500;
 
-/** How much a batch that was slower than those before it counts beside them. */
-const SLOWER_SHARE = 0.25;
-
 interface Batch<Item, Answer> {
   readonly items: Item[];
   readonly calls: PromiseWithResolvers<Answer>[];
@@ -36,7 +33,7 @@ export class Batches<Item, Answer> {
   readonly #weigh: (item: Item) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
-  /** Milliseconds an item takes, learnt from batches that were full or slow; 0 until there was one. */
+  /** Milliseconds an item took in the latest batch that was full or slow; 0 until there was one. */
   #pace = 0;
   /** Items of a full batch. */
   #size: number;
@@ -118,17 +115,13 @@ export class Batches<Item, Answer> {
     } finally {
       clearTimeout(batch.deadline);
       const time = performance.now() - began;
-      if (isFull || time > FULL_BATCH_TIME) this.#learnPace(time / batch.items.length);
+      if (isFull || time > FULL_BATCH_TIME) {
+        this.#pace = time / batch.items.length;
+        this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
+      }
       this.#inFlight -= 1;
       this.#start();
     }
-  }
-
-  /** A store that has become slower is believed little by little, one that has become faster at once. */
-  #learnPace(newest: number): void {
-    const isFirst = this.#pace === 0;
-    this.#pace += (isFirst || newest < this.#pace ? 1 : SLOWER_SHARE) * (newest - this.#pace);
-    this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
   }
 
   #expire(batch: Batch<Item, Answer>): void {

@@ -31,8 +31,10 @@ export type WriterMessage =
 const BUSY_TIMEOUT = 4000;
 const BUSY_PAUSE = 0.5;
 
-/** Requests committed together at most, so that the first of them is not kept waiting for the last. */
+// Requests committed together at most, and the milliseconds after which no more of them is begun, so that the
+// first one is not kept waiting for the last.
 const GROUP_SIZE = 64;
+const GROUP_TIME = 250;
 
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
 const LOG_SIZE = 64 * 1024 * 1024;
@@ -57,24 +59,28 @@ function serve(port: MessagePort, path: string): void {
   const say = (message: WriterMessage) => port.postMessage(message);
 
   port.on('message', (first: WriteRequest | 'close') => {
-    const group: WriteRequest[] = [];
-    let next: WriteRequest | 'close' | undefined = first;
-    while (next !== undefined && next !== 'close') {
-      if (now() < next.deadline) group.push(next);
-      else say({ kind: 'failed', ticket: next.ticket, reason: 'other writes took too long' });
-      next = group.length < GROUP_SIZE ? receiveMessageOnPort(port)?.message : undefined;
-    }
-    if (group.length > 0) {
-      try {
-        const answers = writer.commit(group);
-        group.forEach(({ ticket }, position) => {
-          say({ kind: 'done', ticket, answers: answers[position] as WriteAnswers });
-        });
-      } catch (error) {
-        for (const { ticket } of group) say({ kind: 'failed', ticket, reason: (error as Error).message });
+    let message: WriteRequest | 'close' | undefined = first;
+    /** The next request whose callers still wait; what comes after it stays where it is until asked for. */
+    const next = (): WriteRequest | undefined => {
+      for (;;) {
+        message ??= receiveMessageOnPort(port)?.message as WriteRequest | 'close' | undefined;
+        if (message === undefined || message === 'close') return undefined;
+        const request = message;
+        message = undefined;
+        if (now() < request.deadline) return request;
+        say({ kind: 'failed', ticket: request.ticket, reason: 'other writes took too long' });
       }
+    };
+    const group: WriteRequest[] = [];
+    try {
+      const answers = writer.commit(next, group);
+      group.forEach(({ ticket }, position) => {
+        say({ kind: 'done', ticket, answers: answers[position] as WriteAnswers });
+      });
+    } catch (error) {
+      for (const { ticket } of group) say({ kind: 'failed', ticket, reason: (error as Error).message });
     }
-    if (next === 'close') {
+    if (message === 'close') {
       writer.close();
       port.close();
     }
@@ -102,11 +108,25 @@ class Writer {
     this.#commit = db.prepare('commit');
   }
 
-  /** Carries out every request in one transaction; when it throws, none of them happened. */
-  commit(group: readonly WriteRequest[]): WriteAnswers[] {
-    retryWhileBusy(() => this.#begin.run(), Math.min(...group.map(({ deadline }) => deadline)));
+  /**
+   * Carries out requests in one transaction, as many as there are and as its time allows.
+   * @param group gets the requests that were begun; when this throws, none of them happened.
+   * @returns their answers, in their order.
+   */
+  commit(next: () => WriteRequest | undefined, group: WriteRequest[]): WriteAnswers[] {
+    const first = next();
+    if (first === undefined) return [];
+    group.push(first);
+    retryWhileBusy(() => this.#begin.run(), first.deadline);
     try {
-      const answers = group.map((request) => this.#execute(request));
+      const end = now() + GROUP_TIME;
+      const answers = [this.#execute(first)];
+      while (group.length < GROUP_SIZE && now() < end) {
+        const request = next();
+        if (request === undefined) break;
+        group.push(request);
+        answers.push(this.#execute(request));
+      }
       this.#commit.run();
       return answers;
     } catch (error) {

@@ -23,8 +23,8 @@ const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
 /** Milliseconds a read may wait for a file that is locked as a whole, which holds up every request. */
 const READ_TIMEOUT = 250;
 
-/** Milliseconds in which a write has begun, or never will: less than its callers wait (rule 23). */
-const WRITE_TIMEOUT = 4000;
+/** Milliseconds in which a write has begun, or never will: it is done before its callers give up (rule 23). */
+const WRITE_TIMEOUT = 3000;
 
 /** Books of one chunk of the list: about a millisecond of work before the event loop has its turn. */
 const CHUNK_BOOKS = 1000;
