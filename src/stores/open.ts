@@ -4,6 +4,7 @@
 
 import type { BookStore } from '../books/store.ts';
 import { StartupRefusal } from '../config.ts';
+import { urlsOfHosts } from './postgres-url.ts';
 
 /** @throws StartupRefusal when the URL cannot be meant or its store cannot be opened. */
 export async function openStore(dbUrl: string): Promise<BookStore> {
@@ -17,7 +18,7 @@ export async function openStore(dbUrl: string): Promise<BookStore> {
     case 'postgres':
     case 'postgresql':
       // An `@` in the path is what remains of a password with a `/` in it, and the path is shown.
-      if (!URL.canParse(dbUrl) || new URL(dbUrl).pathname.includes('@')) {
+      if (urlsOfHosts(dbUrl).some((url) => !URL.canParse(url) || new URL(url).pathname.includes('@'))) {
         throw new StartupRefusal(
           'DB_URL is not a valid URL: percent-encode special characters in its parts.',
         );
@@ -36,8 +37,8 @@ export async function openStore(dbUrl: string): Promise<BookStore> {
 /** What may be shown of a DB_URL: where the store is, never who logs in to it and how. */
 export function describeStore(dbUrl: string): string {
   if (!/^postgres(ql)?:/i.test(dbUrl)) return dbUrl;
-  const url = new URL(dbUrl);
-  return `postgres://${url.host}${url.pathname}`;
+  const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
+  return `postgres://${urls.map(({ host }) => host).join(',')}${urls[0]?.pathname}`;
 }
 
 /** `sqlite:books.db` is relative; `sqlite:/srv/books.db` and `sqlite:///srv/books.db` are absolute. */

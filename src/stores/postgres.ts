@@ -4,34 +4,19 @@
 
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { setTimeout as pause, setImmediate } from 'node:timers/promises';
+import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Batches } from '../books/batches.ts';
 import type { Book, BookChanges, BookFields } from '../books/book.ts';
-import {
-  type BookList,
-  type BookStore,
-  type BookUpdate,
-  type Eventual,
-  StoreUnavailable,
-} from '../books/store.ts';
+import type { BookList, BookStore, BookUpdate, Eventual } from '../books/store.ts';
+import { Connections, SILENCE_TIMEOUT } from './postgres-connections.ts';
+import { findWritable, readHosts } from './postgres-hosts.ts';
 import { createStructure } from './postgres-structure.ts';
-import { type Tls, takeTlsAttempts } from './postgres-tls.ts';
 
-// Milliseconds. A statement ends before the call that waits for it does (4.5 s); the driver gives a
-// server that has gone silent a little longer than the server gives itself.
-const CONNECT_TIMEOUT = 3000;
-const STATEMENT_TIMEOUT = 4000;
-const SILENCE_TIMEOUT = 4300;
+// Milliseconds.
+const START_CONNECT_TIMEOUT = 3000;
 const FIRST_CHUNK_TIMEOUT = 4500;
-const IDLE_TIMEOUT = 30_000;
-
-// Connections, by what they may be kept waiting for, so that none waits for a kind slower than its own:
-// batches for nobody, held books for somebody else's lock, lists for their readers.
-const BATCH_CONNECTIONS = 6;
-const HELD_CONNECTIONS = 4;
-const LIST_CONNECTIONS = 8;
 
 // Large enough that a round trip vanishes in the cost of its books, small enough that a batch takes
 // milliseconds, even of the longest texts. Two under way keep the server busy while the first one's answers
@@ -39,17 +24,6 @@ const LIST_CONNECTIONS = 8;
 // other's books.
 const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
-
-/** A transaction the server took back whole; the statement may simply be sent again. */
-const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
-const ATTEMPTS = 5;
-
-/** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
-const TYPES = {
-  getTypeParser(type: number, format?: 'text' | 'binary') {
-    return type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format);
-  },
-} as pg.CustomTypesConfig;
 
 const FIND = 'select id, title, author, year from books where id = any($1::bigint[])';
 
@@ -113,36 +87,22 @@ const LIST = `
  * @throws Error with the reason when that cannot be done.
  */
 export async function openPostgres(dbUrl: string): Promise<BookStore> {
-  const url = new URL(dbUrl);
-  const reasons: string[] = [];
-  for (const tls of takeTlsAttempts(url)) {
-    const client = new pg.Client({
-      connectionString: url.href,
-      ssl: tls,
-      connectionTimeoutMillis: CONNECT_TIMEOUT,
-      lock_timeout: CONNECT_TIMEOUT,
-    });
-    client.on('error', () => {}); // the statement under way, if any, reports it
-    try {
-      await client.connect();
-    } catch (error) {
-      reasons.push(`${tls === false ? 'without' : 'with'} TLS: ${reasonOf(error)}`);
-      continue;
-    }
-    try {
-      await createStructure(client);
-    } finally {
-      await client.end();
-    }
-    return new PostgresStore(url.href, tls);
+  const hosts = readHosts(dbUrl);
+  const address = await findWritable(hosts.all, START_CONNECT_TIMEOUT);
+  const client = new pg.Client({
+    connectionString: address.host.connectionString,
+    ssl: address.tls,
+    connectionTimeoutMillis: START_CONNECT_TIMEOUT,
+    lock_timeout: START_CONNECT_TIMEOUT,
+  });
+  client.on('error', () => {}); // the statement under way, if any, reports it
+  await client.connect();
+  try {
+    await createStructure(client);
+  } finally {
+    void client.end();
   }
-  throw new Error(reasons.join('; '));
-}
-
-/** The reason in words; one failed attempt for each of a host's addresses arrives as a group. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
+  return new PostgresStore(new Connections(hosts, address));
 }
 
 interface HeldRow extends Book {
@@ -156,39 +116,24 @@ class PostgresStore implements BookStore {
     update: ONE_AT_A_TIME,
     remove: ONE_AT_A_TIME,
   };
-  readonly #batches: pg.Pool;
-  readonly #held: pg.Pool;
-  readonly #lists: pg.Pool;
+  readonly #connections: Connections;
   readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes) =>
     this.#updateHeld(id, changes),
   );
   readonly #heldRemovals = new HeldBooks<null, boolean>((id, calls) => this.#removeHeld(id, calls.length));
 
-  constructor(connectionString: string, ssl: Tls) {
-    const shared = {
-      connectionString,
-      ssl,
-      types: TYPES,
-      keepAlive: true,
-      connectionTimeoutMillis: CONNECT_TIMEOUT,
-      idleTimeoutMillis: IDLE_TIMEOUT,
-      lock_timeout: STATEMENT_TIMEOUT,
-      application_name: 'book-catalogue',
-    };
-    const timed = { ...shared, statement_timeout: STATEMENT_TIMEOUT, query_timeout: SILENCE_TIMEOUT };
-    this.#batches = openPool({ ...timed, max: BATCH_CONNECTIONS });
-    this.#held = openPool({ ...timed, max: HELD_CONNECTIONS });
-    this.#lists = openPool({ ...shared, max: LIST_CONNECTIONS });
+  constructor(connections: Connections) {
+    this.#connections = connections;
   }
 
   async find(ids: readonly number[]): Promise<readonly (Book | undefined)[]> {
-    const { rows } = await query<Book>(this.#batches, FIND, [ids]);
+    const { rows } = await this.#connections.query<Book>('batches', FIND, [ids]);
     const found = new Map(rows.map((book) => [book.id, book]));
     return ids.map((id) => found.get(id));
   }
 
   async insert(books: readonly BookFields[]): Promise<readonly number[]> {
-    const { rows } = await query<{ id: number }>(this.#batches, INSERT, [
+    const { rows } = await this.#connections.query<{ id: number }>('batches', INSERT, [
       books.map(({ title }) => title),
       books.map(({ author }) => author),
       books.map(({ year }) => year),
@@ -200,7 +145,7 @@ class PostgresStore implements BookStore {
     const merged = new Map<number, BookChanges>();
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged.values()];
-    const { rows } = await query<HeldRow>(this.#batches, UPDATE, [
+    const { rows } = await this.#connections.query<HeldRow>('batches', UPDATE, [
       [...merged.keys()],
       changes.map(({ title }) => title),
       changes.map(({ author }) => author),
@@ -219,7 +164,7 @@ class PostgresStore implements BookStore {
   }
 
   async remove(ids: readonly number[]): Promise<readonly Eventual<boolean>[]> {
-    const { rows } = await query<HeldRow>(this.#batches, REMOVE, [[...new Set(ids)]]);
+    const { rows } = await this.#connections.query<HeldRow>('batches', REMOVE, [[...new Set(ids)]]);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
       const row = states.get(id);
@@ -230,9 +175,7 @@ class PostgresStore implements BookStore {
 
   async list(): Promise<BookList> {
     const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
-    const client = await this.#lists.connect().catch((error) => {
-      throw new StoreUnavailable(error);
-    });
+    const client = await this.#connections.takeForList();
     const rows = client.query(copyTo(LIST));
     // Whoever reads hears of an error; it may also come when nobody reads any more.
     rows.on('error', () => {});
@@ -250,20 +193,20 @@ class PostgresStore implements BookStore {
       await once(rows, 'readable', { signal });
     } catch (error) {
       close();
-      throw new StoreUnavailable(error);
+      throw this.#connections.unavailable(error);
     }
     return { chunks: withoutLeadingComma(rows), close };
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#batches.end(), this.#held.end(), this.#lists.end()]);
+    await this.#connections.close();
   }
 
   /** Applies changes of one book in order, waiting for whoever has it locked. */
   async #updateHeld(id: number, calls: readonly BookChanges[]): Promise<readonly (Book | undefined)[]> {
     const merged = Object.assign({}, ...calls) as BookChanges;
     const parameters = [id, merged.title, merged.author, merged.year];
-    const { rows } = await query<Book>(this.#held, UPDATE_HELD, parameters);
+    const { rows } = await this.#connections.query<Book>('held', UPDATE_HELD, parameters);
     let state = rows[0];
     return calls.map((changes) => {
       state = state && { ...state, ...changes };
@@ -273,7 +216,7 @@ class PostgresStore implements BookStore {
 
   /** Removes one book, waiting for whoever has it locked; of several calls the first one did it. */
   async #removeHeld(id: number, calls: number): Promise<readonly boolean[]> {
-    const { rowCount } = await query(this.#held, REMOVE_HELD, [id]);
+    const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id]);
     return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
   }
 }
@@ -326,28 +269,5 @@ async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void
     yield first ? value.subarray(1) : value;
     first = false;
     await setImmediate(); // others first: a socket that is full is read 32 times in a row, 2 MiB
-  }
-}
-
-function openPool(config: pg.PoolConfig): pg.Pool {
-  const pool = new pg.Pool(config);
-  pool.on('error', () => {}); // an idle connection broke; the pool drops it and makes another when asked
-  return pool;
-}
-
-/** Sends one statement; what goes wrong with it becomes StoreUnavailable here, and only here. */
-async function query<Row extends pg.QueryResultRow>(
-  pool: pg.Pool,
-  text: string,
-  values: readonly unknown[],
-): Promise<pg.QueryResult<Row>> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      return await pool.query<Row>(text, [...values]);
-    } catch (error) {
-      const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');
-      if (!again || attempt === ATTEMPTS) throw new StoreUnavailable(error);
-      await pause(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
-    }
   }
 }

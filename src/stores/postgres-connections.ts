@@ -1,0 +1,184 @@
+// Owns: the connections to PostgreSQL: in pools, all to the one host that takes writes, and to another one
+// as soon as that does. What goes wrong with a statement becomes StoreUnavailable here, and only here.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import { StoreUnavailable } from '../books/store.ts';
+import { type Address, findWritable, type Hosts, refuseReadOnly } from './postgres-hosts.ts';
+
+// Milliseconds. A statement ends before the call that waits for it does (4.5 s); the driver gives a
+// server that has gone silent a little longer than the server gives itself. An attempt to connect that is
+// lost on the way must not hold up the calls after it for long once the server is back.
+const CONNECT_TIMEOUT = 1500;
+const WAIT_TIMEOUT = 3000;
+const STATEMENT_TIMEOUT = 4000;
+export const SILENCE_TIMEOUT = 4300;
+const IDLE_TIMEOUT = 30_000;
+const SEARCH_PAUSE = 200;
+
+/** Seconds after which a connection is made anew, so that connections follow what stands before the server. */
+const LIFETIME = 1800;
+
+// Connections, by what they may be kept waiting for, so that none waits for a kind slower than its own:
+// batches for nobody, held books for somebody else's lock, lists for their readers.
+const BATCH_CONNECTIONS = 6;
+const HELD_CONNECTIONS = 4;
+const LIST_CONNECTIONS = 8;
+
+/** A transaction the server took back whole; the statement may simply be sent again. */
+const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
+const ATTEMPTS = 5;
+
+/** Of the server's own errors, those of a host that goes away or takes no writes any more. */
+const HOST_FAILURE = /^(08|57P|25006)/;
+
+/** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
+const TYPES = {
+  getTypeParser(type: number, format?: 'text' | 'binary') {
+    return type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format);
+  },
+} as pg.CustomTypesConfig;
+
+/** The pool's own time for a connection includes the wait for a free one. */
+class Client extends pg.Client {
+  constructor(config?: pg.ClientConfig) {
+    super({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT });
+  }
+}
+
+interface Pools {
+  readonly address: Address;
+  readonly batches: pg.Pool;
+  readonly held: pg.Pool;
+  readonly lists: pg.Pool;
+}
+
+export class Connections {
+  readonly #hosts: Hosts;
+  #pools: Pools;
+  #searching = false;
+  #closed = false;
+
+  /** @param address where the connections go at first. */
+  constructor(hosts: Hosts, address: Address) {
+    this.#hosts = hosts;
+    this.#pools = this.#open(address);
+  }
+
+  /**
+   * Sends one statement. Nothing is sent again whose outcome is unknown.
+   * @throws StoreUnavailable
+   */
+  async query<Row extends pg.QueryResultRow>(
+    kind: 'batches' | 'held',
+    text: string,
+    values: unknown[],
+  ): Promise<pg.QueryResult<Row>> {
+    for (let attempt = 1; ; attempt += 1) {
+      const pools = this.#pools;
+      let client: pg.PoolClient | undefined;
+      try {
+        client = await pools[kind].connect();
+        const result = await client.query<Row>(text, values);
+        client.release();
+        return result;
+      } catch (error) {
+        const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');
+        client?.release(!again);
+        if (!again || attempt === ATTEMPTS) {
+          // A connection that broke or fell silent puts all others to that server in doubt.
+          const isLost = client !== undefined && !(error instanceof pg.DatabaseError);
+          if (isLost && pools === this.#pools) this.#moveTo(pools.address);
+          throw this.unavailable(error);
+        }
+        await pause(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
+      }
+    }
+  }
+
+  /**
+   * A connection for a list. Whoever takes it releases it.
+   * @throws StoreUnavailable
+   */
+  async takeForList(): Promise<pg.PoolClient> {
+    try {
+      return await this.#pools.lists.connect();
+    } catch (error) {
+      throw this.unavailable(error);
+    }
+  }
+
+  /** What callers are told of an error, which may also mean that another host has taken over. */
+  unavailable(error: unknown): StoreUnavailable {
+    const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
+    if (code === undefined || HOST_FAILURE.test(code)) this.#search();
+    return new StoreUnavailable(error);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await end(this.#pools);
+  }
+
+  #open(address: Address): Pools {
+    const shared = {
+      connectionString: address.host.connectionString,
+      ssl: address.tls,
+      types: TYPES,
+      keepAlive: true,
+      connectionTimeoutMillis: WAIT_TIMEOUT,
+      idleTimeoutMillis: IDLE_TIMEOUT,
+      maxLifetimeSeconds: LIFETIME,
+      lock_timeout: STATEMENT_TIMEOUT,
+      application_name: 'book-catalogue',
+      Client,
+      ...(this.#hosts.watched && {
+        onConnect: (client: pg.ClientBase) => refuseReadOnly(client, CONNECT_TIMEOUT),
+      }),
+    };
+    const timed = { ...shared, statement_timeout: STATEMENT_TIMEOUT, query_timeout: SILENCE_TIMEOUT };
+    return {
+      address,
+      batches: this.#openPool({ ...timed, max: BATCH_CONNECTIONS }),
+      held: this.#openPool({ ...timed, max: HELD_CONNECTIONS }),
+      lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }),
+    };
+  }
+
+  #openPool(config: pg.PoolConfig): pg.Pool {
+    const pool = new pg.Pool(config);
+    pool.on('connect', (client) => client.on('error', () => {})); // the statement under way reports it
+    // An idle connection broke; the pool drops it and makes another when asked.
+    pool.on('error', () => this.#search());
+    return pool;
+  }
+
+  /** New calls take new connections; those that have one keep it until they are done with it. */
+  #moveTo(address: Address): void {
+    if (this.#closed) return;
+    void end(this.#pools);
+    this.#pools = this.#open(address);
+  }
+
+  /** Looks, in the background, for the host that takes writes by now. One search at a time. */
+  async #search(): Promise<void> {
+    if (this.#searching || this.#hosts.all.length === 1) return;
+    this.#searching = true;
+    while (!this.#closed) {
+      const current = this.#pools.address.host;
+      const others = this.#hosts.all.filter((host) => host !== current);
+      const found = await findWritable([current, ...others], CONNECT_TIMEOUT).catch(() => undefined);
+      if (found === undefined) {
+        await pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false });
+        continue;
+      }
+      if (found.host !== current) this.#moveTo(found);
+      break;
+    }
+    this.#searching = false;
+  }
+}
+
+async function end({ batches, held, lists }: Pools): Promise<void> {
+  await Promise.all([batches.end(), held.end(), lists.end()]);
+}
