@@ -164,17 +164,21 @@ export class Connections {
   async #search(): Promise<void> {
     if (this.#searching || this.#hosts.all.length === 1) return;
     this.#searching = true;
-    while (!this.#closed) {
-      const current = this.#pools.address.host;
-      const others = this.#hosts.all.filter((host) => host !== current);
-      const found = await findWritable([current, ...others], CONNECT_TIMEOUT).catch(() => undefined);
-      if (found === undefined) {
-        await pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false });
-        continue;
-      }
-      if (found.host !== current) this.#moveTo(found);
-      break;
+    const { host } = this.#pools.address;
+    const others = this.#hosts.all.filter((other) => other !== host);
+    let found: Address | undefined;
+    while (found === undefined && !this.#closed) {
+      // All are asked again and again, so that a host that is silent keeps no other one from being found.
+      const rest = pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
+      const answer = findWritable([host, ...others], CONNECT_TIMEOUT).then(
+        (address) => {
+          found ??= address;
+        },
+        () => rest,
+      );
+      await Promise.race([answer, rest]);
     }
+    if (found !== undefined && found.host !== host) this.#moveTo(found);
     this.#searching = false;
   }
 }

