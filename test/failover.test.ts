@@ -178,6 +178,23 @@ describe('failover', { concurrency: true }, () => {
     context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
     assert.ok(milliseconds < 5000);
   });
+
+  test('rule 23: another host takes the writes of one that does not any more, no connection broken', async (context) => {
+    const [first, second] = await Promise.all([PostgresServer.start(), PostgresServer.start()]);
+    context.after(() => Promise.all([first.remove(), second.remove()]));
+    await (await startTestService(second.url())).stop(); // makes the table
+    await setReadOnly(second, 'on');
+    const service = await startTestService(urlOf([first.port, second.port]));
+    context.after(() => service.stop());
+    await service.client.create({ title: 'on the first' });
+    await setReadOnly(second, 'off');
+    await setReadOnly(first, 'on');
+    await waitUntil(async () => {
+      const { status } = await service.client.request('POST', '/book', { body: { title: 'on the second' } });
+      return status === 201;
+    });
+    assert.deepEqual(await execute(second.url(), 'select title from books'), [{ title: 'on the second' }]);
+  });
 });
 
 interface Writes {
