@@ -184,7 +184,8 @@ describe('failover', { concurrency: true }, () => {
     context.after(() => Promise.all([first.remove(), second.remove()]));
     await (await startTestService(second.url())).stop(); // makes the table
     await setReadOnly(second, 'on');
-    const service = await startTestService(urlOf([first.port, second.port]));
+    const url = urlOf([first.port, second.port], 'target_session_attrs=any'); // no connection is asked
+    const service = await startTestService(url);
     context.after(() => service.stop());
     await service.client.create({ title: 'on the first' });
     await setReadOnly(second, 'off');
