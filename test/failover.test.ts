@@ -2,8 +2,8 @@
 // any of them may die, take over, or stop taking writes.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import { Ledger } from './support/ledger.ts';
+import { after, before, describe, test } from 'node:test';
+import { Load } from './support/load.ts';
 import { execute, freePort, PostgresServer } from './support/postgres.ts';
 import { BlackHole, TcpProxy } from './support/proxy.ts';
 import { type RunningService, startServiceProcess, startTestService } from './support/service.ts';
@@ -130,19 +130,19 @@ describe('failover', { concurrency: true }, () => {
     }
 
     test('rule 23: nothing old is read where a host has become a standby behind its name', async (context) => {
-      const proxy = await TcpProxy.start(primary.port);
+      const proxy = await TcpProxy.start(primary);
       context.after(() => proxy.stop());
       const service = await startTestService(urlOf([proxy.port], 'target_session_attrs=read-write'));
       context.after(() => service.stop());
       const { id } = await service.client.create({});
-      proxy.target = standby.port;
+      proxy.target = standby;
       proxy.reset();
       await waitUntil(async () => {
         const { status } = await service.client.request('GET', `/book/${id}`);
         return status === 503 || assert.fail('the standby was asked'); // which has the book by now
       });
       assert.equal((await service.client.request('GET', '/books')).status, 503);
-      proxy.target = primary.port;
+      proxy.target = primary;
       assert.equal((await service.client.request('GET', `/book/${id}`)).status, 200);
     });
 
@@ -151,9 +151,9 @@ describe('failover', { concurrency: true }, () => {
       const url = urlOf([primary.port, standby.port], 'target_session_attrs=read-write');
       const service = await startServiceProcess(url, { WORKERS: '2' });
       context.after(() => service.stop());
-      const milliseconds = await failOver(context, service, async (writes) => {
+      const milliseconds = await failOver(service, async (load) => {
         await primary.kill('SIGKILL');
-        await waitUntil(() => writes.unavailable > 0);
+        await waitUntil(() => load.unavailable > 0);
         await promote(standby);
       });
       context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
@@ -166,13 +166,13 @@ describe('failover', { concurrency: true }, () => {
   test('rule 23: the primary falls silent, its standby is promoted: writes resume', async (context) => {
     const { primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']);
     context.after(() => Promise.all([primary.remove(), standby.remove()]));
-    const proxy = await TcpProxy.start(primary.port);
+    const proxy = await TcpProxy.start(primary);
     context.after(() => proxy.stop());
     const service = await startTestService(urlOf([proxy.port, standby.port]));
     context.after(() => service.stop());
-    const milliseconds = await failOver(context, service, async (writes) => {
+    const milliseconds = await failOver(service, async (load) => {
       proxy.cut();
-      await waitUntil(() => writes.unavailable > 0);
+      await waitUntil(() => load.unavailable > 0);
       await promote(standby);
     });
     context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
@@ -198,50 +198,17 @@ describe('failover', { concurrency: true }, () => {
   });
 });
 
-interface Writes {
-  acknowledged: number;
-  unavailable: number;
-}
-
 /**
  * Writes while the database fails over, and sees that what was answered is there afterwards.
  * @returns milliseconds from the end of the failover to the first write that succeeds.
  */
-async function failOver(
-  context: TestContext,
-  { client }: RunningService,
-  change: (writes: Writes) => Promise<void>,
-): Promise<number> {
-  const ledger = new Ledger();
-  ledger.reconcile([]);
+async function failOver({ client }: RunningService, change: (load: Load) => Promise<void>): Promise<number> {
   for (const { id } of await client.list()) await client.request('DELETE', `/book/${id}`);
-  const writes: Writes = { acknowledged: 0, unavailable: 0 };
-  let stopped = false;
-  context.after(() => {
-    stopped = true;
-  });
-  const writers = Array.from({ length: 8 }, async () => {
-    const writer = ledger.writer(client);
-    while (!stopped) {
-      const began = performance.now();
-      const outcome = await writer.write();
-      assert.notEqual(outcome, 'gone');
-      assert.ok(performance.now() - began < 5000 + MARGIN, `answered after ${performance.now() - began} ms`);
-      writes[outcome as keyof Writes] += 1;
-    }
-  });
-  const all = Promise.all(writers);
-  all.catch(() => {}); // heard below
-  await waitUntil(() => writes.acknowledged > 100);
-  await change(writes);
-  const changed = performance.now();
-  const { acknowledged } = writes;
-  await waitUntil(() => writes.acknowledged > acknowledged);
-  const milliseconds = Math.round(performance.now() - changed);
-  await waitUntil(() => writes.acknowledged > acknowledged + 100);
-  stopped = true;
-  await all;
-  ledger.reconcile(await client.list());
+  const load = await Load.start(client);
+  await change(load);
+  const milliseconds = await load.moreWrites(1);
+  await load.moreWrites(100);
+  await load.stop();
   return milliseconds;
 }
 

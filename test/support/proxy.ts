@@ -5,33 +5,40 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Passes connections on to a port of this machine. */
+export interface Endpoint {
+  readonly port: number;
+  /** This machine when absent. */
+  readonly host?: string;
+}
+
+/** Passes connections on. */
 export class TcpProxy {
   /** Where connections go that are made from now on. */
-  target: number;
+  target: Endpoint;
   readonly port: number;
   readonly #server: Server;
   readonly #connections = new Set<{ readonly sockets: readonly Socket[]; lost: boolean }>();
   #cut = false;
 
-  private constructor(server: Server, target: number) {
+  private constructor(server: Server, target: Endpoint) {
     this.target = target;
     this.#server = server;
     this.port = (server.address() as { port: number }).port;
     server.on('connection', (client) => this.#pass(client));
   }
 
-  static async start(target: number): Promise<TcpProxy> {
+  static async start(target: Endpoint): Promise<TcpProxy> {
     const server = createServer({ noDelay: true }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     return new TcpProxy(server, target);
   }
 
-  /** The same database, reached through this. */
-  through(dbUrl: string): string {
+  /** A proxy to a database, and the URL of the database through it. */
+  static async to(dbUrl: string): Promise<{ proxy: TcpProxy; proxiedUrl: string }> {
     const url = new URL(dbUrl);
-    url.host = `127.0.0.1:${this.port}`;
-    return url.href;
+    const proxy = await TcpProxy.start({ host: url.hostname, port: Number(url.port || 5432) });
+    url.host = `127.0.0.1:${proxy.port}`;
+    return { proxy, proxiedUrl: url.href };
   }
 
   /** From now on every byte is swallowed, in both directions; connections are still accepted. */
@@ -63,7 +70,7 @@ export class TcpProxy {
   }
 
   #pass(client: Socket): void {
-    const database = connect({ port: this.target, host: '127.0.0.1', noDelay: true });
+    const database = connect({ host: '127.0.0.1', ...this.target, noDelay: true });
     const connection = { sockets: [client, database], lost: this.#cut };
     this.#connections.add(connection);
     for (const [from, to] of [
