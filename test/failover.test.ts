@@ -2,7 +2,7 @@
 // any of them may die, take over, or stop taking writes.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { Load } from './support/load.ts';
 import { execute, freePort, PostgresServer } from './support/postgres.ts';
 import { BlackHole, TcpProxy } from './support/proxy.ts';
@@ -151,7 +151,7 @@ describe('failover', { concurrency: true }, () => {
       const url = urlOf([primary.port, standby.port], 'target_session_attrs=read-write');
       const service = await startServiceProcess(url, { WORKERS: '2' });
       context.after(() => service.stop());
-      const milliseconds = await failOver(service, async (load) => {
+      const milliseconds = await failOver(context, service, async (load) => {
         await primary.kill('SIGKILL');
         await waitUntil(() => load.unavailable > 0);
         await promote(standby);
@@ -170,7 +170,7 @@ describe('failover', { concurrency: true }, () => {
     context.after(() => proxy.stop());
     const service = await startTestService(urlOf([proxy.port, standby.port]));
     context.after(() => service.stop());
-    const milliseconds = await failOver(service, async (load) => {
+    const milliseconds = await failOver(context, service, async (load) => {
       proxy.cut();
       await waitUntil(() => load.unavailable > 0);
       await promote(standby);
@@ -204,7 +204,7 @@ describe('failover', { concurrency: true }, () => {
  */
 async function failOver({ client }: RunningService, change: (load: Load) => Promise<void>): Promise<number> {
   for (const { id } of await client.list()) await client.request('DELETE', `/book/${id}`);
-  const load = await Load.start(client);
+  const load = await Load.start(context, client);
   await change(load);
   const milliseconds = await load.moreWrites(1);
   await load.moreWrites(100);

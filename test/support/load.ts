@@ -2,6 +2,7 @@
 // every answer in time, nothing acknowledged lost, nothing there twice.
 
 import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Client } from './client.ts';
 import { Ledger, type Outcome } from './ledger.ts';
@@ -30,9 +31,12 @@ export class Load {
     this.#clients.catch(() => {}); // heard by `stop`
   }
 
-  /** Resolves once the clients are at work. There must be no books yet. */
-  static async start(client: Client): Promise<Load> {
+  /** Resolves once the clients are at work, at most until the test ends. There must be no books yet. */
+  static async start(context: TestContext, client: Client): Promise<Load> {
     const load = new Load(client);
+    context.after(() => {
+      load.#stopped = true;
+    });
     await load.moreWrites(100);
     return load;
   }
