@@ -202,7 +202,11 @@ describe('failover', { concurrency: true }, () => {
  * Writes while the database fails over, and sees that what was answered is there afterwards.
  * @returns milliseconds from the end of the failover to the first write that succeeds.
  */
-async function failOver({ client }: RunningService, change: (load: Load) => Promise<void>): Promise<number> {
+async function failOver(
+  context: TestContext,
+  { client }: RunningService,
+  change: (load: Load) => Promise<void>,
+): Promise<number> {
   for (const { id } of await client.list()) await client.request('DELETE', `/book/${id}`);
   const load = await Load.start(context, client);
   await change(load);
