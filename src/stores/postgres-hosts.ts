@@ -10,6 +10,9 @@ import { urlsOfHosts } from './postgres-url.ts';
 /** Milliseconds that a host named earlier may answer later than one that takes writes, and still be taken. */
 const PREFERENCE = 200;
 
+/** What the driver says of a server without TLS. */
+const NO_TLS = 'The server does not support SSL connections';
+
 const PARAMETER = 'target_session_attrs';
 const ACCEPTED = ['any', 'read-write', 'primary'];
 
@@ -104,6 +107,8 @@ async function ask(host: Host, timeout: number): Promise<Address> {
     }
     return { host, tls };
   }
+  // That it has no TLS is no reason where it need not have it.
+  if (reasons.size > 1) reasons.delete(NO_TLS);
   throw new Error([...reasons].join('; '));
 }
 
