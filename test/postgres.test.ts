@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import type { Client } from './support/client.ts';
@@ -12,139 +12,142 @@ import { startServiceProcess, startTestService } from './support/service.ts';
 import { waitUntil } from './support/wait.ts';
 
 describe('a book that somebody else has locked', () => {
-  test('rules 9 and 23: holds up its own changes, nobody else’s, and ends in 503 within 5 s', async () => {
-    const service = await startTestService(await freshDatabase());
-    const { client } = service;
-    const locker = new pg.Client({ connectionString: service.dbUrl });
-    await locker.connect();
-    try {
-      const held = await client.create({ title: 'held' });
-      const free = await client.create({ title: 'free' });
-      await locker.query('begin');
-      await locker.query('select from books where id = $1 for update', [held.id]);
+  test('rules 9 and 23: holds up its own changes, nobody else’s, and ends in 503 within 5 s', async (context) => {
+    const { client, locker } = await startWithLocker(context);
+    const held = await client.create({ title: 'held' });
+    const free = await client.create({ title: 'free' });
+    await locker.query('begin');
+    await locker.query('select from books where id = $1 for update', [held.id]);
 
-      const began = performance.now();
-      const stuck = ['PUT', 'DELETE'].map(async (method) => {
-        const body = method === 'PUT' ? { body: { author: 'x' } } : {};
-        const answer = await client.request(method, `/book/${held.id}`, body);
-        return { ...answer, milliseconds: performance.now() - began };
-      });
-      let ended = false;
-      const all = Promise.all(stuck).finally(() => {
-        ended = true;
-      });
-      // Neighbours in the same batches and in all that follow, until the held ones give up.
-      for (let year = 1; !ended; year += 1) {
-        const [updated, removed, read] = await Promise.all([
-          client.request('PUT', `/book/${free.id}`, { body: { year } }),
-          client.create({}).then(({ id }) => client.request('DELETE', `/book/${id}`)),
-          client.request('GET', `/book/${held.id}`),
-        ]);
-        assert.deepEqual([updated.status, removed.status, read.status], [200, 200, 200]);
-        assert.deepEqual(updated.data, { ...free, year });
-      }
-      for (const answer of await all) {
+    const began = performance.now();
+    const stuck = ['PUT', 'DELETE'].map(async (method) => {
+      const body = method === 'PUT' ? { body: { author: 'x' } } : {};
+      const answer = await client.request(method, `/book/${held.id}`, body);
+      return { ...answer, milliseconds: performance.now() - began };
+    });
+    let ended = false;
+    const all = Promise.all(stuck).finally(() => {
+      ended = true;
+    });
+    // Neighbours in the same batches and in all that follow, until the held ones give up.
+    for (let year = 1; !ended; year += 1) {
+      const [updated, removed, read] = await Promise.all([
+        client.request('PUT', `/book/${free.id}`, { body: { year } }),
+        client.create({}).then(({ id }) => client.request('DELETE', `/book/${id}`)),
+        client.request('GET', `/book/${held.id}`),
+      ]);
+      assert.deepEqual([updated.status, removed.status, read.status], [200, 200, 200]);
+      assert.deepEqual(updated.data, { ...free, year });
+    }
+    for (const answer of await all) {
+      assert.equal(answer.status, 503);
+      assert.equal(answer.message, 'Service unavailable');
+      assert.equal(answer.data, null);
+      assert.ok(Number(answer.headers.get('retry-after')) > 0);
+      assert.ok(answer.milliseconds < 5000 + 500, `${answer.milliseconds} ms`); // 500 for a slow machine
+    }
+    await locker.query('commit');
+    assert.deepEqual((await client.request('GET', `/book/${held.id}`)).data, held);
+  });
+
+  test('rule 9: changes that wait for a lock are applied in order once it is released', async (context) => {
+    const { client, locker, dbUrl } = await startWithLocker(context);
+    const { id } = await client.create({ title: 'held' });
+    const doomed = await client.create({ title: 'doomed' });
+    await locker.query('begin');
+    await locker.query('update books set author = $1', ['the locker']);
+
+    const fields = [{ title: 'a' }, { year: 1 }, { title: 'b' }, { year: 2 }];
+    const updates = fields.map((body) => client.request('PUT', `/book/${id}`, { body }));
+    const removals = [1, 2, 3].map(() => client.request('DELETE', `/book/${doomed.id}`));
+    await waitUntilWaiting(dbUrl, 2);
+    await locker.query('commit');
+
+    for (const [position, update] of updates.entries()) {
+      const { status, data } = await update;
+      assert.equal(status, 200);
+      assert.equal(data.author, 'the locker');
+      const own = Object.entries(fields[position] as object);
+      for (const [name, value] of own) assert.equal(data[name], value);
+    }
+    assert.deepEqual((await client.request('GET', `/book/${id}`)).data, {
+      id,
+      title: 'b',
+      author: 'the locker',
+      year: 2,
+    });
+    const statuses = await Promise.all(removals.map(async (removal) => (await removal).status));
+    assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
+  });
+
+  test('rule 9: a book removed by the one who held it is 404', async (context) => {
+    const { client, locker, dbUrl } = await startWithLocker(context);
+    const { id } = await client.create({ title: 'held' });
+    await locker.query('begin');
+    await locker.query('delete from books');
+    const requests = [
+      client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
+      client.request('DELETE', `/book/${id}`),
+    ];
+    await waitUntilWaiting(dbUrl, 2);
+    await locker.query('commit');
+    for (const request of requests) assert.equal((await request).status, 404);
+  });
+
+  test('rule 23: of a hundred at once each ends in 503 within 5 s, new ones are stored, nothing is left open', async (context) => {
+    const { client, locker, dbUrl } = await startWithLocker(context);
+    const books = await Promise.all(Array.from({ length: 100 }, () => client.create({})));
+    await locker.query('begin; select from books for update');
+    const began = performance.now();
+    let ended = false;
+    const changes = Promise.all(
+      books.map(async ({ id }, position) => {
+        const answer = await (position % 2 === 0
+          ? client.request('PUT', `/book/${id}`, { body: { year: 1 } })
+          : client.request('DELETE', `/book/${id}`));
         assert.equal(answer.status, 503);
-        assert.equal(answer.message, 'Service unavailable');
-        assert.equal(answer.data, null);
-        assert.ok(Number(answer.headers.get('retry-after')) > 0);
-        assert.ok(answer.milliseconds < 5000 + 500, `${answer.milliseconds} ms`); // 500 for a slow machine
-      }
-      await locker.query('commit');
-      assert.deepEqual((await client.request('GET', `/book/${held.id}`)).data, held);
-    } finally {
-      await locker.end();
-      await service.stop();
+        assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
+      }),
+    ).finally(() => {
+      ended = true;
+    });
+    while (!ended) {
+      const asked = performance.now();
+      await client.create({});
+      assert.ok(performance.now() - asked < 2000, 'it waited for the locked ones'); // who take 4 s
     }
-  });
-
-  test('rule 9: changes that wait for a lock are applied in order once it is released', async () => {
-    const service = await startTestService(await freshDatabase());
-    const { client } = service;
-    const locker = new pg.Client({ connectionString: service.dbUrl });
-    await locker.connect();
-    try {
-      const { id } = await client.create({ title: 'held' });
-      const doomed = await client.create({ title: 'doomed' });
-      await locker.query('begin');
-      await locker.query('update books set author = $1', ['the locker']);
-
-      const fields = [{ title: 'a' }, { year: 1 }, { title: 'b' }, { year: 2 }];
-      const updates = fields.map((body) => client.request('PUT', `/book/${id}`, { body }));
-      const removals = [1, 2, 3].map(() => client.request('DELETE', `/book/${doomed.id}`));
-      await waitUntilWaiting(service.dbUrl, 2);
-      await locker.query('commit');
-
-      for (const [position, update] of updates.entries()) {
-        const { status, data } = await update;
-        assert.equal(status, 200);
-        assert.equal(data.author, 'the locker');
-        const own = Object.entries(fields[position] as object);
-        for (const [name, value] of own) assert.equal(data[name], value);
-      }
-      assert.deepEqual((await client.request('GET', `/book/${id}`)).data, {
-        id,
-        title: 'b',
-        author: 'the locker',
-        year: 2,
-      });
-      const statuses = await Promise.all(removals.map(async (removal) => (await removal).status));
-      assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
-    } finally {
-      await locker.end();
-      await service.stop();
-    }
-  });
-
-  test('rule 9: a book removed by the one who held it is 404', async () => {
-    const service = await startTestService(await freshDatabase());
-    const { client } = service;
-    const locker = new pg.Client({ connectionString: service.dbUrl });
-    await locker.connect();
-    try {
-      const { id } = await client.create({ title: 'held' });
-      await locker.query('begin');
-      await locker.query('delete from books');
-      const requests = [
-        client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
-        client.request('DELETE', `/book/${id}`),
-      ];
-      await waitUntilWaiting(service.dbUrl, 2);
-      await locker.query('commit');
-      for (const request of requests) assert.equal((await request).status, 404);
-    } finally {
-      await locker.end();
-      await service.stop();
-    }
+    await changes;
+    await waitUntil(async () => {
+      const sessions = await execute<{ state: string }>(
+        dbUrl,
+        `select state from pg_stat_activity
+         where application_name = 'book-catalogue' and datname = current_database()`,
+      );
+      return sessions.length <= 18 && sessions.every(({ state }) => state === 'idle');
+    });
+    await locker.query('commit');
+    assert.equal((await client.request('PUT', `/book/${books[0]?.id}`, { body: { year: 2 } })).data.year, 2);
   });
 });
 
-test('rule 23: a table locked as a whole is 503 within 5 s, and no request is lost for good', async () => {
-  const service = await startTestService(await freshDatabase());
-  const { client } = service;
-  const locker = new pg.Client({ connectionString: service.dbUrl });
-  await locker.connect();
-  try {
-    const { id } = await client.create({ title: 'here' });
-    await locker.query('begin; lock table books in access exclusive mode');
-    const began = performance.now();
-    const answers = await Promise.all([
-      client.request('POST', '/book', { body: {} }),
-      client.request('GET', '/books'),
-      client.request('GET', `/book/${id}`),
-      client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
-      client.request('DELETE', `/book/${id}`),
-    ]);
-    assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-    for (const { status, message } of answers) {
-      assert.deepEqual([status, message], [503, 'Service unavailable']);
-    }
-    await locker.query('commit');
-    assert.deepEqual(await client.list(), [{ id, title: 'here', author: '', year: 0 }]);
-  } finally {
-    await locker.end();
-    await service.stop();
+test('rule 23: a table locked as a whole is 503 within 5 s, and no request is lost for good', async (context) => {
+  const { client, locker } = await startWithLocker(context);
+  const { id } = await client.create({ title: 'here' });
+  await locker.query('begin; lock table books in access exclusive mode');
+  const began = performance.now();
+  const answers = await Promise.all([
+    client.request('POST', '/book', { body: {} }),
+    client.request('GET', '/books'),
+    client.request('GET', `/book/${id}`),
+    client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
+    client.request('DELETE', `/book/${id}`),
+  ]);
+  assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
+  for (const { status, message } of answers) {
+    assert.deepEqual([status, message], [503, 'Service unavailable']);
   }
+  await locker.query('commit');
+  assert.deepEqual(await client.list(), [{ id, title: 'here', author: '', year: 0 }]);
 });
 
 test('rule 23: the server goes away and comes back; the service stays and nothing answered is lost', async () => {
@@ -204,6 +207,46 @@ test('rule 9: where the server gives transactions up, they are sent again', asyn
     await Promise.all(services.map((service) => service.stop()));
   }
 });
+
+for (const code of ['40001', '40P01']) {
+  test(`rule 9: a transaction given up by ${code} is sent again, and its book is stored once`, async () => {
+    const service = await startTestService(await freshDatabase());
+    const { client } = service;
+    try {
+      const { id } = await client.create({ year: 1 });
+      await giveUp(service.dbUrl, code, 3);
+      const { id: added } = await client.create({ title: 'added' });
+      await giveUp(service.dbUrl, code, 3);
+      const { status, data } = await client.request('PUT', `/book/${id}`, { body: { year: 2 } });
+      assert.deepEqual([status, data], [200, { id, title: '', author: '', year: 2 }]);
+      await giveUp(service.dbUrl, code, 3);
+      assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
+      assert.deepEqual(await client.list(), [{ id: added, title: 'added', author: '', year: 0 }]);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  test(`rule 23: a transaction given up by ${code} for ever is 503 within 5 s, and nothing is stored`, async () => {
+    const service = await startTestService(await freshDatabase());
+    const { client } = service;
+    try {
+      const book = await client.create({ year: 1 });
+      await giveUp(service.dbUrl, code, 1_000_000);
+      const began = performance.now();
+      const answers = await Promise.all([
+        client.request('POST', '/book', { body: {} }),
+        client.request('PUT', `/book/${book.id}`, { body: { year: 2 } }),
+        client.request('DELETE', `/book/${book.id}`),
+      ]);
+      assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
+      for (const { status } of answers) assert.equal(status, 503);
+      assert.deepEqual(await client.list(), [book]);
+    } finally {
+      await service.stop();
+    }
+  });
+}
 
 describe('the structure', () => {
   test('rule 27: an older table is brought up to date and its books are kept', async () => {
@@ -450,6 +493,33 @@ describe('rule 26: TLS by sslmode', () => {
     return url.replace('127.0.0.1', 'localhost');
   }
 });
+
+/** A service, and somebody else who may lock its books; both end with the test. */
+async function startWithLocker(context: TestContext) {
+  const service = await startTestService(await freshDatabase());
+  const locker = new pg.Client({ connectionString: service.dbUrl });
+  await locker.connect();
+  context.after(async () => {
+    await locker.end();
+    await service.stop();
+  });
+  return { client: service.client, dbUrl: service.dbUrl, locker };
+}
+
+/** So many times from now on the server gives up every transaction that writes. */
+async function giveUp(dbUrl: string, code: string, times: number): Promise<void> {
+  await execute(
+    dbUrl,
+    `create sequence if not exists attempts;
+     select setval('attempts', 1, false);
+     create or replace function give_up() returns trigger language plpgsql as $$
+       begin
+         if nextval('attempts') <= ${times} then raise exception 'given up' using errcode = '${code}'; end if;
+         return null;
+       end $$;
+     create or replace trigger give_up before insert or update or delete on books execute function give_up()`,
+  );
+}
 
 /** Waits until as many of the service's statements wait for a lock. */
 async function waitUntilWaiting(dbUrl: string, statements: number): Promise<void> {
