@@ -91,6 +91,18 @@ describe('the wire', { timeout: 120_000 }, () => {
       }
     });
 
+    test('rule 20: what comes behind such a request is not carried out', async () => {
+      const { id } = await service.client.create({ title: 'still there' });
+      const remove = compose('DELETE', `/book/${id}`);
+      for (const [name, bytes] of unreadable(HOST)) {
+        const [answer, ...others] = await exchange(service, bytesOf(bytes, remove), UNTIL_CLOSED);
+        assertRefusal(answer, 400, 'Bad request', name);
+        assert.deepEqual(others, [], name);
+      }
+      const { data } = await service.client.request('GET', `/book/${id}`);
+      assert.equal(data.title, 'still there');
+    });
+
     test('rule 20: methods of protocols that only look like HTTP are 400 too', async () => {
       const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
       for (const method of methods) {
@@ -345,15 +357,17 @@ describe('the wire', { timeout: 120_000 }, () => {
   describe('headers', () => {
     const tooLarge = [431, 'Request header fields too large'] as const;
 
-    test('rule 22: up to 16 KiB are read, more are 431', async () => {
+    test('rule 22: up to 16 KiB in up to 1,000 lines are read, more are 431', async () => {
       const [large] = await exchange(
         service,
         compose('GET', '/books', { headers: `X: ${'x'.repeat(15_000)}\r\n` }),
       );
       assertEnvelope(large, 200, 'Books retrieved successfully');
+      const [long] = await exchange(service, compose('GET', '/books', { headers: 'X: y\r\n'.repeat(998) }));
+      assertEnvelope(long, 200, 'Books retrieved successfully');
       for (const oversized of [
         compose('GET', '/books', { headers: `X: ${'x'.repeat(16 * 1024)}\r\n` }),
-        compose('GET', '/books', { headers: 'X-Header: value\r\n'.repeat(1000) }),
+        compose('GET', '/books', { headers: 'X: y\r\n'.repeat(1000) }), // lines
         compose('GET', `/${'x'.repeat(16 * 1024)}`),
         `${compose('POST', '/token', { headers: CHUNKED })}0\r\nX: ${'x'.repeat(16 * 1024)}\r\n\r\n`,
       ]) {
@@ -650,6 +664,11 @@ function startSlowClient(
   return { expected, isCut: () => isCut, cut };
 }
 
+/** Bytes, and text behind them. */
+function bytesOf(bytes: string | Uint8Array, text: string): Uint8Array {
+  return Buffer.concat([Buffer.from(bytes as Uint8Array), Buffer.from(text)]);
+}
+
 /** Requests that no reading can save, each with its name. */
 function unreadable(host: string): [string, string | Uint8Array][] {
   const get = (headers: string) => `GET /books HTTP/1.1\r\n${host}${headers}\r\n`;
@@ -662,6 +681,12 @@ function unreadable(host: string): [string, string | Uint8Array][] {
     ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['an unknown method', `BREW /books HTTP/1.1\r\n${host}\r\n`],
     ['a method in lower case', `get /books HTTP/1.1\r\n${host}\r\n`],
+    ['an old version', `GET /books HTTP/0.9\r\n${host}\r\n`],
+    ['HTTP/2.0 as text', `GET /books HTTP/2.0\r\n${host}\r\n`],
+    ['HTTP/3.0 as text', `GET /books HTTP/3.0\r\n${host}\r\n`],
+    ['a version without a dot', `GET /books HTTP/1\r\n${host}\r\n`],
+    ['a version in lower case', `GET /books http/1.1\r\n${host}\r\n`],
+    ['words behind the version', `GET /books HTTP/1.1 x\r\n${host}\r\n`],
     ['no version', 'GET /books\r\n\r\n'],
     ['an unknown version', `GET /books HTTP/1.2\r\n${host}\r\n`],
     ['another protocol', `GET /books XTTP/1.1\r\n${host}\r\n`],
@@ -684,6 +709,13 @@ function unreadable(host: string): [string, string | Uint8Array][] {
     ['Content-Length, then Transfer-Encoding', post(`Content-Length: 5\r\n${CHUNKED}`, '0\r\n\r\n')],
     ['Transfer-Encoding, then Content-Length', post(`${CHUNKED}Content-Length: 5\r\n`, '0\r\n\r\n')],
     ['two lengths', post('Content-Length: 2\r\nContent-Length: 3\r\n', '{} ')],
+    ['one length twice', post('Content-Length: 2\r\nContent-Length: 2\r\n', '{}')],
+    ['a length and one in another case', post('Content-Length: 2\r\ncontent-length: 3\r\n', '{} ')],
+    ['a list of one length', post('Content-Length: 2, 2\r\n', '{}')],
+    ['a length with a fraction', post('Content-Length: 2.0\r\n', '{}')],
+    ['a length with an underscore', post('Content-Length: 0_2\r\n', '{}')],
+    ['two numbers for a length', post('Content-Length: 2 3\r\n', '{} ')],
+    ['a folded length', post('Content-Length:\r\n 2\r\n', '{}')],
     ['a list of lengths', post('Content-Length: 2, 3\r\n', '{} ')],
     ['a negative length', post('Content-Length: -2\r\n', '{}')],
     ['a length with a sign', post('Content-Length: +2\r\n', '{}')],
@@ -692,6 +724,15 @@ function unreadable(host: string): [string, string | Uint8Array][] {
     ['a length beyond 64 bits', post('Content-Length: 18446744073709551616\r\n', '{}')],
     ['a coding that does not end in chunked', post('Transfer-Encoding: gzip\r\n', '{}')],
     ['a coding after chunked', post('Transfer-Encoding: chunked, gzip\r\n', '0\r\n\r\n')],
+    ['a coding before chunked', post('Transfer-Encoding: gzip, chunked\r\n', '0\r\n\r\n')],
+    ['two codings, each in a line', post(`Transfer-Encoding: gzip\r\n${CHUNKED}`, '0\r\n\r\n')],
+    ['nothing before chunked', post('Transfer-Encoding: , chunked\r\n', '0\r\n\r\n')],
+    ['chunked with a parameter', post('Transfer-Encoding: chunked;x=1\r\n', '0\r\n\r\n')],
+    ['chunked in quotes', post('Transfer-Encoding: "chunked"\r\n', '0\r\n\r\n')],
+    ['a control character before chunked', post('Transfer-Encoding: \x0bchunked\r\n', '0\r\n\r\n')],
+    ['a coding of nothing', post('Transfer-Encoding:\r\nContent-Length: 2\r\n', '{}')],
+    ['identity beside a length', post('Transfer-Encoding: identity\r\nContent-Length: 2\r\n', '{}')],
+    ['chunks in HTTP/1.0', `POST /token HTTP/1.0\r\n${host}${CHUNKED}\r\n0\r\n\r\n`],
     ['chunked twice', post(CHUNKED + CHUNKED, '0\r\n\r\n')],
     ['a coding almost named chunked', post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')],
     ['a space before the colon of chunked', post('Transfer-Encoding : chunked\r\n', '0\r\n\r\n')],
@@ -700,6 +741,13 @@ function unreadable(host: string): [string, string | Uint8Array][] {
     ['a chunk size with a prefix', chunks('0x2\r\n{}\r\n0\r\n\r\n')],
     ['no chunk size', chunks('\r\n{}\r\n0\r\n\r\n')],
     ['a chunk size beyond 64 bits', chunks('10000000000000000\r\n{}\r\n0\r\n\r\n')],
+    ['a chunk size with an underscore', chunks('0_2\r\n{}\r\n0\r\n\r\n')],
+    ['a space behind a chunk size', chunks('2 \r\n{}\r\n0\r\n\r\n')],
+    ['a chunk shorter than its size', chunks('3\r\n{}\r\n0\r\n\r\n')],
+    ['a bare LF behind a chunk', chunks('2\r\n{}\n0\r\n\r\n')],
+    ['a bare LF behind the last chunk', chunks('2\r\n{}\r\n0\n\n')],
+    ['a length in a trailer', chunks('2\r\n{}\r\n0\r\nContent-Length: 9\r\n\r\n')],
+    ['a folded trailer', chunks('2\r\n{}\r\n0\r\nX: y\r\n z\r\n\r\n')],
     ['a chunk longer than its size', chunks('1\r\n{}\r\n0\r\n\r\n')],
     ['a chunk with bare LF', chunks('2\n{}\n0\n\n')],
     ['a line end in a chunk extension', chunks('2;a\nb\r\n{}\r\n0\r\n\r\n')],

@@ -17,7 +17,7 @@ import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
 import { StoreUnavailable } from '../books/store.ts';
-import { BodyIncomplete, BodyTooLarge } from './body.ts';
+import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from './body.ts';
 import { addBookRoutes, BOOK_PATH } from './book-routes.ts';
 import {
   BAD_REQUEST,
@@ -63,7 +63,10 @@ export function buildApp(parts: AppParts): FastifyInstance {
     loggerInstance: parts.log as FastifyBaseLogger,
     childLoggerFactory: (log) => log, // one of its own for each request would cost 4 % of a read
     logController: new LogController({ disableRequestLogging: true }), // logAccess is ours
-    serverFactory: (handle) => createHttpServer(handle, parts.headerLimit, newRequestId),
+    serverFactory: (handle) =>
+      createHttpServer(handle, parts.headerLimit, newRequestId, (status, reqId) => {
+        parts.log.info({ reqId, status }, 'request'); // nothing else of it is known
+      }),
     trustProxy: parts.trustedProxies.length > 0 && [...parts.trustedProxies],
     return503OnClosing: false, // requests on open connections are still answered while shutting down
     exposeHeadRoutes: false, // HEAD stands beside GET where there is one
@@ -136,6 +139,7 @@ function envelopeFor(
 ): Envelope {
   if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
   if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
+  if (error instanceof NoRoomForBody) return SERVICE_UNAVAILABLE;
   if (error instanceof StoreUnavailable) {
     logStoreFault(error, request.id);
     return SERVICE_UNAVAILABLE;

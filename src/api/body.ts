@@ -12,10 +12,23 @@ export class BodyIncomplete extends Error {}
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
+const EMPTY = Buffer.alloc(0);
+
+/** Too much of other bodies is being read. */
+export class NoRoomForBody extends Error {}
+
+/** Bytes up to which a body is read whatever else is: it must not wait for those who send large ones. */
+const SMALL = 64 * 1024;
+
+/** Bytes of all larger bodies together, unless one alone may have more. */
+const ROOM = 128 * 1024 * 1024;
+
+let taken = 0; // bytes of that room
+
 /**
  * Reads a whole body. What comes after the limit is not kept, and Node drains it once the answer is out.
  * @param limit bytes.
- * @throws BodyTooLarge, BodyIncomplete
+ * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
  */
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -23,21 +36,51 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     reject(new BodyTooLarge());
     return promise;
   }
-  const chunks: Buffer[] = [];
+  let body: Buffer = EMPTY;
   let length = 0;
+  let room = 0;
   const onData = (chunk: Buffer) => {
-    length += chunk.length;
-    if (length <= limit) {
-      chunks.push(chunk);
+    const end = length + chunk.length;
+    if (end > limit) {
+      refuse(new BodyTooLarge());
+    } else if (length === 0) {
+      body = chunk; // most bodies come in one
+    } else if (end <= body.length || makeRoom(end)) {
+      chunk.copy(body, length);
     } else {
-      request.off('data', onData);
-      chunks.length = 0;
-      reject(new BodyTooLarge());
+      refuse(new NoRoomForBody());
     }
+    length = end;
+  };
+  /** One piece of memory for all chunks: a million of a byte each would take hundreds of times as much. */
+  const makeRoom = (needed: number): boolean => {
+    const size = Math.min(2 * needed, limit);
+    const more = size > SMALL ? size - room : 0;
+    if (taken + more > Math.max(ROOM, limit)) return false;
+    taken += more;
+    room += more;
+    const larger = Buffer.allocUnsafe(size);
+    body.copy(larger, 0, 0, length);
+    body = larger;
+    return true;
+  };
+  const release = () => {
+    taken -= room;
+    room = 0;
+    body = EMPTY;
+  };
+  const refuse = (reason: Error) => {
+    request.off('data', onData);
+    release();
+    reject(reason);
   };
   request.on('data', onData);
-  request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+  request.on('end', () => {
+    resolve(body.subarray(0, length));
+    release();
+  });
   request.on('close', () => {
+    release();
     if (!request.complete) reject(new BodyIncomplete());
   });
   request.on('error', () => {}); // 'close' follows

@@ -23,8 +23,9 @@ export const HTTP_METHODS: ReadonlySet<string> = new Set(METHODS);
 const HEADERS_TIMEOUT = 15_000;
 const WHOLE_REQUEST_TIMEOUT = 30_000;
 const TIMEOUT_CHECK_INTERVAL = 1000;
-/** A connection on which nothing moves, a list whose reader has stalled included. */
-const STALL_TIMEOUT = 60_000;
+/** What a client has to take the next part of an answer, one mebibyte at most. */
+const READER_TIMEOUT = 60_000;
+const READER_CHECK_INTERVAL = 5000;
 /** Longer than the idle timeouts of common load balancers, so that they, not we, close first. */
 const KEEP_ALIVE_TIMEOUT = 72_000;
 /** What a client that is still sending has to read its last answer. */
@@ -36,17 +37,27 @@ interface Exchanges {
   before: ServerResponse | undefined;
 }
 
+/** How much a connection had sent when it last went on, and when that was. */
+interface Progress {
+  readonly bytes: number;
+  readonly at: number;
+}
+
 /**
  * Makes the server; listening is the caller's.
  * @param headerLimit bytes of one request's line and headers.
  * @param newRequestId for the answers that no route gives.
+ * @param onRefusal hears of each of those.
  */
 export function createHttpServer(
   handle: RequestListener,
   headerLimit: number,
   newRequestId: () => string,
+  onRefusal: (status: number, requestId: string) => void,
 ): Server {
   const exchanges = new WeakMap<Socket, Exchanges>();
+  /** What Node's parser has already read behind a refusal is not carried out. */
+  const refused = new WeakSet<Socket>();
 
   const server = createServer(
     {
@@ -59,11 +70,12 @@ export function createHttpServer(
     },
     (request, response) => {
       const { socket } = request;
-      const known = exchanges.get(socket);
-      if (!HTTP_METHODS.has(request.method as string)) {
+      if (refused.has(socket)) return;
+      if (!isHttp1(request) || !hasKnownCoding(request)) {
         refuseInTurn(socket, BAD_REQUEST);
         return;
       }
+      const known = exchanges.get(socket);
       if (known === undefined) {
         exchanges.set(socket, { latest: response, before: undefined });
       } else {
@@ -73,7 +85,6 @@ export function createHttpServer(
       handle(request, response);
     },
   );
-  server.setTimeout(STALL_TIMEOUT);
   // A client that has closed its side after a whole request still gets its answer.
   Object.assign(server, { httpAllowHalfOpen: true });
 
@@ -83,6 +94,11 @@ export function createHttpServer(
     socket.once('close', () => sockets.delete(socket));
     // What Node does after the last answer of a connection.
     socket.destroySoon = () => closeGently(socket);
+  });
+  server.once('listening', () => {
+    const readers = new WeakMap<Socket, Progress>();
+    const check = setInterval(() => cutStalledReaders(sockets, readers), READER_CHECK_INTERVAL).unref();
+    server.once('close', () => clearInterval(check));
   });
   const { closeIdleConnections } = server;
   server.closeIdleConnections = () => {
@@ -106,7 +122,13 @@ export function createHttpServer(
 
   /** Refuses what came last on a connection, once everything before it has been answered. */
   function refuseInTurn(socket: Socket, envelope: Envelope): void {
-    const refuse = () => refuseConnection(socket, envelope, newRequestId());
+    if (refused.has(socket)) return;
+    refused.add(socket);
+    const refuse = () => {
+      const requestId = newRequestId();
+      refuseConnection(socket, envelope, requestId);
+      onRefusal(envelope.status, requestId);
+    };
     const known = exchanges.get(socket);
     if (known === undefined) refuse();
     else if (known.latest.req.complete) afterwards(known.latest, refuse);
@@ -126,6 +148,20 @@ export function hasOneHost(request: IncomingMessage): boolean {
   return hosts === 1 || (hosts === 0 && request.httpVersion === '1.0');
 }
 
+/** Node's parser knows the methods of RTSP, too, and takes HTTP/0.9 and HTTP/2.0 for versions of this protocol. */
+function isHttp1(request: IncomingMessage): boolean {
+  return HTTP_METHODS.has(request.method as string) && request.httpVersionMajor === 1;
+}
+
+/**
+ * Whether a body is coded in chunks or not at all. Node reads the chunks of other codings, and of HTTP/1.0, which
+ * has none; a proxy in front may see the end of such a request elsewhere (RFC 9112 section 6.1).
+ */
+function hasKnownCoding(request: IncomingMessage): boolean {
+  const coding = request.headers['transfer-encoding'];
+  return coding === undefined || (coding.toLowerCase() === 'chunked' && request.httpVersionMinor === 1);
+}
+
 function envelopeFor(error: NodeJS.ErrnoException): Envelope {
   switch (error.code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -134,6 +170,25 @@ function envelopeFor(error: NodeJS.ErrnoException): Envelope {
       return REQUEST_TIMEOUT;
     default:
       return BAD_REQUEST;
+  }
+}
+
+/**
+ * Ends the connections whose clients do not take what they asked for: until then its text is kept, and a
+ * list's snapshot with it. A part that is being taken byte by byte is not taken, so there is a least pace.
+ */
+function cutStalledReaders(sockets: Iterable<Socket>, readers: WeakMap<Socket, Progress>): void {
+  const now = performance.now();
+  for (const socket of sockets) {
+    if (socket.writableLength === 0) {
+      readers.delete(socket);
+      continue;
+    }
+    // The next part is written once the system has taken the one before.
+    const { bytesWritten: bytes } = socket;
+    const last = readers.get(socket);
+    if (last?.bytes !== bytes) readers.set(socket, { bytes, at: now });
+    else if (now - last.at >= READER_TIMEOUT) socket.destroy();
   }
 }
 
