@@ -110,6 +110,13 @@ describe('hostile clients', { timeout: 240_000 }, () => {
     }
     assert.equal(readEnvelope(answer.body, 503).message, 'Service unavailable');
     assert.ok(Number(answer.headers['retry-after']) > 0);
+    // A small body is read even when it comes in pieces.
+    const small = new Connection(service);
+    await small.send('POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 2\r\n\r\n{');
+    await beHonest(service);
+    await small.send('}');
+    assert.equal((await small.answers(1))[0]?.status, 401);
+    small.socket.destroy();
     let most = 0;
     for (let time = 0; time < 20; time += 1) {
       await beHonest(service);
