@@ -1,0 +1,225 @@
+// Behind a real reverse proxy that keeps its connections to the service open: what the proxy and the service
+// might read differently must never make one client's bytes into another's request, or one client's answer
+// into another's. Every raw request goes through it; needs the package nginx. Titles name the rules of
+// docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
+import { freePort } from '../support/postgres.ts';
+import { ambiguous, unreadable } from '../support/raw-requests.ts';
+import { type ServiceProcess, STORES, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const HOST = 'Host: books.test\r\n';
+
+interface Proxy extends Target {
+  /** Requests it has forwarded so far, each as its id, method and path. */
+  forwarded(): string[];
+  stop(): Promise<void>;
+}
+
+describe('behind nginx', { timeout: 120_000 }, () => {
+  let service: ServiceProcess;
+  let proxy: Proxy;
+  let authorization: string;
+
+  before(async () => {
+    service = await startServiceProcess(await STORES[0].freshUrl());
+    proxy = await startNginx(service.port);
+    authorization = `Authorization: ${service.client.token}\r\n`;
+  });
+  after(async () => {
+    await proxy?.stop();
+    await service?.stop();
+  });
+
+  /** Asks for one book and says whether just that was answered. */
+  async function assertHonest(connection: Connection, id: number, name: string): Promise<void> {
+    const count = parseAnswers(connection.received).length;
+    const requestId = `honest-${id}-${count}`;
+    const headers = `${HOST}${authorization}X-Request-Id: ${requestId}\r\n`;
+    await connection.send(`GET /book/${id} HTTP/1.1\r\n${headers}\r\n`);
+    const answer = (await connection.answers(count + 1))[count];
+    assert.equal(answer?.status, 200, name);
+    assert.equal(answer?.headers['x-request-id'], requestId, name);
+    assert.equal(readEnvelope(answer?.body ?? '', 200).data.id, id, name);
+    assert.equal(parseAnswers(connection.received).length, count + 1, name);
+  }
+
+  /** Raw requests, each with a removal behind it that must not happen by itself. */
+  function attacks(victim: number): [string, Uint8Array][] {
+    const smuggled = `DELETE /book/${victim} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
+    return [...unreadable(HOST), ...ambiguous(HOST, authorization, smuggled)].flatMap(([name, bytes]) => {
+      const raw = Buffer.from(bytes as Uint8Array);
+      const all: [string, Uint8Array][] = [[name, raw]];
+      // Behind a request that is broken for the one and whole for the other, it would be one of its own.
+      if (raw.includes('Transfer-Encoding') || raw.includes('Content-Length')) {
+        all.push([`${name}, cut short`, raw.subarray(0, -2)]);
+      }
+      return all;
+    });
+  }
+
+  test('rules 9 and 20: after each hostile request every client still gets its own answers', async () => {
+    const { client } = service;
+    const victim = await client.create({ title: 'victim' });
+    const own = [await client.create({ title: 'one' }), await client.create({ title: 'other' })];
+    const others = own.map(() => new Connection(proxy));
+    const stored = (await client.list()).length;
+    for (const [name, bytes] of attacks(victim.id)) {
+      const attacker = new Connection(proxy);
+      attacker.socket.write(bytes);
+      // The proxy may wait for more of it: the others go on meanwhile, on the connections that it shares.
+      for (const [position, connection] of others.entries()) {
+        await assertHonest(connection, (own[position] as { id: number }).id, name);
+      }
+      const same = new Connection(proxy);
+      await assertHonest(same, (own[0] as { id: number }).id, name);
+      same.socket.destroy();
+      attacker.socket.destroy();
+      await attacker.closed;
+      for (const { status, headers, body } of parseAnswers(attacker.received)) {
+        if (headers['x-request-id'] !== undefined) readEnvelope(body, status); // else the proxy's own
+      }
+    }
+    for (const connection of others) connection.socket.destroy();
+    const books = await client.list();
+    assert.ok(
+      books.some(({ id }) => id === victim.id),
+      'what was hidden in a body was carried out',
+    );
+    assert.ok(
+      books.slice(stored).every(({ title }) => title === ''),
+      'only whole requests store',
+    );
+  });
+
+  test('rule 20: what can be read is answered in turn, on the same connection too', async () => {
+    const { id } = await service.client.create({ title: 'own' });
+    const victim = await service.client.create({ title: 'victim' });
+    const inner = `DELETE /book/${victim.id} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
+    const connection = new Connection(proxy);
+    const bodies = [
+      `Content-Length: ${inner.length}\r\n\r\n${inner}`,
+      `Transfer-Encoding: chunked\r\n\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
+      `Transfer-Encoding: CHUNKED\r\n\r\n${inner.length.toString(16)};x=y\r\n${inner}\r\n0\r\n\r\n`,
+    ];
+    for (const method of ['GET', 'DELETE', 'PUT', 'POST', 'PATCH', 'OPTIONS']) {
+      for (const path of ['/book/abc', '/books/none', '/token', '/book']) {
+        for (const body of bodies) {
+          for (const token of ['', authorization]) {
+            const name = `${method} ${path} ${body.slice(0, 20)}`;
+            const before = parseAnswers(connection.received).length;
+            await connection.send(`${method} ${path} HTTP/1.1\r\n${HOST}${token}${body}`);
+            const answer = (await connection.answers(before + 1))[before];
+            assert.ok(answer !== undefined && answer.status >= 400 && answer.status < 500, name);
+            readEnvelope(answer.body, answer.status);
+            await assertHonest(connection, id, name);
+          }
+        }
+      }
+    }
+    connection.socket.destroy();
+    assert.equal((await service.client.request('GET', `/book/${victim.id}`)).status, 200);
+  });
+
+  test('rule 20: the service sees no request that the proxy did not send', async () => {
+    const seen = () =>
+      service.log
+        .map((line) => JSON.parse(line) as { msg: string; reqId: string; method: string; path: string })
+        .filter(({ msg, reqId }) => msg === 'request' && isThrough(reqId))
+        .map(({ reqId, method, path }) => `${reqId} ${method} ${path}`);
+    const last = 'the-last-one';
+    await exchange(proxy, `GET /book/1 HTTP/1.1\r\n${HOST}${authorization}X-Request-Id: ${last}\r\n\r\n`);
+    for (const requests of [seen, proxy.forwarded]) {
+      await waitUntil(() => requests().some((line) => line.startsWith(last)));
+    }
+    const forwarded = proxy.forwarded();
+    assert.ok(forwarded.length > 300, `${forwarded.length} forwarded`);
+    for (const line of seen()) {
+      const position = forwarded.indexOf(line);
+      assert.ok(position !== -1, `never sent: ${line}`);
+      forwarded.splice(position, 1); // each only once
+    }
+  });
+});
+
+/** Whether a request's id is one that the proxy or a client of it gave. */
+function isThrough(reqId: string): boolean {
+  return /^(nginx-|honest-|the-last-one)/.test(reqId);
+}
+
+/** Starts nginx before a service, in a folder and on a port of its own, with connections kept open. */
+async function startNginx(upstream: number): Promise<Proxy> {
+  const found = spawnSync('nginx', ['-v']);
+  assert.equal(found.error, undefined, 'These tests need nginx: apt-get install nginx');
+  const folder = temporaryFolder();
+  const port = await freePort();
+  for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) mkdirSync(join(folder, name));
+  const log = join(folder, 'access.log');
+  writeFileSync(join(folder, 'nginx.conf'), configuration(folder, port, upstream));
+  const child: ChildProcess = spawn(
+    'nginx',
+    ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  try {
+    await waitUntil(() => {
+      assert.equal(child.exitCode, null, 'nginx has ended');
+      return accepts('127.0.0.1', port);
+    });
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    forwarded: () => readFileSync(log, 'utf8').split('\n').slice(0, -1),
+    async stop() {
+      if (child.exitCode !== null) return;
+      child.kill('SIGQUIT');
+      child.kill('SIGTERM');
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** One worker with few connections to the service, so that clients share them. */
+function configuration(folder: string, port: number, upstream: number): string {
+  return `
+daemon off;
+worker_processes 1;
+pid ${folder}/nginx.pid;
+events { worker_connections 512; }
+http {
+  client_body_temp_path ${folder}/body;
+  proxy_temp_path ${folder}/proxy;
+  fastcgi_temp_path ${folder}/fastcgi;
+  uwsgi_temp_path ${folder}/uwsgi;
+  scgi_temp_path ${folder}/scgi;
+  map $http_x_request_id $forwarded_id { '' 'nginx-$request_id'; default $http_x_request_id; }
+  map $upstream_addr $was_forwarded { '' 0; default 1; }
+  log_format sent escape=none '$forwarded_id $request_method $request_uri';
+  access_log ${folder}/access.log sent if=$was_forwarded;
+  upstream books { server 127.0.0.1:${upstream}; keepalive 2; }
+  server {
+    listen 127.0.0.1:${port};
+    client_max_body_size 8m;
+    ignore_invalid_headers off;
+    location / {
+      proxy_pass http://books;
+      proxy_http_version 1.1;
+      proxy_request_buffering off;
+      proxy_set_header Connection "";
+      proxy_set_header X-Request-Id $forwarded_id;
+    }
+  }
+}
+`;
+}
