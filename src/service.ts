@@ -1,6 +1,7 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
-import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
+import { type AddressInfo, createServer, Server as NetServer, type Socket } from 'node:net';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
@@ -12,6 +13,10 @@ import { openStore } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
 const GRACE = 6000;
+
+/** Milliseconds that a connection has to bring a last request. Closed while that is on its way, it would lose it,
+ * and no proxy may send what is not idempotent again. */
+const LAST_REQUEST = 500;
 
 /** How a service has its port: for itself, or as one of several processes, of which the first sees to it that
  * nobody else is there. */
@@ -59,10 +64,11 @@ export async function startService(config: Config, log: Logger, company = alone(
   return {
     url: urlOf(app.server.address() as AddressInfo),
     async close() {
-      // A connection is idle as soon as its answer is out, which no event tells of.
-      const idle = setInterval(() => app.server.closeIdleConnections(), 50);
-      const overdue = setTimeout(() => app.server.closeAllConnections(), GRACE);
+      await shutDoor(app.server);
       const closed = new Promise((resolve) => app.server.close(resolve));
+      // In a turn of its own, since what has arrived while others were served is read first.
+      const idle = setInterval(() => setImmediate(() => app.server.closeIdleConnections()), LAST_REQUEST);
+      const overdue = setTimeout(() => app.server.closeAllConnections(), GRACE);
       await app.close();
       await closed;
       clearInterval(idle);
@@ -75,6 +81,26 @@ export async function startService(config: Config, log: Logger, company = alone(
 function alone(): Company {
   const guard = new LoginGuard();
   return { port: 'alone', takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded) };
+}
+
+/** Stops listening once nobody stands at the door: the system would turn them away, their requests with them. */
+async function shutDoor(server: NetServer): Promise<void> {
+  const deadline = Date.now() + LAST_REQUEST;
+  const guests: Socket[] = [];
+  // Served at once, they would make room for ever more of them: Node lets in only one in each turn.
+  const receive = (socket: Socket) => {
+    guests.push(socket);
+    queueMicrotask(() => socket.pause()); // reading begins after this event
+  };
+  server.on('connection', receive);
+  await nextTurn(); // this one is half over
+  for (let before = -1; before < guests.length && Date.now() < deadline; ) {
+    before = guests.length;
+    await nextTurn();
+  }
+  NetServer.prototype.close.call(server); // at once; that of HTTP looks at every connection first
+  server.off('connection', receive);
+  for (const socket of guests) socket.resume();
 }
 
 /** Listens for a moment: where a port is shared, the system would let others in without a word. */

@@ -101,13 +101,22 @@ export function createHttpServer(
     server.once('close', () => clearInterval(check));
   });
   const { closeIdleConnections } = server;
+  /** Bytes read from each connection when idle ones were last closed. */
+  let readBefore = new Map<Socket, number>();
+  // Idle is who has been silent since the last call, too: a proxy may be about to use what was idle for a moment.
   server.closeIdleConnections = () => {
-    for (const socket of sockets) if (socket.bytesRead === 0) socket.destroy(); // Node waits for their request
-    // Node takes a connection for idle once its answer was handed over, whether or not it has been sent.
-    const sending = [...sockets].filter((socket) => exchanges.get(socket)?.latest.writableFinished === false);
-    for (const socket of sending) socket.destroy = () => socket;
+    const readBy = readBefore;
+    readBefore = new Map([...sockets].map((socket) => [socket, socket.bytesRead]));
+    const spared: Socket[] = [];
+    for (const socket of sockets) {
+      // Node takes a connection for idle once its answer was handed over, whether or not it has been sent.
+      const isSending = exchanges.get(socket)?.latest.writableFinished === false;
+      if (isSending || readBy.get(socket) !== socket.bytesRead) spared.push(socket);
+      else if (socket.bytesRead === 0) socket.destroy(); // Node waits for its request
+    }
+    for (const socket of spared) socket.destroy = () => socket;
     closeIdleConnections.call(server);
-    for (const socket of sending) Reflect.deleteProperty(socket, 'destroy');
+    for (const socket of spared) Reflect.deleteProperty(socket, 'destroy');
   };
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
