@@ -10,6 +10,9 @@ export type Outcome = 'acknowledged' | 'unavailable' | 'gone';
 /** What may have become of a book: the number that stands in all its fields, undefined for removed. */
 type State = number | undefined;
 
+/** Books of one writer, about: above it more are removed than created. */
+const SHELF = 16;
+
 export class Ledger {
   /** By id, the states a book may be in. */
   readonly #books = new Map<number, State[]>();
@@ -17,12 +20,22 @@ export class Ledger {
   readonly #unanswered = new Set<number>();
   readonly #usedIds = new Set<number>();
   #lastNumber = 0;
-  /** Writes that were answered with success. */
+  /** Writes that were begun, and those that were answered with success. */
+  begun = 0;
   acknowledged = 0;
 
   /** A writer whose books nobody else touches, so that what it was told is what must be there. */
   writer(client: Client): Writer {
-    return new Writer(client, this);
+    return new Writer(client, this, []);
+  }
+
+  /** Writers that go on with every book there is, dealt out among them; just after `reconcile`. */
+  writers(client: Client, count: number): Writer[] {
+    const ids = [...this.#books.keys()];
+    return Array.from({ length: count }, (_, position) => {
+      const own = ids.filter((_id, index) => index % count === position);
+      return new Writer(client, this, own);
+    });
   }
 
   /** Compares with what is really there, which is what is known from now on. No writer may be under way. */
@@ -53,6 +66,7 @@ export class Ledger {
   }
 
   beginCreation(number: number): void {
+    this.begun += 1;
     this.#unanswered.add(number);
   }
 
@@ -64,6 +78,7 @@ export class Ledger {
   }
 
   beginChange(id: number, state: State): void {
+    this.begun += 1;
     this.#books.get(id)?.push(state);
   }
 
@@ -84,11 +99,12 @@ class Writer {
   readonly #client: Client;
   readonly #ledger: Ledger;
   /** Books whose state is known for certain; the others are left alone, since a late write may still reach them. */
-  readonly #own: number[] = [];
+  readonly #own: number[];
 
-  constructor(client: Client, ledger: Ledger) {
+  constructor(client: Client, ledger: Ledger, own: number[]) {
     this.#client = client;
     this.#ledger = ledger;
+    this.#own = own;
   }
 
   /** @param around called just before the request and just after its answer. */
@@ -97,7 +113,8 @@ class Writer {
     const number = ledger.nextNumber();
     const body = bookOf(number);
     const choice = Math.random();
-    if (this.#own.length === 0 || choice < 0.4) {
+    const creations = this.#own.length < SHELF ? 0.4 : 0.2; // of all writes; 0.4 are changes
+    if (this.#own.length === 0 || choice < creations) {
       ledger.beginCreation(number);
       const answer = await this.#send('POST', '/book', 201, body, around);
       if (typeof answer === 'string') return answer;
@@ -109,7 +126,7 @@ class Writer {
     const position = Math.floor(Math.random() * this.#own.length);
     const id = this.#own[position] as number;
     this.#own.splice(position, 1);
-    if (choice < 0.8) {
+    if (choice < creations + 0.4) {
       ledger.beginChange(id, number);
       const answer = await this.#send('PUT', `/book/${id}`, 200, body, around);
       if (typeof answer === 'string') return answer;
@@ -143,7 +160,8 @@ class Writer {
   }
 }
 
-/** A book that shows when its fields are not of one write. */
+/** A book that shows when its fields are not of one write. Every third takes many pages of a file. */
 function bookOf(number: number): Omit<Book, 'id'> {
-  return { title: `title ${number}`, author: `author ${number}`, year: number };
+  const repeats = number % 3 === 0 ? 2000 : 1;
+  return { title: `title ${number} `.repeat(repeats), author: `author ${number}`, year: number };
 }
