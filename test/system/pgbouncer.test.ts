@@ -1,0 +1,151 @@
+// The service behind PgBouncer in transaction mode, where every statement may meet another server session.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import pg from 'pg';
+import { accepts } from '../support/client.ts';
+import { Load } from '../support/load.ts';
+import { execute, freePort, freshDatabase } from '../support/postgres.ts';
+import { startTestService, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** Server connections that PgBouncer may open, far fewer than its clients do. */
+const POOL_SIZE = 5;
+
+describe('PgBouncer in transaction mode', () => {
+  let dbUrl: string;
+  let bouncer: PgBouncer;
+
+  before(async () => {
+    dbUrl = await freshDatabase();
+    bouncer = await PgBouncer.start(dbUrl);
+  });
+  after(() => bouncer.stop());
+
+  test('rules 9, 13 and 23: everything works through it, under load and through its restart', async (context) => {
+    const { client } = await startThrough(context, 'target_session_attrs=read-write');
+    const book = await client.create({ title: 'Emma', author: 'Jane Austen' });
+    const changed = { ...book, year: 1815 };
+    const update = await client.request('PUT', `/book/${book.id}`, { body: { year: 1815 } });
+    assert.deepEqual(update.data, changed);
+    assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, changed);
+    assert.deepEqual(await client.list(), [changed]);
+    assert.equal((await client.request('DELETE', `/book/${book.id}`)).status, 200);
+
+    const load = await Load.start(context, client);
+    await load.moreWrites(500);
+    assert.equal(load.unavailable, 0);
+    const sessions = await execute(
+      dbUrl,
+      "select from pg_stat_activity where application_name = 'book-catalogue' and datname = current_database()",
+    );
+    assert.ok(sessions.length > 0 && sessions.length <= POOL_SIZE, `${sessions.length} sessions`);
+
+    await bouncer.stop();
+    await waitUntil(() => load.unavailable > 0);
+    await bouncer.startAgain();
+    const milliseconds = await load.moreWrites(1);
+    context.diagnostic(`first success ${milliseconds} ms after PgBouncer's return`);
+    assert.ok(milliseconds < 2000 + 500); // 500 for a slow machine
+    await load.moreWrites(100);
+    await load.stop();
+  });
+
+  test('rule 23: a book that somebody else has locked is 503 within 5 s, and its neighbours are not', async (context) => {
+    const { client } = await startThrough(context);
+    const [held, free] = [await client.create({ title: 'held' }), await client.create({ title: 'free' })];
+    const locker = new pg.Client({ connectionString: dbUrl });
+    await locker.connect();
+    context.after(() => locker.end());
+    await locker.query('begin');
+    await locker.query('select from books where id = $1 for update', [held.id]);
+    const began = performance.now();
+    const stuck = client.request('PUT', `/book/${held.id}`, { body: { year: 1 } });
+    for (let year = 1; year <= 100; year += 1) {
+      assert.equal((await client.request('PUT', `/book/${free.id}`, { body: { year } })).status, 200);
+    }
+    assert.equal((await stuck).status, 503);
+    assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
+    // PgBouncer does not pass the service's timeout on, so its own `connect_query` ends what was given up.
+    await waitUntil(async () => {
+      const waiting =
+        "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+      return (await execute(dbUrl, waiting)).length === 0;
+    });
+  });
+
+  async function startThrough(context: TestContext, search = '') {
+    const url = new URL(dbUrl);
+    url.host = `127.0.0.1:${bouncer.port}`;
+    url.search = search;
+    const service = await startTestService(url.href);
+    context.after(() => service.stop());
+    return service;
+  }
+});
+
+class PgBouncer {
+  readonly port: number;
+  readonly #settings: string;
+  #process: ChildProcess | undefined;
+
+  private constructor(port: number, settings: string) {
+    this.port = port;
+    this.#settings = settings;
+  }
+
+  /** @param dbUrl of a database of the server that it stands before. */
+  static async start(dbUrl: string): Promise<PgBouncer> {
+    const { hostname, port, username, password } = new URL(dbUrl);
+    const folder = temporaryFolder();
+    await chmod(folder, 0o755); // as root, it runs as another user, who has to get in
+    const bouncer = new PgBouncer(await freePort(), join(folder, 'pgbouncer.ini'));
+    const users = join(folder, 'users.txt');
+    await writeFile(users, `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"\n`);
+    await writeFile(
+      bouncer.#settings,
+      `[databases]
+       * = host=${hostname} port=${port || 5432} connect_query='set statement_timeout = 4000'
+       [pgbouncer]
+       listen_addr = 127.0.0.1
+       listen_port = ${bouncer.port}
+       unix_socket_dir =
+       auth_type = scram-sha-256
+       auth_file = ${users}
+       pool_mode = transaction
+       default_pool_size = ${POOL_SIZE}
+       ignore_startup_parameters = statement_timeout,lock_timeout
+      `.replace(/^ +/gm, ''),
+    );
+    await bouncer.startAgain();
+    return bouncer;
+  }
+
+  async startAgain(): Promise<void> {
+    const user = process.getuid?.() === 0 ? ['-u', 'nobody'] : []; // it refuses to run as root
+    const child = spawn('pgbouncer', ['-q', ...user, this.#settings], { stdio: 'ignore' });
+    this.#process = child;
+    let failure: Error | undefined;
+    child.once('error', () => {
+      failure = new Error('There is no pgbouncer on this machine: apt-get install pgbouncer');
+    });
+    child.once('exit', (code) => {
+      failure = new Error(`pgbouncer ended with ${code}`);
+    });
+    await waitUntil(async () => {
+      if (failure !== undefined) throw failure;
+      return await accepts('127.0.0.1', this.port);
+    });
+  }
+
+  async stop(): Promise<void> {
+    if (this.#process?.exitCode !== null) return;
+    const ended = once(this.#process, 'exit');
+    this.#process.kill('SIGTERM');
+    await ended;
+  }
+}
