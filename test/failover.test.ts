@@ -69,6 +69,26 @@ describe('failover', { concurrency: true }, () => {
       });
     }
 
+    test('rule 26: hosts are shown as they were named, those who log in are not; without a port it is 5432', async () => {
+      const url = `postgres://me:s%40cret,x@[::1]:${deadPort},localhost:${deadPort},standby.invalid/books`;
+      await assert.rejects(startTestService(url), ({ message }: Error) => {
+        const shown = `DB_URL: postgres://[::1]:${deadPort},localhost:${deadPort},standby.invalid/books cannot be opened: `;
+        assert.ok(message.startsWith(shown), message);
+        for (const host of [`[::1]:${deadPort}: `, `localhost:${deadPort}: `, 'standby.invalid:5432: ']) {
+          assert.ok(message.includes(host), message);
+        }
+        assert.doesNotMatch(message, /cret|me:/);
+        return true;
+      });
+    });
+
+    test('rule 27: a standby alone is refused', async () => {
+      await assert.rejects(
+        startTestService(urlOf([standby.port])),
+        /^Error: DB_URL: .* cannot be opened: it is read-only\.$/,
+      );
+    });
+
     test('rule 26: a list of hosts that is no list is refused', async () => {
       for (const hosts of ['a:1,b:port', 'a b,c', '[::1,b', 'a,@b:1:2']) {
         await assert.rejects(
