@@ -1,10 +1,11 @@
 // Owns: the command. What it does with its arguments and environment, what it says, how it ends.
 
-import { readFileSync } from 'node:fs';
+import { constants, openSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import pino, { type Logger } from 'pino';
-import { type Config, readConfig, StartupRefusal } from './config.ts';
+import { type Config, type LogLevel, readConfig, StartupRefusal } from './config.ts';
 import { createLog, readableLines } from './log.ts';
+import { readSecretFile } from './secret-file.ts';
 import { type Service, startService } from './service.ts';
 import { describeStore } from './stores/open.ts';
 import { isWorker, serveAsWorker, startWorkers } from './workers.ts';
@@ -62,34 +63,35 @@ export async function run(
 ): Promise<number> {
   if (args.length > 0) return answerArguments(args, { stdout, stderr });
 
+  const lines = openLines(stdout);
   try {
-    const lines = stdout.isTTY ? undefined : openLines(stdout.fd);
-    const makeLog = ({ logLevel }: Config) =>
-      createLog(logLevel, lines ?? readableLines((text) => stdout.write(text)));
+    const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout.isTTY);
     if (isWorker) {
       await serveAsWorker(makeLog, stop);
     } else {
-      const config = readConfig(env, readFileSync);
-      await serve(config, makeLog(config), stdout, stop);
+      const config = readConfig(env, readSecretFile);
+      await serve(config, makeLog(config), stdout.isTTY ? lines : undefined, stop);
     }
-    if (lines !== undefined) await closeLines(lines);
     return 0;
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
     return 1;
+  } finally {
+    await closeLines(lines);
   }
 }
 
+/** @param terminal where people read, if they do. */
 async function serve(
   config: Config,
   log: Logger,
-  stdout: Streams['stdout'],
+  terminal: Lines | undefined,
   stop: Promise<unknown>,
 ): Promise<void> {
   const service = await (config.workers === 1 ? startService(config, log) : startWorkers(config, log));
   const store = describeStore(config.dbUrl);
-  if (stdout.isTTY) stdout.write(banner(service, store, config));
+  if (terminal !== undefined) terminal.write(banner(service, store, config));
   else log.info({ url: service.url, store, workers: config.workers }, 'listening');
   for (const warning of config.warnings) log.warn(warning);
 
@@ -98,11 +100,43 @@ async function serve(
   log.info('stopped');
 }
 
-/** JSON lines to a file or a pipe. A reader that stalls or has gone loses lines and holds nobody up. */
-function openLines(fd: number): Lines {
-  const lines = pino.destination({ fd, sync: false, maxLength: LOG_BACKLOG, maxWrite: PIPE_BUF });
+/** Where the log goes. A reader that stalls or has gone loses lines and holds nobody up. */
+function openLines({ fd, isTTY }: Streams['stdout']): Lines {
+  const lines = pino.destination({
+    fd: isTTY ? openTerminal(fd) : fd,
+    sync: false,
+    maxLength: LOG_BACKLOG,
+    maxWrite: PIPE_BUF,
+  });
   lines.on('error', () => {}); // a full disk, say: the service is worth more than its log
+  lines.flushSync = () => {}; // at exit it would try for ever; closeLines is what the last lines have
   return lines;
+}
+
+/** A terminal that is stopped (Ctrl-S) would hold up whoever writes to it, Node's own stream included. */
+function openTerminal(fd: number): number {
+  try {
+    const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
+    return openSync(`/dev/fd/${fd}`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
+  } catch {
+    return fd; // it belongs to another user, say
+  }
+}
+
+/** The log, in the form that its reader understands. Lines that were lost are told of once others get through. */
+function openLog(level: LogLevel, lines: Lines, forPeople: boolean): Logger {
+  const log = createLog(level, forPeople ? readableLines((text) => lines.write(text)) : lines);
+  let lost = 0;
+  lines.on('drop', () => {
+    lost += 1;
+  });
+  lines.on('drain', () => {
+    if (lost === 0) return;
+    const count = lost;
+    lost = 0;
+    log.error({ lines: count }, 'lines of the log were lost, since nobody read them');
+  });
+  return log;
 }
 
 /** Gives what is left of the log a moment to leave; then the process may end without it. */
@@ -110,7 +144,6 @@ async function closeLines(lines: Lines): Promise<void> {
   const left = new Promise((resolve) => lines.once('close', resolve));
   lines.end();
   await Promise.race([left, pause(LOG_FAREWELL, undefined)]);
-  lines.flushSync = () => {}; // at exit it would try for ever
 }
 
 function answerArguments(args: readonly string[], { stdout, stderr }: Streams): number {

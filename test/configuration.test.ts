@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -563,24 +563,25 @@ describe('the log', { concurrency }, () => {
 describe('on a terminal', () => {
   /** Runs the command in this process, before a terminal that is played, until the visit is over. */
   async function visit(env: Variables, visitor: (shown: () => string) => Promise<void>) {
-    const stdout = Object.assign(new PassThrough(), { isTTY: true, fd: 1 });
+    const file = join(temporaryFolder(), 'terminal');
+    const fd = openSync(file, 'a');
     const stderr = new PassThrough();
-    let text = '';
-    for (const stream of [stdout, stderr]) {
-      stream.on('data', (chunk) => {
-        text += chunk;
-      });
-    }
+    let refusal = '';
+    stderr.on('data', (chunk) => {
+      refusal += chunk;
+    });
+    const shown = () => readFileSync(file, 'utf8') + refusal;
     const stop = Promise.withResolvers<string>();
-    const streams = { stdout, stderr } as unknown as Parameters<typeof run>[2];
+    const streams = { stdout: { isTTY: true, fd }, stderr } as unknown as Parameters<typeof run>[2];
     const code = run([], { PORT: '0', ...env }, streams, stop.promise);
     try {
-      await waitUntil(() => text !== '');
-      await visitor(() => text);
+      await waitUntil(() => shown() !== '');
+      await visitor(shown);
     } finally {
       stop.resolve('SIGINT');
+      await code.finally(() => closeSync(fd));
     }
-    return { code: await code, text };
+    return { code: await code, text: shown() };
   }
 
   test('shows the address, the store, the pair, and a command that works', async () => {

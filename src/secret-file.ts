@@ -1,0 +1,49 @@
+// Owns: reading a file that holds a secret, once, at the start. Refuses what has no end, and to wait for ever
+// (rule 27). A pipe will do, such as a shell's `<(...)`.
+
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+
+/** Bytes; a secret is shorter by far. */
+const MOST = 64 * 1024;
+
+/** Milliseconds to wait for whoever writes into a pipe. Three files at the most have to come within 10 s. */
+const PATIENCE = 3000;
+
+/** Milliseconds between two looks at a pipe. */
+const PAUSE = 20;
+
+/** @throws Error that says what is wrong with the file. */
+export function readSecretFile(path: string): Uint8Array {
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // a pipe would wait for its writer here
+  try {
+    const isPipe = fstatSync(fd).isFIFO();
+    const content = Buffer.alloc(MOST + 1);
+    const deadline = Date.now() + PATIENCE;
+    let length = 0;
+    while (length <= MOST) {
+      const bytes = readSome(fd, content, length);
+      const isEnd = bytes === 0 && (length > 0 || !isPipe); // a pipe is at its end before its writer comes, too
+      if (isEnd) return content.subarray(0, length);
+      if (bytes === undefined || bytes === 0) {
+        if (Date.now() >= deadline)
+          throw new Error(`nothing was written into it within ${PATIENCE / 1000} s`);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE);
+      } else {
+        length += bytes;
+      }
+    }
+    throw new Error(`it is longer than ${MOST} bytes`);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** @returns the number of bytes, 0 at the end, undefined when there are none yet. */
+function readSome(fd: number, content: Uint8Array, length: number): number | undefined {
+  try {
+    return readSync(fd, content, length, content.length - length, null);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,151 @@
+// The log when nobody takes it: a full disk, a reader that stalls, a fault of our own at such a moment. And
+// files for secrets that never end, or never begin. The real command in processes of its own.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { describe, type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { accepts, exchange, request, type Target } from './support/client.ts';
+import { freePort } from './support/postgres.ts';
+import { ENVIRONMENT, spawnService, temporaryFolder } from './support/service.ts';
+import { waitUntil } from './support/wait.ts';
+
+/** Each request for it is a line of so many bytes in the log. */
+const LONG_PATH = `/${'x'.repeat(12_000)}`;
+
+describe('the log, with nobody who takes it', { concurrency: 3, timeout: 120_000 }, () => {
+  test('rule 27: a full disk holds nobody up, and SIGTERM ends the service well', async (context) => {
+    const port = await freePort();
+    const full = openSync('/dev/full', 'w');
+    const main = fileURLToPath(new URL('../src/main.js', import.meta.url));
+    const child = spawn(process.execPath, [main], {
+      env: variables(port),
+      stdio: ['ignore', full, 'ignore'],
+    });
+    closeSync(full);
+    const target = await serving(context, child, port);
+    await fillLog(target, 200);
+    await endsWell(child);
+  });
+
+  test('rule 27: a reader that has stalled holds nobody up, and SIGTERM ends the service well', async (context) => {
+    const port = await freePort();
+    const child = spawnService(variables(port));
+    const target = await serving(context, child, port);
+    await fillLog(target, 200); // more than a pipe takes
+    await endsWell(child);
+  });
+
+  test('a reader that comes back is told how many lines were lost', async (context) => {
+    const port = await freePort();
+    const child = spawnService(variables(port));
+    const target = await serving(context, child, port);
+    await fillLog(target, 1200); // more than waits for a reader
+    const lines: { msg: string; lines?: number }[] = [];
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      lines.push(JSON.parse(line)); // none is cut
+    });
+    await waitUntil(() => lines.some(({ msg }) => msg.startsWith('lines of the log were lost')));
+    const lost = lines.filter(({ msg }) => msg.startsWith('lines of the log were lost'));
+    assert.equal(lost.length, 1);
+    const seen = lines.filter(({ msg }) => msg === 'request').length;
+    assert.equal(seen + Number(lost[0]?.lines), 1200);
+    assert.ok(seen > 100);
+    await request(target, 'GET', '/nowhere');
+    await waitUntil(() => lines.filter(({ msg }) => msg === 'request').length === seen + 1);
+    await endsWell(child);
+  });
+
+  test('a fault of its own ends it with 1 and a sentence, though the reader has stalled', async (context) => {
+    const port = await freePort();
+    const fault = join(temporaryFolder(), 'fault.mjs');
+    writeFileSync(fault, `process.on('SIGUSR2', () => { throw new Error('as the test wishes'); });`);
+    const child = spawnService({ ...variables(port), NODE_OPTIONS: `--import=${fault}` });
+    let stderr = '';
+    child.stderr?.on('data', (text) => {
+      stderr += text;
+    });
+    const target = await serving(context, child, port);
+    await fillLog(target, 200);
+    child.kill('SIGUSR2');
+    const [code] = await once(child, 'exit', { signal: AbortSignal.timeout(5000) });
+    assert.equal(code, 1);
+    await waitUntil(() => stderr !== '');
+    assert.equal(stderr, 'The service ended because of a fault of its own: as the test wishes\n');
+  });
+});
+
+describe('files that hold secrets', { concurrency: 2, timeout: 60_000 }, () => {
+  test('rule 27: a pipe that nobody writes into is refused by name within 10 s', async (context) => {
+    const pipe = join(temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const { code, stderr } = await refusal(context, pipe);
+    assert.equal(code, 1);
+    assert.match(stderr, /^SECRET_TOKEN_FILE cannot be read: nothing was written into it [^\n]+\.\n$/);
+  });
+
+  test('rule 27: a file without an end is refused by name', async (context) => {
+    const { code, stderr } = await refusal(context, '/dev/zero');
+    assert.equal(code, 1);
+    assert.match(stderr, /^SECRET_TOKEN_FILE cannot be read: it is longer than 65536 bytes\.\n$/);
+  });
+
+  test('rule 25: a pipe will do, whose writer may come late', async (context) => {
+    const pipe = join(temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const port = await freePort();
+    const { SECRET_TOKEN, ...env } = variables(port);
+    const child = spawnService({ ...env, SECRET_TOKEN_FILE: pipe });
+    const writer = spawn('sh', ['-c', 'sleep 0.5; printf "%s" "$SECRET" > "$PIPE"'], {
+      env: { ...process.env, SECRET: SECRET_TOKEN, PIPE: pipe },
+    });
+    context.after(() => writer.kill('SIGKILL'));
+    await serving(context, child, port);
+    await endsWell(child);
+  });
+});
+
+function variables(port: number) {
+  const DB_URL = `sqlite:${join(temporaryFolder(), 'books.db')}`;
+  return { ...ENVIRONMENT, PORT: String(port), DB_URL, LOG_LEVEL: 'info' };
+}
+
+/** Waits until the child serves; whatever becomes of the test, it is gone afterwards. */
+async function serving(context: TestContext, child: ChildProcess, port: number): Promise<Target> {
+  context.after(() => child.kill('SIGKILL'));
+  await waitUntil(() => accepts('127.0.0.1', port));
+  return { url: `http://127.0.0.1:${port}`, port };
+}
+
+/** Makes the log long; every request must be answered. */
+async function fillLog(target: Target, lines: number): Promise<void> {
+  for (let sent = 0; sent < lines; sent += 50) {
+    const text = `GET ${LONG_PATH} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50);
+    const answers = await exchange(target, text, 50);
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([404]));
+    assert.equal(answers.length, 50);
+  }
+}
+
+/** The process must end with 0 within 10 s. */
+async function endsWell(child: ChildProcess): Promise<void> {
+  child.kill('SIGTERM');
+  const [code] = await once(child, 'exit', { signal: AbortSignal.timeout(10_000) });
+  assert.equal(code, 0);
+}
+
+async function refusal(context: TestContext, file: string) {
+  const { SECRET_TOKEN: _, ...env } = variables(0);
+  const child = spawnService({ ...env, SECRET_TOKEN_FILE: file });
+  context.after(() => child.kill('SIGKILL'));
+  let stderr = '';
+  child.stderr?.on('data', (text) => {
+    stderr += text;
+  });
+  const [code] = await once(child, 'close', { signal: AbortSignal.timeout(10_000) });
+  return { code, stderr };
+}

@@ -1,0 +1,99 @@
+// A terminal that is stopped, as by Ctrl-S, holds up nobody who is served, nor the end of the service. A real
+// terminal, by util-linux's `script`.
+
+import assert from 'node:assert/strict';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { accepts, Client, exchange } from '../support/client.ts';
+import { freePort } from '../support/postgres.ts';
+import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const STOP = '\x13';
+const GO_ON = '\x11';
+
+for (const workers of ['1', '2']) {
+  test(`rule 27: a stopped terminal holds nobody up, WORKERS=${workers}`, {
+    timeout: 60_000,
+  }, async (context) => {
+    assert.ok(
+      spawnSync('script', ['--version']).error === undefined,
+      'script must be installed (Debian: apt-get install util-linux bsdutils)',
+    );
+    const port = await freePort();
+    const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+    const ended = join(temporaryFolder(), 'ended');
+    const command = `"$NODE" "$MAIN" & echo "pid=$!"; wait $!; echo "code=$?" > "$ENDED"`;
+    const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
+      env: {
+        ...process.env,
+        ...ENVIRONMENT,
+        NODE: process.execPath,
+        MAIN: main,
+        ENDED: ended,
+        PORT: String(port),
+        DB_URL: `sqlite:${join(temporaryFolder(), 'books.db')}`,
+        LOG_LEVEL: 'info',
+        WORKERS: workers,
+        SHELL: '/bin/sh',
+      },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    let shown = '';
+    terminal.stdout.on('data', (text) => {
+      shown += text;
+    });
+    await waitUntil(() => /pid=\d+/.test(shown));
+    const pid = Number(/pid=(\d+)/.exec(shown)?.[1]);
+    context.after(() => {
+      terminal.kill('SIGKILL');
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {} // it has ended, as it should
+    });
+    const target = { url: `http://127.0.0.1:${port}`, port };
+    await waitUntil(() => accepts('127.0.0.1', port));
+    const client = await Client.logIn(target);
+    await waitUntil(() => shown.includes('Book catalogue') && shown.includes('path=/token'));
+
+    terminal.stdin.write(STOP);
+    await waitUntil(async () => {
+      const before = shown.length;
+      await client.request('GET', '/nowhere');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return shown.length === before; // the terminal has heard of it
+    });
+    const path = `/${'x'.repeat(1000)}`;
+    for (let count = 0; count < 10; count += 1) {
+      const text = `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50); // more than a terminal takes
+      assert.equal((await exchange(target, text, 50)).length, 50);
+    }
+    assert.equal((await client.request('GET', '/books')).status, 200);
+    terminal.stdin.write(GO_ON);
+    await waitUntil(() => shown.includes('path=/books'));
+
+    terminal.stdin.write(STOP);
+    await waitUntil(async () => {
+      const before = shown.length;
+      await client.request('GET', '/nowhere');
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return shown.length === before;
+    });
+    process.kill(pid, 'SIGTERM');
+    const gone = once(terminal, 'exit', { signal: AbortSignal.timeout(15_000) });
+    await waitUntil(() => {
+      try {
+        process.kill(pid, 0);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+    terminal.stdin.end(GO_ON);
+    await gone;
+    assert.equal(terminal.exitCode, 0);
+  });
+}
