@@ -133,6 +133,7 @@ export class PostgresServer {
 /** Runs one statement on a connection of its own. */
 export async function execute<Row extends pg.QueryResultRow>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
+  client.on('error', () => {}); // the server went away; the statement, if it was under way, reports it
   await client.connect();
   try {
     return (await client.query<Row>(sql)).rows;
