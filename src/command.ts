@@ -20,8 +20,8 @@ Everything is set by environment variables; all of them may be left out.
   PORT                    port to listen on (8080)
   HOST                    address to listen on (this machine only, until AUTH_USERNAME,
                           AUTH_PASSWORD and SECRET_TOKEN are set; then every address)
-  DB_URL                  sqlite:<path> or postgres://user:password@host:port/database
-                          (sqlite:data/books.db)
+  DB_URL                  sqlite:<path> or postgres://user:password@host:port/database, of
+                          several hosts host:port,host:port (sqlite:data/books.db)
   SECRET_TOKEN            secret that signs tokens (random, new at every start)
   AUTH_USERNAME           the name and
   AUTH_PASSWORD           the password that log in (admin and password)
