@@ -2,17 +2,27 @@
 // quick for honest clients, and small, whatever hostile and too many ones do.
 
 import { Agent, request as httpRequest } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { applyLoad, CONNECTIONS } from '../bench/load.ts';
-import { type Operation, requestsOf, STANDING_BOOKS } from '../bench/operations.ts';
+import { type Operation, requestsOf, STANDING_BOOKS, TOKEN } from '../bench/operations.ts';
 import { type Measured, startService } from '../bench/processes.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from '../bench/stores.ts';
+import {
+  almostWholeBodies,
+  drippingReaders,
+  silent,
+  slowBodies,
+  slowHeaders,
+  stalledReaders,
+} from '../test/support/attackers.ts';
 
 const HELP = `Usage: npm run siege -- [options]
 
 Lays siege to a service of its own, on both stores, and prints what came of it. Ends with 1 if a bound was broken.
 
   --seconds <n>     seconds of each measurement (5)
+  --attackers <n>   connections of each kind of hostile client (1000)
   --addresses <n>   addresses that guess the password (1000000)
   --help            print this
 `;
@@ -20,10 +30,14 @@ Lays siege to a service of its own, on both stores, and prints what came of it. 
 const { values: options } = parseArgs({
   options: {
     seconds: { type: 'string', default: '5' },
+    attackers: { type: 'string', default: '1000' },
     addresses: { type: 'string', default: '1000000' },
     help: { type: 'boolean', default: false },
   },
 });
+
+/** Books whose list no buffer on its way takes whole. */
+const LONG_LIST = 100_000;
 
 /** One figure, and what it must not exceed, or fall short of. */
 interface Finding {
@@ -42,6 +56,7 @@ async function siege(): Promise<void> {
     ['PostgreSQL', openPostgresBench],
   ] as const) {
     await withService(name, open, {}, overload);
+    await withService(name, open, {}, hostileClients, LONG_LIST);
   }
   await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
   progress('');
@@ -83,6 +98,64 @@ async function overload(store: string, service: Measured): Promise<void> {
       ratio >= 0.8,
     );
   }
+}
+
+/** Honest requests beside very many clients of each kind that does harm. */
+async function hostileClients(store: string, service: Measured): Promise<void> {
+  const count = Number(options.attackers);
+  const target = { port: service.port, url: `http://127.0.0.1:${service.port}` };
+  const attacks = {
+    'silent connections': () => silent(target, count),
+    'slow headers': () => slowHeaders(target, count),
+    'slow bodies': () => slowBodies(target, count),
+    'bodies that lack a byte': () => almostWholeBodies(target, count),
+    'stalled readers of the list': () => stalledReaders(target, count, TOKEN),
+    'dripping readers of the list': () => drippingReaders(target, count, TOKEN),
+  };
+  await honestP99(service); // warm
+  const resident = service.residentBytes();
+  progress(`${store}: honest requests alone`);
+  const alone = await honestP99(service);
+  for (const [kind, attack] of Object.entries(attacks)) {
+    progress(`${store}: ${count} ${kind}`);
+    const running = attack();
+    await running.begun;
+    const p99 = await honestP99(service);
+    const growth = (service.residentBytes() - resident) / 1024 / 1024;
+    running.stop();
+    find(
+      `${count} ${kind}`,
+      store,
+      `honest p99 ${p99.toFixed(1)} ms (alone ${alone.toFixed(1)}), ${growth.toFixed(0)} MiB more`,
+      'at most 100 ms, 384 MiB',
+      p99 <= 100 && growth <= 384,
+    );
+  }
+}
+
+/** Milliseconds that 99 of 100 honest reads and creations take at most, some hundred a second. */
+async function honestP99({ port }: Measured): Promise<number> {
+  const times: number[] = [];
+  const end = performance.now() + Number(options.seconds) * 1000;
+  await Promise.all(
+    Array.from({ length: 4 }, async (_, client) => {
+      while (performance.now() < end) {
+        const isRead = client % 2 === 0;
+        const began = performance.now();
+        const status = await send(
+          port,
+          isRead ? 'GET' : 'POST',
+          isRead ? '/book/1' : '/book',
+          isRead ? '' : '{}',
+        );
+        times.push(performance.now() - began);
+        if (status >= 300) throw new Error(`an honest request was answered ${status}`);
+        await pause(5);
+      }
+    }),
+  );
+  times.sort((one, other) => one - other);
+  return times[Math.floor(times.length * 0.99)] as number;
 }
 
 /** Passwords guessed from one address, from very many, and by the clock. */
@@ -154,32 +227,38 @@ async function guessing(store: string, service: Measured): Promise<void> {
   );
 }
 
-interface LoginOutcome {
-  readonly status: number;
-  readonly milliseconds: number;
-}
-
-const agent = new Agent({ keepAlive: true });
-
 /** Logs in as somebody whom a trusted proxy says to be at an address. */
-function logIn(
+async function logIn(
   { port }: Measured,
   address: string,
   username: string,
   password: string,
-): Promise<LoginOutcome> {
+): Promise<{ status: number; milliseconds: number }> {
   const began = performance.now();
+  const body = JSON.stringify({ username, password });
+  const status = await send(port, 'POST', '/token', body, { 'x-forwarded-for': address });
+  return { status, milliseconds: performance.now() - began };
+}
+
+const agent = new Agent({ keepAlive: true });
+
+/** Sends a request and resolves with its status once the answer is whole. */
+function send(
+  port: number,
+  method: string,
+  path: string,
+  body: string,
+  headers: Record<string, string> = {},
+): Promise<number> {
   return new Promise((resolve, reject) => {
-    const headers = { 'x-forwarded-for': address };
-    const options = { port, host: '127.0.0.1', method: 'POST', path: '/token', agent, headers };
-    const request = httpRequest(options, (response) => {
+    const options = { port, host: '127.0.0.1', method, path, agent };
+    const all = { authorization: TOKEN, ...headers };
+    const request = httpRequest({ ...options, headers: all }, (response) => {
       response.resume();
-      response.on('end', () => {
-        resolve({ status: Number(response.statusCode), milliseconds: performance.now() - began });
-      });
+      response.on('end', () => resolve(Number(response.statusCode)));
     });
     request.on('error', reject);
-    request.end(JSON.stringify({ username, password }));
+    request.end(body);
   });
 }
 
@@ -188,11 +267,12 @@ async function withService(
   open: () => Promise<BenchStore>,
   env: Record<string, string>,
   lay: (store: string, service: Measured) => Promise<void>,
+  books = STANDING_BOOKS,
 ): Promise<void> {
   const store = await open();
   const service = await startService(store.dbUrl, env);
   try {
-    await store.addBooks(STANDING_BOOKS);
+    await store.addBooks(books);
     await lay(name, service);
   } finally {
     await service.stop();
