@@ -137,7 +137,7 @@ describe('hostile clients', { timeout: 240_000 }, () => {
     const before = memoryOf(service);
     const length = 100_000;
     const head = 'POST /token HTTP/1.1\r\nHost: books.test\r\nTransfer-Encoding: chunked\r\n\r\n';
-    const connections = Array.from({ length: 20 }, () => new Connection(service));
+    const connections = Array.from({ length: 10 }, () => new Connection(service));
     for (const { socket } of connections) socket.write(head + '1\r\n \r\n'.repeat(length));
     const sent = () => connections.every(({ socket }) => socket.writableLength === 0);
     await waitUntil(sent);
@@ -150,6 +150,51 @@ describe('hostile clients', { timeout: 240_000 }, () => {
       connection.socket.destroy();
     }
     assert.ok(more < 250, `${Math.round(more)} MiB more`);
+  });
+
+  test('rules 9 and 22: who asks for far more than it reads takes bounded memory', async () => {
+    const before = memoryOf(service);
+    const head = `Host: books.test\r\nAuthorization: ${service.client.token}\r\n\r\n`;
+    const connections = Array.from({ length: 5 }, () => new Connection(service));
+    let most = 0;
+    for (const { socket } of connections) {
+      socket.pause();
+      socket.write(`GET /book/1 HTTP/1.1\r\n${head}`.repeat(3000));
+    }
+    const asking = new Connection(service);
+    asking.socket.pause();
+    asking.socket.write(`GET /book/abc HTTP/1.1\r\n${head}`.repeat(100_000));
+    for (let time = 0; time < 40; time += 1) {
+      await beHonest(service);
+      most = Math.max(most, memoryOf(service));
+    }
+    assert.ok(asking.socket.writableLength > 0, 'all of it was taken');
+    for (const { socket } of [asking, ...connections]) socket.destroy();
+    assert.ok(most - before < 400, `${Math.round(most - before)} MiB more`);
+  });
+
+  test('rules 9 and 20: of any number of requests on one connection each is answered, in turn', async () => {
+    const { id } = await service.client.create({});
+    const head = `Host: books.test\r\nAuthorization: ${service.client.token}\r\n`;
+    const count = 3000;
+    const requests = Array.from({ length: count }, (_, number) => {
+      const named = `${head}X-Request-Id: ${number}\r\n`;
+      if (number % 3 === 0) return `GET /book/${id} HTTP/1.1\r\n${named}\r\n`;
+      const body = `{"year":${number}${' '.repeat(number % 100 === 1 ? 100_000 : 0)}}`;
+      return `PUT /book/${id} HTTP/1.1\r\n${named}Content-Length: ${body.length}\r\n\r\n${body}`;
+    });
+    const connection = new Connection(service);
+    connection.socket.end(requests.join(''));
+    assert.equal(await connection.closed, undefined);
+    const answers = parseAnswers(connection.received);
+    assert.equal(answers.length, count);
+    answers.forEach(({ status, headers, body }, number) => {
+      assert.equal(headers['x-request-id'], String(number));
+      const { data } = readEnvelope(body, 200);
+      assert.equal(status, 200);
+      if (number % 3 !== 0) assert.equal(data.year, number);
+    });
+    assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
   });
 
   test('rule 23: a thousand clients that leave in the middle of a request leave nothing behind', async () => {

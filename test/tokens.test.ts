@@ -2,7 +2,7 @@
 // library that the service itself uses. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { constants, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { constants, createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
@@ -40,6 +40,7 @@ function make(header: string, claims: string, { hash = 'sha256', secret = SECRET
   return `${signed}.${hmac(signed, hash, secret)}`;
 }
 
+const hash = (text: string) => createHash('sha256').update(text).digest('base64url');
 const makeHs256 = (claims: string) => make('{"alg":"HS256","typ":"JWT"}', claims);
 const VALID = makeHs256(CLAIMS);
 
@@ -274,10 +275,59 @@ describe('tokens', { timeout: 60_000 }, () => {
       ['a token and more', `${VALID} x`],
       ['a basic login', `Basic ${Buffer.from('librarian:correct horse').toString('base64')}`],
       ['the secret', SECRET],
+      ['a serialisation in JSON', JSON.stringify({ protected: header, payload: claims, signature })],
+      ['a general one', JSON.stringify({ payload: claims, signatures: [{ protected: header, signature }] })],
+      ['a token in a token', make('{"alg":"HS256","cty":"JWT"}', VALID)],
+      ['a token in a token, in quotes', make('{"alg":"HS256","cty":"JWT"}', JSON.stringify(VALID))],
+      ['claims sent apart', `${header}..${signature}`],
+      ['claims not encoded', `${encode('{"alg":"HS256","b64":false}')}.${CLAIMS}.${signature}`],
+      ['an encrypted token', `${encode('{"alg":"dir","enc":"A256GCM"}')}..${claims}.${claims}.${signature}`],
+      ['the signature of nothing', `${header}.${claims}.${hmac('')}`],
+      ['the claims alone signed', `${header}.${claims}.${hmac(claims)}`],
+      ['text signed before it was encoded', `${header}.${claims}.${hmac(`{"alg":"HS256"}.${CLAIMS}`)}`],
+      ['the hash of no secret', `${header}.${claims}.${hash(`${header}.${claims}`)}`],
     ];
     for (const [name, token] of wrongs) await assertRefused(token, name);
     await assertAccepted(VALID, 'the token itself');
     for (const [name, token] of wrongs) await assertRefused(token, `${name}, once the token was accepted`);
+  });
+
+  test('A4, rules 18 and 22: the longest tokens are refused as quickly as any', async () => {
+    const roomy = await startTestService(service.dbUrl, { HEADER_LIMIT: '1048576' });
+    try {
+      const started = performance.now();
+      for (const [name, token] of [
+        ['a million dots', '.'.repeat(1_000_000)],
+        ['a million letters', 'x'.repeat(1_000_000)],
+        [
+          'a million letters between dots',
+          `${VALID.split('.')[0]}.${'x'.repeat(1_000_000)}.${'x'.repeat(43)}`,
+        ],
+        ['a million letters of signature', VALID + 'A'.repeat(1_000_000)],
+        ['deep claims, signed', makeHs256('['.repeat(500_000))],
+        ['deep claims, whole, signed', makeHs256(`{"exp":${'['.repeat(200_000)}${']'.repeat(200_000)}}`)],
+      ] as const) {
+        await assertRefused(token, name, roomy);
+      }
+      assert.ok(performance.now() - started < 10_000);
+      const long = `{"exp":${LATER},"x":"${'x'.repeat(700_000)}"}`;
+      await assertAccepted(makeHs256(long), 'long claims, signed', roomy);
+    } finally {
+      await roomy.stop();
+    }
+  });
+
+  test('A2, rule 18: of two Authorization headers the first one counts, in whatever case', async () => {
+    const other = makeHs256(`{"exp":${now() - 1}}`);
+    for (const [first, second, status] of [
+      [VALID, other, 404],
+      [other, VALID, 401],
+      ['', VALID, 401],
+    ] as const) {
+      const headers = `Authorization: ${first}\r\nAUTHORIZATION: ${second}\r\n`;
+      const [answer] = await exchange(service, `GET /book/1 HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
+      assert.equal(answer?.status, status);
+    }
   });
 
   test('A4, rule 18: segments that are not base64url, or hold no JSON object, are refused though signed', async () => {

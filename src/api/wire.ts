@@ -31,10 +31,17 @@ const KEEP_ALIVE_TIMEOUT = 72_000;
 /** What a client that is still sending has to read its last answer. */
 const LINGER = 1000;
 
-/** The last two exchanges of a connection; requests may be pipelined, answers go out in order. */
+/** Requests of one connection at a time: a packet holds hundreds, and each answer may have a mebibyte. */
+const SIDE_BY_SIDE = 32;
+
+/** What a connection has asked; requests may be pipelined, answers go out in order. */
 interface Exchanges {
   latest: ServerResponse;
   before: ServerResponse | undefined;
+  /** Requests begun since everything before them was answered. */
+  begun: number;
+  /** Requests not begun yet. */
+  readonly waiting: [IncomingMessage, ServerResponse][];
 }
 
 /** How much a connection had sent when it last went on, and when that was. */
@@ -77,12 +84,24 @@ export function createHttpServer(
       }
       const known = exchanges.get(socket);
       if (known === undefined) {
-        exchanges.set(socket, { latest: response, before: undefined });
-      } else {
-        known.before = known.latest;
-        known.latest = response;
+        exchanges.set(socket, { latest: response, before: undefined, begun: 1, waiting: [] });
+        handle(request, response);
+        return;
       }
-      handle(request, response);
+      const { latest } = known;
+      known.before = latest;
+      known.latest = response;
+      if (latest.writableFinished) known.begun = 0;
+      if (known.begun < SIDE_BY_SIDE) {
+        known.begun += 1;
+        handle(request, response);
+        return;
+      }
+      if (known.waiting.length === 0) {
+        process.nextTick(() => socket.pause()); // Node goes on reading behind each request
+        afterwards(latest, () => beginWaiting(socket, known));
+      }
+      known.waiting.push([request, response]);
     },
   );
   // A client that has closed its side after a whole request still gets its answer.
@@ -128,6 +147,17 @@ export function createHttpServer(
     server.emit('request', request, response);
   });
   return server;
+
+  /** Once everything before them has been answered. */
+  function beginWaiting(socket: Socket, known: Exchanges): void {
+    if (socket.destroyed) return;
+    const next = known.waiting.splice(0, SIDE_BY_SIDE);
+    known.begun = next.length;
+    for (const [request, response] of next) handle(request, response);
+    const [, last] = next.at(-1) as [IncomingMessage, ServerResponse];
+    if (known.waiting.length > 0) afterwards(last, () => beginWaiting(socket, known));
+    else socket.resume();
+  }
 
   /** Refuses what came last on a connection, once everything before it has been answered. */
   function refuseInTurn(socket: Socket, envelope: Envelope): void {
