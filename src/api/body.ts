@@ -1,5 +1,6 @@
 // Owns: request bodies, from bytes on the wire to a JSON object. Content-Type is never consulted (rule 7).
-// Refuses more bytes than the limit (rule 22) and whatever is not a JSON object in UTF-8 (rules 4 and 6).
+// Refuses more bytes than the limit or than there is room for (rule 22), and whatever is not a JSON object in
+// UTF-8 (rules 4 and 6).
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
@@ -10,12 +11,12 @@ export class BodyTooLarge extends Error {}
 /** The client has gone, or was cut off, before its body was complete: there is nobody to answer. */
 export class BodyIncomplete extends Error {}
 
+/** Too much of other bodies is being read. */
+export class NoRoomForBody extends Error {}
+
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 const EMPTY = Buffer.alloc(0);
-
-/** Too much of other bodies is being read. */
-export class NoRoomForBody extends Error {}
 
 /** Bytes up to which a body is read whatever else is: it must not wait for those who send large ones. */
 const SMALL = 64 * 1024;

@@ -31,7 +31,7 @@ const KEEP_ALIVE_TIMEOUT = 72_000;
 /** What a client that is still sending has to read its last answer. */
 const LINGER = 1000;
 
-/** Requests of one connection at a time: a packet holds hundreds, and each answer may have a mebibyte. */
+/** Requests of one connection at a time: one read brings hundreds, and each answer may have a mebibyte. */
 const SIDE_BY_SIDE = 32;
 
 /** What a connection has asked; requests may be pipelined, answers go out in order. */
@@ -187,14 +187,14 @@ export function hasOneHost(request: IncomingMessage): boolean {
   return hosts === 1 || (hosts === 0 && request.httpVersion === '1.0');
 }
 
-/** Node's parser knows the methods of RTSP, too, and takes HTTP/0.9 and HTTP/2.0 for versions of this protocol. */
+/** Node's parser knows the methods of RTSP, too, and takes HTTP/0.9 and HTTP/2.0 for versions of HTTP/1. */
 function isHttp1(request: IncomingMessage): boolean {
   return HTTP_METHODS.has(request.method as string) && request.httpVersionMajor === 1;
 }
 
 /**
- * Whether a body is coded in chunks or not at all. Node reads the chunks of other codings, and of HTTP/1.0, which
- * has none; a proxy in front may see the end of such a request elsewhere (RFC 9112 section 6.1).
+ * Whether a body is coded in chunks or not at all. Node reads the chunks of other codings, and of HTTP/1.0,
+ * which has none; a proxy in front may see such a request's end elsewhere (RFC 9112 section 6.1).
  */
 function hasKnownCoding(request: IncomingMessage): boolean {
   const coding = request.headers['transfer-encoding'];

@@ -1,4 +1,4 @@
-// Owns: requests byte by byte, as no HTTP library would send them: for the wire itself, and for a proxy before it.
+// Owns: requests byte by byte, as no HTTP library would send them: for the wire, and for a proxy before it.
 
 export const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
