@@ -110,13 +110,21 @@ describe('hostile clients', { timeout: 240_000 }, () => {
     }
     assert.equal(readEnvelope(answer.body, 503).message, 'Service unavailable');
     assert.ok(Number(answer.headers['retry-after']) > 0);
-    // A small body is read even when it comes in pieces.
-    const small = new Connection(service);
-    await small.send('POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 2\r\n\r\n{');
+    // Small bodies are read even so, and even when they come in pieces.
+    const small = '{"title":"'.padEnd(60_000, 'x').concat('"}');
+    const pieces = Array.from({ length: 40 }, () => new Connection(service));
+    for (const connection of pieces) {
+      const head = `POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: ${small.length}\r\n\r\n`;
+      await connection.send(head + small.slice(0, 10));
+    }
     await beHonest(service);
-    await small.send('}');
-    assert.equal((await small.answers(1))[0]?.status, 401);
-    small.socket.destroy();
+    for (const connection of pieces) await connection.send(small.slice(10, -1));
+    await beHonest(service);
+    for (const connection of pieces) {
+      await connection.send(small.slice(-1));
+      assert.equal((await connection.answers(1))[0]?.status, 401);
+      connection.socket.destroy();
+    }
     let most = 0;
     for (let time = 0; time < 20; time += 1) {
       await beHonest(service);

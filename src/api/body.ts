@@ -55,7 +55,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   };
   /** One piece of memory for all chunks: a million of a byte each would take hundreds of times as much. */
   const makeRoom = (needed: number): boolean => {
-    const size = Math.min(2 * needed, limit);
+    const size = Math.min(needed > SMALL ? 2 * needed : SMALL, limit);
     const more = size > SMALL ? size - room : 0;
     if (taken + more > Math.max(ROOM, limit)) return false;
     taken += more;
