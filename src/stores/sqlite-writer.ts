@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Book, BookFields } from '../books/book.ts';
 import type { BookUpdate } from '../books/store.ts';
+import { OpenFile } from './sqlite-file.ts';
 
 export type WriteRequest = {
   readonly ticket: number;
@@ -55,7 +56,7 @@ const COLUMNS = [
 const now = () => performance.timeOrigin + performance.now();
 
 function serve(port: MessagePort, path: string): void {
-  const writer = new Writer(openForWriting(path));
+  const writer = new Writer(openForWriting(path), path);
   const say = (message: WriterMessage) => port.postMessage(message);
 
   port.on('message', (first: WriteRequest | 'close') => {
@@ -90,14 +91,18 @@ function serve(port: MessagePort, path: string): void {
 
 class Writer {
   readonly #db: DatabaseSync;
+  readonly #file: OpenFile;
+  readonly #log: OpenFile;
   readonly #begin;
   readonly #insert;
   readonly #update;
   readonly #remove;
   readonly #commit;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, path: string) {
     this.#db = db;
+    this.#file = new OpenFile(path);
+    this.#log = new OpenFile(`${path}-wal`); // the write-ahead log
     this.#begin = db.prepare('begin immediate');
     this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
     this.#update = db.prepare(`
@@ -127,6 +132,9 @@ class Writer {
         group.push(request);
         answers.push(this.#execute(request));
       }
+      if (this.#file.assertInPlace() === 0)
+        throw new Error('the file has been emptied: restore it and start anew');
+      this.#log.assertInPlace();
       this.#commit.run();
       return answers;
     } catch (error) {
@@ -224,6 +232,7 @@ function createStructure(db: DatabaseSync): void {
         db.exec(`update books set ${name} = ${absent} where ${name} is null`);
       }
     }
+    db.exec('delete from books where false'); // a file that may only be read would do until the first write
     db.exec('commit');
   } catch (error) {
     if (db.isTransaction) db.exec('rollback');

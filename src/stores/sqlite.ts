@@ -11,6 +11,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Book, BookFields } from '../books/book.ts';
 import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../books/store.ts';
+import { OpenFile } from './sqlite-file.ts';
 import type { WriteAnswers, WriteRequest, WriterMessage } from './sqlite-writer.ts';
 
 // A batch of reads is all that one turn of the event loop has heard. Writes leave in small batches, so that
@@ -63,7 +64,8 @@ function makeFolder(folder: string): void {
 
 class SqliteStore implements BookStore {
   readonly limits = { find: READS, insert: WRITES, update: WRITES, remove: WRITES };
-  readonly #file: string;
+  readonly #path: string;
+  readonly #file: OpenFile;
   readonly #writer: WriterThread;
   readonly #db: DatabaseSync;
   readonly #begin;
@@ -71,10 +73,11 @@ class SqliteStore implements BookStore {
   readonly #commit;
   #openLists = 0;
 
-  constructor(file: string, writer: WriterThread) {
-    this.#file = file;
+  constructor(path: string, writer: WriterThread) {
+    this.#path = path;
     this.#writer = writer;
-    this.#db = openForReading(file);
+    this.#db = openForReading(path);
+    this.#file = new OpenFile(path);
     this.#begin = this.#db.prepare('begin');
     this.#find = this.#db.prepare('select id, title, author, year from books where id = ?');
     this.#find.setReturnArrays(true);
@@ -111,9 +114,10 @@ class SqliteStore implements BookStore {
 
   async list(): Promise<BookList> {
     if (this.#openLists === OPEN_LISTS) throw new StoreUnavailable(`${OPEN_LISTS} lists are open already`);
-    this.#openLists += 1;
     try {
-      const snapshot = new Snapshot(this.#file, () => {
+      this.#file.assertInPlace(); // else its books would be those of another file
+      this.#openLists += 1;
+      const snapshot = new Snapshot(this.#path, () => {
         this.#openLists -= 1;
       });
       const first = snapshot.read();
