@@ -2,11 +2,15 @@
 // run out of ids. The contract itself is tested in contract.test.ts.
 
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+import { copyFileSync, linkSync, renameSync, statSync, truncateSync, unlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
-import { STORES, startTestService, temporaryFolder } from './support/service.ts';
+import { Ledger } from './support/ledger.ts';
+import { STORES, startServiceProcess, startTestService, temporaryFolder } from './support/service.ts';
+import { waitUntil } from './support/wait.ts';
 
 const [sqlite] = STORES;
 
@@ -62,6 +66,101 @@ test('rule 23: writes that wait for another process go through once it is done',
   }
 });
 
+describe('a file that is taken away under the service', () => {
+  /** What is done to the file at the path; the function that is returned puts it back, if that can be. */
+  const faults: Record<string, (path: string) => (() => void) | undefined> = {
+    moved: (path) => {
+      renameSync(path, `${path}.away`);
+      return () => renameSync(`${path}.away`, path);
+    },
+    deleted: (path) => {
+      linkSync(path, `${path}.kept`);
+      unlinkSync(path);
+      return () => renameSync(`${path}.kept`, path);
+    },
+    'replaced by a copy of itself': (path) => {
+      copyFileSync(path, `${path}.copy`);
+      renameSync(path, `${path}.away`);
+      renameSync(`${path}.copy`, path);
+      return () => renameSync(`${path}.away`, path);
+    },
+    'moved with its folder': (path) => {
+      renameSync(dirname(path), `${dirname(path)}.away`);
+      return () => renameSync(`${dirname(path)}.away`, dirname(path));
+    },
+    'robbed of its write-ahead log': (path) => {
+      renameSync(`${path}-wal`, `${path}.away`);
+      return () => renameSync(`${path}.away`, `${path}-wal`);
+    },
+    emptied: (path) => {
+      truncateSync(path);
+      return undefined;
+    },
+  };
+  for (const [name, inflict] of Object.entries(faults)) {
+    test(`rule 23: ${name}: nothing is acknowledged until it is back`, async (context) => {
+      const service = await startTestService(`sqlite:${join(temporaryFolder(), 'catalogue', 'books.db')}`);
+      context.after(() => service.stop());
+      const { client } = service;
+      const book = await client.create({ title: 'here' });
+      const putBack = inflict(pathOf(service.dbUrl));
+      for (const [method, path] of [
+        ['POST', '/book'],
+        ['PUT', `/book/${book.id}`],
+        ['DELETE', `/book/${book.id}`],
+      ] as const) {
+        const { status, headers } = await client.request(method, path, { body: { title: 'lost' } });
+        assert.equal(status, 503, method);
+        assert.ok(Number(headers.get('retry-after')) > 0);
+      }
+      if (putBack === undefined) return;
+      putBack();
+      const other = await client.create({ title: 'stored' });
+      assert.deepEqual(await client.list(), [book, other]);
+    });
+  }
+
+  test('rule 13: a list is never that of another file', async (context) => {
+    const service = await startTestService(await sqlite.freshUrl());
+    context.after(() => service.stop());
+    await service.client.create({ title: 'ours' });
+    const path = pathOf(service.dbUrl);
+    const other = await startTestService(await sqlite.freshUrl());
+    await other.client.create({ title: 'theirs' });
+    await other.stop();
+    renameSync(pathOf(other.dbUrl), path);
+    assert.equal((await service.client.request('GET', '/books')).status, 503);
+  });
+});
+
+test('rule 23: where a file can grow no further writes are 503 and reads go on; with room they go on as well', async (context) => {
+  const service = await startServiceProcess(await sqlite.freshUrl());
+  context.after(() => service.stop());
+  const { client } = service;
+  const ledger = new Ledger();
+  const writers = Array.from({ length: 8 }, () => ledger.writer(client));
+  const writeAll = () => Promise.all(writers.map((writer) => writer.write()));
+  const known = await client.create({ title: 'title 0', author: 'author 0', year: 0 });
+  await client.request('DELETE', `/book/${known.id}`);
+  for (let round = 0; round < 5; round += 1) {
+    await writeAll();
+    const log = statSync(`${pathOf(service.dbUrl)}-wal`).size;
+    limitFileSize(service.process.pid, String(log + 20_000));
+    await waitUntil(async () => (await writeAll()).every((outcome) => outcome === 'unavailable'));
+    const listed = await client.request('GET', '/books');
+    assert.equal(listed.status, 200);
+    const [first] = listed.data;
+    assert.deepEqual((await client.request('GET', `/book/${first.id}`)).data, first);
+    limitFileSize(service.process.pid, 'unlimited');
+    assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+  }
+  ledger.reconcile(await client.list());
+  await service.stop();
+  const db = new DatabaseSync(pathOf(service.dbUrl), { readOnly: true });
+  assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+  db.close();
+});
+
 test('rule 12: no id beyond 2^53-1 is ever given out', async () => {
   const service = await startTestService(await sqlite.freshUrl());
   const { client } = service;
@@ -110,4 +209,10 @@ test('rule 26: folders are made, and a path is taken as it is spelled', async ()
 
 function pathOf(dbUrl: string): string {
   return dbUrl.slice('sqlite:'.length);
+}
+
+/** As a full disk would, from now on and until it is lifted again; the hard limit stays. */
+function limitFileSize(pid: number | undefined, bytes: string): void {
+  const { status, stderr } = spawnSync('prlimit', ['--pid', `${pid}`, `--fsize=${bytes}:`]);
+  assert.equal(status, 0, `prlimit, of util-linux, is needed: ${stderr}`);
 }
