@@ -1,5 +1,5 @@
 // No success is answered before its books are on disk. The real service, while strace breaks or delays the
-// calls with which it asks the system to write to the disk.
+// calls with which it writes to the disk and asks the system to sync.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -10,37 +10,44 @@ import { type ServiceProcess, STORES, startServiceProcess } from '../support/ser
 
 const [SQLITE] = STORES;
 const WRITERS = 64;
+const SYNCS = 'fsync,fdatasync';
 
 /** Milliseconds. */
 const DELAY = 400;
 
-test('rule 23: while no sync succeeds no write is acknowledged, and reads go on', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl());
-  context.after(() => service.stop());
-  const ledger = new Ledger();
-  const writers = ledger.writers(service.client, WRITERS);
-  const writeAll = () => Promise.all(writers.map((writer) => writer.write()));
-  for (let round = 0; round < 3; round += 1) {
-    assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
-    const { acknowledged } = ledger;
-    const strace = await attach(context, service, 'error=EIO');
-    for (let time = 0; time < 5; time += 1) {
-      assert.deepEqual(new Set(await writeAll()), new Set(['unavailable']));
-      assert.equal((await service.client.request('GET', '/books')).status, 200);
+for (const [name, calls, error] of [
+  ['no sync succeeds', SYNCS, 'EIO'],
+  ['the disk has turned read-only', 'pwrite64', 'EROFS'],
+  ['the disk does not write', 'pwrite64', 'EIO'],
+] as const) {
+  test(`rule 23: while ${name} no write is acknowledged, reads go on, and all is well afterwards`, async (context) => {
+    const service = await startServiceProcess(await SQLITE.freshUrl());
+    context.after(() => service.stop());
+    const ledger = new Ledger();
+    const writers = ledger.writers(service.client, WRITERS);
+    const writeAll = () => Promise.all(writers.map((writer) => writer.write()));
+    for (let round = 0; round < 3; round += 1) {
+      assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+      const { acknowledged } = ledger;
+      const strace = await attach(context, service, calls, `error=${error}`);
+      for (let time = 0; time < 5; time += 1) {
+        assert.deepEqual(new Set(await writeAll()), new Set(['unavailable']));
+        assert.equal((await service.client.request('GET', '/books')).status, 200);
+      }
+      assert.equal(ledger.acknowledged, acknowledged);
+      await detach(strace);
     }
-    assert.equal(ledger.acknowledged, acknowledged);
-    await detach(strace);
-  }
-  assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
-  ledger.reconcile(await service.client.list());
-});
+    assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+    ledger.reconcile(await service.client.list());
+  });
+}
 
 test('rule 23: no write is acknowledged sooner than its sync is done, many together included', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl());
   context.after(() => service.stop());
   const { client } = service;
   const { id } = await client.create({ title: 'known' });
-  const strace = await attach(context, service, `delay_exit=${DELAY * 1000}`);
+  const strace = await attach(context, service, SYNCS, `delay_exit=${DELAY * 1000}`);
   for (let round = 0; round < 3; round += 1) {
     const began = performance.now();
     const times = await Promise.all(
@@ -57,13 +64,13 @@ test('rule 23: no write is acknowledged sooner than its sync is done, many toget
   await detach(strace);
 });
 
-/** Breaks or delays every sync of the service, in all of its threads. */
+/** Breaks or delays system calls of the service, in all of its threads. */
 async function attach(
   context: TestContext,
   { process: { pid } }: ServiceProcess,
+  calls: string,
   injection: string,
 ): Promise<ChildProcess> {
-  const calls = 'fsync,fdatasync';
   const strace = spawn(
     'strace',
     ['-f', '-p', `${pid}`, '-e', `trace=${calls}`, '-e', `inject=${calls}:${injection}`],

@@ -1,0 +1,123 @@
+// Disks that are full or may only be read: the real service on a real file system of a few megabytes, in a
+// mount namespace of its own. Needs root.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Client } from '../support/client.ts';
+import { Ledger } from '../support/ledger.ts';
+import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+test('rule 23: on a full disk nothing is acknowledged, reads go on, and all is well again with room', async (context) => {
+  const disk = await mountDisk(context, 8 * MEBIBYTE);
+  const service = await start(context, disk);
+  const { client } = service;
+  const ledger = new Ledger();
+  const writers = ledger.writers(client, 8);
+  const writeAll = () => Promise.all(writers.map((writer) => writer.write()));
+  for (let round = 0; round < 3; round += 1) {
+    for (let count = 0; count < 20; count += 1) {
+      assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+    }
+    const filler = join(disk.outside, 'filler');
+    assert.throws(() => writeFileSync(filler, Buffer.alloc(16 * MEBIBYTE)), { code: 'ENOSPC' });
+    await waitUntil(async () => (await writeAll()).every((outcome) => outcome === 'unavailable'));
+    const { status, data } = await client.request('GET', '/books');
+    assert.equal(status, 200);
+    assert.deepEqual((await client.request('GET', `/book/${data[0].id}`)).data, data[0]);
+    rmSync(filler);
+  }
+  assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+  ledger.reconcile(await client.list());
+  await service.stop();
+  const again = await start(context, disk);
+  ledger.reconcile(await again.client.list());
+});
+
+test('rule 27: a disk that may only be read is refused at the start, and taken once it may be written', async (context) => {
+  const disk = await mountDisk(context, 8 * MEBIBYTE);
+  const first = await start(context, disk);
+  const book = await first.client.create({ title: 'here' });
+  await first.stop();
+  disk.remount('ro');
+  await assert.rejects(start(context, disk), /^Error: 1: DB_URL: [^\n]* cannot be opened: [^\n]*\n$/);
+  disk.remount('rw');
+  const again = await start(context, disk);
+  assert.deepEqual(await again.client.list(), [book]);
+});
+
+interface Disk {
+  /** The process in whose namespace it is mounted. */
+  readonly holder: ChildProcess;
+  /** Its folder as that namespace sees it, and as this process does. */
+  readonly inside: string;
+  readonly outside: string;
+  remount(mode: 'ro' | 'rw'): void;
+}
+
+async function mountDisk(context: TestContext, bytes: number): Promise<Disk> {
+  const inside = temporaryFolder();
+  const script = `mount -t tmpfs -o size=${bytes} tmpfs ${inside} && echo mounted && exec cat`;
+  const holder = spawn('unshare', ['--mount', 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'pipe'] });
+  context.after(() => holder.kill('SIGKILL'));
+  let said = '';
+  holder.stderr?.on('data', (text) => {
+    said += text;
+  });
+  await new Promise<void>((resolve, reject) => {
+    holder.stdout?.once('data', () => resolve());
+    holder.once('close', () => reject(new Error(`a disk can be mounted by root only, on Linux: ${said}`)));
+  });
+  return {
+    holder,
+    inside,
+    outside: join(`/proc/${holder.pid}/root`, inside),
+    remount(mode) {
+      const mount = ['mount', '-o', `remount,${mode}`, inside];
+      const { status, stderr } = spawnSync('nsenter', [`--target=${holder.pid}`, '--mount', ...mount]);
+      assert.equal(status, 0, String(stderr));
+    },
+  };
+}
+
+/** Starts the real command on a disk; rejects with its exit code and what it said. */
+async function start(
+  context: TestContext,
+  { holder, inside }: Disk,
+): Promise<{ client: Client; stop(): Promise<void> }> {
+  const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+  const enter = [`--target=${holder.pid}`, '--mount', process.execPath, main];
+  const child = spawn('nsenter', enter, {
+    env: { ...process.env, ...ENVIRONMENT, DB_URL: `sqlite:${join(inside, 'books.db')}`, LOG_LEVEL: 'info' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  context.after(() => child.kill('SIGKILL'));
+  let said = '';
+  child.stderr?.on('data', (text) => {
+    said += text;
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('close', (code) => reject(new Error(`${code}: ${said}`)));
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
+      const entry = JSON.parse(line) as { msg: string; url: string };
+      if (entry.msg === 'listening') resolve(entry.url);
+    });
+  });
+  const client = await Client.logIn({ url, port: Number(new URL(url).port) });
+  return {
+    client,
+    async stop() {
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
