@@ -42,17 +42,23 @@ test('rule 23: on a full disk nothing is acknowledged, reads go on, and all is w
   ledger.reconcile(await again.client.list());
 });
 
-test('rule 27: a disk that may only be read is refused at the start, and taken once it may be written', async (context) => {
-  const disk = await mountDisk(context, 8 * MEBIBYTE);
-  const first = await start(context, disk);
-  const book = await first.client.create({ title: 'here' });
-  await first.stop();
-  disk.remount('ro');
-  await assert.rejects(start(context, disk), /^Error: 1: DB_URL: [^\n]* cannot be opened: [^\n]*\n$/);
-  disk.remount('rw');
-  const again = await start(context, disk);
-  assert.deepEqual(await again.client.list(), [book]);
-});
+const READ_ONLY = {
+  'a disk': ['mount -o remount,ro .', 'mount -o remount,rw .'],
+  'a file': ['mount --bind books.db books.db && mount -o remount,bind,ro books.db', 'umount books.db'],
+} as const;
+for (const [what, [protect, release]] of Object.entries(READ_ONLY)) {
+  test(`rule 27: ${what} that may only be read is refused at the start, and taken once it may be written`, async (context) => {
+    const disk = await mountDisk(context, 8 * MEBIBYTE);
+    const first = await start(context, disk);
+    const book = await first.client.create({ title: 'here' });
+    await first.stop();
+    disk.run(protect);
+    await assert.rejects(start(context, disk), /^Error: 1: DB_URL: [^\n]* cannot be opened: [^\n]*\n$/);
+    disk.run(release);
+    const again = await start(context, disk);
+    assert.deepEqual(await again.client.list(), [book]);
+  });
+}
 
 interface Disk {
   /** The process in whose namespace it is mounted. */
@@ -60,7 +66,8 @@ interface Disk {
   /** Its folder as that namespace sees it, and as this process does. */
   readonly inside: string;
   readonly outside: string;
-  remount(mode: 'ro' | 'rw'): void;
+  /** Runs a command of the shell there, in the folder. */
+  run(command: string): void;
 }
 
 async function mountDisk(context: TestContext, bytes: number): Promise<Disk> {
@@ -80,9 +87,9 @@ async function mountDisk(context: TestContext, bytes: number): Promise<Disk> {
     holder,
     inside,
     outside: join(`/proc/${holder.pid}/root`, inside),
-    remount(mode) {
-      const mount = ['mount', '-o', `remount,${mode}`, inside];
-      const { status, stderr } = spawnSync('nsenter', [`--target=${holder.pid}`, '--mount', ...mount]);
+    run(command) {
+      const shell = ['sh', '-c', `cd ${inside} && ${command}`];
+      const { status, stderr } = spawnSync('nsenter', [`--target=${holder.pid}`, '--mount', ...shell]);
       assert.equal(status, 0, String(stderr));
     },
   };
