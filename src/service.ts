@@ -1,7 +1,6 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
-import { type AddressInfo, createServer, Server as NetServer, type Socket } from 'node:net';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
@@ -64,7 +63,6 @@ export async function startService(config: Config, log: Logger, company = alone(
   return {
     url: urlOf(app.server.address() as AddressInfo),
     async close() {
-      await shutDoor(app.server);
       const closed = new Promise((resolve) => app.server.close(resolve));
       // In a turn of its own, since what has arrived while others were served is read first.
       const idle = setInterval(() => setImmediate(() => app.server.closeIdleConnections()), LAST_REQUEST);
@@ -81,26 +79,6 @@ export async function startService(config: Config, log: Logger, company = alone(
 function alone(): Company {
   const guard = new LoginGuard();
   return { port: 'alone', takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded) };
-}
-
-/** Stops listening once nobody stands at the door: the system would turn them away, their requests with them. */
-async function shutDoor(server: NetServer): Promise<void> {
-  const deadline = Date.now() + LAST_REQUEST;
-  const guests: Socket[] = [];
-  // Served at once, they would make room for ever more of them: Node lets in only one in each turn.
-  const receive = (socket: Socket) => {
-    guests.push(socket);
-    queueMicrotask(() => socket.pause()); // reading begins after this event
-  };
-  server.on('connection', receive);
-  await nextTurn(); // this one is half over
-  for (let before = -1; before < guests.length && Date.now() < deadline; ) {
-    before = guests.length;
-    await nextTurn();
-  }
-  NetServer.prototype.close.call(server); // at once; that of HTTP looks at every connection first
-  server.off('connection', receive);
-  for (const socket of guests) socket.resume();
 }
 
 /** Listens for a moment: where a port is shared, the system would let others in without a word. */
