@@ -40,7 +40,7 @@ export interface Service {
  * @throws StartupRefusal when the store or the port cannot be had; nothing is left open then.
  */
 export async function startService(config: Config, log: Logger, company = alone()): Promise<Service> {
-  const store = await openStore(config.dbUrl);
+  const store = await openStore(config.dbUrl, company.port === 'another');
   const app = buildApp({
     catalogue: new Catalogue(store),
     tokens: new Tokens(config.signingSecret),

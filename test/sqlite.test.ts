@@ -92,6 +92,10 @@ describe('a file that is taken away under the service', () => {
       renameSync(`${path}-wal`, `${path}.away`);
       return () => renameSync(`${path}.away`, `${path}-wal`);
     },
+    'robbed of the index of its log': (path) => {
+      renameSync(`${path}-shm`, `${path}.away`);
+      return () => renameSync(`${path}.away`, `${path}-shm`);
+    },
     emptied: (path) => {
       truncateSync(path);
       return undefined;

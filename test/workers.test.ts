@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { existsSync, renameSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, exchange } from './support/client.ts';
 import { freshDatabase, PostgresServer } from './support/postgres.ts';
@@ -124,6 +125,19 @@ describe('workers', { concurrency: 2, timeout: 120_000 }, () => {
     await server.startAgain();
     await waitUntil(() => servingWorkers(service).length === WORKERS);
     await waitUntil(async () => (await service.client.request('POST', '/book', { body: {} })).status === 201);
+  });
+
+  test('rules 23 and 28: one that is replaced never makes a file anew that was taken away', async (context) => {
+    const service = await start(context, await STORES[0].freshUrl());
+    const path = service.dbUrl.slice('sqlite:'.length);
+    const book = await service.client.create({ title: 'here' });
+    renameSync(path, `${path}.away`);
+    process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
+    await waitUntil(() => messages(service, 'a worker could not be replaced yet').length > 0);
+    assert.ok(!existsSync(path));
+    renameSync(`${path}.away`, path);
+    await waitUntil(() => servingWorkers(service).length === WORKERS);
+    assert.deepEqual(await service.client.list(), [book]);
   });
 });
 

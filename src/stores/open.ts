@@ -6,14 +6,18 @@ import type { BookStore } from '../books/store.ts';
 import { StartupRefusal } from '../config.ts';
 import { urlsOfHosts } from './postgres-url.ts';
 
-/** @throws StartupRefusal when the URL cannot be meant or its store cannot be opened. */
-export async function openStore(dbUrl: string): Promise<BookStore> {
+/**
+ * Opens the store, preparing it when it is new.
+ * @param mustExist whether others have it open already, so that it cannot be new.
+ * @throws StartupRefusal when the URL cannot be meant or its store cannot be opened.
+ */
+export async function openStore(dbUrl: string, mustExist = false): Promise<BookStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(dbUrl)?.[1]?.toLowerCase();
   switch (scheme) {
     case 'sqlite':
       return await openOrRefuse(describeStore(dbUrl), async () => {
         const { openSqlite } = await import('./sqlite.ts');
-        return openSqlite(sqlitePath(dbUrl));
+        return openSqlite(sqlitePath(dbUrl), mustExist);
       });
     case 'postgres':
     case 'postgresql':

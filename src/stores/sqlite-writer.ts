@@ -92,7 +92,8 @@ function serve(port: MessagePort, path: string): void {
 class Writer {
   readonly #db: DatabaseSync;
   readonly #file: OpenFile;
-  readonly #log: OpenFile;
+  /** The write-ahead log, which holds what was committed last, and its index. */
+  readonly #companions: readonly OpenFile[];
   readonly #begin;
   readonly #insert;
   readonly #update;
@@ -102,7 +103,7 @@ class Writer {
   constructor(db: DatabaseSync, path: string) {
     this.#db = db;
     this.#file = new OpenFile(path);
-    this.#log = new OpenFile(`${path}-wal`); // the write-ahead log
+    this.#companions = [new OpenFile(`${path}-wal`), new OpenFile(`${path}-shm`)];
     this.#begin = db.prepare('begin immediate');
     this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
     this.#update = db.prepare(`
@@ -134,7 +135,7 @@ class Writer {
       }
       if (this.#file.assertInPlace() === 0)
         throw new Error('the file has been emptied: restore it and start anew');
-      this.#log.assertInPlace();
+      for (const companion of this.#companions) companion.assertInPlace();
       this.#commit.run();
       return answers;
     } catch (error) {
@@ -175,6 +176,9 @@ function openForWriting(path: string): DatabaseSync {
     }, deadline);
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
     retryWhileBusy(() => createStructure(db), deadline);
+    // A process that died may have left writes in the log whose sync had failed: no later sync would take them to
+    // the disk, and all that follows in the log hangs on them. So they go into the file now, with a sync of its own.
+    db.exec('pragma wal_checkpoint(truncate)');
     return db;
   } catch (error) {
     db.close();

@@ -41,10 +41,12 @@ type Measure = [books: number, last: number, bytes: number];
 
 /**
  * Opens the store, making the file, its folder and its structure when they are missing.
+ * @param mustExist whether others have the file open already: one that has gone is not made anew.
  * @throws Error with the reason when that cannot be done.
  */
-export async function openSqlite(path: string): Promise<BookStore> {
+export async function openSqlite(path: string, mustExist: boolean): Promise<BookStore> {
   const file = resolve(path);
+  if (mustExist && !existsSync(file)) throw new Error('it has been moved or deleted: put it back');
   makeFolder(dirname(file));
   const writer = new WriterThread(file);
   await writer.start();
@@ -208,15 +210,17 @@ class Snapshot {
   }
 }
 
-/** The thread that writes, as the rest of the process sees it. Started anew when it dies. */
+/** The thread that writes, as the rest of the process sees it. Started anew when it dies, on the same file only. */
 class WriterThread {
-  readonly #file: string;
+  readonly #path: string;
+  /** Once it has been opened. */
+  #file: OpenFile | undefined;
   readonly #waiting = new Map<number, PromiseWithResolvers<WriteAnswers>>();
   #thread: Worker | undefined;
   #lastTicket = 0;
 
-  constructor(file: string) {
-    this.#file = file;
+  constructor(path: string) {
+    this.#path = path;
   }
 
   /** Resolves once the file is open and its structure there; rejects with the reason. */
@@ -224,15 +228,19 @@ class WriterThread {
     const ready = Promise.withResolvers<void>();
     const cache = getCompileCacheDir();
     const thread = new Worker(new URL('./sqlite-writer.ts', import.meta.url), {
-      workerData: this.#file,
+      workerData: this.#path,
       // Without this process's cache, the thread takes 10 MiB to translate one file for itself.
       // The folder that was given, in which Node made one of its own for its version.
       env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
     });
     let reason = 'the thread that writes has ended';
     thread.on('message', (message: WriterMessage) => {
-      if (message.kind === 'ready') ready.resolve();
-      else this.#settle(message);
+      if (message.kind === 'ready') {
+        this.#file ??= new OpenFile(this.#path);
+        ready.resolve();
+      } else {
+        this.#settle(message);
+      }
     });
     thread.on('error', (error) => {
       reason = (error as Error).message;
@@ -247,7 +255,14 @@ class WriterThread {
   }
 
   async write(kind: WriteRequest['kind'], items: WriteRequest['items']): Promise<WriteAnswers> {
-    if (this.#thread === undefined) this.start().catch(() => {}); // the waiting calls hear of it
+    if (this.#thread === undefined) {
+      try {
+        this.#file?.assertInPlace(); // or it would be made anew, and empty
+      } catch (error) {
+        throw new StoreUnavailable(error);
+      }
+      this.start().catch(() => {}); // the waiting calls hear of it
+    }
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
     const outcome = Promise.withResolvers<WriteAnswers>();
