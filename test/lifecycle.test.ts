@@ -107,6 +107,35 @@ function testLifecycle(store: (typeof STORES)[number], workers: string): void {
     assert.deepEqual(stored.sort(), titles.sort());
   });
 
+  test('rule 27: requests behind each other on a connection are all answered at SIGTERM', async (context) => {
+    const service = await start(context, await store.freshUrl());
+    const { token } = service.client;
+    const clients = await Promise.all(Array.from({ length: 20 }, () => dial(context, service)));
+    const letWritesGo = await holdWrites(service.dbUrl);
+    clients.forEach(({ socket }, position) => {
+      const requests = [1, 2, 3].map((count) => {
+        const body = JSON.stringify({ title: `${position}/${count}` });
+        return head('POST', '/book', token, body.length) + body;
+      });
+      socket.write(requests.join(''));
+    });
+    await service.client.request('GET', '/book/1'); // by now all of them have arrived
+    const end = endsWell(service, 'SIGTERM');
+    await waitUntil(() => isStopping(service));
+    await waitUntil(async () => !(await accepts('127.0.0.1', service.port)));
+    await letWritesGo();
+    await end;
+    await waitUntil(() => clients.every(({ socket }) => socket.closed));
+    clients.forEach(({ answers }, position) => {
+      const titles = answers().map(({ status, body }) => [status, JSON.parse(body).data.title]);
+      assert.deepEqual(
+        titles,
+        [1, 2, 3].map((count) => [201, `${position}/${count}`]),
+      );
+      assert.equal(answers().at(-1)?.headers.connection, 'close');
+    });
+  });
+
   test('rule 27: under fire at SIGINT, what is stored is answered and what is answered is stored', async (context) => {
     const service = await start(context, await store.freshUrl());
     const answered: string[] = [];

@@ -33,7 +33,7 @@ import {
   TOKEN_REQUIRED,
 } from './envelope.ts';
 import { addTokenRoutes } from './token-routes.ts';
-import { createHttpServer, HTTP_METHODS, hasOneHost } from './wire.ts';
+import { announceEnd, createHttpServer, HTTP_METHODS, hasOneHost } from './wire.ts';
 
 /** Milliseconds between two lines of the log about a store that is unavailable, however many requests meet it. */
 const FAULT_LINES_APART = 1000;
@@ -129,7 +129,7 @@ function setHead(app: FastifyInstance, reply: FastifyReply, { status }: Envelope
   reply.code(status).headers(COMMON_HEADERS);
   const more = STATUS_HEADERS[status];
   if (more !== undefined) reply.headers(more);
-  if (!app.server.listening) reply.header('connection', 'close'); // shutting down
+  announceEnd(app.server, reply.raw);
 }
 
 function envelopeFor(

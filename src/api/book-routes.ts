@@ -18,6 +18,7 @@ import {
   type Envelope,
   INVALID_BOOK,
 } from './envelope.ts';
+import { announceEnd } from './wire.ts';
 
 /** One book's path; `/book/` is not one, so its id is at least a character. */
 export const BOOK_PATH = '/book/:id(.+)';
@@ -37,6 +38,7 @@ export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLi
     async handler(request, reply) {
       const list = await catalogue.list();
       reply.headers(COMMON_HEADERS);
+      announceEnd(app.server, reply.raw);
       if (request.method === 'HEAD') {
         list.close();
         return reply.send();

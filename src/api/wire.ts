@@ -44,6 +44,11 @@ interface Exchanges {
   readonly waiting: [IncomingMessage, ServerResponse][];
 }
 
+const exchanges = new WeakMap<Socket, Exchanges>();
+
+/** Connections whose last answer is known: what Node's parser has already read behind it is not carried out. */
+const ending = new WeakSet<Socket>();
+
 /** How much a connection had sent when it last went on, and when that was. */
 interface Progress {
   readonly bytes: number;
@@ -62,10 +67,6 @@ export function createHttpServer(
   newRequestId: () => string,
   onRefusal: (status: number, requestId: string) => void,
 ): Server {
-  const exchanges = new WeakMap<Socket, Exchanges>();
-  /** What Node's parser has already read behind a refusal is not carried out. */
-  const refused = new WeakSet<Socket>();
-
   const server = createServer(
     {
       maxHeaderSize: headerLimit,
@@ -77,7 +78,7 @@ export function createHttpServer(
     },
     (request, response) => {
       const { socket } = request;
-      if (refused.has(socket)) return;
+      if (ending.has(socket)) return;
       if (!isHttp1(request) || !hasKnownCoding(request)) {
         refuseInTurn(socket, BAD_REQUEST);
         return;
@@ -161,8 +162,8 @@ export function createHttpServer(
 
   /** Refuses what came last on a connection, once everything before it has been answered. */
   function refuseInTurn(socket: Socket, envelope: Envelope): void {
-    if (refused.has(socket)) return;
-    refused.add(socket);
+    if (ending.has(socket)) return;
+    ending.add(socket);
     const refuse = () => {
       const requestId = newRequestId();
       refuseConnection(socket, envelope, requestId);
@@ -174,6 +175,21 @@ export function createHttpServer(
     else if (known.latest.headersSent) afterwards(known.latest, () => closeGently(socket));
     else if (known.before !== undefined) afterwards(known.before, refuse);
     else refuse();
+  }
+}
+
+/**
+ * While the server stops: tells a client that its connection ends with this answer, once nothing that it has
+ * asked for comes behind it. May be called for each answer.
+ */
+export function announceEnd(server: Server, response: ServerResponse): void {
+  if (server.listening) return;
+  const { socket } = response.req;
+  if (exchanges.get(socket)?.latest === response) {
+    ending.add(socket);
+    response.setHeader('connection', 'close');
+  } else {
+    response.removeHeader('connection'); // the framework has set it
   }
 }
 
