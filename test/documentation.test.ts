@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { test } from 'node:test';
 import { request } from './support/client.ts';
 import { STORES, spawnService, startTestService } from './support/service.ts';
@@ -16,9 +16,8 @@ test('every rule of the contract is named by a test, and tests name no other', a
   const rules = new Set([...lettered, ...numbered]);
 
   const named = new Set<string>();
-  for (const file of (await readdir(new URL('.', import.meta.url))).filter((name) =>
-    name.endsWith('.test.ts'),
-  )) {
+  const files = (await readdir(new URL('.', import.meta.url))).filter((name) => name.endsWith('.test.ts'));
+  for (const file of files) {
     const source = await read(`test/${file}`);
     for (const title of matches(source, /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g)) {
       const [names = ''] = title.split(':', 1);
@@ -54,6 +53,19 @@ test('every endpoint of the README is there, as the contract has it', async () =
     }
   } finally {
     await service.stop();
+  }
+});
+
+test('what the documentation points at is there', async () => {
+  for (const path of ['README.md', 'CONTRIBUTING.md', 'docs/', 'bench/README.md', 'endurance/README.md']) {
+    const folder = new URL(`../${path}`, import.meta.url);
+    const files = path.endsWith('/') ? (await readdir(folder)).map((name) => `${path}${name}`) : [path];
+    for (const file of files) {
+      for (const target of matches(await read(file), /\]\((?!https?:)([^)#]+)/g)) {
+        const url = new URL(target, new URL(`../${file}`, import.meta.url));
+        await assert.doesNotReject(stat(url), `${file} points at ${target}`);
+      }
+    }
   }
 });
 
