@@ -1,6 +1,6 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
-import { type AddressInfo, createServer, type Server as NetServer } from 'node:net';
+import { type AddressInfo, connect, type Server as NetServer } from 'node:net';
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
@@ -16,6 +16,9 @@ const GRACE = 6000;
 /** Milliseconds that a connection has to bring a last request. Closed while that is on its way, it would lose it,
  * and no proxy may send what is not idempotent again. */
 const LAST_REQUEST = 500;
+
+/** Milliseconds in which whoever serves a port of this machine answers. */
+const PROBE_TIMEOUT = 1000;
 
 /** How a service has its port: for itself, or as one of several processes, of which the first sees to it that
  * nobody else is there. */
@@ -81,11 +84,17 @@ function alone(): Company {
   return { port: 'alone', takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded) };
 }
 
-/** Listens for a moment: where a port is shared, the system would let others in without a word. */
-async function beAlone(config: Config): Promise<void> {
-  const probe = createServer();
-  await listen(probe, config, false);
-  await new Promise((resolve) => probe.close(resolve));
+/** Refuses a port where somebody answers: where it is shared, the system would let us in without a word.
+ * (To listen there unshared for a moment would reset whoever connects in that moment.) */
+async function beAlone({ port, host = 'localhost' }: Config): Promise<void> {
+  const probe = connect({ port, host, timeout: PROBE_TIMEOUT });
+  const answered = await new Promise((resolve) => {
+    probe.once('connect', () => resolve(true));
+    probe.once('timeout', () => resolve(false));
+    probe.once('error', () => resolve(false)); // nobody is there, or listening will say what is wrong
+  });
+  probe.destroy();
+  if (answered) throw Object.assign(new Error(), { code: 'EADDRINUSE' });
 }
 
 /** @param shared the system deals connections out among all who listen there like this. */

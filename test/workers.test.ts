@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { existsSync, renameSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, exchange } from './support/client.ts';
-import { freshDatabase, PostgresServer } from './support/postgres.ts';
+import { freePort, freshDatabase, PostgresServer } from './support/postgres.ts';
 import {
   type CommandProcess,
   ENVIRONMENT,
@@ -101,6 +101,51 @@ describe('workers', { concurrency: 2, timeout: 120_000 }, () => {
     service.process.kill('SIGKILL');
     await waitUntil(() => !workers.some(isAlive));
     assert.equal(await accepts('127.0.0.1', service.port), false);
+  });
+
+  test('rule 28: whoever connects while they start is refused or answered, never reset', async (context) => {
+    for (let count = 0; count < 3; count += 1) {
+      const port = await freePort();
+      const process = spawnService({
+        ...ENVIRONMENT,
+        WORKERS: String(WORKERS),
+        PORT: String(port),
+        DB_URL: `sqlite:${temporaryFolder()}/books.db`,
+      });
+      context.after(() => process.kill('SIGKILL'));
+      const target = { url: `http://127.0.0.1:${port}`, port };
+      let answered = 0;
+      await Promise.all(
+        Array.from({ length: 4 }, async () => {
+          while (answered < 200) {
+            try {
+              await exchange(target, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+              answered += 1;
+            } catch (error) {
+              assert.equal((error as NodeJS.ErrnoException).code, 'ECONNREFUSED');
+            }
+          }
+        }),
+      );
+    }
+  });
+
+  test('rule 28: a port that others share already is taken all the same', async (context) => {
+    const service = await start(context, `sqlite:${temporaryFolder()}/books.db`);
+    const child = spawnService({
+      ...ENVIRONMENT,
+      WORKERS: String(WORKERS),
+      PORT: String(service.port),
+      DB_URL: `sqlite:${temporaryFolder()}/books.db`,
+    });
+    context.after(() => child.kill('SIGKILL'));
+    let said = '';
+    child.stderr?.on('data', (text) => {
+      said += text;
+    });
+    const [code] = await once(child, 'close');
+    assert.equal(code, 1);
+    assert.match(said, /^PORT \d+ is taken by another process: [^\n]+\.\n$/);
   });
 
   test('rules 27 and 28: what stops one from starting is said once, and none is left', async () => {
