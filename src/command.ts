@@ -1,19 +1,20 @@
-// Owns: the command. What it does with its arguments and environment, what it says, how it ends.
+// Owns: the command line. Which command is meant, and the exit code it ends with. Loads that command alone:
+// a health check that runs every few seconds has no use for the rest.
 
-import { constants, openSync, readFileSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
-import pino, { type Logger } from 'pino';
-import { type Config, type LogLevel, readConfig, StartupRefusal } from './config.ts';
-import { createLog, readableLines } from './log.ts';
-import { readSecretFile } from './secret-file.ts';
-import { type Service, startService } from './service.ts';
-import { describeStore } from './stores/open.ts';
-import { isWorker, serveAsWorker, startWorkers } from './workers.ts';
+import { parseArgs } from 'node:util';
+import type { Command, Surroundings } from './commands/command.ts';
+import { type Environment, StartupRefusal } from './config.ts';
+import { version } from './version.ts';
 
-const HELP = `Usage: npm start
-       node src/main.js [--help | --version]
+const HELP = `Usage: npx book-catalogue [serve | config | ready | token] [--help]
+       npx book-catalogue --version
 
-Serves a catalogue of books: JSON over HTTP.
+A catalogue of books: JSON over HTTP.
+
+  serve    serves it; what is done without a command, and by \`npm start\`
+  config   shows the configuration in effect, or what is wrong with it
+  ready    asks the running service whether it is ready
+  token    prints a token for scripts
 
 Everything is set by environment variables; all of them may be left out.
 
@@ -23,165 +24,71 @@ Everything is set by environment variables; all of them may be left out.
   DB_URL                  sqlite:<path> or postgres://user:password@host:port/database, of
                           several hosts host:port,host:port (sqlite:data/books.db)
   SECRET_TOKEN            secret that signs tokens (random, new at every start)
+  SECRET_TOKEN_PREVIOUS   the one before it, whose tokens live out their time (none)
   AUTH_USERNAME           the name and
   AUTH_PASSWORD           the password that log in (admin and password)
   WORKERS                 processes that serve together, at most one for each core (1)
+  ADMIN_PORT              port for operators: health, metrics, /docs (PORT + 1)
+  ADMIN_HOST              address of that port (this machine only)
+  CORS_ORIGINS            origins whose pages may call the service from a browser (none)
   TRUST_PROXY             addresses or networks of proxies whose X-Forwarded-For is believed (none)
   LOG_LEVEL               fatal, error, warn, info, debug, trace or silent (info)
   BODY_LIMIT              bytes of one request's body (1048576)
   HEADER_LIMIT            bytes of one request's line and headers (16384)
 
-DB_URL_FILE, SECRET_TOKEN_FILE and AUTH_PASSWORD_FILE name a file that holds the value instead.
+DB_URL_FILE, SECRET_TOKEN_FILE, SECRET_TOKEN_PREVIOUS_FILE and AUTH_PASSWORD_FILE name a file that
+holds the value instead.
 `;
 
-/** Bytes of log that may wait for a slow reader. */
-const LOG_BACKLOG = 8 * 1024 * 1024;
-
-/** Bytes that go into a pipe in one piece, so that the lines of several workers never mix. */
-const PIPE_BUF = 4096;
-
-/** Milliseconds that the last lines of the log have to leave. */
-const LOG_FAREWELL = 1000;
-
-type Lines = ReturnType<typeof pino.destination>;
-
-interface Streams {
-  readonly stdout: NodeJS.WriteStream & { readonly fd: number };
-  readonly stderr: NodeJS.WriteStream;
-}
+const COMMANDS = new Map<string, () => Promise<Command>>([
+  ['serve', () => import('./commands/serve.ts')],
+  ['config', () => import('./commands/config.ts')],
+  ['ready', () => import('./commands/ready.ts')],
+  ['token', () => import('./commands/token.ts')],
+]);
 
 /**
- * Runs the command until it is told to stop.
+ * Runs a command to its end.
  * @param stop resolves when the service shall end.
- * @returns the exit code: 0 done, 1 refused to start, 2 called wrongly.
+ * @returns the exit code: 0 done, 1 not done, which one sentence on stderr explains, 2 called wrongly.
  */
 export async function run(
   args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  { stdout, stderr }: Streams,
+  env: Environment,
+  { stdout, stderr }: Pick<Surroundings, 'stdout' | 'stderr'>,
   stop: Promise<unknown>,
 ): Promise<number> {
-  if (args.length > 0) return answerArguments(args, { stdout, stderr });
-
-  const lines = openLines(stdout);
-  try {
-    const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout.isTTY);
-    if (isWorker) {
-      await serveAsWorker(makeLog, stop);
-    } else {
-      const config = readConfig(env, readSecretFile);
-      await serve(config, makeLog(config), stdout.isTTY ? lines : undefined, stop);
-    }
+  const call = readArguments(args);
+  const [name = 'serve', ...more] = call?.positionals ?? [];
+  const load = COMMANDS.get(name);
+  if (call === undefined || load === undefined || more.length > 0) {
+    stderr.write(`Unknown arguments: ${args.join(' ')}. See --help.\n`);
+    return 2;
+  }
+  if (call.values.version) {
+    stdout.write(`${version()}\n`);
     return 0;
+  }
+  if (call.values.help) {
+    stdout.write(call.positionals.length === 0 ? HELP : (await load()).HELP);
+    return 0;
+  }
+  const command = await load();
+  try {
+    return await command.run({ env, stdout, stderr, stop });
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
     return 1;
-  } finally {
-    await closeLines(lines);
   }
 }
 
-/** @param terminal where people read, if they do. */
-async function serve(
-  config: Config,
-  log: Logger,
-  terminal: Lines | undefined,
-  stop: Promise<unknown>,
-): Promise<void> {
-  const service = await (config.workers === 1 ? startService(config, log) : startWorkers(config, log));
-  const store = describeStore(config.dbUrl);
-  if (terminal !== undefined) terminal.write(banner(service, store, config));
-  else log.info({ url: service.url, store, workers: config.workers }, 'listening');
-  for (const warning of config.warnings) log.warn(warning);
-
-  log.info({ signal: await stop }, 'stopping');
-  await service.close();
-  log.info('stopped');
-}
-
-/** Where the log goes. A reader that stalls or has gone loses lines and holds nobody up. */
-function openLines({ fd, isTTY }: Streams['stdout']): Lines {
-  const lines = pino.destination({
-    fd: isTTY ? openTerminal(fd) : fd,
-    sync: false,
-    maxLength: LOG_BACKLOG,
-    maxWrite: PIPE_BUF,
-  });
-  lines.on('error', () => {}); // a full disk, say: the service is worth more than its log
-  lines.flushSync = () => {}; // at exit it would try for ever; closeLines is what the last lines have
-  return lines;
-}
-
-/** A terminal that is stopped (Ctrl-S) would hold up whoever writes to it, Node's own stream included. */
-function openTerminal(fd: number): number {
+/** @returns undefined when there is an option that nobody knows. */
+function readArguments(args: readonly string[]) {
+  const options = { help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } } as const;
   try {
-    const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
-    return openSync(`/dev/fd/${fd}`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
+    return parseArgs({ args: [...args], options, allowPositionals: true });
   } catch {
-    return fd; // it belongs to another user, say
+    return undefined;
   }
-}
-
-/** The log, in the form that its reader understands. Lines that were lost are told of once others get through. */
-function openLog(level: LogLevel, lines: Lines, forPeople: boolean): Logger {
-  const log = createLog(level, forPeople ? readableLines((text) => lines.write(text)) : lines);
-  let lost = 0;
-  lines.on('drop', () => {
-    lost += 1;
-  });
-  lines.on('drain', () => {
-    if (lost === 0) return;
-    const count = lost;
-    lost = 0;
-    log.error({ lines: count }, 'lines of the log were lost, since nobody read them');
-  });
-  return log;
-}
-
-/** Gives what is left of the log a moment to leave; then the process may end without it. */
-async function closeLines(lines: Lines): Promise<void> {
-  const left = new Promise((resolve) => lines.once('close', resolve));
-  lines.end();
-  await Promise.race([left, pause(LOG_FAREWELL, undefined)]);
-}
-
-function answerArguments(args: readonly string[], { stdout, stderr }: Streams): number {
-  const [argument] = args;
-  if (args.length === 1 && (argument === '--help' || argument === '-h')) {
-    stdout.write(HELP);
-    return 0;
-  }
-  if (args.length === 1 && argument === '--version') {
-    stdout.write(`${version()}\n`);
-    return 0;
-  }
-  stderr.write(`Unknown arguments: ${args.join(' ')}. See --help.\n`);
-  return 2;
-}
-
-function version(): string {
-  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
-
-function banner({ url }: Service, store: string, config: Config): string {
-  const pair = config.builtInCredentials
-    ? `${config.username} / ${config.password}  (built in, for this machine only)`
-    : `${config.username} and the password you set`;
-  const login = config.builtInCredentials
-    ? `{"username":"admin","password":"password"}`
-    : '{"username":…,"password":…}';
-  return `
-Book catalogue ${version()}
-
-  Address    ${url}
-  Store      ${store}
-  Log in as  ${pair}
-
-Next, get a token:
-
-  curl -X POST ${url}/token -d '${login}'
-
-`;
 }

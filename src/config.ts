@@ -17,10 +17,23 @@ export interface Config {
   readonly host: string | undefined;
   readonly dbUrl: string;
   readonly signingSecret: string;
+  /** Nobody set the secret, so nobody else can know it. */
+  readonly randomSecret: boolean;
+  /** The secret before the present one; the tokens that it signed live out their time. */
+  readonly previousSigningSecret: string | undefined;
   readonly username: string;
   readonly password: string;
   /** Processes that serve together. */
   readonly workers: number;
+  /** Where the operations listener is. */
+  readonly admin: {
+    readonly port: number;
+    readonly host: string;
+    /** The port was asked for, so that there is no going on without it. */
+    readonly required: boolean;
+  };
+  /** Origins whose pages may call the service from a browser. */
+  readonly corsOrigins: readonly string[];
   /** Proxies, as addresses or networks, that are believed when they say whom a request comes from. */
   readonly trustedProxies: readonly string[];
   readonly logLevel: LogLevel;
@@ -56,7 +69,12 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     throw new StartupRefusal(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);
   }
   const secret = readSecret(env, readFile, 'SECRET_TOKEN');
+  const previousSecret = readSecret(env, readFile, 'SECRET_TOKEN_PREVIOUS');
+  if (previousSecret !== undefined && secret === undefined) {
+    throw new StartupRefusal('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS is the one before it.');
+  }
   const host = readHost(env, username !== undefined && secret !== undefined);
+  const port = readWholeNumber(env, 'PORT', 8080, 0, 65_535);
 
   if (!isLoopback(host)) {
     const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
@@ -80,13 +98,17 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
   }
 
   return Object.freeze({
-    port: readWholeNumber(env, 'PORT', 8080, 0, 65_535),
+    port,
     host,
     dbUrl: readSecret(env, readFile, 'DB_URL') ?? 'sqlite:data/books.db',
     signingSecret: secret ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
+    randomSecret: secret === undefined,
+    previousSigningSecret: previousSecret,
     username: username ?? BUILT_IN_USERNAME,
     password: password ?? BUILT_IN_PASSWORD,
     workers: readWholeNumber(env, 'WORKERS', 1, 1, 256),
+    admin: readAdmin(env, port),
+    corsOrigins: readOrigins(env),
     trustedProxies: readTrustedProxies(env),
     logLevel: readLogLevel(env),
     bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 1024 ** 3),
@@ -107,6 +129,35 @@ function readHost(env: Environment, guarded: boolean): string | undefined {
   if (host === undefined) return guarded ? undefined : LOOPBACK;
   // Which address the name stands for differs between machines; this one is on all of them.
   return host === 'localhost' ? LOOPBACK : host;
+}
+
+/** The operations listener is beside the service's port, and for this machine only, unless told otherwise. */
+function readAdmin(env: Environment, port: number): Config['admin'] {
+  const beside = port === 0 ? 0 : port < 65_535 ? port + 1 : port - 1;
+  const adminPort = readWholeNumber(env, 'ADMIN_PORT', beside, 0, 65_535);
+  if (adminPort === port && port !== 0) {
+    throw new StartupRefusal(`ADMIN_PORT ${adminPort} is PORT as well: they must differ.`);
+  }
+  const host = readText(env, 'ADMIN_HOST') ?? LOOPBACK;
+  return {
+    port: adminPort,
+    host: host === 'localhost' ? LOOPBACK : host,
+    required: env.ADMIN_PORT !== undefined,
+  };
+}
+
+/** Origins as browsers spell them, such as https://books.example.org, a comma between two. */
+function readOrigins(env: Environment): readonly string[] {
+  const origins = readText(env, 'CORS_ORIGINS')?.split(',') ?? [];
+  return origins.map((text) => {
+    const origin = text.trim();
+    if (!/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin) {
+      throw new StartupRefusal(
+        `CORS_ORIGINS must list origins such as https://books.example.org, without a path; "${origin}" is none.`,
+      );
+    }
+    return origin;
+  });
 }
 
 /** Addresses or networks such as 10.0.0.0/8, a comma between two. */

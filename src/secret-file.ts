@@ -6,8 +6,8 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 /** Bytes; a secret is shorter by far. */
 const MOST = 64 * 1024;
 
-/** Milliseconds to wait for whoever writes into a pipe. Three files at the most have to come within 10 s. */
-const PATIENCE = 3000;
+/** Milliseconds to wait for whoever writes into a pipe. Four files at the most have to come within 10 s. */
+const PATIENCE = 2000;
 
 /** Milliseconds between two looks at a pipe. */
 const PAUSE = 20;

@@ -1,14 +1,15 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
-import { type AddressInfo, connect, type Server as NetServer } from 'node:net';
+import { connect } from 'node:net';
 import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
-import { type Config, StartupRefusal } from './config.ts';
-import { openStore } from './stores/open.ts';
+import type { Config } from './config.ts';
+import { listen, type Place, portTaken } from './listen.ts';
+import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
 const GRACE = 6000;
@@ -34,37 +35,57 @@ export interface Company {
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */
   readonly url: string;
+  /** Whether books can be read at this moment; known within 5 s. */
+  storeAnswers(): Promise<boolean>;
   /** Stops accepting, finishes what is under way, closes the store. May be called once. */
   close(): Promise<void>;
 }
 
 /**
  * Starts serving.
+ * @param docsPort port of the page that calls the service from a browser, if there is one.
  * @throws StartupRefusal when the store or the port cannot be had; nothing is left open then.
  */
-export async function startService(config: Config, log: Logger, company = alone()): Promise<Service> {
-  const store = await openStore(config.dbUrl, company.port === 'another');
+export async function startService(
+  config: Config,
+  log: Logger,
+  docsPort?: number,
+  company = alone(),
+): Promise<Service> {
+  const openStore = await readDbUrl(config.dbUrl);
+  const store = await openStore(company.port === 'another');
+  const catalogue = new Catalogue(store);
   const app = buildApp({
-    catalogue: new Catalogue(store),
-    tokens: new Tokens(config.signingSecret),
+    catalogue,
+    tokens: new Tokens(config.signingSecret, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
     takeTurn: company.takeTurn,
     trustedProxies: config.trustedProxies,
+    corsOrigins: config.corsOrigins,
+    docsPort,
     log,
     bodyLimit: config.bodyLimit,
     headerLimit: config.headerLimit,
   });
   await app.ready();
+  const { port, host } = config;
+  const place = { port, host, shared: company.port !== 'alone', variables: { port: 'PORT', host: 'HOST' } };
+  let url: string;
   try {
-    if (company.port === 'first') await beAlone(config);
-    await listen(app.server, config, company.port !== 'alone');
+    if (company.port === 'first') await beAlone(place);
+    url = await listen(app.server, place);
   } catch (error) {
     await store.close();
-    throw refusalToListen(error as NodeJS.ErrnoException, config);
+    throw error;
   }
 
   return {
-    url: urlOf(app.server.address() as AddressInfo),
+    url,
+    storeAnswers: () =>
+      catalogue.find(1).then(
+        () => true,
+        () => false,
+      ),
     async close() {
       const closed = new Promise((resolve) => app.server.close(resolve));
       // In a turn of its own, since what has arrived while others were served is read first.
@@ -86,43 +107,13 @@ function alone(): Company {
 
 /** Refuses a port where somebody answers: where it is shared, the system would let us in without a word.
  * (To listen there unshared for a moment would reset whoever connects in that moment.) */
-async function beAlone({ port, host = 'localhost' }: Config): Promise<void> {
-  const probe = connect({ port, host, timeout: PROBE_TIMEOUT });
+async function beAlone(place: Place): Promise<void> {
+  const probe = connect({ port: place.port, host: place.host ?? 'localhost', timeout: PROBE_TIMEOUT });
   const answered = await new Promise((resolve) => {
     probe.once('connect', () => resolve(true));
     probe.once('timeout', () => resolve(false));
     probe.once('error', () => resolve(false)); // nobody is there, or listening will say what is wrong
   });
   probe.destroy();
-  if (answered) throw Object.assign(new Error(), { code: 'EADDRINUSE' });
-}
-
-/** @param shared the system deals connections out among all who listen there like this. */
-function listen(server: NetServer, { port, host }: Config, shared: boolean): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, ...(host !== undefined && { host }), exclusive: true, reusePort: shared }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
-
-function refusalToListen(error: NodeJS.ErrnoException, { port, host }: Config): StartupRefusal {
-  switch (error.code) {
-    case 'EADDRINUSE':
-      return new StartupRefusal(`PORT ${port} is taken by another process: stop it or choose another port.`);
-    case 'EACCES':
-      return new StartupRefusal(`PORT ${port} may not be opened by this user: choose one above 1023.`);
-    case 'ENOTSUP':
-      return new StartupRefusal('WORKERS must be 1 on this system, where processes cannot share a port.');
-    default:
-      return new StartupRefusal(`HOST ${host} cannot be listened on: ${error.message}.`);
-  }
-}
-
-function urlOf({ address, family, port }: AddressInfo): string {
-  const isEverywhere = address === '::' || address === '0.0.0.0';
-  const host = isEverywhere ? 'localhost' : family === 'IPv6' ? `[${address}]` : address;
-  return `http://${host}:${port}`;
+  if (answered) throw portTaken(place);
 }

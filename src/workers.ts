@@ -16,13 +16,28 @@ const RETRY_PAUSE = 1000;
 /** Milliseconds that a worker has to stop; it needs less by itself. */
 const LAST_RESORT = 9500;
 
+/** What the first process asks a worker, and what it is answered. */
+interface Answers {
+  readonly storeAnswers: boolean;
+}
+type Question = keyof Answers;
+
 /** What a worker is told. */
 type Order =
-  | { readonly kind: 'serve'; readonly config: Config; readonly use: PortUse }
+  | {
+      readonly kind: 'serve';
+      readonly config: Config;
+      readonly docsPort: number | undefined;
+      readonly use: PortUse;
+    }
   | { readonly kind: 'stop' }
-  | { readonly kind: 'turn'; readonly ticket: number; readonly turn: LoginTurn };
+  | { readonly kind: 'turn'; readonly ticket: number; readonly turn: LoginTurn }
+  | { readonly kind: 'ask'; readonly ticket: number; readonly question: Question };
 
-/** What a worker says: one of the first two in answer to `serve`, then one for each login, to be told its turn. */
+/**
+ * What a worker says: one of the first two in answer to `serve`, then one for each login, to be told its
+ * turn, and one for each question.
+ */
 type Report =
   | { readonly kind: 'serving'; readonly url: string }
   | { readonly kind: 'refused'; readonly reason: string }
@@ -31,65 +46,99 @@ type Report =
       readonly ticket: number;
       readonly address: string;
       readonly succeeded: boolean;
-    };
+    }
+  | { readonly kind: 'answer'; readonly ticket: number; readonly answer: Answers[Question] };
 
 /** Whether this process is a worker. */
 export const isWorker = cluster.isWorker;
 
 /**
  * Starts as many workers as the configuration says. The first one prepares the store for the others.
+ * @param docsPort as `startService` takes it.
  * @throws StartupRefusal as one service would; no worker is left then.
  */
-export async function startWorkers(config: Config, log: Logger): Promise<Service> {
+export async function startWorkers(config: Config, log: Logger, docsPort?: number): Promise<Service> {
   const workers = new Set<Worker>();
+  const serving = new Map<number, Worker>(); // by their number, which one that takes another's place takes too
+  const asked = new Map<number, (answer: Answers[Question]) => void>();
+  let lastTicket = 0;
   const guard = new LoginGuard(); // an address has no more guesses at several workers than at one
   let { port } = config;
   let stopping = false;
 
-  const start = async (use: PortUse): Promise<string> => {
+  const start = async (number: number, use: PortUse): Promise<string> => {
     const worker = cluster.fork();
     workers.add(worker);
     worker.on('error', () => {}); // it has gone; 'exit' follows
-    const serving = Promise.withResolvers<string>();
+    const started = Promise.withResolvers<string>();
     worker.once('exit', () => {
       workers.delete(worker);
-      serving.reject(new StartupRefusal('A worker ended before it could serve.'));
+      started.reject(new StartupRefusal('A worker ended before it could serve.'));
     });
     worker.on('message', (report: Report) => {
       switch (report.kind) {
         case 'serving':
-          serving.resolve(report.url);
+          started.resolve(report.url);
           break;
         case 'refused':
-          serving.reject(new StartupRefusal(report.reason));
+          started.reject(new StartupRefusal(report.reason));
           break;
         case 'login': {
           const turn = guard.takeTurn(report.address, report.succeeded);
           tell(worker, { kind: 'turn', ticket: report.ticket, turn });
+          break;
         }
+        case 'answer':
+          asked.get(report.ticket)?.(report.answer);
       }
     });
-    tell(worker, { kind: 'serve', config: { ...config, port }, use });
-    const url = await serving.promise;
+    tell(worker, { kind: 'serve', config: { ...config, port }, docsPort, use });
+    const url = await started.promise;
+    serving.set(number, worker);
     const { pid } = worker.process;
     log.info({ pid }, 'a worker serves');
     worker.once('exit', (code: number, signal: string | null) => {
+      serving.delete(number);
       if (stopping) return;
       log.error({ pid, code, signal }, 'a worker ended; another takes its place');
-      void replace();
+      void replace(number);
     });
     return url;
   };
-  const replace = async (): Promise<void> => {
+  const replace = async (number: number): Promise<void> => {
     while (!stopping) {
       try {
-        await start('another');
+        await start(number, 'another');
         return;
       } catch (error) {
         log.error({ reason: (error as Error).message }, 'a worker could not be replaced yet');
         await pause(RETRY_PAUSE);
       }
     }
+  };
+  const ask = async <Asked extends Question>(worker: Worker, question: Asked): Promise<Answers[Asked]> => {
+    lastTicket += 1;
+    const ticket = lastTicket;
+    const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
+    const lose = () => reject(new Error('the worker has ended'));
+    worker.once('exit', lose);
+    asked.set(ticket, resolve);
+    tell(worker, { kind: 'ask', ticket, question });
+    try {
+      return await promise;
+    } finally {
+      asked.delete(ticket);
+      worker.off('exit', lose);
+    }
+  };
+  const storeAnswers = async (): Promise<boolean> => {
+    const answers = [...serving.values()].map(async (worker) => {
+      if (!(await ask(worker, 'storeAnswers'))) throw new Error('not to this one');
+    });
+    return Promise.any(answers).then(
+      () => true,
+      () => false,
+    );
   };
   const close = async (): Promise<void> => {
     stopping = true;
@@ -107,10 +156,10 @@ export async function startWorkers(config: Config, log: Logger): Promise<Service
   };
 
   try {
-    const url = await start('first');
+    const url = await start(1, 'first');
     if (port === 0) port = Number(new URL(url).port); // the system chose one
-    await Promise.all(Array.from({ length: config.workers - 1 }, () => start('another')));
-    return { url, close };
+    await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => start(index + 2, 'another')));
+    return { url, storeAnswers, close };
   } catch (error) {
     await close();
     throw error;
@@ -128,6 +177,7 @@ export async function serveAsWorker(
 ): Promise<void> {
   const self = cluster.worker as Worker;
   const stopOrdered = Promise.withResolvers<void>();
+  const running = Promise.withResolvers<Service>();
   const serveOrdered = Promise.withResolvers<Extract<Order, { kind: 'serve' }>>();
   const turns = new Map<number, (turn: LoginTurn) => void>();
   self.on('message', (order: Order) => {
@@ -141,6 +191,12 @@ export async function serveAsWorker(
       case 'turn':
         turns.get(order.ticket)?.(order.turn);
         turns.delete(order.ticket);
+        break;
+      case 'ask':
+        void running.promise.then(async (service) => {
+          const answer = await service[order.question]();
+          await report(self, { kind: 'answer', ticket: order.ticket, answer });
+        });
     }
   });
   let lastTicket = 0;
@@ -150,15 +206,16 @@ export async function serveAsWorker(
     void report(self, { kind: 'login', ticket, address, succeeded });
     return new Promise((resolve) => turns.set(ticket, resolve));
   };
-  const { config, use } = await serveOrdered.promise;
+  const { config, docsPort, use } = await serveOrdered.promise;
   let service: Service;
   try {
-    service = await startService(config, makeLog(config), { port: use, takeTurn });
+    service = await startService(config, makeLog(config), docsPort, { port: use, takeTurn });
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     await report(self, { kind: 'refused', reason: error.message });
     return;
   }
+  running.resolve(service);
   await report(self, { kind: 'serving', url: service.url });
   await Promise.race([stop, stopOrdered.promise]);
   await service.close();

@@ -49,12 +49,12 @@ describe('a bad configuration ends the process', { concurrency, timeout: 120_000
     assert.equal(visitors, 0);
   });
 
-  const base = (): Variables => ({ ...GUARDED, HOST: '127.0.0.1', PORT: port });
+  const base = (): Variables => ({ ...GUARDED, HOST: '127.0.0.1', PORT: port, ADMIN_PORT: '0' });
 
   async function refuses(variable: string, env: Variables): Promise<string> {
     const sentence = await refusal({ ...base(), ...env });
     assert.match(sentence, new RegExp(`\\b${variable}\\b`));
-    if (variable !== 'PORT') assert.doesNotMatch(sentence, /PORT/);
+    if (variable !== 'PORT') assert.doesNotMatch(sentence, /\bPORT\b/);
     return sentence;
   }
 
@@ -125,6 +125,37 @@ describe('a bad configuration ends the process', { concurrency, timeout: 120_000
     'PORT of two lines': { PORT: '80\n81' },
     'an empty PORT': { PORT: '' },
     'PORT that is taken': {},
+  });
+
+  refusals('rule 31', 'ADMIN_PORT', {
+    'ADMIN_PORT that is no number': { ADMIN_PORT: 'http' },
+    'an empty ADMIN_PORT': { ADMIN_PORT: '' },
+  });
+  test('rule 31: ADMIN_PORT that is PORT is refused', async () => {
+    const sentence = await refusal({ ...base(), ADMIN_PORT: port });
+    assert.match(sentence, /^ADMIN_PORT \d+ is PORT as well/);
+  });
+  refusals('rule 31', 'ADMIN_HOST', {
+    'ADMIN_HOST that is no address of this machine': { ADMIN_HOST: '203.0.113.7' },
+    'an empty ADMIN_HOST': { ADMIN_HOST: '' },
+  });
+
+  refusals('rule 32', 'CORS_ORIGINS', {
+    'CORS_ORIGINS of everyone': { CORS_ORIGINS: '*' },
+    'CORS_ORIGINS without a scheme': { CORS_ORIGINS: 'books.example.org' },
+    'CORS_ORIGINS of another scheme': { CORS_ORIGINS: 'ftp://books.example.org' },
+    'CORS_ORIGINS with a path': { CORS_ORIGINS: 'https://books.example.org/' },
+    'CORS_ORIGINS with a port that goes without saying': { CORS_ORIGINS: 'https://books.example.org:443' },
+    'CORS_ORIGINS in capital letters': { CORS_ORIGINS: 'https://Books.example.org' },
+    'CORS_ORIGINS with an empty one': { CORS_ORIGINS: 'https://books.example.org,' },
+  });
+
+  refusals('rule 30', 'SECRET_TOKEN_PREVIOUS', {
+    'an empty SECRET_TOKEN_PREVIOUS': { SECRET_TOKEN_PREVIOUS: '' },
+    'SECRET_TOKEN_PREVIOUS without SECRET_TOKEN': {
+      SECRET_TOKEN: undefined,
+      SECRET_TOKEN_PREVIOUS: SECRET,
+    },
   });
 
   refusals('rules 14 and 25', 'HOST', {
@@ -479,7 +510,7 @@ describe('the command line', { concurrency }, () => {
   });
 
   test('anything else is refused with 2 and one sentence', async () => {
-    for (const args of [['--port=80'], ['serve'], ['--version', 'x'], ['']]) {
+    for (const args of [['--port=80'], ['toString'], ['serve', 'x'], ['--version', 'x'], ['']]) {
       const { code, stdout, stderr } = await endOf(spawnService({}, args));
       assert.deepEqual({ code, stdout }, { code: 2, stdout: '' }, args.join(' '));
       assert.match(stderr, /^[^\n]*--help[^\n]*\n$/);
@@ -532,7 +563,13 @@ describe('the log', { concurrency }, () => {
     test(`LOG_LEVEL=${LOG_LEVEL} shows ${expected.length} lines, none of them of a request`, async (context) => {
       const port = await portOfOurOwn();
       const target = { url: `http://127.0.0.1:${port}`, port };
-      const env = { ...PAIR, SECRET_TOKEN: MARK, PORT: String(port), DB_URL: freshSqliteUrl() };
+      const env = {
+        ...PAIR,
+        SECRET_TOKEN: MARK,
+        PORT: String(port),
+        ADMIN_PORT: '0',
+        DB_URL: freshSqliteUrl(),
+      };
       const child = spawnService({ ...env, LOG_LEVEL });
       context.after(() => kill(child));
       const end = endOf(child);
@@ -628,10 +665,15 @@ const VARIABLES = [
   'DB_URL_FILE',
   'SECRET_TOKEN',
   'SECRET_TOKEN_FILE',
+  'SECRET_TOKEN_PREVIOUS',
+  'SECRET_TOKEN_PREVIOUS_FILE',
   'AUTH_USERNAME',
   'AUTH_PASSWORD',
   'AUTH_PASSWORD_FILE',
   'WORKERS',
+  'ADMIN_PORT',
+  'ADMIN_HOST',
+  'CORS_ORIGINS',
   'TRUST_PROXY',
   'LOG_LEVEL',
   'BODY_LIMIT',

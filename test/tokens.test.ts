@@ -10,7 +10,7 @@ import { buildApp } from '../src/api/app.ts';
 import { Tokens } from '../src/auth/tokens.ts';
 import { Catalogue } from '../src/books/catalogue.ts';
 import { createLog } from '../src/log.ts';
-import { openStore } from '../src/stores/open.ts';
+import { readDbUrl } from '../src/stores/open.ts';
 import { exchange, type RawAnswer, readEnvelope, request, type Target } from './support/client.ts';
 import {
   type RunningService,
@@ -450,6 +450,27 @@ describe('tokens', { timeout: 60_000 }, () => {
     }
   });
 
+  test('rule 30: tokens of the secret before live out their time, and none is signed with it', async (context) => {
+    const old = 'the secret before, which is long enough';
+    const rotated = await startTestService(service.dbUrl, { SECRET_TOKEN_PREVIOUS: old });
+    context.after(() => rotated.stop());
+    for (const [alg, hash] of Object.entries(HASHES)) {
+      const header = `{"alg":"${alg}"}`;
+      await assertAccepted(make(header, CLAIMS, { hash, secret: old }), `the one before, ${alg}`, rotated);
+      await assertAccepted(make(header, CLAIMS, { hash }), `the present one, ${alg}`, rotated);
+    }
+    const ended = `{"exp":${now() - 1}}`;
+    await assertRefused(make('{"alg":"HS256"}', ended, { secret: old }), 'one that has ended', rotated);
+    await assertRefused(
+      make('{"alg":"HS256"}', CLAIMS, { secret: 'another secret' }),
+      'a third one',
+      rotated,
+    );
+    await assertRefused(make('{"alg":"HS256"}', CLAIMS, { secret: old }), 'without the variable');
+    const [head, claims, signature] = rotated.client.token.split('.');
+    assert.equal(signature, hmac(`${head}.${claims}`));
+  });
+
   test('rule 16: without SECRET_TOKEN, tokens end with the process that issued them', async () => {
     const environment = { PORT: '0', HOST: '127.0.0.1', DB_URL: await SQLITE.freshUrl() };
     const tokens: string[] = [];
@@ -521,13 +542,16 @@ test('T5, rule 19: a token that cannot be signed is 500', async () => {
       throw new Error('the signer is out of order');
     }
   }
-  const store = await openStore(await SQLITE.freshUrl());
+  const openStore = await readDbUrl(await SQLITE.freshUrl());
+  const store = await openStore(false);
   const app = buildApp({
     catalogue: new Catalogue(store),
     tokens: new Unable(SECRET),
     checkCredentials: () => true,
     takeTurn: () => ({ kind: 'answer', delay: 0 }),
     trustedProxies: [],
+    corsOrigins: [],
+    docsPort: undefined,
     log: createLog('silent', process.stderr),
     bodyLimit: 1024,
     headerLimit: 16_384,

@@ -48,6 +48,10 @@ export interface AppParts {
   readonly takeTurn: TakeTurn;
   /** Addresses and networks whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly string[];
+  /** Origins whose pages may call from a browser. */
+  readonly corsOrigins: readonly string[];
+  /** Port of the operations listener, whose own page calls from a browser. */
+  readonly docsPort: number | undefined;
   readonly log: Logger;
   /** Bytes. */
   readonly bodyLimit: number;

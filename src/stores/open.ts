@@ -6,31 +6,35 @@ import type { BookStore } from '../books/store.ts';
 import { StartupRefusal } from '../config.ts';
 import { urlsOfHosts } from './postgres-url.ts';
 
+/** @param mustExist whether others have the store open already, so that it cannot be new. */
+type OpenStore = (mustExist: boolean) => Promise<BookStore>;
+
 /**
- * Opens the store, preparing it when it is new.
- * @param mustExist whether others have it open already, so that it cannot be new.
- * @throws StartupRefusal when the URL cannot be meant or its store cannot be opened.
+ * Judges a DB_URL without touching its store.
+ * @returns what opens the store, preparing it when it is new.
+ * @throws StartupRefusal when the URL cannot be meant; so does what is returned when the store cannot be opened.
  */
-export async function openStore(dbUrl: string, mustExist = false): Promise<BookStore> {
+export async function readDbUrl(dbUrl: string): Promise<OpenStore> {
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(dbUrl)?.[1]?.toLowerCase();
   switch (scheme) {
-    case 'sqlite':
-      return await openOrRefuse(describeStore(dbUrl), async () => {
-        const { openSqlite } = await import('./sqlite.ts');
-        return openSqlite(sqlitePath(dbUrl), mustExist);
-      });
+    case 'sqlite': {
+      const path = sqlitePath(dbUrl);
+      const { openSqlite } = await import('./sqlite.ts');
+      return (mustExist) => orRefuse(dbUrl, () => openSqlite(path, mustExist));
+    }
     case 'postgres':
-    case 'postgresql':
+    case 'postgresql': {
       // An `@` in the path is what remains of a password with a `/` in it, and the path is shown.
       if (urlsOfHosts(dbUrl).some((url) => !URL.canParse(url) || new URL(url).pathname.includes('@'))) {
         throw new StartupRefusal(
           'DB_URL is not a valid URL: percent-encode special characters in its parts.',
         );
       }
-      return await openOrRefuse(describeStore(dbUrl), async () => {
-        const { openPostgres } = await import('./postgres.ts');
-        return openPostgres(dbUrl);
-      });
+      const { openPostgres } = await import('./postgres.ts');
+      const { readHosts } = await import('./postgres-hosts.ts');
+      const hosts = await orRefuse(dbUrl, () => readHosts(dbUrl));
+      return () => orRefuse(dbUrl, () => openPostgres(hosts));
+    }
     default: {
       const found = scheme === undefined ? 'it has none' : `not ${scheme}:`;
       throw new StartupRefusal(`DB_URL must begin with sqlite: or postgres: (${found}).`);
@@ -56,11 +60,13 @@ function sqlitePath(dbUrl: string): string {
   return path;
 }
 
-async function openOrRefuse(store: string, open: () => Promise<BookStore>): Promise<BookStore> {
+async function orRefuse<Result>(dbUrl: string, action: () => Result | Promise<Result>): Promise<Result> {
   try {
-    return await open();
+    return await action();
   } catch (error) {
     if (error instanceof StartupRefusal) throw error;
-    throw new StartupRefusal(`DB_URL: ${store} cannot be opened: ${(error as Error).message}.`);
+    throw new StartupRefusal(
+      `DB_URL: ${describeStore(dbUrl)} cannot be opened: ${(error as Error).message}.`,
+    );
   }
 }

@@ -36,7 +36,10 @@ export interface Address {
   readonly tls: Tls;
 }
 
-/** @throws Error when a parameter cannot be meant or its file cannot be read. */
+/**
+ * @param dbUrl a `postgres:` URL; `sslmode` and its companions as PostgreSQL's own tools take them.
+ * @throws Error when a parameter cannot be meant or its file cannot be read.
+ */
 export function readHosts(dbUrl: string): Hosts {
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
   const wanted = urls[0]?.searchParams.get(PARAMETER) ?? (urls.length > 1 ? 'read-write' : 'any');

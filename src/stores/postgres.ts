@@ -11,7 +11,7 @@ import { Batches } from '../books/batches.ts';
 import type { Book, BookChanges, BookFields } from '../books/book.ts';
 import type { BookList, BookStore, BookUpdate, Eventual } from '../books/store.ts';
 import { Connections, SILENCE_TIMEOUT } from './postgres-connections.ts';
-import { findWritable, readHosts } from './postgres-hosts.ts';
+import { findWritable, type Hosts } from './postgres-hosts.ts';
 import { createStructure } from './postgres-structure.ts';
 
 // Milliseconds.
@@ -83,11 +83,9 @@ const LIST = `
 
 /**
  * Opens the store, creating or updating its structure.
- * @param dbUrl a `postgres:` URL; `sslmode` and its companions as PostgreSQL's own tools take them.
  * @throws Error with the reason when that cannot be done.
  */
-export async function openPostgres(dbUrl: string): Promise<BookStore> {
-  const hosts = readHosts(dbUrl);
+export async function openPostgres(hosts: Hosts): Promise<BookStore> {
   const address = await findWritable(hosts.all, START_CONNECT_TIMEOUT);
   const client = new pg.Client({
     connectionString: address.host.connectionString,

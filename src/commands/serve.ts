@@ -1,0 +1,92 @@
+// Owns: `serve`. What is said at the start, and the order in which the service and its operations listener
+// begin and end.
+
+import type { Logger } from 'pino';
+import { type Config, readConfig } from '../config.ts';
+import { closeLines, type Lines, openLines, openLog } from '../log-destination.ts';
+import { type OperationsListener, openOperations } from '../operations/listener.ts';
+import { readSecretFile } from '../secret-file.ts';
+import { type Service, startService } from '../service.ts';
+import { describeStore } from '../stores/open.ts';
+import { version } from '../version.ts';
+import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
+import type { Surroundings } from './command.ts';
+
+export const HELP = `Usage: book-catalogue serve
+
+Serves the catalogue until SIGTERM or SIGINT, then finishes what is under way and ends with 0 within
+10 seconds. Ends with 1 and one sentence when it cannot serve. \`npm start\` does the same.
+`;
+
+/** Serves, as one process or as one of several, until it is told to stop. */
+export async function run({ env, stdout, stop }: Surroundings): Promise<number> {
+  const lines = openLines(stdout);
+  try {
+    const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout.isTTY);
+    if (isWorker) {
+      await serveAsWorker(makeLog, stop);
+    } else {
+      const config = readConfig(env, readSecretFile);
+      await serve(config, makeLog(config), stdout.isTTY ? lines : undefined, stop);
+    }
+    return 0;
+  } finally {
+    await closeLines(lines);
+  }
+}
+
+/** @param terminal where people read, if they do. */
+async function serve(
+  config: Config,
+  log: Logger,
+  terminal: Lines | undefined,
+  stop: Promise<unknown>,
+): Promise<void> {
+  const operations = await openOperations(config, log);
+  try {
+    const start = config.workers === 1 ? startService : startWorkers;
+    const service = await start(config, log, operations?.port);
+    operations?.serve(service);
+    const store = describeStore(config.dbUrl);
+    if (terminal !== undefined) terminal.write(banner(service, operations, store, config));
+    else
+      log.info(
+        { url: service.url, operations: operations?.url, store, workers: config.workers },
+        'listening',
+      );
+    for (const warning of config.warnings) log.warn(warning);
+
+    log.info({ signal: await stop }, 'stopping');
+    operations?.drain();
+    await service.close();
+    log.info('stopped');
+  } finally {
+    await operations?.close();
+  }
+}
+
+function banner(
+  { url }: Service,
+  operations: OperationsListener | undefined,
+  store: string,
+  config: Config,
+): string {
+  const pair = config.builtInCredentials
+    ? `${config.username} / ${config.password}  (built in, for this machine only)`
+    : `${config.username} and the password you set`;
+  const login = config.builtInCredentials
+    ? `{"username":"admin","password":"password"}`
+    : '{"username":…,"password":…}';
+  return `
+Book catalogue ${version()}
+
+  Address    ${url}
+  Store      ${store}
+${operations === undefined ? '' : `  Try it at  ${operations.url}/docs\n`}  Log in as  ${pair}
+
+Next, get a token:
+
+  curl -X POST ${url}/token -d '${login}'
+
+`;
+}

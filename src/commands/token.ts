@@ -1,0 +1,24 @@
+// Owns: `token`. A token for scripts, without a login.
+
+import { Tokens } from '../auth/tokens.ts';
+import { readConfig, StartupRefusal } from '../config.ts';
+import { readSecretFile } from '../secret-file.ts';
+import type { Surroundings } from './command.ts';
+
+export const HELP = `Usage: book-catalogue token
+
+Prints a token, signed with SECRET_TOKEN, that opens the service for 15 minutes:
+
+  curl localhost:8080/books -H "Authorization: $(npx book-catalogue token)"
+`;
+
+export async function run({ env, stdout }: Surroundings): Promise<number> {
+  const { signingSecret, randomSecret } = readConfig(env, readSecretFile);
+  if (randomSecret) {
+    throw new StartupRefusal(
+      'SECRET_TOKEN must be set, to that of the service: else no service accepts the token.',
+    );
+  }
+  stdout.write(`${new Tokens(signingSecret).issue()}\n`);
+  return 0;
+}

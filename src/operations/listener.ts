@@ -1,0 +1,84 @@
+// Owns: the operations listener, a port of its own for what operators ask about the service (rule 30).
+// Refuses: to be needed. The service answers its clients whether or not anybody can ask here.
+
+import Fastify from 'fastify';
+import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { listen, PortRefused } from '../listen.ts';
+import type { Service } from '../service.ts';
+
+/** Milliseconds that the store has to answer /readyz. */
+const READY_TIMEOUT = 2000;
+
+export interface OperationsListener {
+  /** `http://host:port` as a browser on this machine would write it. */
+  readonly url: string;
+  readonly port: number;
+  /** Tells that the service serves: until now it was starting. */
+  serve(service: Service): void;
+  /** Tells that the service is about to end. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the listener; /readyz says `starting`.
+ * @returns undefined when a port that nobody asked for cannot be had, which is logged.
+ * @throws StartupRefusal when one that was asked for cannot be had.
+ */
+export async function openOperations(
+  { admin: { port, host, required } }: Config,
+  log: Logger,
+): Promise<OperationsListener | undefined> {
+  let service: Service | undefined;
+  let unready = 'starting';
+
+  const app = Fastify({ logger: false });
+  app.setErrorHandler((error, _request, reply) => {
+    log.error({ err: error }, 'the operations listener failed to answer');
+    reply.code(500).send('Internal server error\n');
+  });
+  app.get('/livez', async () => 'alive\n');
+  app.get('/readyz', async (_request, reply) => {
+    if (service === undefined) return reply.code(503).send(`${unready}\n`);
+    if (await answersInTime(service)) return 'ready\n';
+    return reply.code(503).send('the store does not answer\n');
+  });
+  await app.ready();
+
+  const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
+  let url: string;
+  try {
+    url = await listen(app.server, { port, host, shared: false, variables });
+  } catch (error) {
+    if (required || !(error instanceof PortRefused)) throw error;
+    log.warn(`${error.message} The service goes on without it.`);
+    return undefined;
+  }
+
+  return {
+    url,
+    port: Number(new URL(url).port),
+    serve(running) {
+      service = running;
+    },
+    drain() {
+      service = undefined;
+      unready = 'draining';
+    },
+    async close() {
+      const closed = new Promise((resolve) => app.server.close(resolve));
+      app.server.closeAllConnections();
+      await closed;
+      await app.close();
+    },
+  };
+}
+
+async function answersInTime(service: Service): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), READY_TIMEOUT);
+  const answers = await Promise.race([service.storeAnswers(), late]);
+  clearTimeout(timer);
+  return answers;
+}
