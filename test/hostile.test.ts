@@ -147,6 +147,25 @@ describe('hostile clients', { timeout: 240_000 }, () => {
     refused.socket.destroy();
   });
 
+  test('rules 22 and 23: small bodies that are never completed take bounded memory', async () => {
+    const before = memoryOf(service);
+    const head = 'POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 65000\r\n\r\n{';
+    const connections = Array.from({ length: 2400 }, () => new Connection(service));
+    let most = 0;
+    for (const piece of [head, ' ', ' '.repeat(40_000)]) {
+      for (const connection of connections) await connection.send(piece);
+      await beHonest(service);
+      most = Math.max(most, memoryOf(service));
+    }
+    const refused = () => connections.filter(({ received }) => received !== '');
+    await waitUntil(() => refused().length > 0); // 2,048 of them have all the room there is
+    for (const { received } of refused()) readEnvelope(parseAnswers(received)[0]?.body ?? '', 503);
+    assert.ok(refused().length < 1000, `${refused().length} found no room`);
+    assert.ok(most - before < 250, `${Math.round(most - before)} MiB more`);
+    await beHonest(service);
+    for (const { socket } of connections) socket.destroy();
+  });
+
   test('rule 22: a body in chunks of a byte takes no more memory than its bytes', async () => {
     const before = memoryOf(service);
     const length = 100_000;

@@ -10,7 +10,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { type Book, readEnvelope } from './support/client.ts';
+import { type Book, Connection, readEnvelope } from './support/client.ts';
 import { execute, freshDatabase } from './support/postgres.ts';
 import {
   type RunningService,
@@ -163,6 +163,22 @@ for (const store of STORES) {
         assert.ok((await readToTheEnd(list)).complete);
       });
     }
+
+    test('rules 9 and 13: a reader that waits before many lists on its connection keeps nobody from theirs', async () => {
+      const reader = new Connection(service);
+      reader.socket.once('data', () => reader.socket.pause());
+      const ask = `GET /books HTTP/1.1\r\nHost: books.test\r\nAuthorization: ${service.client.token}\r\n\r\n`;
+      await reader.send(ask.repeat(40));
+      await waitUntil(() => reader.socket.isPaused());
+      for (let count = 0; count < 2; count += 1) {
+        assert.equal((await service.client.list()).length, COUNT);
+      }
+      // Each is answered once it is taken.
+      reader.socket.resume();
+      const endings = () => reader.received.split('0\r\n\r\n').length - 1;
+      await waitUntil(() => endings() >= 2);
+      reader.socket.destroy();
+    });
 
     test('rules 13 and 23: readers that wait keep nobody from books, and let lists be had again', async () => {
       const { client } = service;

@@ -132,8 +132,9 @@ describe('the wire', { timeout: 120_000 }, () => {
       for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
         for (const hosts of ['', HOST + HOST, `${HOST}host: other.test\r\n`, `${HOST}X: y\r\nHOST:\r\n`]) {
           const bytes = `GET ${path} HTTP/1.1\r\n${authorization}${hosts}\r\n`;
-          const [answer] = await exchange(service, bytes);
-          assertRefusal(answer, 400, 'Bad request', `${path} ${hosts}`);
+          const answers = await exchange(service, bytes + compose('GET', '/books'), UNTIL_CLOSED);
+          assert.equal(answers.length, 1, 'nothing behind it is answered');
+          assertRefusal(answers[0], 400, 'Bad request', `${path} ${hosts}`);
         }
       }
       const [twice] = await exchange(service, `GET /books HTTP/1.0\r\n${HOST}${HOST}${authorization}\r\n`);
@@ -336,8 +337,6 @@ describe('the wire', { timeout: 120_000 }, () => {
         [compose('POST', '/book', { body: ' ' }), 400, 'Invalid input'],
         [compose('POST', '/book', { headers: 'Content-Length: 0\r\n' }), 400, 'Invalid input'],
         [compose('POST', '/book'), 400, 'Invalid input'],
-        [compose('GET', '/books', { headers: HOST }), 400, 'Bad request'],
-        [`GET /books HTTP/1.1\r\n\r\n`, 400, 'Bad request'],
       ];
       const connection = new Connection(service);
       let received = 0;

@@ -33,7 +33,7 @@ import {
   TOKEN_REQUIRED,
 } from './envelope.ts';
 import { addTokenRoutes } from './token-routes.ts';
-import { announceEnd, createHttpServer, HTTP_METHODS, hasOneHost } from './wire.ts';
+import { announceEnd, createHttpServer, HTTP_METHODS } from './wire.ts';
 
 /** Milliseconds between two lines of the log about a store that is unavailable, however many requests meet it. */
 const FAULT_LINES_APART = 1000;
@@ -93,8 +93,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
-    if (hasOneHost(request.raw)) done();
-    else reply.send(BAD_REQUEST);
+    done();
   });
   app.addHook('preSerialization', (_request, reply, envelope, done) => {
     setHead(app, reply, envelope as Envelope);

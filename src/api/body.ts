@@ -18,13 +18,21 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 const EMPTY = Buffer.alloc(0);
 
-/** Bytes up to which a body is read whatever else is: it must not wait for those who send large ones. */
+/** Bytes up to which a body is small: such a one must not wait for those who send large ones. */
 const SMALL = 64 * 1024;
 
-/** Bytes of all larger bodies together, unless one alone may have more. */
+/** Bytes of all small bodies together that are still to be completed, and of all larger ones. */
 const ROOM = 128 * 1024 * 1024;
 
-let taken = 0; // bytes of that room
+/** Bytes that a body of several pieces is given at first. */
+const FIRST_ROOM = 1024;
+
+interface Room {
+  taken: number; // bytes
+}
+
+const small: Room = { taken: 0 };
+const large: Room = { taken: 0 };
 
 /**
  * Reads a whole body. What comes after the limit is not kept, and Node drains it once the answer is out.
@@ -33,19 +41,21 @@ let taken = 0; // bytes of that room
  */
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  if (Number(request.headers['content-length']) > limit) {
+  const announced = Number(request.headers['content-length']);
+  if (announced > limit) {
     reject(new BodyTooLarge());
     return promise;
   }
   let body: Buffer = EMPTY;
   let length = 0;
-  let room = 0;
+  let room = small;
+  let reserved = 0; // bytes of that room
   const onData = (chunk: Buffer) => {
     const end = length + chunk.length;
     if (end > limit) {
       refuse(new BodyTooLarge());
-    } else if (length === 0) {
-      body = chunk; // most bodies come in one
+    } else if (end === announced && length === 0) {
+      body = chunk; // most bodies come in one piece, and wait for nothing
     } else if (end <= body.length || makeRoom(end)) {
       chunk.copy(body, length);
     } else {
@@ -55,19 +65,21 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   };
   /** One piece of memory for all chunks: a million of a byte each would take hundreds of times as much. */
   const makeRoom = (needed: number): boolean => {
-    const size = Math.min(needed > SMALL ? 2 * needed : SMALL, limit);
-    const more = size > SMALL ? size - room : 0;
-    if (taken + more > Math.max(ROOM, limit)) return false;
-    taken += more;
-    room += more;
-    const larger = Buffer.allocUnsafe(size);
-    body.copy(larger, 0, 0, length);
-    body = larger;
+    const size = Math.min(Math.max(2 * needed, FIRST_ROOM), needed > SMALL ? limit : SMALL);
+    const before = body;
+    release();
+    room = size > SMALL ? large : small;
+    // One alone may have more than there is for all, if the limit says so.
+    if (room.taken + size > Math.max(ROOM, limit)) return false;
+    room.taken += size;
+    reserved = size;
+    body = Buffer.allocUnsafe(size);
+    before.copy(body, 0, 0, length);
     return true;
   };
   const release = () => {
-    taken -= room;
-    room = 0;
+    room.taken -= reserved;
+    reserved = 0;
     body = EMPTY;
   };
   const refuse = (reason: Error) => {

@@ -1,6 +1,9 @@
 // Owns: the five operations on books. The lines of each handler stand in the order of the contract's
 // checks; the token was checked before any of them ran (rule 9).
 
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
@@ -24,6 +27,9 @@ import { announceEnd } from './wire.ts';
 export const BOOK_PATH = '/book/:id(.+)';
 
 export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLimit: number): void {
+  /** The latest list that a connection has asked for. */
+  const lists = new WeakMap<Socket, ServerResponse>();
+
   app.post('/book', async (request, reply): Promise<Envelope> => {
     const changes = await readChanges(request, bodyLimit);
     if (changes === undefined) return INVALID_BOOK;
@@ -36,6 +42,7 @@ export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLi
     method: ['GET', 'HEAD'],
     url: '/books',
     async handler(request, reply) {
+      await takeListTurn(lists, request.socket, reply.raw);
       const list = await catalogue.list();
       reply.headers(COMMON_HEADERS);
       announceEnd(app.server, reply.raw);
@@ -85,6 +92,20 @@ export function addBookRoutes(app: FastifyInstance, catalogue: Catalogue, bodyLi
 function pathId(request: FastifyRequest): number | undefined {
   if (/^[^?#]*%/.test(request.url)) return undefined;
   return readBookId((request.params as { id: string }).id);
+}
+
+/**
+ * Lists on one connection wait for each other before they are opened: they are sent one after the other
+ * anyway, and there are few for all.
+ */
+async function takeListTurn(
+  lists: WeakMap<Socket, ServerResponse>,
+  socket: Socket,
+  response: ServerResponse,
+): Promise<void> {
+  const before = lists.get(socket);
+  lists.set(socket, response);
+  if (before !== undefined && !before.closed) await once(before, 'close');
 }
 
 async function readChanges(request: FastifyRequest, bodyLimit: number): Promise<BookChanges | undefined> {

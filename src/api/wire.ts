@@ -70,7 +70,7 @@ export function createHttpServer(
   const server = createServer(
     {
       maxHeaderSize: headerLimit,
-      requireHostHeader: false, // see hasOneHost
+      requireHostHeader: false, // hasOneHost sees to it
       headersTimeout: HEADERS_TIMEOUT,
       requestTimeout: WHOLE_REQUEST_TIMEOUT,
       connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
@@ -79,7 +79,7 @@ export function createHttpServer(
     (request, response) => {
       const { socket } = request;
       if (ending.has(socket)) return;
-      if (!isHttp1(request) || !hasKnownCoding(request)) {
+      if (!isHttp1(request) || !hasKnownCoding(request) || !hasOneHost(request)) {
         refuseInTurn(socket, BAD_REQUEST);
         return;
       }
@@ -194,7 +194,7 @@ export function announceEnd(server: Server, response: ServerResponse): void {
 }
 
 /** Whether a request names its host as HTTP/1.1 demands: once, and once only (RFC 9112 section 3.2). */
-export function hasOneHost(request: IncomingMessage): boolean {
+function hasOneHost(request: IncomingMessage): boolean {
   let hosts = 0;
   for (let position = 0; position < request.rawHeaders.length; position += 2) {
     const name = request.rawHeaders[position] as string;
