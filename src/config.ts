@@ -177,7 +177,7 @@ function readTrustedProxies(env: Environment): readonly string[] {
 function isNetwork(text: string): boolean {
   const [, address = '', prefix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
-  return bits > 0 && (prefix === undefined || Number(prefix) <= bits);
+  return bits > 0 && (prefix === undefined || (Number(prefix) > 0 && Number(prefix) <= bits));
 }
 
 function readLogLevel(env: Environment): LogLevel {

@@ -1,13 +1,16 @@
 // The commands beside `serve`: what they print for people and for programs, and the codes they end with.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { request } from './support/client.ts';
 import { freePort } from './support/postgres.ts';
 import { ENVIRONMENT, spawnService, startCommand, temporaryFolder } from './support/service.ts';
+import { waitUntil } from './support/wait.ts';
 
 const MARK = 'never to be shown';
 
@@ -18,6 +21,34 @@ describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
       assert.match(stdout, new RegExp(`^Usage: book-catalogue ${name}\\n`));
     }
+  });
+
+  test('rule 27: a signal to `npm start` reaches the service', async (context) => {
+    const child = spawn('npm', ['start'], {
+      cwd: fileURLToPath(new URL('..', import.meta.url)),
+      env: {
+        ...process.env,
+        ...ENVIRONMENT,
+        LOG_LEVEL: 'info',
+        DB_URL: `sqlite:${temporaryFolder()}/books.db`,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true, // a group of its own, to be rid of all of it
+    });
+    context.after(() => {
+      try {
+        process.kill(-(child.pid as number), 'SIGKILL');
+      } catch {} // all of it has ended, as it should
+    });
+    let said = '';
+    child.stdout.on('data', (text) => {
+      said += text;
+    });
+    await waitUntil(() => said.includes('"listening"'));
+    child.kill('SIGTERM');
+    await once(child, 'close');
+    assert.match(said, /"msg":"stopped"/);
+    assert.equal(child.exitCode, 0);
   });
 
   test('config: prints every value in effect and no secret, and opens nothing', async () => {

@@ -197,6 +197,8 @@ describe('a bad configuration ends the process', { concurrency, timeout: 120_000
     'a port in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1:80' },
     'an IPv4 network of 33 bits': { TRUST_PROXY: '10.0.0.0/33' },
     'an IPv6 network of 129 bits': { TRUST_PROXY: '2001:db8::/129' },
+    'all of IPv4': { TRUST_PROXY: '0.0.0.0/0' },
+    'all of IPv6': { TRUST_PROXY: '::/00' },
     'a gap in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1,,::1' },
     'an empty TRUST_PROXY': { TRUST_PROXY: '' },
   });

@@ -115,6 +115,21 @@ describe('secrets', { concurrency: 2, timeout: 120_000 }, () => {
       assert.doesNotMatch(shown, STACK);
     });
   }
+
+  for (const sign of ['/', '?', '#']) {
+    test(`rule 27: of a password with an unescaped ${sign}, not even what stands before it is shown`, async () => {
+      const child = spawnService({
+        ...ENVIRONMENT,
+        DB_URL: `postgres://someone:1605${sign}${MARK}@127.0.0.1/books`,
+      });
+      let shown = '';
+      child.stderr?.on('data', (text) => {
+        shown += text;
+      });
+      await once(child, 'close');
+      assert.equal(shown, 'DB_URL is not a valid URL: percent-encode special characters in its parts.\n');
+    });
+  }
 });
 
 /** Requests as an attacker, or a client with a fault, sends them; different ones each time. */

@@ -24,8 +24,7 @@ export async function readDbUrl(dbUrl: string): Promise<OpenStore> {
     }
     case 'postgres':
     case 'postgresql': {
-      // An `@` in the path is what remains of a password with a `/` in it, and the path is shown.
-      if (urlsOfHosts(dbUrl).some((url) => !URL.canParse(url) || new URL(url).pathname.includes('@'))) {
+      if (!urlsOfHosts(dbUrl).every(isWellEscaped)) {
         throw new StartupRefusal(
           'DB_URL is not a valid URL: percent-encode special characters in its parts.',
         );
@@ -47,6 +46,13 @@ export function describeStore(dbUrl: string): string {
   if (!/^postgres(ql)?:/i.test(dbUrl)) return dbUrl;
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
   return `postgres://${urls.map(({ host }) => host).join(',')}${urls[0]?.pathname}`;
+}
+
+/** An `@` behind the host is what remains of a password with a `/`, `?` or `#` in it; host and path are shown. */
+function isWellEscaped(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { pathname, search, hash } = new URL(url);
+  return !`${pathname}${search}${hash}`.includes('@');
 }
 
 /** `sqlite:books.db` is relative; `sqlite:/srv/books.db` and `sqlite:///srv/books.db` are absolute. */
