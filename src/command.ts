@@ -27,7 +27,7 @@ Everything is set by environment variables; all of them may be left out.
   SECRET_TOKEN_PREVIOUS   the one before it, whose tokens live out their time (none)
   AUTH_USERNAME           the name and
   AUTH_PASSWORD           the password that log in (admin and password)
-  WORKERS                 processes that serve together, at most one for each core (1)
+  WORKERS                 processes that serve together, on as many cores (1)
   ADMIN_PORT              port for operators: health, metrics, /docs (PORT + 1)
   ADMIN_HOST              address of that port (this machine only)
   CORS_ORIGINS            origins whose pages may call the service from a browser (none)

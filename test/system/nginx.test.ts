@@ -23,6 +23,22 @@ interface Proxy extends Target {
   stop(): Promise<void>;
 }
 
+test('rule 29: behind the proxy that is advised, whoever names another address each time is known', async (context) => {
+  const service = await startServiceProcess(await STORES[0].freshUrl(), { TRUST_PROXY: '127.0.0.1' });
+  context.after(() => service.stop());
+  const proxy = await startNginx((folder, port) => documented(folder, port, service.port));
+  context.after(() => proxy.stop());
+  const statuses = await Promise.all(
+    Array.from({ length: 60 }, async (_, guess) => {
+      const headers = { 'x-forwarded-for': `203.0.113.${guess}` };
+      const body = `{"username":"librarian","password":"guess ${guess}"}`;
+      return (await fetch(`${proxy.url}/token`, { method: 'POST', headers, body })).status;
+    }),
+  );
+  assert.equal(statuses.filter((status) => status === 401).length, 15); // ten that are free, five that wait
+  assert.equal(statuses.filter((status) => status === 429).length, 45);
+});
+
 describe('behind nginx', { timeout: 120_000 }, () => {
   let service: ServiceProcess;
   let proxy: Proxy;
@@ -30,7 +46,7 @@ describe('behind nginx', { timeout: 120_000 }, () => {
 
   before(async () => {
     service = await startServiceProcess(await STORES[0].freshUrl());
-    proxy = await startNginx(service.port);
+    proxy = await startNginx((folder, port) => configuration(folder, port, service.port));
     authorization = `Authorization: ${service.client.token}\r\n`;
   });
   after(async () => {
@@ -155,14 +171,15 @@ function isThrough(reqId: string): boolean {
 }
 
 /** Starts nginx before a service, in a folder and on a port of its own, with connections kept open. */
-async function startNginx(upstream: number): Promise<Proxy> {
+/** @param configure writes the configuration of a proxy that listens on the port and runs in the folder. */
+async function startNginx(configure: (folder: string, port: number) => string): Promise<Proxy> {
   const found = spawnSync('nginx', ['-v']);
   assert.equal(found.error, undefined, 'These tests need nginx: apt-get install nginx');
   const folder = temporaryFolder();
   const port = await freePort();
   for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) mkdirSync(join(folder, name));
   const log = join(folder, 'access.log');
-  writeFileSync(join(folder, 'nginx.conf'), configuration(folder, port, upstream));
+  writeFileSync(join(folder, 'nginx.conf'), configure(folder, port));
   const child: ChildProcess = spawn(
     'nginx',
     ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')],
@@ -188,6 +205,28 @@ async function startNginx(upstream: number): Promise<Proxy> {
       await once(child, 'exit');
     },
   };
+}
+
+/** What docs/reliability.md advises, with this service behind it and the least that nginx asks for around it. */
+function documented(folder: string, port: number, upstream: number): string {
+  const page = readFileSync(new URL('../../docs/reliability.md', import.meta.url), 'utf8');
+  const block = /^```nginx\n([^`]+)^```/m.exec(page)?.[1] ?? '';
+  const own = block
+    .replace(/^ *server 127\.0\.0\.1:8080 .*$/m, `server 127.0.0.1:${upstream} max_fails=0;`)
+    .replace(/^ *server 127\.0\.0\.1:8090 .*\n/m, '')
+    .replace('server {\n', `server {\n listen 127.0.0.1:${port};\n`);
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${folder}/${name.replace('client_', '')};`,
+  );
+  return `
+daemon off;
+pid ${folder}/nginx.pid;
+events { worker_connections 512; }
+http {
+  access_log ${folder}/access.log;
+  ${paths.join(' ')}
+  ${own}
+}`;
 }
 
 /** One worker with few connections to the service, so that clients share them. */
