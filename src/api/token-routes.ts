@@ -6,7 +6,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { CheckCredentials } from '../auth/credentials.ts';
 import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
-import { type JsonObject, parseJsonObject, readBody } from './body.ts';
+import { checkOf } from '../schema.ts';
+import { parseJsonObject, readBody } from './body.ts';
 import {
   type Envelope,
   INVALID_CREDENTIALS,
@@ -16,6 +17,17 @@ import {
   tokenGenerated,
 } from './envelope.ts';
 
+/** A login. A missing field is fine, it just differs from the pair; one that is no text is not (rule 15). */
+export const LOGIN = {
+  type: 'object',
+  properties: {
+    username: { type: 'string', description: 'The name that logs in.', examples: ['admin'] },
+    password: { type: 'string', description: 'Its password.', examples: ['password'] },
+  },
+} as const;
+
+const isLogin = checkOf<{ readonly username?: string; readonly password?: string }>(LOGIN);
+
 export function addTokenRoutes(
   app: FastifyInstance,
   tokens: Tokens,
@@ -24,8 +36,8 @@ export function addTokenRoutes(
   bodyLimit: number,
 ): void {
   app.post('/token', async (request, reply): Promise<Envelope> => {
-    const login = readLogin(parseJsonObject(await readBody(request.raw, bodyLimit)));
-    if (login === undefined) return INVALID_LOGIN;
+    const login = parseJsonObject(await readBody(request.raw, bodyLimit));
+    if (!isLogin(login)) return INVALID_LOGIN;
     const matches = checkCredentials(login.username, login.password);
     const address = addressOf(request);
     const turn = await takeTurn(address, matches);
@@ -50,13 +62,4 @@ export function addTokenRoutes(
 /** The client's own address as far as it can be believed (TRUST_PROXY); a proxy may say what is none. */
 function addressOf({ ip, socket }: FastifyRequest): string {
   return isIP(ip) === 0 ? (socket.remoteAddress ?? '') : ip;
-}
-
-/** A missing field is fine, it just differs from the pair; one of the wrong type is not (rule 15). */
-function readLogin(body: JsonObject | undefined): { username?: string; password?: string } | undefined {
-  if (body === undefined) return undefined;
-  const { username, password } = body;
-  if (username !== undefined && typeof username !== 'string') return undefined;
-  if (password !== undefined && typeof password !== 'string') return undefined;
-  return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }

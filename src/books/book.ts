@@ -1,12 +1,53 @@
 // Owns: the noun. What a book is, and what may become one (rules 1 to 5 and 10).
-// Imports nothing of ours, and knows neither HTTP nor a store.
+// Knows neither HTTP nor a store.
+
+import { checkOf } from '../schema.ts';
+
+/** Any well-formed Unicode without NUL, which not every store can hold (rule 4). JSON Schema has no word for it, and a
+ * pattern of it is more than the regular expressions of several languages can read. */
+const TEXT = { type: 'string', format: 'well-formed-text', default: '' } as const;
+
+/** The fields of a book: their checks, what a new book has where its body says nothing (rule 1), and their
+ * description are all here, as JSON Schemas. */
+export const BOOK_FIELDS = {
+  title: {
+    ...TEXT,
+    description:
+      'Any well-formed Unicode text without NUL (U+0000). It comes back code point for code point.',
+    examples: ['Don Quijote'],
+  },
+  author: {
+    ...TEXT,
+    description: 'Any well-formed Unicode text without NUL (U+0000), as for `title`.',
+    examples: ['Miguel de Cervantes'],
+  },
+  year: {
+    type: 'integer',
+    minimum: Number.MIN_SAFE_INTEGER, // what JSON numbers carry exactly (rule 3)
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 0,
+    description:
+      'Any whole number within ±(2^53−1), `2020.0` and `2.02e3` included; it is never rounded. Years before ' +
+      'the common era may be negative.',
+    examples: [1605],
+  },
+} as const;
+
+/** What a book is known by (rules 10 and 12). */
+export const BOOK_ID = {
+  type: 'integer',
+  minimum: 1,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: 'Given by the service, and never given twice.',
+  examples: [1],
+} as const;
 
 /** What a client may say about a book. */
-export interface BookFields {
-  readonly title: string;
-  readonly author: string;
-  readonly year: number;
-}
+export type BookFields = {
+  readonly [Name in keyof typeof BOOK_FIELDS]: (typeof BOOK_FIELDS)[Name] extends { type: 'string' }
+    ? string
+    : number;
+};
 
 /** A stored book. Its key order is the order in which it is answered. */
 export interface Book extends BookFields {
@@ -16,8 +57,10 @@ export interface Book extends BookFields {
 /** The fields present in a body; the absent ones keep their values. */
 export type BookChanges = Partial<BookFields>;
 
-/** What a new book has where its body says nothing (rule 1). */
-const ABSENT: BookFields = { title: '', author: '', year: 0 };
+const { title, author, year } = BOOK_FIELDS;
+const ABSENT: BookFields = { title: title.default, author: author.default, year: year.default };
+
+const areBookChanges = checkOf<BookChanges>({ type: 'object', properties: BOOK_FIELDS });
 
 /** A whole new book's fields from those that were sent. */
 export function completeFields(sent: BookChanges): BookFields {
@@ -29,15 +72,13 @@ export function completeFields(sent: BookChanges): BookFields {
  * @returns undefined when a field is of the wrong type or value (rules 2 to 4).
  */
 export function readBookChanges(body: Readonly<Record<string, unknown>>): BookChanges | undefined {
+  if (!areBookChanges(body)) return undefined;
   const { title, author, year } = body;
-  if (title !== undefined && !isText(title)) return undefined;
-  if (author !== undefined && !isText(author)) return undefined;
-  if (year !== undefined && !isYear(year)) return undefined;
-  return {
-    ...(title !== undefined && { title }),
-    ...(author !== undefined && { author }),
-    ...(year !== undefined && { year: year + 0 }), // -0 is stored as 0 (rule 3)
-  };
+  const changes: { -readonly [Name in keyof BookChanges]: BookChanges[Name] } = {};
+  if (title !== undefined) changes.title = title;
+  if (author !== undefined) changes.author = author;
+  if (year !== undefined) changes.year = year + 0; // -0 is stored as 0 (rule 3)
+  return changes;
 }
 
 /**
@@ -47,15 +88,5 @@ export function readBookChanges(body: Readonly<Record<string, unknown>>): BookCh
 export function readBookId(text: string): number | undefined {
   if (!/^[1-9][0-9]{0,15}$/.test(text)) return undefined;
   const id = Number(text);
-  return Number.isSafeInteger(id) ? id : undefined;
-}
-
-/** Any well-formed Unicode without NUL, which not every store can hold (rule 4). */
-function isText(value: unknown): value is string {
-  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
-}
-
-/** An integer that JSON numbers carry exactly, within ±(2^53−1) (rule 3). */
-function isYear(value: unknown): value is number {
-  return Number.isSafeInteger(value);
+  return id <= BOOK_ID.maximum ? id : undefined;
 }
