@@ -3,9 +3,11 @@
 
 import Fastify from 'fastify';
 import type { Logger } from 'pino';
+import { describeApi } from '../api/openapi.ts';
 import type { Config } from '../config.ts';
 import { listen, PortRefused } from '../listen.ts';
 import type { Service } from '../service.ts';
+import { version } from '../version.ts';
 
 /** Milliseconds that the store has to answer /readyz. */
 const READY_TIMEOUT = 2000;
@@ -26,10 +28,8 @@ export interface OperationsListener {
  * @returns undefined when a port that nobody asked for cannot be had, which is logged.
  * @throws StartupRefusal when one that was asked for cannot be had.
  */
-export async function openOperations(
-  { admin: { port, host, required } }: Config,
-  log: Logger,
-): Promise<OperationsListener | undefined> {
+export async function openOperations(config: Config, log: Logger): Promise<OperationsListener | undefined> {
+  const { port, host, required } = config.admin;
   let service: Service | undefined;
   let unready = 'starting';
 
@@ -43,6 +43,10 @@ export async function openOperations(
     if (service === undefined) return reply.code(503).send(`${unready}\n`);
     if (await answersInTime(service)) return 'ready\n';
     return reply.code(503).send('the store does not answer\n');
+  });
+  app.get('/openapi.json', async (request) => {
+    const servicePort = service === undefined ? config.port : Number(new URL(service.url).port);
+    return describeApi({ version: version(), serverUrl: `http://${request.hostname}:${servicePort}` });
   });
   await app.ready();
 

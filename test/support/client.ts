@@ -1,6 +1,7 @@
 // Owns: the client's side. Everything goes over a socket; every answer is checked to be an envelope.
 
 import assert from 'node:assert/strict';
+import { appendFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 
 export interface Target {
@@ -68,6 +69,26 @@ export class Client {
   }
 }
 
+/** A request and its answer. */
+export interface Exchange {
+  readonly method: string;
+  readonly path: string;
+  /** Those that the test gave, names in lower case. */
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  /** In base64. */
+  readonly requestBody: string;
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** Adds an exchange to the file that TEST_RECORD names, a line of JSON each. */
+export function record(exchange: Exchange): void {
+  const { TEST_RECORD } = process.env;
+  if (TEST_RECORD !== undefined) appendFileSync(TEST_RECORD, `${JSON.stringify(exchange)}\n`);
+}
+
 /** Sends one request and reads its answer, which must be an envelope whatever it says. */
 export async function request(
   { url }: Target,
@@ -76,12 +97,23 @@ export async function request(
   { body, token, headers }: RequestOptions = {},
 ): Promise<Answer> {
   const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array;
+  const sent = (isRaw ? body : JSON.stringify(body)) as string | undefined;
+  const requestHeaders = { ...(token != null && { authorization: token }), ...headers };
   const response = await fetch(`${url}${path}`, {
     method,
-    headers: { ...(token != null && { authorization: token }), ...headers },
-    ...(body !== undefined && { body: (isRaw ? body : JSON.stringify(body)) as string }),
+    headers: requestHeaders,
+    ...(sent !== undefined && { body: sent }),
   });
   const text = await response.text();
+  record({
+    method,
+    path,
+    requestHeaders,
+    requestBody: Buffer.from(sent ?? '').toString('base64'),
+    status: response.status,
+    headers: Object.fromEntries(response.headers),
+    body: text,
+  });
   if (method === 'HEAD') {
     assert.equal(text, '');
     return { status: response.status, message: '', data: undefined, headers: response.headers };
