@@ -1,9 +1,9 @@
-// Owns: JSON Schemas turned into checks of what a body says, so that a check and the API's description, which
-// shows the same schemas, cannot disagree. Knows no book and no HTTP.
+// Owns: JSON Schemas turned into checks of what a body says. The API's description shows the same schemas, so
+// the two cannot disagree. Knows no book and no HTTP.
 
 import { Ajv } from 'ajv';
 
-/** A part of JSON Schema, in the dialect 2020-12 as far as the description shows it. */
+/** A JSON Schema, or a part of one. */
 export type Schema = Readonly<Record<string, unknown>>;
 
 const ajv = new Ajv({

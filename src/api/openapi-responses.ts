@@ -1,4 +1,4 @@
-// Owns: the responses of the API's description. Every sentence and header value is the one that the routes send.
+// Owns: the responses of the API's description, in the very sentences and header values that the routes send.
 
 import type { Schema } from '../schema.ts';
 import {
@@ -64,7 +64,7 @@ const NOT_HTTP = failure(
   'What HTTP itself cannot read: a malformed request, a bad escape in the path, no `Host` or two.',
 );
 
-/** Every response by a name of its own, with every sentence that it may bring; those of one response share its status. */
+/** Every response by a name of its own, with every sentence that it may bring, all of one status. */
 export const RESPONSES = {
   TokenGenerated: [success(tokenGenerated(TOKEN), schemaRef('Token'), 'The pair is right.')],
   BooksRetrieved: [success(bookList, { type: 'array', items: schemaRef('Book') }, 'Every book there is.')],

@@ -1,5 +1,6 @@
-// Owns: the description of the API as an OpenAPI 3.1 document. Schemas, sentences and header values are those that
-// the routes check, say and send; what else is said here, test/openapi.test.ts holds against real traffic.
+// Owns: the description of the API as an OpenAPI 3.1 document. Schemas, sentences and header values are those
+// that the routes check, say and send; what else is said here is held against real traffic by a test.
+// Refuses: to describe what is not on the service's own port.
 
 import { BOOK_FIELDS, BOOK_ID } from '../books/book.ts';
 import type { Schema } from '../schema.ts';
@@ -46,8 +47,8 @@ const READ_BOOKS: Operation = {
   tags: ['Books'],
   summary: 'List the books',
   description:
-    'Every book, ascending by `id`, as all of them were at one moment, in a stream. The list is never cut short: ' +
-    'when something goes wrong half way, the connection breaks.',
+    'Every book, ascending by `id`, as all of them were at one moment, in a stream. The list is never cut ' +
+    'short: when something goes wrong half way, the connection breaks.',
   responses: ['BooksRetrieved', 'BadRequest', ...GUARDED],
 };
 
@@ -66,9 +67,9 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Tokens'],
       summary: 'Log in',
       description:
-        'Gives a token for the one username and password that the service knows. It is a JSON Web Token, signed with ' +
-        'HMAC SHA-256, and lasts 15 minutes. After ten failed logins from an address each further one is answered ' +
-        'late, one a second.',
+        'Gives a token for the one username and password that the service knows. It is a JSON Web Token, ' +
+        'signed with HMAC SHA-256, and lasts 15 minutes. After ten failed logins from an address each ' +
+        'further one is answered late, one a second.',
       open: true,
       body: { schema: 'Login', examples: { login: { username: 'admin', password: 'password' } } },
       responses: [
@@ -88,8 +89,8 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Books'],
       summary: 'Store a book',
       description:
-        'Stores a new book. A field that the body leaves out is empty, so `{}` is a book. The answer comes once the ' +
-        'book is on disk.',
+        'Stores a new book. A field that the body leaves out is empty, so `{}` is a book. The answer comes ' +
+        'once the book is on disk.',
       body: {
         schema: 'NewBook',
         examples: { book: { title: BOOK.title, author: BOOK.author, year: BOOK.year }, empty: {} },
@@ -109,9 +110,9 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Books'],
       summary: 'Change a book',
       description:
-        'Applies the fields that the body has, all in one step; the others stay as they are, so `{}` changes nothing. ' +
-        'Changes of different fields at the same moment all survive. Where there is no such book, the body is not ' +
-        'looked at.',
+        'Applies the fields that the body has, all in one step; the others stay as they are, so `{}` changes ' +
+        'nothing. Changes of different fields at the same moment all survive. Where there is no such book, ' +
+        'the body is not looked at.',
       body: { schema: 'BookChanges', examples: { year: { year: 1615 }, nothing: {} } },
       responses: ['BookUpdated', 'InvalidBook', 'BookNotFound', 'PayloadTooLarge', ...GUARDED],
     },
@@ -120,8 +121,8 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Books'],
       summary: 'Remove a book',
       description:
-        'Removes the book for good: its id is not given to another one. Of many removals at the same moment exactly ' +
-        'one succeeds.',
+        'Removes the book for good: its id is not given to another one. Of many removals at the same moment ' +
+        'exactly one succeeds.',
       responses: ['BookDeleted', 'BadRequest', 'BookNotFound', ...GUARDED],
     },
   },
@@ -165,15 +166,15 @@ function withoutDefaults(): Record<string, Schema> {
 
 const ABOUT = `Keeps book records and gives them to whoever has a token.
 
-Every answer is a JSON object of exactly three fields: \`status\`, which is the HTTP status, \`message\`, one of the
-sentences below, and \`data\`, what was asked for, or \`null\` with every failure.
+Every answer is a JSON object of exactly three fields: \`status\`, which is the HTTP status, \`message\`, one of
+the sentences below, and \`data\`, what was asked for, or \`null\` with every failure.
 
-**To begin**, log in with \`POST /token\`, and send the token as the whole value of \`Authorization\` with every other
-request, without \`Bearer\` or any other word before it.
+**To begin**, log in with \`POST /token\`, and send the token as the whole value of \`Authorization\` with every
+other request, without \`Bearer\` or any other word before it.
 
-Request bodies are read as JSON, whatever their \`Content-Type\` says, and a body where none belongs is ignored. A path that
-is not listed here is 404 \`${NOT_FOUND.message}\`, a method that its path does not have 405 \`${METHOD_NOT_ALLOWED.message}\`;
-neither needs a token.`;
+Request bodies are read as JSON, whatever their \`Content-Type\` says, and a body where none belongs is ignored.
+A path that is not listed here is 404 \`${NOT_FOUND.message}\`, a method that its path does not have is
+405 \`${METHOD_NOT_ALLOWED.message}\`; neither needs a token.`;
 
 /**
  * Describes what the service answers on its port.

@@ -3,8 +3,10 @@
 
 import { checkOf } from '../schema.ts';
 
-/** Any well-formed Unicode without NUL, which not every store can hold (rule 4). JSON Schema has no word for it, and a
- * pattern of it is more than the regular expressions of several languages can read. */
+/**
+ * Any well-formed Unicode without NUL, which not every store can hold (rule 4). JSON Schema has no word for it,
+ * and the regular expressions of several languages cannot read a pattern of it.
+ */
 const TEXT = { type: 'string', format: 'well-formed-text', default: '' } as const;
 
 /** The fields of a book: their checks, what a new book has where its body says nothing (rule 1), and their
