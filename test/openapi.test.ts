@@ -360,7 +360,8 @@ async function provokeNoRoom(): Promise<void> {
   const large = new Connection(service);
   try {
     await large.send(`POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: ${128 * mebibyte}\r\n\r\n`);
-    await large.send(Buffer.alloc(65 * mebibyte));
+    const piece = Buffer.alloc(mebibyte);
+    for (let sent = 0; sent < 127; sent += 1) await large.send(piece);
     await waitUntil(async () => {
       const { status } = await request(service, 'POST', '/token', { body: 'x'.repeat(mebibyte) });
       return status === 503;
