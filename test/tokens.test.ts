@@ -571,6 +571,7 @@ test('T5, rule 19: a token that cannot be signed is 500', async () => {
     assert.deepEqual([status, message, data], [500, 'Could not generate token', null]);
   } finally {
     app.server.close();
+    app.server.closeAllConnections();
     await app.close();
     await store.close();
   }

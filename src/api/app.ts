@@ -28,6 +28,7 @@ import {
   METHOD_NOT_ALLOWED,
   NOT_FOUND,
   PAYLOAD_TOO_LARGE,
+  REQUEST_ID,
   SERVICE_UNAVAILABLE,
   STATUS_HEADERS,
   TOKEN_REQUIRED,
@@ -37,9 +38,6 @@ import { announceEnd, createHttpServer, HTTP_METHODS } from './wire.ts';
 
 /** Milliseconds between two lines of the log about a store that is unavailable, however many requests meet it. */
 const FAULT_LINES_APART = 1000;
-
-/** What a client may call its request, to find it again in the log. */
-const REQUEST_ID = /^[\w.:-]{1,128}$/;
 
 export interface AppParts {
   readonly catalogue: Catalogue;

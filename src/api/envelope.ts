@@ -68,6 +68,9 @@ export const COMMON_HEADERS = {
   'cache-control': 'no-store',
 } as const;
 
+/** What a client may call its request, to find it again in the log (rule 24). */
+export const REQUEST_ID = /^[A-Za-z0-9_.:-]{1,128}$/;
+
 /** Headers that an answer has for its status (rule 24). */
 export const STATUS_HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { 'www-authenticate': 'Token realm="books"' }, // the header's whole value is the token: no scheme

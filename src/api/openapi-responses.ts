@@ -20,6 +20,7 @@ import {
   METHOD_NOT_ALLOWED,
   NOT_FOUND,
   PAYLOAD_TOO_LARGE,
+  REQUEST_ID,
   REQUEST_TIMEOUT,
   SERVICE_UNAVAILABLE,
   STATUS_HEADERS,
@@ -142,9 +143,9 @@ const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
   503: ['Retry-After'],
 };
 
-export const REQUEST_ID: Schema = {
+export const REQUEST_ID_TEXT: Schema = {
   type: 'string',
-  pattern: '^[A-Za-z0-9_.:-]{1,128}$',
+  pattern: REQUEST_ID.source,
   examples: ['mine:42'],
 };
 
@@ -157,7 +158,7 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   'Cache-Control': constant('No answer may be kept.', COMMON_HEADERS['cache-control']),
   'X-Request-Id': {
     description: "Names the request in the service's log: the client's own name for it, if it sent one.",
-    schema: REQUEST_ID,
+    schema: REQUEST_ID_TEXT,
   },
   Location: {
     description: 'Path of the new book.',
