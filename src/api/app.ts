@@ -19,6 +19,7 @@ import type { Catalogue } from '../books/catalogue.ts';
 import { StoreUnavailable } from '../books/store.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from './body.ts';
 import { addBookRoutes, BOOK_PATH } from './book-routes.ts';
+import { allowOrigins, isPreflight, permit } from './cors.ts';
 import {
   BAD_REQUEST,
   COMMON_HEADERS,
@@ -38,6 +39,9 @@ import { announceEnd, createHttpServer, HTTP_METHODS } from './wire.ts';
 
 /** Milliseconds between two lines of the log about a store that is unavailable, however many requests meet it. */
 const FAULT_LINES_APART = 1000;
+
+/** What there is for any path. */
+const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 export interface AppParts {
   readonly catalogue: Catalogue;
@@ -61,6 +65,7 @@ export interface AppParts {
 export function buildApp(parts: AppParts): FastifyInstance {
   const newRequestId = requestIds();
   const logStoreFault = storeFaultLog(parts.log);
+  const allowOrigin = allowOrigins(parts.corsOrigins, parts.docsPort);
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     childLoggerFactory: (log) => log, // one of its own for each request would cost 4 % of a read
@@ -81,6 +86,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     // The path has a bad escape: no route and no hook will see the request.
     frameworkErrors: (_error, request, reply: FastifyReply) => {
       reply.header('x-request-id', request.id);
+      allowOrigin(request, reply);
       setHead(app, reply, BAD_REQUEST);
       reply.send(BAD_REQUEST);
     },
@@ -91,6 +97,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    allowOrigin(request, reply);
     done();
   });
   app.addHook('preSerialization', (_request, reply, envelope, done) => {
@@ -99,7 +106,10 @@ export function buildApp(parts: AppParts): FastifyInstance {
   });
   app.setReplySerializer((envelope) => JSON.stringify(envelope));
   app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request, logStoreFault)));
-  app.setNotFoundHandler(() => NOT_FOUND);
+  // A page that asks for a path that is none shall read so, not that it may not ask.
+  app.setNotFoundHandler((request, reply) =>
+    isPreflight(request, reply) ? permit(app, reply, ALL_METHODS) : NOT_FOUND,
+  );
   if (parts.log.isLevelEnabled('info')) app.addHook('onResponse', logAccess);
 
   addTokenRoutes(app, parts.tokens, parts.checkCredentials, parts.takeTurn, parts.bodyLimit);
@@ -167,7 +177,8 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly
   app.route({
     method: [...HTTP_METHODS].filter((method) => !allowed.includes(method)) as HTTPMethods[],
     url,
-    async handler(_request, reply) {
+    async handler(request, reply) {
+      if (isPreflight(request, reply)) return permit(app, reply, allowed);
       reply.header('allow', allowed.join(', '));
       return METHOD_NOT_ALLOWED;
     },
