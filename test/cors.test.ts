@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { Connection, exchange } from './support/client.ts';
+import { operationsOf } from './support/operations.ts';
 import {
   type RunningService,
   type ServiceProcess,
@@ -164,8 +165,7 @@ describe('the page of the operations listener', () => {
   let docsPort: number;
   before(async () => {
     service = await startServiceProcess(await STORES[0].freshUrl(), { WORKERS: '2', ADMIN_PORT: '0' });
-    const listening = service.log.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'listening');
-    docsPort = Number(new URL(listening.operations).port);
+    docsPort = operationsOf(service).port;
   });
   after(() => service?.stop());
 

@@ -8,6 +8,7 @@ import type { Config } from '../config.ts';
 import { listen, PortRefused } from '../listen.ts';
 import type { Service } from '../service.ts';
 import { version } from '../version.ts';
+import { addDocsRoutes } from './docs.ts';
 
 /** Milliseconds that the store has to answer /readyz. */
 const READY_TIMEOUT = 2000;
@@ -48,6 +49,7 @@ export async function openOperations(config: Config, log: Logger): Promise<Opera
     const servicePort = service === undefined ? config.port : Number(new URL(service.url).port);
     return describeApi({ version: version(), serverUrl: `http://${request.hostname}:${servicePort}` });
   });
+  addDocsRoutes(app, () => service && Number(new URL(service.url).port));
   await app.ready();
 
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };

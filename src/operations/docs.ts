@@ -1,0 +1,69 @@
+// Owns: /docs of the operations listener, the page that shows the API and calls the running service.
+// Refuses anything from elsewhere: the page works without any other network, and may ask nobody but the two
+// ports. It knows no token until somebody logs in there, and keeps it nowhere.
+
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+
+interface Asset {
+  readonly bytes: Buffer;
+  readonly etag: string;
+}
+
+/** What the page consists of: where each file is asked for, where it lies, what it is. */
+const ASSETS = [
+  { url: '/docs', file: './page/docs.html', type: 'text/html' },
+  { url: '/docs/docs.css', file: './page/docs.css', type: 'text/css' },
+  { url: '/docs/docs.js', file: './page/docs.js', type: 'text/javascript' },
+  { url: '/docs/swagger-ui.css', file: 'swagger-ui-dist/swagger-ui.css', type: 'text/css' },
+  { url: '/docs/swagger-ui.js', file: 'swagger-ui-dist/swagger-ui-bundle.js', type: 'text/javascript' },
+];
+
+/** @param servicePort where the service is, once that is known. */
+export function addDocsRoutes(app: FastifyInstance, servicePort: () => number | undefined): void {
+  app.get('/', (_request, reply) => reply.redirect('docs'));
+  for (const { url, file, type } of ASSETS) {
+    let asset: Promise<Asset> | undefined; // two megabytes, for whoever has opened the page
+    app.get(url, async (request, reply) => {
+      asset ??= load(file).catch((error) => {
+        asset = undefined; // no file could be opened at that moment, say
+        throw error;
+      });
+      const { bytes, etag } = await asset;
+      reply.headers({
+        'content-type': `${type}; charset=utf-8`,
+        'content-security-policy': contentPolicy(request, servicePort()),
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+        'cross-origin-resource-policy': 'same-origin',
+        'cache-control': 'no-cache', // that is: ask each time whether it is still the same
+        etag,
+      });
+      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
+      return bytes;
+    });
+  }
+}
+
+async function load(file: string): Promise<Asset> {
+  const bytes = await readFile(new URL(import.meta.resolve(file)));
+  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
+}
+
+/** Only files from here run, and they may ask only here and the service, which is on the host the page came from. */
+function contentPolicy({ headers }: FastifyRequest, servicePort: number | undefined): string {
+  const [, name, address] = /^(?:([\w.-]+)|(\[[\da-f:.]+\]))(?::\d+)?$/i.exec(headers.host ?? '') ?? [];
+  const host = address === undefined ? name : '*'; // a policy cannot name an address of IPv6
+  const service = host && servicePort ? ` http://${host}:${servicePort}` : '';
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:", // the library's signs stand in its style sheet
+    `connect-src 'self'${service}`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ');
+}

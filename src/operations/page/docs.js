@@ -1,0 +1,83 @@
+// Owns: who is logged in. A token that any answer on this page brings is used for all calls from then on,
+// and whatever becomes of it is said in plain words on top.
+// Refuses to keep it: it ends with the page.
+
+// @ts-nocheck: the project's compiler does not know the names of a browser, nor the library's.
+
+const login = document.getElementById('login');
+const notice = document.getElementById('notice');
+
+const dark = matchMedia('(prefers-color-scheme: dark)');
+const followScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
+dark.addEventListener('change', followScheme);
+followScheme();
+
+/** The library gives the field of a request's body no name, which is all that a screen reader has of it. */
+const nameBodies = ({ React }) => ({
+  wrapComponents: {
+    TextArea: (Original) => (props) =>
+      React.createElement(Original, { 'aria-label': 'Request body', ...props }),
+  },
+});
+
+const description = await (await fetch('openapi.json')).json();
+const service = description.servers[0].url;
+const [scheme] = Object.keys(description.components.securitySchemes);
+const api = SwaggerUIBundle({
+  spec: description,
+  dom_id: '#api',
+  tryItOutEnabled: true, // a call is two clicks: open it, Execute
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  plugins: [nameBodies],
+  responseInterceptor(answer) {
+    hear(answer.url, answer.status, answer.text, answer.headers['retry-after']);
+    return answer;
+  },
+});
+
+login.addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const { username, password } = Object.fromEntries(new FormData(login));
+  try {
+    const url = `${service}/token`;
+    const answer = await fetch(url, { method: 'POST', body: JSON.stringify({ username, password }) });
+    hear(url, answer.status, await answer.text(), answer.headers.get('retry-after'));
+  } catch {
+    say(`The service does not answer at ${service}.`, 'bad');
+  }
+});
+
+/** What an answer of the service means for the token. */
+function hear(url, status, text, retryAfter) {
+  const isLogin = new URL(url).pathname === '/token';
+  if (isLogin && status === 200) {
+    const { token } = JSON.parse(text).data;
+    api.preauthorizeApiKey(scheme, token);
+    say(`Logged in until ${endOf(token)}. Open a call below and press Execute.`);
+  } else if (isLogin && status === 401) {
+    say('The username or the password is wrong.', 'bad');
+  } else if (status === 429) {
+    say(`Too many logins have failed: try again in ${retryAfter} seconds.`, 'bad');
+  } else if (status === 401 && text.includes('required')) {
+    say('This call needs a token: log in first.', 'bad');
+  } else if (status === 401) {
+    say(
+      'The token is not valid any more: its 15 minutes are over, or the service has started anew. Log in again.',
+      'bad',
+    );
+  } else if (isLogin) {
+    say(`The login failed: ${text}`, 'bad');
+  }
+}
+
+/** The time of day at which a token ends, as it says itself. */
+function endOf(token) {
+  const { exp } = JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')));
+  return new Date(exp * 1000).toLocaleTimeString([], { timeStyle: 'short' });
+}
+
+function say(sentence, kind = '') {
+  notice.textContent = sentence;
+  notice.className = kind;
+}
