@@ -1,0 +1,78 @@
+// Pages of other origins in a real browser: what CORS_ORIGINS lets them do, and what nobody else may.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { ENVIRONMENT, type RunningService, STORES, startTestService } from '../support/service.ts';
+
+describe('pages of other origins in a browser', { timeout: 120_000 }, () => {
+  let browser: Browser;
+  let site: Server;
+  let port: number;
+  let service: RunningService;
+
+  before(async () => {
+    browser = await startBrowser();
+    site = createServer((_request, response) => {
+      response.setHeader('content-type', 'text/html').end('<!doctype html><link rel="icon" href="data:,">');
+    });
+    site.listen(0, '127.0.0.1');
+    await once(site, 'listening');
+    port = (site.address() as AddressInfo).port;
+    service = await startTestService(await STORES[0].freshUrl(), {
+      CORS_ORIGINS: `http://localhost:${port}`,
+    });
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    site?.close();
+  });
+
+  /** Lets a page log in and store, change and read a book, and tells what it saw. */
+  async function visit(url: string): Promise<unknown> {
+    const { page } = await openPage(browser, url);
+    try {
+      return await page.evaluate(`(async () => {
+        const ask = async (method, path, body, authorization) => {
+          const headers = authorization ? { authorization, 'x-request-id': 'page-1' } : {};
+          const answer = await fetch('${service.url}' + path, { method, body, headers });
+          return { status: answer.status, location: answer.headers.get('location'),
+            id: answer.headers.get('x-request-id'), ...(await answer.json()) };
+        };
+        try {
+          const login = JSON.stringify(${JSON.stringify({
+            username: ENVIRONMENT.AUTH_USERNAME,
+            password: ENVIRONMENT.AUTH_PASSWORD,
+          })});
+          const { token } = (await ask('POST', '/token', login)).data;
+          const created = await ask('POST', '/book', '{"title":"From a page"}', token);
+          const changed = await ask('PUT', created.location, '{"year":2026}', token);
+          const { status } = await ask('GET', '/shelf', undefined, token);
+          return { status: created.status, id: created.id, book: changed.data, elsewhere: status };
+        } catch (error) {
+          return String(error);
+        }
+      })()`);
+    } finally {
+      await page.context().close();
+    }
+  }
+
+  test('rule 32: the page that is named does all that any client can', async () => {
+    const seen = await visit(`http://localhost:${port}/`);
+    const [book] = await service.client.list();
+    assert.deepEqual(book, { id: book?.id, title: 'From a page', author: '', year: 2026 });
+    assert.deepEqual(seen, { status: 201, id: 'page-1', book, elsewhere: 404 });
+  });
+
+  test('rule 32: the same page by another name does not', async () => {
+    const before = await service.client.list();
+    assert.equal(await visit(`http://127.0.0.1:${port}/`), 'TypeError: Failed to fetch');
+    assert.deepEqual(await service.client.list(), before);
+  });
+});

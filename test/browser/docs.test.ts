@@ -1,0 +1,224 @@
+// The page /docs in a real browser, by somebody who knows nothing but what it shows.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { openPage, startBrowser, type WatchedPage } from '../support/browser.ts';
+import { type Answer, request } from '../support/client.ts';
+import { operationsOf } from '../support/operations.ts';
+import { type CommandProcess, STORES, startCommand } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const QUIJOTE = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
+
+describe('/docs in a browser', { timeout: 180_000 }, () => {
+  let browser: Browser;
+  let service: CommandProcess;
+  before(async () => {
+    browser = await startBrowser();
+    service = await start();
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  async function start(env: Record<string, string> = {}): Promise<CommandProcess> {
+    const dbUrl = await STORES[0].freshUrl();
+    return await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info', ...env });
+  }
+
+  async function open(context: TestContext, options: BrowserContextOptions = {}): Promise<WatchedPage> {
+    const watched = await openPage(browser, `${operationsOf(service).url}/docs`, options);
+    context.after(() => watched.page.context().close());
+    await watched.page.getByRole('heading', { level: 1 }).waitFor();
+    return watched;
+  }
+
+  /** What the service holds, asked for past the page. */
+  async function held(method: string, path: string): Promise<Answer> {
+    const body = { username: 'admin', password: 'password' };
+    const { data } = await request(service, 'POST', '/token', { body });
+    return await request(service, method, path, { token: data.token });
+  }
+
+  test('a person logs in, stores a book, reads, lists, changes and removes it', async (context) => {
+    const { page, asked, complaints } = await open(context);
+    await logIn(page);
+
+    const created = await call(page, 'POST /book', {});
+    assert.equal(created.status, 201);
+    const { id } = created.data;
+    assert.deepEqual((await held('GET', `/book/${id}`)).data, { id, ...QUIJOTE });
+
+    const own = await call(page, 'POST /book', { body: '{"title":"Čapek’s “R.U.R.” 🤖","year":1920}' });
+    const stored = { id: own.data.id, title: 'Čapek’s “R.U.R.” 🤖', author: '', year: 1920 };
+    assert.deepEqual(own.data, stored);
+
+    assert.deepEqual((await call(page, 'GET /book/{id}', { id: stored.id })).data, stored);
+    const list = await call(page, 'GET /books', {});
+    assert.deepEqual(list.data, [{ id, ...QUIJOTE }, stored]);
+    assert.deepEqual(list.data, (await held('GET', '/books')).data);
+
+    const changed = await call(page, 'PUT /book/{id}', { id: stored.id, body: '{"author":"Karel Čapek"}' });
+    assert.deepEqual(changed.data, { ...stored, author: 'Karel Čapek' });
+    assert.deepEqual((await held('GET', `/book/${stored.id}`)).data, changed.data);
+
+    assert.equal((await call(page, 'DELETE /book/{id}', { id: stored.id })).status, 200);
+    assert.equal((await held('GET', `/book/${stored.id}`)).status, 404);
+
+    assert.deepEqual(complaints, []);
+    assert.deepEqual([...asked].toSorted(), hosts(service).toSorted());
+  });
+
+  test('to send POST /token as it is filled in is to log in', async (context) => {
+    const { page, complaints } = await open(context);
+    assert.equal((await call(page, 'POST /token', {})).status, 200);
+    await noticed(page, /^Logged in until \d\d:\d\d/);
+    assert.equal((await call(page, 'POST /book', {})).status, 201);
+    assert.deepEqual(complaints, []);
+  });
+
+  test('what keeps a person out is said in plain words', async (context) => {
+    const { page } = await open(context);
+    assert.equal((await call(page, 'GET /books', {})).message, 'Authorization token required');
+    await noticed(page, /^This call needs a token: log in first/);
+    await page.getByLabel('Username').fill('admin');
+    await page.getByLabel('Password').fill('passwort');
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
+    await noticed(page, /^The username or the password is wrong/);
+    assert.equal((await call(page, 'GET /books', {})).status, 401);
+    await logIn(page);
+    assert.equal((await call(page, 'GET /books', {})).status, 200);
+  });
+
+  test('a token that is valid no more is told of, and so is a service that is not there', async (context) => {
+    const first = await start();
+    context.after(() => first.stop());
+    const { page } = await openPage(browser, `${operationsOf(first).url}/docs`);
+    context.after(() => page.context().close());
+    await logIn(page);
+    await first.stop();
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
+    await noticed(page, /^The service does not answer at http:\/\/127\.0\.0\.1:\d+/);
+
+    const ports = { PORT: String(first.port), ADMIN_PORT: String(operationsOf(first).port) };
+    const again = await start(ports); // with a secret of its own
+    context.after(() => again.stop());
+    assert.equal((await call(page, 'GET /books', {})).message, 'Invalid token');
+    await noticed(page, /^The token is not valid any more: its 15 minutes are over/);
+    await logIn(page);
+    assert.equal((await call(page, 'GET /books', {})).status, 200);
+  });
+
+  test('by keyboard alone: log in, open a call, send it', async (context) => {
+    const { page } = await open(context);
+    await tabTo(page, page.getByLabel('Username'), 3);
+    await page.keyboard.type('admin');
+    await tabTo(page, page.getByLabel('Password'), 1);
+    await page.keyboard.type('password');
+    await page.keyboard.press('Enter');
+    await noticed(page, /^Logged in until/);
+    const count = (await held('GET', '/books')).data.length;
+    await tabTo(page, summary(page, 'POST /book'), 20);
+    await page.keyboard.press('Enter');
+    await tabTo(page, operation(page, 'POST /book').getByRole('button', { name: 'Execute' }), 20);
+    await page.keyboard.press('Enter');
+    await waitUntil(async () => (await held('GET', '/books')).data.length === count + 1);
+  });
+
+  test('on a phone nothing is wider than the screen', async (context) => {
+    const { page } = await open(context, {
+      viewport: { width: 360, height: 640 },
+      isMobile: true,
+      hasTouch: true,
+    });
+    await logIn(page);
+    for (const name of ['POST /book', 'GET /books']) await call(page, name, {});
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 360);
+  });
+
+  test('whoever prefers the dark gets light letters on dark paper, and the other way round', async (context) => {
+    const { page } = await open(context, { colorScheme: 'dark' });
+    const brightness = async (selector: string, property: string) => {
+      const colour = String(
+        await page.evaluate(`getComputedStyle(document.querySelector('${selector}')).${property}`),
+      );
+      return (colour.match(/\d+/g) ?? []).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) / 3;
+    };
+    for (const text of ['h1', '#notice', 'label', '.opblock-summary-description']) {
+      assert.ok((await brightness(text, 'color')) > 180, text);
+    }
+    assert.ok((await brightness('body', 'backgroundColor')) < 60);
+    await page.emulateMedia({ colorScheme: 'light' });
+    await waitUntil(async () => (await brightness('body', 'backgroundColor')) > 200);
+    for (const text of ['h1', '#notice', 'label', '.opblock-summary-description']) {
+      assert.ok((await brightness(text, 'color')) < 100, text);
+    }
+  });
+
+  test('whatever can be pressed or filled in has a name', async (context) => {
+    const { page } = await open(context);
+    for (const name of ['POST /token', 'POST /book', 'GET /book/{id}', 'PUT /book/{id}']) {
+      await summary(page, name).click();
+      await operation(page, name).getByRole('button', { name: 'Execute' }).waitFor();
+    }
+    for (const role of ['textbox', 'button', 'combobox', 'link', 'spinbutton'] as const) {
+      const named = await page.getByRole(role, { name: /\S/ }).count();
+      assert.equal(named, await page.getByRole(role).count(), role);
+    }
+  });
+});
+
+/** Logs in as the documentation says. */
+async function logIn(page: Page): Promise<void> {
+  await page.getByLabel('Username').fill('admin');
+  await page.getByLabel('Password').fill('password');
+  await page.getByRole('button', { name: 'Log in', exact: true }).click();
+  await noticed(page, /^Logged in until \d\d:\d\d/);
+}
+
+async function noticed(page: Page, sentence: RegExp): Promise<void> {
+  await page.getByRole('status').filter({ hasText: sentence }).waitFor();
+}
+
+/** The line that opens a call. */
+function summary(page: Page, name: string): Locator {
+  const [method = '', path = ''] = name.split(' ');
+  const spelled = path.replace(/[{}]/g, '\\$&').replaceAll('/', '\\u200b?/\\u200b?');
+  return page.getByRole('button', { name: new RegExp(`^${method} ${spelled} `) });
+}
+
+function operation(page: Page, name: string): Locator {
+  return page.locator('.opblock').filter({ has: summary(page, name) });
+}
+
+/** Opens a call, fills it in as far as that is given, sends it, and reads the answer that the page shows. */
+async function call(
+  page: Page,
+  name: string,
+  { id, body }: { id?: number; body?: string },
+): Promise<Omit<Answer, 'headers'>> {
+  const place = operation(page, name);
+  const execute = place.getByRole('button', { name: 'Execute' });
+  if (!(await execute.isVisible())) await summary(page, name).click();
+  if (id !== undefined) await place.getByPlaceholder('id').fill(String(id));
+  if (body !== undefined) await place.getByRole('textbox', { name: 'Request body' }).fill(body);
+  const clear = place.getByRole('button', { name: 'Clear' });
+  if (await clear.isVisible()) await clear.click();
+  await execute.click();
+  const shown = place.locator('.live-responses-table .highlight-code code').first();
+  return JSON.parse((await shown.textContent()) ?? '');
+}
+
+async function tabTo(page: Page, goal: Locator, most: number): Promise<void> {
+  for (let count = 0; count < most; count += 1) {
+    await page.keyboard.press('Tab');
+    if ((await goal.and(page.locator(':focus')).count()) === 1) return;
+  }
+  assert.fail(`not reached by ${most} tabs`);
+}
+
+function hosts(service: CommandProcess): string[] {
+  return [service.url, operationsOf(service).url].map((url) => new URL(url).host);
+}
