@@ -72,6 +72,15 @@ test('rule 31: what a request calls its host lets the page ask nobody else', asy
   }
 });
 
+test('rules 14 and 31: the page is told the built-in pair, and no other', async (context) => {
+  assert.equal((await get('/docs/login.json')).body, '{}');
+  const dbUrl = await STORES[0].freshUrl();
+  const builtIn = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });
+  context.after(() => builtIn.stop());
+  const answer = await fetch(`${operationsOf(builtIn).url}/docs/login.json`);
+  assert.deepEqual(await answer.json(), { username: 'admin', password: 'password' });
+});
+
 test('rule 31: the address alone leads to the page, which is on no other port', async () => {
   const { status, headers } = await get('/');
   assert.equal(status, 302);

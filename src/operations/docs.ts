@@ -20,9 +20,20 @@ const ASSETS = [
   { url: '/docs/swagger-ui.js', file: 'swagger-ui-dist/swagger-ui-bundle.js', type: 'text/javascript' },
 ];
 
+/** What logs in, as far as everybody knows it: the built-in pair, or nothing. */
+export interface KnownLogin {
+  readonly username?: string;
+  readonly password?: string;
+}
+
 /** @param servicePort where the service is, once that is known. */
-export function addDocsRoutes(app: FastifyInstance, servicePort: () => number | undefined): void {
+export function addDocsRoutes(
+  app: FastifyInstance,
+  servicePort: () => number | undefined,
+  login: KnownLogin,
+): void {
   app.get('/', (_request, reply) => reply.redirect('docs'));
+  app.get('/docs/login.json', (_request, reply) => reply.header('cache-control', 'no-store').send(login));
   for (const { url, file, type } of ASSETS) {
     let asset: Promise<Asset> | undefined; // two megabytes, for whoever has opened the page
     app.get(url, async (request, reply) => {

@@ -45,11 +45,12 @@ export async function openOperations(config: Config, log: Logger): Promise<Opera
     if (await answersInTime(service)) return 'ready\n';
     return reply.code(503).send('the store does not answer\n');
   });
-  app.get('/openapi.json', async (request) => {
-    const servicePort = service === undefined ? config.port : Number(new URL(service.url).port);
-    return describeApi({ version: version(), serverUrl: `http://${request.hostname}:${servicePort}` });
-  });
-  addDocsRoutes(app, () => service && Number(new URL(service.url).port));
+  const servicePort = () => (service === undefined ? config.port : Number(new URL(service.url).port));
+  app.get('/openapi.json', async (request) =>
+    describeApi({ version: version(), serverUrl: `http://${request.hostname}:${servicePort()}` }),
+  );
+  const { builtInCredentials, username, password } = config;
+  addDocsRoutes(app, servicePort, builtInCredentials ? { username, password } : {});
   await app.ready();
 
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };

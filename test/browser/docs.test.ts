@@ -71,6 +71,17 @@ describe('/docs in a browser', { timeout: 180_000 }, () => {
     assert.deepEqual([...asked].toSorted(), hosts(service).toSorted());
   });
 
+  test('with the built-in pair, a press logs in, and two more store a first book', async (context) => {
+    const { page, complaints } = await open(context);
+    const count = (await held('GET', '/books')).data.length;
+    await page.getByRole('button', { name: 'Log in', exact: true }).click();
+    await noticed(page, /^Logged in until \d\d:\d\d/);
+    await summary(page, 'POST /book').click();
+    await page.getByRole('button', { name: 'Execute' }).click();
+    await waitUntil(async () => (await held('GET', '/books')).data.length === count + 1);
+    assert.deepEqual(complaints, []);
+  });
+
   test('to send POST /token as it is filled in is to log in', async (context) => {
     const { page, complaints } = await open(context);
     assert.equal((await call(page, 'POST /token', {})).status, 200);
@@ -202,7 +213,7 @@ async function call(
   const place = operation(page, name);
   const execute = place.getByRole('button', { name: 'Execute' });
   if (!(await execute.isVisible())) await summary(page, name).click();
-  if (id !== undefined) await place.getByPlaceholder('id').fill(String(id));
+  if (id !== undefined) await place.getByPlaceholder('id', { exact: true }).fill(String(id));
   if (body !== undefined) await place.getByRole('textbox', { name: 'Request body' }).fill(body);
   const clear = place.getByRole('button', { name: 'Clear' });
   if (await clear.isVisible()) await clear.click();

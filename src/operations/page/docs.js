@@ -6,21 +6,22 @@
 
 const login = document.getElementById('login');
 const notice = document.getElementById('notice');
+let isLoggedIn = false;
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
 const followScheme = () => document.documentElement.classList.toggle('dark-mode', dark.matches);
 dark.addEventListener('change', followScheme);
 followScheme();
 
-/** The library gives the field of a request's body no name, which is all that a screen reader has of it. */
-const nameBodies = ({ React }) => ({
-  wrapComponents: {
-    TextArea: (Original) => (props) =>
-      React.createElement(Original, { 'aria-label': 'Request body', ...props }),
-  },
-});
+// The library gives these fields no name, which is all that a screen reader has of them.
+new MutationObserver(() => {
+  for (const field of document.querySelectorAll('.body-param__text')) field.ariaLabel = 'Request body';
+  for (const field of document.querySelectorAll('.examples-select-element')) field.ariaLabel = 'Example';
+}).observe(document.getElementById('api'), { childList: true, subtree: true });
 
-const description = await (await fetch('openapi.json')).json();
+const read = async (path) => (await fetch(path)).json();
+const [description, pair] = await Promise.all([read('openapi.json'), read('docs/login.json')]);
+for (const [name, value] of Object.entries(pair)) login.elements[name].value = value;
 const service = description.servers[0].url;
 const [scheme] = Object.keys(description.components.securitySchemes);
 const api = SwaggerUIBundle({
@@ -29,7 +30,6 @@ const api = SwaggerUIBundle({
   tryItOutEnabled: true, // a call is two clicks: open it, Execute
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
-  plugins: [nameBodies],
   responseInterceptor(answer) {
     hear(answer.url, answer.status, answer.text, answer.headers['retry-after']);
     return answer;
@@ -54,12 +54,13 @@ function hear(url, status, text, retryAfter) {
   if (isLogin && status === 200) {
     const { token } = JSON.parse(text).data;
     api.preauthorizeApiKey(scheme, token);
+    isLoggedIn = true;
     say(`Logged in until ${endOf(token)}. Open a call below and press Execute.`);
   } else if (isLogin && status === 401) {
     say('The username or the password is wrong.', 'bad');
   } else if (status === 429) {
     say(`Too many logins have failed: try again in ${retryAfter} seconds.`, 'bad');
-  } else if (status === 401 && text.includes('required')) {
+  } else if (status === 401 && !isLoggedIn) {
     say('This call needs a token: log in first.', 'bad');
   } else if (status === 401) {
     say(
