@@ -69,6 +69,7 @@ describe('/docs in a browser', { timeout: 180_000 }, () => {
 
     assert.deepEqual(complaints, []);
     assert.deepEqual([...asked].toSorted(), hosts(service).toSorted());
+    assert.deepEqual(await page.context().storageState(), { cookies: [], origins: [] });
   });
 
   test('with the built-in pair, a press logs in, and two more store a first book', async (context) => {
