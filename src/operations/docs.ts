@@ -26,12 +26,8 @@ export interface KnownLogin {
   readonly password?: string;
 }
 
-/** @param servicePort where the service is, once that is known. */
-export function addDocsRoutes(
-  app: FastifyInstance,
-  servicePort: () => number | undefined,
-  login: KnownLogin,
-): void {
+/** @param servicePort where the service is; 0 when only the system will know. */
+export function addDocsRoutes(app: FastifyInstance, servicePort: () => number, login: KnownLogin): void {
   app.get('/', (_request, reply) => reply.redirect('docs'));
   app.get('/docs/login.json', (_request, reply) => reply.header('cache-control', 'no-store').send(login));
   for (const { url, file, type } of ASSETS) {
@@ -63,10 +59,10 @@ async function load(file: string): Promise<Asset> {
 }
 
 /** Only files from here run, and they may ask only here and the service, which is on the host the page came from. */
-function contentPolicy({ headers }: FastifyRequest, servicePort: number | undefined): string {
+function contentPolicy({ headers }: FastifyRequest, servicePort: number): string {
   const [, name, address] = /^(?:([\w.-]+)|(\[[\da-f:.]+\]))(?::\d+)?$/i.exec(headers.host ?? '') ?? [];
   const host = address === undefined ? name : '*'; // a policy cannot name an address of IPv6
-  const service = host && servicePort ? ` http://${host}:${servicePort}` : '';
+  const service = host && servicePort > 0 ? ` http://${host}:${servicePort}` : '';
   return [
     "default-src 'none'",
     "script-src 'self'",
