@@ -11,7 +11,7 @@ import { waitUntil } from '../support/wait.ts';
 
 const QUIJOTE = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
 
-describe('/docs in a browser', { timeout: 180_000 }, () => {
+describe('/docs in a browser', { timeout: 300_000 }, () => {
   let browser: Browser;
   let service: CommandProcess;
   before(async () => {
@@ -78,6 +78,7 @@ describe('/docs in a browser', { timeout: 180_000 }, () => {
     await page.getByRole('button', { name: 'Log in', exact: true }).click();
     await noticed(page, /^Logged in until \d\d:\d\d/);
     await summary(page, 'POST /book').click();
+    await shown(page, 'POST /book');
     await page.getByRole('button', { name: 'Execute' }).click();
     await waitUntil(async () => (await held('GET', '/books')).data.length === count + 1);
     assert.deepEqual(complaints, []);
@@ -134,6 +135,7 @@ describe('/docs in a browser', { timeout: 180_000 }, () => {
     const count = (await held('GET', '/books')).data.length;
     await tabTo(page, summary(page, 'POST /book'), 20);
     await page.keyboard.press('Enter');
+    await shown(page, 'POST /book');
     await tabTo(page, operation(page, 'POST /book').getByRole('button', { name: 'Execute' }), 20);
     await page.keyboard.press('Enter');
     await waitUntil(async () => (await held('GET', '/books')).data.length === count + 1);
@@ -173,7 +175,7 @@ describe('/docs in a browser', { timeout: 180_000 }, () => {
     const { page } = await open(context);
     for (const name of ['POST /token', 'POST /book', 'GET /book/{id}', 'PUT /book/{id}']) {
       await summary(page, name).click();
-      await operation(page, name).getByRole('button', { name: 'Execute' }).waitFor();
+      await shown(page, name);
     }
     for (const role of ['textbox', 'button', 'combobox', 'link', 'spinbutton'] as const) {
       const named = await page.getByRole(role, { name: /\S/ }).count();
@@ -205,6 +207,11 @@ function operation(page: Page, name: string): Locator {
   return page.locator('.opblock').filter({ has: summary(page, name) });
 }
 
+/** Once a call is open as a whole: its first parts are drawn anew when what they refer to has been found. */
+async function shown(page: Page, name: string): Promise<void> {
+  await operation(page, name).getByPlaceholder('X-Request-Id').waitFor();
+}
+
 /** Opens a call, fills it in as far as that is given, sends it, and reads the answer that the page shows. */
 async function call(
   page: Page,
@@ -214,13 +221,14 @@ async function call(
   const place = operation(page, name);
   const execute = place.getByRole('button', { name: 'Execute' });
   if (!(await execute.isVisible())) await summary(page, name).click();
+  await shown(page, name);
   if (id !== undefined) await place.getByPlaceholder('id', { exact: true }).fill(String(id));
   if (body !== undefined) await place.getByRole('textbox', { name: 'Request body' }).fill(body);
   const clear = place.getByRole('button', { name: 'Clear' });
   if (await clear.isVisible()) await clear.click();
   await execute.click();
-  const shown = place.locator('.live-responses-table .highlight-code code').first();
-  return JSON.parse((await shown.textContent()) ?? '');
+  const answer = place.locator('.live-responses-table .highlight-code code').first();
+  return JSON.parse((await answer.textContent()) ?? '');
 }
 
 async function tabTo(page: Page, goal: Locator, most: number): Promise<void> {
