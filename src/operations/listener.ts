@@ -1,4 +1,4 @@
-// Owns: the operations listener, a port of its own for what operators ask about the service (rule 30).
+// Owns: the operations listener, a port of its own for what operators ask about the service (rule 31).
 // Refuses: to be needed. The service answers its clients whether or not anybody can ask here.
 
 import Fastify from 'fastify';
