@@ -3,32 +3,86 @@
 
 import { constants, openSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import pino, { type Logger } from 'pino';
+import pino from 'pino';
 import type { LogLevel } from './config.ts';
-import { createLog, readableLines } from './log.ts';
+import { createLog, type Log, readableLines } from './log.ts';
 
 /** Bytes of log that may wait for a slow reader. */
 const LOG_BACKLOG = 8 * 1024 * 1024;
 
-/** Bytes that go into a pipe in one piece, so that the lines of several workers never mix. */
-const PIPE_BUF = 4096;
+/**
+ * Bytes that leave in one piece, one a turn of the event loop at most. Where several processes write into one
+ * pipe, it has to take each piece whole, or their lines would mix.
+ */
+const PIECE = { alone: 64 * 1024, shared: 4096 };
+
+/** Milliseconds that a line waits for others, to leave with them: one by one they took a quarter of all reads. */
+const GATHERING = 10;
 
 /** Milliseconds that the last lines of the log have to leave. */
 const LOG_FAREWELL = 1000;
 
-export type Lines = ReturnType<typeof pino.destination>;
+/** Standard output: people at a terminal, or a program. */
+export interface Readers {
+  readonly fd: number;
+  readonly isTTY: boolean;
+  /** Only a terminal has it; NO_COLOR and what the terminal can show decide. */
+  hasColors?(): boolean;
+}
 
 /** Where the log goes. A reader that stalls or has gone loses lines and holds nobody up. */
-export function openLines({ fd, isTTY }: { readonly fd: number; readonly isTTY: boolean }): Lines {
-  const lines = pino.destination({
-    fd: isTTY ? openTerminal(fd) : fd,
-    sync: false,
-    maxLength: LOG_BACKLOG,
-    maxWrite: PIPE_BUF,
-  });
-  lines.on('error', () => {}); // a full disk, say: the service is worth more than its log
-  lines.flushSync = () => {}; // at exit it would try for ever; closeLines is what the last lines have
-  return lines;
+export class Lines {
+  readonly #output;
+  /** Lines that wait for others. */
+  #text = '';
+  #lost = 0;
+  readonly #piece: number;
+
+  /** @param shared whether other processes write there, too. */
+  constructor({ fd, isTTY }: Readers, shared: boolean) {
+    this.#piece = shared ? PIECE.shared : PIECE.alone;
+    this.#output = pino.destination({
+      fd: isTTY ? openTerminal(fd) : fd,
+      sync: false,
+      maxLength: LOG_BACKLOG,
+      maxWrite: this.#piece,
+    });
+    this.#output.on('error', () => {}); // a full disk, say: the service is worth more than its log
+    this.#output.flushSync = () => {}; // at exit it would try for ever; `close` is what the last lines have
+    this.#output.on('drop', (text: string) => {
+      this.#lost += text.split('\n').length - 1;
+    });
+  }
+
+  /** How many were lost so far. */
+  get lost(): number {
+    return this.#lost;
+  }
+
+  /** Calls back whenever everything said so far has left. */
+  onDrain(act: () => void): void {
+    this.#output.on('drain', act);
+  }
+
+  /** @param text of whole lines. */
+  write(text: string): void {
+    if (this.#text === '') setTimeout(() => this.#send(), GATHERING);
+    else if (this.#text.length + text.length > this.#piece) this.#send();
+    this.#text += text;
+  }
+
+  /** Gives what is left a moment to leave; then the process may end without it. */
+  async close(): Promise<void> {
+    this.#send();
+    const left = new Promise((resolve) => this.#output.once('close', resolve));
+    this.#output.end();
+    await Promise.race([left, pause(LOG_FAREWELL, undefined)]);
+  }
+
+  #send(): void {
+    if (this.#text !== '') this.#output.write(this.#text);
+    this.#text = '';
+  }
 }
 
 /** A terminal that is stopped (Ctrl-S) would hold up whoever writes to it, Node's own stream included. */
@@ -42,24 +96,15 @@ function openTerminal(fd: number): number {
 }
 
 /** The log, in the form that its reader understands. Lines that were lost are told of once others get through. */
-export function openLog(level: LogLevel, lines: Lines, forPeople: boolean): Logger {
-  const log = createLog(level, forPeople ? readableLines((text) => lines.write(text)) : lines);
-  let lost = 0;
-  lines.on('drop', () => {
-    lost += 1;
-  });
-  lines.on('drain', () => {
-    if (lost === 0) return;
-    const count = lost;
-    lost = 0;
+export function openLog(level: LogLevel, lines: Lines, stdout: Readers): Log {
+  const readable = () => readableLines((text) => lines.write(text), stdout.hasColors?.() ?? false);
+  const log = createLog(level, stdout.isTTY ? readable() : lines, () => lines.lost);
+  let told = 0;
+  lines.onDrain(() => {
+    const count = lines.lost - told;
+    if (count === 0) return;
+    told += count;
     log.error({ lines: count }, 'lines of the log were lost, since nobody read them');
   });
   return log;
-}
-
-/** Gives what is left of the log a moment to leave; then the process may end without it. */
-export async function closeLines(lines: Lines): Promise<void> {
-  const left = new Promise((resolve) => lines.once('close', resolve));
-  lines.end();
-  await Promise.race([left, pause(LOG_FAREWELL, undefined)]);
 }

@@ -1,7 +1,6 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
 import { connect } from 'node:net';
-import type { Logger } from 'pino';
 import { buildApp } from './api/app.ts';
 import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
@@ -9,6 +8,7 @@ import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
 import { listen, type Place, portTaken } from './listen.ts';
+import type { Log } from './log.ts';
 import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
@@ -48,7 +48,7 @@ export interface Service {
  */
 export async function startService(
   config: Config,
-  log: Logger,
+  log: Log,
   docsPort?: number,
   company = alone(),
 ): Promise<Service> {

@@ -5,9 +5,9 @@
 
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { LoginGuard, type LoginTurn, type TakeTurn } from './auth/login-guard.ts';
 import { type Config, StartupRefusal } from './config.ts';
+import type { Log } from './log.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, when the first one fails. */
@@ -57,7 +57,7 @@ export const isWorker = cluster.isWorker;
  * @param docsPort as `startService` takes it.
  * @throws StartupRefusal as one service would; no worker is left then.
  */
-export async function startWorkers(config: Config, log: Logger, docsPort?: number): Promise<Service> {
+export async function startWorkers(config: Config, log: Log, docsPort?: number): Promise<Service> {
   const workers = new Set<Worker>();
   const serving = new Map<number, Worker>(); // by their number, which one that takes another's place takes too
   const asked = new Map<number, (answer: Answers[Question]) => void>();
@@ -171,10 +171,7 @@ export async function startWorkers(config: Config, log: Logger, docsPort?: numbe
  * @param makeLog makes the log that the configuration asks for.
  * @param stop resolves when this process is asked to end by itself.
  */
-export async function serveAsWorker(
-  makeLog: (config: Config) => Logger,
-  stop: Promise<unknown>,
-): Promise<void> {
+export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Promise<unknown>): Promise<void> {
   const self = cluster.worker as Worker;
   const stopOrdered = Promise.withResolvers<void>();
   const running = Promise.withResolvers<Service>();

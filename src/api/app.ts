@@ -11,12 +11,12 @@ import Fastify, {
   type HTTPMethods,
   LogController,
 } from 'fastify';
-import type { Logger } from 'pino';
 import type { CheckCredentials } from '../auth/credentials.ts';
 import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
 import { StoreUnavailable } from '../books/store.ts';
+import type { Log } from '../log.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from './body.ts';
 import { addBookRoutes, BOOK_PATH } from './book-routes.ts';
 import { allowOrigins, isPreflight, permit } from './cors.ts';
@@ -37,7 +37,7 @@ import {
 import { addTokenRoutes } from './token-routes.ts';
 import { announceEnd, createHttpServer, HTTP_METHODS } from './wire.ts';
 
-/** Milliseconds between two lines of the log about a store that is unavailable, however many requests meet it. */
+/** Milliseconds between two lines of the log about one fault, however many requests meet it. */
 const FAULT_LINES_APART = 1000;
 
 /** What there is for any path. */
@@ -54,7 +54,7 @@ export interface AppParts {
   readonly corsOrigins: readonly string[];
   /** Port of the operations listener, whose own page calls from a browser. */
   readonly docsPort: number | undefined;
-  readonly log: Logger;
+  readonly log: Log;
   /** Bytes. */
   readonly bodyLimit: number;
   /** Bytes. */
@@ -64,12 +64,12 @@ export interface AppParts {
 /** The routes are open once `app.ready()` has resolved; listening is the caller's. */
 export function buildApp(parts: AppParts): FastifyInstance {
   const newRequestId = requestIds();
-  const logStoreFault = storeFaultLog(parts.log);
+  const faults = new Faults(parts.log);
   const allowOrigin = allowOrigins(parts.corsOrigins, parts.docsPort);
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     childLoggerFactory: (log) => log, // one of its own for each request would cost 4 % of a read
-    logController: new LogController({ disableRequestLogging: true }), // logAccess is ours
+    logController: new BrokenListLog(faults),
     serverFactory: (handle) =>
       createHttpServer(handle, parts.headerLimit, newRequestId, (status, reqId) => {
         parts.log.info({ reqId, status }, 'request'); // nothing else of it is known
@@ -88,6 +88,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
       reply.header('x-request-id', request.id);
       allowOrigin(request, reply);
       setHead(app, reply, BAD_REQUEST);
+      parts.log.request(request.id, request.method, request.url, BAD_REQUEST.status, 0);
       reply.send(BAD_REQUEST);
     },
   });
@@ -105,12 +106,16 @@ export function buildApp(parts: AppParts): FastifyInstance {
     done(null, envelope);
   });
   app.setReplySerializer((envelope) => JSON.stringify(envelope));
-  app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request, logStoreFault)));
+  // Every answer passes here, also one whose client has left or takes its time to read.
+  app.addHook('onSend', (request, reply, _body, done) => {
+    parts.log.request(request.id, request.method, request.url, reply.statusCode, reply.elapsedTime);
+    done();
+  });
+  app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request, faults)));
   // A page that asks for a path that is none shall read so, not that it may not ask.
   app.setNotFoundHandler((request, reply) =>
     isPreflight(request, reply) ? permit(app, reply, ALL_METHODS) : NOT_FOUND,
   );
-  if (parts.log.isLevelEnabled('info')) app.addHook('onResponse', logAccess);
 
   addTokenRoutes(app, parts.tokens, parts.checkCredentials, parts.takeTurn, parts.bodyLimit);
   app.register(async (guarded) => {
@@ -143,34 +148,67 @@ function setHead(app: FastifyInstance, reply: FastifyReply, { status }: Envelope
   announceEnd(app.server, reply.raw);
 }
 
-function envelopeFor(
-  error: unknown,
-  request: FastifyRequest,
-  logStoreFault: (fault: StoreUnavailable, reqId: string) => void,
-): Envelope {
+function envelopeFor(error: unknown, request: FastifyRequest, faults: Faults): Envelope {
   if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
   if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
-  if (error instanceof NoRoomForBody) return SERVICE_UNAVAILABLE;
+  if (error instanceof NoRoomForBody) {
+    faults.ofBody(request.id);
+    return SERVICE_UNAVAILABLE;
+  }
   if (error instanceof StoreUnavailable) {
-    logStoreFault(error, request.id);
+    faults.ofStore(error, request.id);
     return SERVICE_UNAVAILABLE;
   }
   request.log.error({ reqId: request.id, err: error }, 'a request failed');
   return INTERNAL_ERROR;
 }
 
+/** Requests that met a fault which is not theirs. */
+class Faults {
+  readonly #logStore: (reqId: string, reason: string) => void;
+  readonly #logBody: (reqId: string, reason: string) => void;
+
+  constructor(log: Log) {
+    this.#logStore = faultLog(log, 'the store is unavailable');
+    this.#logBody = faultLog(log, 'a body was refused');
+  }
+
+  ofStore({ message }: StoreUnavailable, reqId: string): void {
+    this.#logStore(reqId, message);
+  }
+
+  ofBody(reqId: string): void {
+    this.#logBody(reqId, 'other large bodies take all the room there is');
+  }
+}
+
 /** One line at once, then one a second that counts the requests since the last: a flood would drown the rest. */
-function storeFaultLog(log: Logger): (fault: StoreUnavailable, reqId: string) => void {
+function faultLog(log: Log, message: string): (reqId: string, reason: string) => void {
   let requests = 0;
   let next = 0;
-  return ({ message: reason }, reqId) => {
+  return (reqId, reason) => {
     requests += 1;
     const now = performance.now();
     if (now < next) return;
-    log.error({ reqId, reason, requests }, 'the store is unavailable');
+    log.error({ reqId, reason, requests }, message);
     requests = 0;
     next = now + FAULT_LINES_APART;
   };
+}
+
+/** Of the framework's own lines only one is of use: a list broke off, and its client cannot be told why. */
+class BrokenListLog extends LogController {
+  readonly #faults: Faults;
+
+  constructor(faults: Faults) {
+    super({ disableRequestLogging: true });
+    this.#faults = faults;
+  }
+
+  override streamError(error: NodeJS.ErrnoException, { id }: FastifyRequest): void {
+    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return; // its client has left
+    this.#faults.ofStore(error instanceof StoreUnavailable ? error : new StoreUnavailable(error), id);
+  }
 }
 
 function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly string[]): void {
@@ -183,14 +221,6 @@ function refuseOtherMethods(app: FastifyInstance, url: string, allowed: readonly
       return METHOD_NOT_ALLOWED;
     },
   });
-}
-
-function logAccess(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-  const [path] = request.url.split('?', 1);
-  const milliseconds = Math.round(reply.elapsedTime * 100) / 100;
-  const { id: reqId, method } = request;
-  request.log.info({ reqId, method, path, status: reply.statusCode, milliseconds }, 'request');
-  done();
 }
 
 /** Unique among processes by its random beginning, within one by its count. */

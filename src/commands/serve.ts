@@ -1,9 +1,9 @@
 // Owns: `serve`. What is said at the start, and the order in which the service and its operations listener
 // begin and end.
 
-import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
-import { closeLines, type Lines, openLines, openLog } from '../log-destination.ts';
+import type { Log } from '../log.ts';
+import { Lines, openLog } from '../log-destination.ts';
 import { type OperationsListener, openOperations } from '../operations/listener.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type Service, startService } from '../service.ts';
@@ -20,9 +20,9 @@ Serves the catalogue until SIGTERM or SIGINT, then finishes what is under way an
 
 /** Serves, as one process or as one of several, until it is told to stop. */
 export async function run({ env, stdout, stop }: Surroundings): Promise<number> {
-  const lines = openLines(stdout);
+  const lines = new Lines(stdout, isWorker);
   try {
-    const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout.isTTY);
+    const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout);
     if (isWorker) {
       await serveAsWorker(makeLog, stop);
     } else {
@@ -31,14 +31,14 @@ export async function run({ env, stdout, stop }: Surroundings): Promise<number> 
     }
     return 0;
   } finally {
-    await closeLines(lines);
+    await lines.close();
   }
 }
 
 /** @param terminal where people read, if they do. */
 async function serve(
   config: Config,
-  log: Logger,
+  log: Log,
   terminal: Lines | undefined,
   stop: Promise<unknown>,
 ): Promise<void> {

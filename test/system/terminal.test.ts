@@ -1,5 +1,5 @@
-// A terminal that is stopped, as by Ctrl-S, holds up nobody who is served, nor the end of the service. A real
-// terminal, by util-linux's `script`.
+// A terminal that is stopped, as by Ctrl-S, holds up nobody who is served, nor the end of the service; and what it
+// shows in colours. A real terminal, by util-linux's `script`.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -95,5 +95,39 @@ for (const workers of ['1', '2']) {
     terminal.stdin.end(GO_ON);
     await gone;
     assert.equal(terminal.exitCode, 0);
+  });
+}
+
+const WARNING = '\x1b[33mwarn ';
+
+for (const [what, env, coloured] of [
+  ['that has colours, levels stand out by them', { TERM: 'xterm-256color' }, true],
+  ['that has none, nothing is coloured', { TERM: 'dumb' }, false],
+  ['with NO_COLOR, nothing is coloured', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
+] as const) {
+  test(`on a terminal ${what}`, { timeout: 60_000 }, async (context) => {
+    const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+    const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // it warns of the built-in pair
+    const terminal = spawn('script', ['-qfec', 'exec "$NODE" "$MAIN"', '/dev/null'], {
+      env: {
+        PATH: process.env.PATH,
+        ...variables,
+        ...env,
+        NODE: process.execPath,
+        MAIN: main,
+        DB_URL: `sqlite:${join(temporaryFolder(), 'books.db')}`,
+        LOG_LEVEL: 'info',
+        SHELL: '/bin/sh',
+      },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
+    context.after(() => terminal.kill('SIGKILL')); // and with its terminal, the service
+    let shown = '';
+    terminal.stdout.on('data', (text) => {
+      shown += text;
+    });
+    await waitUntil(() => /AUTH_USERNAME[^\n]*\n/.test(shown));
+    assert.equal(shown.includes(WARNING), coloured, shown);
+    assert.equal(shown.includes('\x1b['), coloured, shown);
   });
 }
