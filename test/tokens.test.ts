@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
 import { buildApp } from '../src/api/app.ts';
+import { RequestCounts } from '../src/api/request-counts.ts';
 import { Tokens } from '../src/auth/tokens.ts';
 import { Catalogue } from '../src/books/catalogue.ts';
 import { createLog } from '../src/log.ts';
@@ -553,6 +554,7 @@ test('T5, rule 19: a token that cannot be signed is 500', async () => {
     corsOrigins: [],
     docsPort: undefined,
     log: createLog('silent', process.stderr),
+    requests: new RequestCounts(),
     bodyLimit: 1024,
     headerLimit: 16_384,
   });

@@ -34,6 +34,7 @@ import {
   STATUS_HEADERS,
   TOKEN_REQUIRED,
 } from './envelope.ts';
+import type { RequestCounts } from './request-counts.ts';
 import { addTokenRoutes } from './token-routes.ts';
 import { announceEnd, createHttpServer, HTTP_METHODS } from './wire.ts';
 
@@ -55,6 +56,7 @@ export interface AppParts {
   /** Port of the operations listener, whose own page calls from a browser. */
   readonly docsPort: number | undefined;
   readonly log: Log;
+  readonly requests: RequestCounts;
   /** Bytes. */
   readonly bodyLimit: number;
   /** Bytes. */
@@ -64,7 +66,7 @@ export interface AppParts {
 /** The routes are open once `app.ready()` has resolved; listening is the caller's. */
 export function buildApp(parts: AppParts): FastifyInstance {
   const newRequestId = requestIds();
-  const faults = new Faults(parts.log);
+  const faults = new Faults(parts);
   const allowOrigin = allowOrigins(parts.corsOrigins, parts.docsPort);
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
@@ -72,6 +74,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
     logController: new BrokenListLog(faults),
     serverFactory: (handle) =>
       createHttpServer(handle, parts.headerLimit, newRequestId, (status, reqId) => {
+        parts.requests.addUnreadable(status);
         parts.log.info({ reqId, status }, 'request'); // nothing else of it is known
       }),
     trustProxy: parts.trustedProxies.length > 0 && [...parts.trustedProxies],
@@ -88,6 +91,7 @@ export function buildApp(parts: AppParts): FastifyInstance {
       reply.header('x-request-id', request.id);
       allowOrigin(request, reply);
       setHead(app, reply, BAD_REQUEST);
+      parts.requests.addUnreadable(BAD_REQUEST.status);
       parts.log.request(request.id, request.method, request.url, BAD_REQUEST.status, 0);
       reply.send(BAD_REQUEST);
     },
@@ -108,7 +112,10 @@ export function buildApp(parts: AppParts): FastifyInstance {
   app.setReplySerializer((envelope) => JSON.stringify(envelope));
   // Every answer passes here, also one whose client has left or takes its time to read.
   app.addHook('onSend', (request, reply, _body, done) => {
-    parts.log.request(request.id, request.method, request.url, reply.statusCode, reply.elapsedTime);
+    const { method } = request;
+    const { statusCode: status, elapsedTime: milliseconds } = reply;
+    parts.requests.add(request.routeOptions.url, method, status, milliseconds);
+    parts.log.request(request.id, method, request.url, status, milliseconds);
     done();
   });
   app.setErrorHandler((error, request, reply) => reply.send(envelopeFor(error, request, faults)));
@@ -163,17 +170,20 @@ function envelopeFor(error: unknown, request: FastifyRequest, faults: Faults): E
   return INTERNAL_ERROR;
 }
 
-/** Requests that met a fault which is not theirs. */
+/** Requests that met a fault which is not theirs, counted and told of. */
 class Faults {
+  readonly #requests: RequestCounts;
   readonly #logStore: (reqId: string, reason: string) => void;
   readonly #logBody: (reqId: string, reason: string) => void;
 
-  constructor(log: Log) {
+  constructor({ log, requests }: Pick<AppParts, 'log' | 'requests'>) {
+    this.#requests = requests;
     this.#logStore = faultLog(log, 'the store is unavailable');
     this.#logBody = faultLog(log, 'a body was refused');
   }
 
-  ofStore({ message }: StoreUnavailable, reqId: string): void {
+  ofStore({ kind, message }: StoreUnavailable, reqId: string): void {
+    this.#requests.storeFaults[kind] += 1;
     this.#logStore(reqId, message);
   }
 

@@ -22,6 +22,9 @@ export type LoginTurn =
 /** Gives a login its turn: of an IP address, and whether the credentials were right. */
 export type TakeTurn = (address: string, succeeded: boolean) => LoginTurn | Promise<LoginTurn>;
 
+/** Logins by how they ended. What was delayed had failed, and was answered late; what was refused was not judged. */
+export type LoginOutcomes = Readonly<Record<'succeeded' | 'failed' | 'delayed' | 'refused', number>>;
+
 interface Suspect {
   /** The latest failures, at most so many as are free. */
   readonly failures: number[];
@@ -30,12 +33,18 @@ interface Suspect {
 }
 
 export class LoginGuard {
+  readonly #outcomes = { succeeded: 0, failed: 0, delayed: 0, refused: 0 };
   readonly #suspects = new BoundedMemory<Suspect>(REMEMBERED);
   readonly #now: () => number;
 
   /** @param now milliseconds on a clock that never steps back. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now;
+  }
+
+  /** Of all logins so far. */
+  get outcomes(): LoginOutcomes {
+    return this.#outcomes;
   }
 
   /** A right password is never late; where too many wrong ones wait, it is not told from them. */
@@ -45,16 +54,24 @@ export class LoginGuard {
     const suspect = this.#suspects.get(key) ?? { failures: [], lastTurn: now };
     const turn = Math.max(now, suspect.lastTurn) + PACE;
     if (turn - now > LONGEST_DELAY) {
+      this.#outcomes.refused += 1;
       return { kind: 'refuse', retryAfter: Math.ceil((turn - now - LONGEST_DELAY) / 1000) };
     }
-    if (succeeded) return { kind: 'answer', delay: 0 };
+    if (succeeded) {
+      this.#outcomes.succeeded += 1;
+      return { kind: 'answer', delay: 0 };
+    }
 
     const { failures } = suspect;
     const oldest =
       failures.length === FREE_FAILURES ? (failures.shift() as number) : Number.NEGATIVE_INFINITY;
     failures.push(now);
     this.#suspects.set(key, suspect);
-    if (now - oldest > WINDOW) return { kind: 'answer', delay: 0 };
+    if (now - oldest > WINDOW) {
+      this.#outcomes.failed += 1;
+      return { kind: 'answer', delay: 0 };
+    }
+    this.#outcomes.delayed += 1;
     suspect.lastTurn = turn;
     return { kind: 'answer', delay: turn - now };
   }

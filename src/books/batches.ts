@@ -3,6 +3,7 @@
 // of its turn, and a batch that is full goes at once. More than can be answered in time is refused on
 // arrival. Knows nothing of books.
 
+import { Histogram } from '../operations/prometheus.ts';
 import { type BatchLimits, StoreUnavailable } from './store.ts';
 
 /** Milliseconds from a call to its answer, a store that hangs or not (rule 23: within 5 s). */
@@ -25,7 +26,17 @@ interface Batch<Item, Answer> {
   weight: number;
 }
 
-const OVERLOADED = new StoreUnavailable('more work waits than can be done in time');
+const OVERLOADED = new StoreUnavailable('more work waits than can be done in time', 'overload');
+
+const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
+
+/** Seconds. */
+const DURATIONS = [
+  0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
+];
+
+/** What is to be seen of the carrying at any moment. */
+export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
 
 export class Batches<Item, Answer> {
   readonly #carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
@@ -37,6 +48,9 @@ export class Batches<Item, Answer> {
   #pace = 0;
   /** Items of a full batch. */
   #size: number;
+  /** Of the batches that were carried, well or not: their items, and the seconds it took. */
+  readonly sizes = new Histogram(SIZES);
+  readonly durations = new Histogram(DURATIONS);
 
   /**
    * @param carry answers a batch, in its order; when it rejects, so does every call of the batch.
@@ -56,6 +70,16 @@ export class Batches<Item, Answer> {
   /** Whether no call waits and none is under way. */
   get idle(): boolean {
     return this.#inFlight === 0 && this.#waiting.length === 0;
+  }
+
+  /** Calls whose batch has not left. */
+  get waiting(): number {
+    return this.#waiting.reduce((calls, { items }) => calls + items.length, 0);
+  }
+
+  /** Batches under way. */
+  get inFlight(): number {
+    return this.#inFlight;
   }
 
   /**
@@ -115,6 +139,8 @@ export class Batches<Item, Answer> {
     } finally {
       clearTimeout(batch.deadline);
       const time = performance.now() - began;
+      this.sizes.observe(batch.items.length);
+      this.durations.observe(time / 1000);
       if (isFull || time > FULL_BATCH_TIME) {
         this.#pace = time / batch.items.length;
         this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
@@ -127,7 +153,7 @@ export class Batches<Item, Answer> {
   #expire(batch: Batch<Item, Answer>): void {
     const position = this.#waiting.indexOf(batch);
     if (position !== -1) this.#waiting.splice(position, 1);
-    const late = new StoreUnavailable(`no answer within ${DEADLINE} ms`);
+    const late = new StoreUnavailable(`no answer within ${DEADLINE} ms`, 'late');
     for (const call of batch.calls) call.reject(late);
   }
 }

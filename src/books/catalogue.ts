@@ -1,7 +1,7 @@
 // Owns: the operations on one book at a time, and on all of them, as the API speaks of them.
 // Each kind of call travels in batches of its own; a store never sees a single call.
 
-import { Batches } from './batches.ts';
+import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { BookList, BookStore, BookUpdate } from './store.ts';
 
@@ -49,6 +49,11 @@ export class Catalogue {
   /** @returns whether this call removed the book. */
   remove(id: number): Promise<boolean> {
     return this.#removals.call(id);
+  }
+
+  /** How its calls are carried, by the name of their operation. */
+  get batches(): Readonly<Record<string, BatchFigures>> {
+    return { find: this.#finds, insert: this.#inserts, update: this.#updates, remove: this.#removals };
   }
 
   /** Opens the list of all books; the caller closes it. */

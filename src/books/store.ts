@@ -1,6 +1,7 @@
 // Owns: what a store of books promises. Every operation takes a batch and answers in its order.
 // A store gets only what `book.ts` let through, so whatever fails here is the store's own fault.
 
+import type { Metric } from '../operations/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 
 /** How a store takes its batches. */
@@ -35,10 +36,16 @@ export interface BookList {
 
 /** The store is away, too slow or cannot write (rule 23). The cause is for the log, never for a client. */
 export class StoreUnavailable extends Error {
-  constructor(cause: unknown) {
+  readonly kind: StoreFault;
+
+  constructor(cause: unknown, kind: StoreFault = 'failure') {
     super(cause instanceof Error ? cause.message : String(cause), { cause });
+    this.kind = kind;
   }
 }
+
+/** It failed, gave no answer in time, or was not asked since too much waited for it. */
+export type StoreFault = 'failure' | 'late' | 'overload';
 
 /**
  * A store of books. Every method rejects with StoreUnavailable when it cannot keep its promise, and
@@ -65,6 +72,9 @@ export interface BookStore {
 
   /** Opens a list; resolves once its first chunk is at hand, so that nothing is sent in vain. */
   list(): Promise<BookList>;
+
+  /** What is to be seen of it at this moment, beside the batches it is given. */
+  metrics(): Metric[];
 
   /** Waits for what is under way, then lets go of files and connections. */
   close(): Promise<void>;

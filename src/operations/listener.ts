@@ -9,6 +9,7 @@ import { listen, PortRefused } from '../listen.ts';
 import type { Service } from '../service.ts';
 import { version } from '../version.ts';
 import { addDocsRoutes } from './docs.ts';
+import { PROMETHEUS_TEXT, prometheusText } from './prometheus.ts';
 
 /** Milliseconds that the store has to answer /readyz. */
 const READY_TIMEOUT = 2000;
@@ -51,6 +52,10 @@ export async function openOperations(config: Config, log: Logger): Promise<Opera
   );
   const { builtInCredentials, username, password } = config;
   addDocsRoutes(app, servicePort, builtInCredentials ? { username, password } : {});
+  app.get('/metrics', async (_request, reply) => {
+    if (service === undefined) return reply.code(503).send(`${unready}\n`);
+    return reply.type(PROMETHEUS_TEXT).send(prometheusText(await service.metrics()));
+  });
   await app.ready();
 
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };

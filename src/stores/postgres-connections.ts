@@ -4,6 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../books/store.ts';
+import { counter, gauge, type Metric } from '../operations/prometheus.ts';
 import { type Address, findWritable, type Hosts, refuseReadOnly } from './postgres-hosts.ts';
 
 // Milliseconds. A statement ends before the call that waits for it does (4.5 s); the driver gives a
@@ -58,6 +59,11 @@ export class Connections {
   #pools: Pools;
   #searching = false;
   #closed = false;
+  #retries = 0;
+  #hostChanges = 0;
+  /** Connections that broke or fell silent; those that broke, to tell them apart. */
+  #lost = 0;
+  readonly #broken = new WeakSet<pg.ClientBase>();
 
   /** @param address where the connections go at first. */
   constructor(hosts: Hosts, address: Address) {
@@ -88,9 +94,11 @@ export class Connections {
         if (!again || attempt === ATTEMPTS) {
           // A connection that broke or fell silent puts all others to that server in doubt.
           const isLost = client !== undefined && !(error instanceof pg.DatabaseError);
+          if (isLost && !this.#broken.has(client as pg.PoolClient)) this.#lost += 1;
           if (isLost && pools === this.#pools) this.#moveTo(pools.address);
           throw this.unavailable(error);
         }
+        this.#retries += 1;
         await pause(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
       }
     }
@@ -113,6 +121,37 @@ export class Connections {
     const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
     if (code === undefined || HOST_FAILURE.test(code)) this.#search();
     return new StoreUnavailable(error);
+  }
+
+  metrics(): Metric[] {
+    const { address: _, ...pools } = this.#pools;
+    const ofPools = (count: (pool: pg.Pool) => number) => {
+      return Object.entries(pools).map(([name, pool]) => ({ labels: { pool: name }, value: count(pool) }));
+    };
+    const waiting = 'Statements that wait for a connection.';
+    const lost = 'Connections that broke or fell silent.';
+    const hostChanges = 'How often another host had taken over and was followed.';
+    const retries = 'Statements sent again since the server had taken their transaction back.';
+    return [
+      gauge(
+        'book_catalogue_postgres_connections',
+        'Connections, open or being opened.',
+        ofPools(({ totalCount }) => totalCount),
+      ),
+      gauge(
+        'book_catalogue_postgres_idle_connections',
+        'What nobody uses of them.',
+        ofPools(({ idleCount }) => idleCount),
+      ),
+      gauge(
+        'book_catalogue_postgres_waiting_statements',
+        waiting,
+        ofPools(({ waitingCount }) => waitingCount),
+      ),
+      counter('book_catalogue_postgres_connections_lost_total', lost, this.#lost),
+      counter('book_catalogue_postgres_host_changes_total', hostChanges, this.#hostChanges),
+      counter('book_catalogue_postgres_retries_total', retries, this.#retries),
+    ];
   }
 
   async close(): Promise<void> {
@@ -147,7 +186,13 @@ export class Connections {
 
   #openPool(config: pg.PoolConfig): pg.Pool {
     const pool = new pg.Pool(config);
-    pool.on('connect', (client) => client.on('error', () => {})); // the statement under way reports it
+    pool.on('connect', (client) => {
+      // The statement under way, if any, reports it.
+      client.on('error', () => {
+        this.#broken.add(client);
+        this.#lost += 1;
+      });
+    });
     // An idle connection broke; the pool drops it and makes another when asked.
     pool.on('error', () => this.#search());
     return pool;
@@ -178,7 +223,10 @@ export class Connections {
       );
       await Promise.race([answer, rest]);
     }
-    if (found !== undefined && found.host !== host) this.#moveTo(found);
+    if (found !== undefined && found.host !== host) {
+      this.#hostChanges += 1;
+      this.#moveTo(found);
+    }
     this.#searching = false;
   }
 }

@@ -3,7 +3,7 @@
 // Writes go to a thread of their own (`sqlite-writer.ts`). Each list has a connection to itself, since
 // its snapshot would otherwise become everybody's past.
 
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
 import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -11,6 +11,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Book, BookFields } from '../books/book.ts';
 import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../books/store.ts';
+import { counter, gauge, type Metric } from '../operations/prometheus.ts';
 import { OpenFile } from './sqlite-file.ts';
 import type { WriteAnswers, WriteRequest, WriterMessage } from './sqlite-writer.ts';
 
@@ -129,10 +130,29 @@ class SqliteStore implements BookStore {
     }
   }
 
+  metrics(): Metric[] {
+    const openLists = `Lists being read; ${OPEN_LISTS} at most.`;
+    const restarts = 'How often the thread that writes had died and was started anew.';
+    const sizes = 'Sizes of the file and of its write-ahead log; every worker has the same ones.';
+    return [
+      gauge('book_catalogue_sqlite_open_lists', openLists, this.#openLists),
+      counter('book_catalogue_sqlite_writer_restarts_total', restarts, this.#writer.restarts),
+      gauge('book_catalogue_sqlite_file_bytes', sizes, [
+        { labels: { file: 'books' }, value: sizeOf(this.#path) },
+        { labels: { file: 'log' }, value: sizeOf(`${this.#path}-wal`) },
+      ]),
+    ];
+  }
+
   async close(): Promise<void> {
     this.#db.close();
     await this.#writer.close();
   }
+}
+
+/** Bytes; none of a file that has gone. */
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function openForReading(file: string): DatabaseSync {
@@ -218,6 +238,7 @@ class WriterThread {
   readonly #waiting = new Map<number, PromiseWithResolvers<WriteAnswers>>();
   #thread: Worker | undefined;
   #lastTicket = 0;
+  restarts = 0;
 
   constructor(path: string) {
     this.#path = path;
@@ -261,6 +282,7 @@ class WriterThread {
       } catch (error) {
         throw new StoreUnavailable(error);
       }
+      this.restarts += 1;
       this.start().catch(() => {}); // the waiting calls hear of it
     }
     this.#lastTicket += 1;

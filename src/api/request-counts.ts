@@ -1,0 +1,60 @@
+// Owns: how many requests were answered, with what and how fast, by route and method. Plain numbers that grow, since
+// each request passes here.
+// Refuses: anything a client could make up as a name. Paths that are none, and unusual methods, are one each.
+
+import type { StoreFault } from '../books/store.ts';
+import { Histogram } from '../operations/prometheus.ts';
+
+/** Seconds: alone a read takes less than a millisecond, and no answer takes much more than five seconds (rule 23). */
+const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
+
+/** The requests of one route and method. */
+export interface RequestSeries {
+  readonly route: string;
+  readonly method: string;
+  /** Answers by their status. */
+  readonly answers: Map<number, number>;
+  /** Seconds until the answer was ready. */
+  readonly durations: Histogram;
+}
+
+export class RequestCounts {
+  readonly #routes = new Map<string | undefined, Map<string, RequestSeries>>();
+  /** Requests that HTTP itself could not read, by the status of their answers. */
+  readonly unreadable = new Map<number, number>();
+  /** Requests that the store failed, lists that broke off half way included. */
+  readonly storeFaults: Record<StoreFault, number> = { failure: 0, late: 0, overload: 0 };
+
+  /**
+   * @param route as its path was given to the router, undefined where there is none.
+   * @param milliseconds until the answer was ready; its reader may take longer.
+   */
+  add(route: string | undefined, method: string, status: number, milliseconds: number): void {
+    const { answers, durations } = this.#routes.get(route)?.get(method) ?? this.#seriesOf(route, method);
+    answers.set(status, (answers.get(status) ?? 0) + 1);
+    durations.observe(milliseconds / 1000);
+  }
+
+  addUnreadable(status: number): void {
+    this.unreadable.set(status, (this.unreadable.get(status) ?? 0) + 1);
+  }
+
+  get series(): RequestSeries[] {
+    return [...this.#routes.values()].flatMap((methods) => [...methods.values()]);
+  }
+
+  #seriesOf(route: string | undefined, sentMethod: string): RequestSeries {
+    const methods = this.#routes.get(route) ?? new Map<string, RequestSeries>();
+    const method = METHODS.has(sentMethod) ? sentMethod : 'other';
+    const series = methods.get(method) ?? {
+      route: route?.replace(/\(.*$/, '') ?? 'unknown', // without what the router is told of its parameter
+      method,
+      answers: new Map<number, number>(),
+      durations: new Histogram(DURATIONS),
+    };
+    this.#routes.set(route, methods.set(method, series));
+    return series;
+  }
+}
