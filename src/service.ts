@@ -13,7 +13,7 @@ import { listen, type Place, portTaken } from './listen.ts';
 import type { Log } from './log.ts';
 import { buildMetric, loginMetric, logMetric, serviceMetrics } from './operations/metrics.ts';
 import { measureProcess } from './operations/process-metrics.ts';
-import type { Metric } from './operations/prometheus.ts';
+import type { Metric } from './prometheus.ts';
 import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */

@@ -10,7 +10,7 @@ import { type Config, StartupRefusal } from './config.ts';
 import type { Log } from './log.ts';
 import { buildMetric, loginMetric, logMetric } from './operations/metrics.ts';
 import { measureProcess } from './operations/process-metrics.ts';
-import { type Metric, mergeMetrics } from './operations/prometheus.ts';
+import { type Metric, mergeMetrics } from './prometheus.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, when the first one fails. */

@@ -192,17 +192,24 @@ class Faults {
   }
 }
 
-/** One line at once, then one a second that counts the requests since the last: a flood would drown the rest. */
+/**
+ * One line at once; then, a second apart, one for each reason that counts the requests which met it: a flood would
+ * drown the rest.
+ */
 function faultLog(log: Log, message: string): (reqId: string, reason: string) => void {
-  let requests = 0;
-  let next = 0;
+  const waiting = new Map<string, { readonly reqId: string; requests: number }>();
+  let isQuiet = true;
+  const tell = () => {
+    isQuiet = waiting.size === 0;
+    for (const [reason, { reqId, requests }] of waiting) log.error({ reqId, reason, requests }, message);
+    waiting.clear();
+    if (!isQuiet) setTimeout(tell, FAULT_LINES_APART).unref();
+  };
   return (reqId, reason) => {
-    requests += 1;
-    const now = performance.now();
-    if (now < next) return;
-    log.error({ reqId, reason, requests }, message);
-    requests = 0;
-    next = now + FAULT_LINES_APART;
+    const known = waiting.get(reason);
+    if (known === undefined) waiting.set(reason, { reqId, requests: 1 });
+    else known.requests += 1;
+    if (isQuiet) tell();
   };
 }
 

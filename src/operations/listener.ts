@@ -6,10 +6,10 @@ import type { Logger } from 'pino';
 import { describeApi } from '../api/openapi.ts';
 import type { Config } from '../config.ts';
 import { listen, PortRefused } from '../listen.ts';
+import { PROMETHEUS_TEXT, prometheusText } from '../prometheus.ts';
 import type { Service } from '../service.ts';
 import { version } from '../version.ts';
 import { addDocsRoutes } from './docs.ts';
-import { PROMETHEUS_TEXT, prometheusText } from './prometheus.ts';
 
 /** Milliseconds that the store has to answer /readyz. */
 const READY_TIMEOUT = 2000;

@@ -6,8 +6,8 @@ import { versions } from 'node:process';
 import type { RequestCounts } from '../api/request-counts.ts';
 import type { LoginOutcomes } from '../auth/login-guard.ts';
 import type { BatchFigures } from '../books/batches.ts';
+import { counter, gauge, histogram, type Metric, type Sample } from '../prometheus.ts';
 import { version } from '../version.ts';
-import { counter, gauge, histogram, type Metric, type Sample } from './prometheus.ts';
 
 export interface ServiceFigures {
   readonly requests: RequestCounts;

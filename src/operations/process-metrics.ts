@@ -5,7 +5,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { cpuUsage, memoryUsage } from 'node:process';
-import { counter, gauge, Histogram, histogram, type Metric } from './prometheus.ts';
+import { counter, gauge, Histogram, histogram, type Metric } from '../prometheus.ts';
 
 /** Milliseconds between two looks at how late the event loop is. */
 const LOOK_INTERVAL = 20;

@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../books/store.ts';
-import { counter, gauge, type Metric } from '../operations/prometheus.ts';
+import { counter, gauge, type Metric } from '../prometheus.ts';
 import { type Address, findWritable, type Hosts, refuseReadOnly } from './postgres-hosts.ts';
 
 // Milliseconds. A statement ends before the call that waits for it does (4.5 s); the driver gives a

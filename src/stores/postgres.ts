@@ -10,7 +10,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { Batches } from '../books/batches.ts';
 import type { Book, BookChanges, BookFields } from '../books/book.ts';
 import type { BookList, BookStore, BookUpdate, Eventual } from '../books/store.ts';
-import type { Metric } from '../operations/prometheus.ts';
+import type { Metric } from '../prometheus.ts';
 import { Connections, SILENCE_TIMEOUT } from './postgres-connections.ts';
 import { findWritable, type Hosts } from './postgres-hosts.ts';
 import { createStructure } from './postgres-structure.ts';

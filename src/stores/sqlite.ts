@@ -11,7 +11,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import type { Book, BookFields } from '../books/book.ts';
 import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../books/store.ts';
-import { counter, gauge, type Metric } from '../operations/prometheus.ts';
+import { counter, gauge, type Metric } from '../prometheus.ts';
 import { OpenFile } from './sqlite-file.ts';
 import type { WriteAnswers, WriteRequest, WriterMessage } from './sqlite-writer.ts';
 
