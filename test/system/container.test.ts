@@ -69,11 +69,11 @@ describe('the image', { timeout: 180_000 }, () => {
 
   test('rule 27: serves from a volume, is healthy, translates nothing, ends at SIGTERM with 0, and goes on', async (context) => {
     const volume = volumeFor();
-    const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', PORT: String(await freePort()) };
+    const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ...(await ports()) };
     const container = new Container(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
     await container.healthy();
-    const writer = /retrieving transpile cache for StrippedTypeScript \S+sqlite-writer\.ts/;
-    await waitUntil(() => writer.test(container.said));
+    const found = /retrieving transpile cache for StrippedTypeScript \S+command\.ts\.\.\.success/;
+    await waitUntil(() => found.test(container.said) && container.said.includes('"msg":"listening"'));
     assert.doesNotMatch(container.said, /no transpile cache/);
     const book = await (await container.client()).create({ title: 'kept' });
     assert.equal(await container.stop(), 0);
@@ -111,7 +111,7 @@ describe('the image', { timeout: 180_000 }, () => {
     for (const [name, value] of Object.entries(values)) {
       writeFileSync(join(secrets, name), `${value}\n`, { mode: 0o644 });
     }
-    const env = { ...composeEnvironment(), PORT: String(await freePort()), LOG_LEVEL: 'info' };
+    const env = { ...composeEnvironment(), ...(await ports()), LOG_LEVEL: 'info' };
     const container = new Container(context, env, { secrets });
     await container.healthy();
     await waitUntil(() => /"url":"http:\/\/localhost:.*"store":"postgres:/.test(container.said));
@@ -135,7 +135,13 @@ describe('the image', { timeout: 180_000 }, () => {
       this.#env = env;
       const namespaces = ['--mount', '--pid', '--ipc', '--fork', '--kill-child'];
       const shell = ['sh', '-ec', MOUNT, root, volume, secrets];
-      this.#process = spawn('unshare', [...namespaces, ...shell, ...this.#program(command)]);
+      this.#process = spawn('setpriv', [
+        '--pdeathsig=KILL',
+        'unshare',
+        ...namespaces,
+        ...shell,
+        ...this.#program(command),
+      ]);
       this.ended = once(this.#process, 'close');
       context.after(() => this.#process.kill('SIGKILL')); // and so everything in it
       for (const stream of [this.#process.stdout, this.#process.stderr]) {
@@ -203,6 +209,10 @@ mount -o remount,bind,ro "$0"
 cd "$0"
 shift 2
 exec chroot . "$@"`;
+
+async function ports(): Promise<{ PORT: string; ADMIN_PORT: string }> {
+  return { PORT: String(await freePort()), ADMIN_PORT: String(await freePort()) };
+}
 
 /** A folder that belongs to the image's user, as a new volume does. */
 function volumeFor(): string {

@@ -1,0 +1,196 @@
+// The unit of deploy/, under a real systemd: the first process of namespaces of its own, with no unit but this
+// one and no folder of the system's that it could write. Needs root, and the package systemd.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Client } from '../support/client.ts';
+import { freePort } from '../support/postgres.ts';
+import { ENVIRONMENT, STORES, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
+const UNIT = join(PROJECT, 'deploy/book-catalogue.service');
+
+const LOG = '/run/book-catalogue.log';
+
+/** Of the shell, in those namespaces: $0 is the project, $1 has the units and what belongs into /etc. */
+const PREPARE = `
+mount -t proc proc /proc
+mount -o bind,ro /proc/sys /proc/sys
+mount -t tmpfs tmpfs /opt
+mkdir /opt/book-catalogue
+mount --bind "$0" /opt/book-catalogue
+mount -t tmpfs tmpfs /run
+mkdir /run/upper /run/work
+cp -r "$1/units" /run/units
+mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc
+mkdir /etc/book-catalogue
+cp "$1"/etc/* /etc/book-catalogue
+mount -t tmpfs tmpfs /var
+mkdir -p /var/lib /var/cache /var/tmp
+mount -t tmpfs tmpfs /tmp
+mount --make-rshared /
+umount -l /sys/fs/cgroup
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+exec env -i container=test PATH="$PATH" SYSTEMD_UNIT_PATH=/run/units /lib/systemd/systemd --system \\
+  --unit=test.target --log-target=null --show-status=no --crash-reboot=no`;
+
+test('systemd finds no fault in the unit, and little that it is exposed to', () => {
+  const { error, stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', UNIT]);
+  assert.equal(error, undefined, 'systemd must be installed (Debian: apt-get install systemd)');
+  const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(String(stdout)) ?? [];
+  assert.ok(Number(exposure) <= 1.3, `${exposure} of 10`);
+
+  const installed = join(temporaryFolder(), 'book-catalogue.service');
+  writeFileSync(
+    installed,
+    readFileSync(UNIT, 'utf8').replaceAll('/opt/book-catalogue', PROJECT.replace(/\/$/, '')),
+  );
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', installed], { encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  assert.doesNotMatch(stderr, /book-catalogue/);
+});
+
+test('rule 27: the unit serves, is started again when killed, stops with 0, and keeps its books', {
+  timeout: 60_000,
+}, async (context) => {
+  const system = await Systemd.start(context, readFileSync(UNIT, 'utf8'));
+  const client = await system.client();
+  const book = await client.create({ title: 'kept' });
+
+  const first = system.property('MainPID');
+  const status = system.run('cat', `/proc/${first}/status`);
+  assert.match(status, /^CapEff:\t0+\nCapBnd:\t0+$/m);
+  assert.match(status, /^NoNewPrivs:\t1\nSeccomp:\t2$/m);
+  assert.doesNotMatch(status, /^Uid:\t0\t/m);
+
+  system.run('kill', '-KILL', first);
+  await waitUntil(() => system.property('NRestarts') === '1' && system.isReady());
+  assert.deepEqual(await client.list(), [book]); // with the token of before
+  system.run('systemctl', 'stop', 'book-catalogue');
+  assert.equal(system.property('Result'), 'success');
+  assert.equal(system.property('ExecMainStatus'), '0');
+});
+
+test('the unit serves from PostgreSQL, with WORKERS, its secrets as credentials', {
+  timeout: 60_000,
+}, async (context) => {
+  const unit = readFileSync(UNIT, 'utf8').replace(
+    /^#(?=LoadCredential=db_url|Environment=DB_URL_FILE)/gm,
+    '',
+  );
+  const url = (await STORES[1].freshUrl()).replace('127.0.0.1', 'localhost'); // a name to look up
+  const system = await Systemd.start(context, unit, { db_url: url }, 'WORKERS=2\n');
+  await (await system.client()).create({ title: 'in PostgreSQL' });
+  assert.match(system.said(), /"store":"postgres:.*"workers":2/);
+  assert.match(system.said(), /"url":"http:\/\/localhost:/);
+  system.run('systemctl', 'stop', 'book-catalogue');
+  assert.equal(system.property('Result'), 'success');
+});
+
+/** systemd as the first process of namespaces of its own. */
+class Systemd {
+  readonly #process: ChildProcess;
+  readonly #port: number;
+  readonly #adminPort: number;
+
+  private constructor(process: ChildProcess, port: number, adminPort: number) {
+    this.#process = process;
+    this.#port = port;
+    this.#adminPort = adminPort;
+  }
+
+  /** @returns once the service is ready. */
+  static async start(
+    context: TestContext,
+    unit: string,
+    secrets: Readonly<Record<string, string>> = {},
+    settings = '',
+  ): Promise<Systemd> {
+    const folder = temporaryFolder();
+    const [port, adminPort] = [await freePort(), await freePort()];
+    for (const name of ['units/book-catalogue.service.d', 'etc'])
+      mkdirSync(join(folder, name), { recursive: true });
+    const write = (path: string, text: string) => writeFileSync(join(folder, path), text);
+    write('units/book-catalogue.service', unit);
+    write(
+      'units/book-catalogue.service.d/log.conf',
+      `[Service]\nStandardOutput=append:${LOG}\nStandardError=inherit\n`,
+    );
+    for (const target of ['sysinit', 'basic', 'shutdown']) write(`units/${target}.target`, '[Unit]\n');
+    write('units/test.target', '[Unit]\nDefaultDependencies=no\nWants=book-catalogue.service\n');
+    const { SECRET_TOKEN, AUTH_PASSWORD } = ENVIRONMENT;
+    for (const [name, value] of Object.entries({
+      secret_token: SECRET_TOKEN,
+      auth_password: AUTH_PASSWORD,
+      ...secrets,
+    })) {
+      write(`etc/${name}`, `${value}\n`);
+    }
+    write('etc/environment', `PORT=${port}\nADMIN_PORT=${adminPort}\n${settings}`);
+
+    const hierarchy = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'].find((path) =>
+      existsSync(`${path}/cgroup.procs`),
+    );
+    const group = `${hierarchy}/book-catalogue-test-${process.pid}`;
+    const namespaces = ['--mount', '--pid', '--cgroup', '--ipc', '--uts', '--fork', '--kill-child'];
+    const script = `mkdir -p "$0" && echo $$ >"$0/cgroup.procs" && exec setpriv --pdeathsig=KILL unshare ${namespaces.join(' ')} sh -ec "$1" "$2" "$3"`;
+    const child = spawn('sh', ['-ec', script, group, PREPARE, PROJECT, folder], {
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+    const ended = once(child, 'exit');
+    context.after(async () => {
+      child.kill('SIGKILL'); // and so everything in it
+      await ended;
+      await waitUntil(
+        () =>
+          spawnSync('find', [group, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';']).status === 0 &&
+          !existsSync(group),
+      );
+    });
+    const system = new Systemd(child, port, adminPort);
+    await waitUntil(() => {
+      assert.equal(child.exitCode, null, 'systemd has ended: these tests need root, on Linux with cgroup2');
+      return system.isReady();
+    });
+    return system;
+  }
+
+  /** Runs a command where systemd does; it must succeed. */
+  run(...command: string[]): string {
+    const { status, stdout, stderr } = this.#enter(command);
+    assert.equal(status, 0, `${command.join(' ')}: ${stderr}`);
+    return stdout.trim();
+  }
+
+  property(name: string): string {
+    return this.run('systemctl', 'show', '--property', name, '--value', 'book-catalogue');
+  }
+
+  isReady(): boolean {
+    const settings = [`PORT=${this.#port}`, `ADMIN_PORT=${this.#adminPort}`];
+    const [node, program] = ['/opt/book-catalogue/node_modules/.bin/node', '/opt/book-catalogue/src/main.js'];
+    return this.#enter(['env', ...settings, node, program, 'ready']).status === 0;
+  }
+
+  said(): string {
+    return this.run('cat', LOG);
+  }
+
+  client(): Promise<Client> {
+    return Client.logIn({ url: `http://127.0.0.1:${this.#port}`, port: this.#port });
+  }
+
+  #enter(command: readonly string[]) {
+    const { pid } = this.#process;
+    const first = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+    return spawnSync('nsenter', [`--target=${first}`, '--mount', '--pid', '--cgroup', '--ipc', ...command], {
+      encoding: 'utf8',
+    });
+  }
+}
