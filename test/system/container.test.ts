@@ -44,7 +44,7 @@ test('docker-compose finds no fault in compose.yaml', () => {
   assert.equal(String(stderr), '');
 });
 
-describe('the image', { timeout: 180_000 }, () => {
+describe('the image', () => {
   let root: string;
   let config: ImageConfig;
 
@@ -67,7 +67,9 @@ describe('the image', { timeout: 180_000 }, () => {
     });
   });
 
-  test('rule 27: serves from a volume, is healthy, translates nothing, ends at SIGTERM with 0, and goes on', async (context) => {
+  test('rule 27: serves from a volume, is healthy, translates nothing, ends at SIGTERM with 0, and goes on', {
+    timeout: 60_000,
+  }, async (context) => {
     const volume = volumeFor();
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ...(await ports()) };
     const container = new Container(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
@@ -100,7 +102,9 @@ describe('the image', { timeout: 180_000 }, () => {
     assert.match(container.said, /Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0+\nCapBnd:\t0+\nNoNewPrivs:\t1\n/);
   });
 
-  test('rule 25: takes its secrets as compose.yaml gives them, on PostgreSQL, for every address', async (context) => {
+  test('rule 25: takes its secrets as compose.yaml gives them, on PostgreSQL, for every address', {
+    timeout: 60_000,
+  }, async (context) => {
     const secrets = temporaryFolder();
     chmodSync(secrets, 0o755); // Docker shows the files alone
     const values = {
