@@ -26,6 +26,6 @@ test('a start after the installation translates no file, nor does its writing th
     });
   }
   await waitUntil(() => said.includes('"msg":"listening"'));
-  assert.match(said, /retrieving transpile cache for StrippedTypeScript \S+sqlite-writer\.ts\.\.\.success/);
+  assert.match(said, /retrieving transpile cache for StrippedTypeScript \S+command\.ts\.\.\.success/);
   assert.doesNotMatch(said, /no transpile cache/);
 });

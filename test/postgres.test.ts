@@ -320,6 +320,23 @@ describe('the structure', () => {
     }
   });
 
+  test('rule 12: books that come with ids of their own while the service runs cost no creation', async (context) => {
+    const dbUrl = await freshDatabase();
+    const services = await Promise.all([startTestService(dbUrl), startTestService(dbUrl)]);
+    for (const service of services) context.after(() => service.stop());
+    for (let round = 1; round <= 3; round += 1) {
+      await execute(
+        dbUrl,
+        'insert into books (id) select generate_series(max(id) + 1, max(id) + 700) from books',
+      );
+      await Promise.all(
+        services.flatMap(({ client }) => Array.from({ length: 100 }, () => client.create({ year: round }))),
+      );
+    }
+    const [{ count } = {}] = await execute(dbUrl, 'select count(*)::int from books where year > 0');
+    assert.equal(count, 600);
+  });
+
   test('rule 12: an id drawn while another process starts is not given out again', async () => {
     const dbUrl = await freshDatabase();
     const first = await startTestService(dbUrl);

@@ -41,11 +41,11 @@ const DESCRIBE = `
 const DESCRIBE_SEQUENCE = `
   select to_regclass('books_id_seq') is null as missing,
     exists (select from books where id > coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0)) as behind`;
-const CATCH_UP = [
-  'lock table books in share row exclusive mode',
-  `select setval('books_id_seq', max(id)) from books
-   having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0)`,
-];
+/** To be sent as one, and so one transaction. */
+export const CATCH_UP = `
+  lock table books in share row exclusive mode;
+  select setval('books_id_seq', max(id)) from books
+  having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0)`;
 
 // Two processes may create the same structure at the same moment (rule 27); the one that comes second
 // finds it there when it looks again.
@@ -107,7 +107,7 @@ async function look<Row extends pg.QueryResultRow>(client: pg.Client, text: stri
 
 function catchUpFrom([sequence]: readonly FoundSequence[]): readonly string[] {
   if (sequence?.missing) throw new Error('its table "books" is there, its sequence "books_id_seq" is not');
-  return sequence?.behind ? CATCH_UP : [];
+  return sequence?.behind ? [CATCH_UP] : [];
 }
 
 /** The statements that lead from what is there to what should be. */

@@ -9,11 +9,17 @@ import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { Batches } from '../books/batches.ts';
 import type { Book, BookChanges, BookFields } from '../books/book.ts';
-import type { BookList, BookStore, BookUpdate, Eventual } from '../books/store.ts';
+import {
+  type BookList,
+  type BookStore,
+  type BookUpdate,
+  type Eventual,
+  StoreUnavailable,
+} from '../books/store.ts';
 import type { Metric } from '../prometheus.ts';
 import { Connections, SILENCE_TIMEOUT } from './postgres-connections.ts';
 import { findWritable, type Hosts } from './postgres-hosts.ts';
-import { createStructure } from './postgres-structure.ts';
+import { CATCH_UP, createStructure } from './postgres-structure.ts';
 
 // Milliseconds.
 const START_CONNECT_TIMEOUT = 3000;
@@ -132,6 +138,17 @@ class PostgresStore implements BookStore {
   }
 
   async insert(books: readonly BookFields[]): Promise<readonly number[]> {
+    try {
+      return await this.#insert(books);
+    } catch (error) {
+      if (!isIdTaken(error)) throw error;
+      // Books were brought in with ids of their own, and the sequence is behind them. Nothing was stored.
+      await this.#connections.query('batches', CATCH_UP, []);
+      return await this.#insert(books);
+    }
+  }
+
+  async #insert(books: readonly BookFields[]): Promise<readonly number[]> {
     const { rows } = await this.#connections.query<{ id: number }>('batches', INSERT, [
       books.map(({ title }) => title),
       books.map(({ author }) => author),
@@ -256,6 +273,12 @@ class HeldBooks<Item, Answer> {
       });
     }
   }
+}
+
+/** Whether an insert met a book that has an id which the sequence gave out just now. */
+function isIdTaken(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
+  return cause instanceof pg.DatabaseError && cause.code === '23505' && cause.constraint === 'books_pkey';
 }
 
 /**
