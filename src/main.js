@@ -3,15 +3,8 @@
 // JavaScript, alone among its neighbours: what it turns on spares the service the TypeScript compiler, and
 // with it 16 MiB and a quarter of the time to start, but it cannot spare this file itself.
 
+import './runtime.js';
 import { fileURLToPath } from 'node:url';
-
-if (Number.parseInt(process.versions.node, 10) < 26) {
-  const own = fileURLToPath(new URL('../node_modules/.bin/node', import.meta.url));
-  process.stderr.write(
-    `Node.js ${process.versions.node} is too old: run this with ${own}, which \`npm ci\` brings.\n`,
-  );
-  process.exit(1);
-}
 
 const { enableCompileCache } = await import('node:module');
 // Where the folder cannot be written everything works as well, only slower to start.
