@@ -1,7 +1,7 @@
 #!/usr/bin/env node
-// Owns: the door. Arguments, environment, signals and the exit code; the only file that touches `process`.
-// JavaScript, alone among its neighbours: what it turns on spares the service the TypeScript compiler, and
-// with it 16 MiB and a quarter of the time to start, but it cannot spare this file itself.
+// Owns: the door. Arguments, environment, signals and the exit code.
+// JavaScript, unlike its neighbours: what it turns on spares the service the TypeScript compiler, and with it
+// 16 MiB and a quarter of the time to start, but it cannot spare this file itself.
 
 import './runtime.js';
 import { fileURLToPath } from 'node:url';
