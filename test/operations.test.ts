@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts } from './support/client.ts';
+import { operationsOf } from './support/operations.ts';
 import { freePort, freshDatabase, PostgresServer } from './support/postgres.ts';
 import {
   type CommandProcess,
@@ -20,7 +21,7 @@ describe('the operations listener', { concurrency: 2, timeout: 120_000 }, () => 
     for (const WORKERS of ['1', '2']) {
       test(`rule 31: on ${store.name}, WORKERS=${WORKERS}, says that the service is there and ready`, async (context) => {
         const service = await start(context, { DB_URL: await store.freshUrl(), WORKERS });
-        const operations = operationsOf(service);
+        const operations = operationsOf(service).url;
         assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
         assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
         assert.equal((await ask(operations, '/book/1'))[0], 404);
@@ -35,7 +36,7 @@ describe('the operations listener', { concurrency: 2, timeout: 120_000 }, () => 
       const server = await PostgresServer.start();
       context.after(() => server.remove());
       const service = await start(context, { DB_URL: server.url(), WORKERS });
-      const operations = operationsOf(service);
+      const operations = operationsOf(service).url;
       await server.stop();
       await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 503);
       assert.deepEqual(await ask(operations, '/readyz'), [503, 'the store does not answer\n']);
@@ -46,7 +47,7 @@ describe('the operations listener', { concurrency: 2, timeout: 120_000 }, () => 
 
     test(`rule 31: WORKERS=${WORKERS}, says draining while the service ends, and ends with it`, async (context) => {
       const service = await start(context, { DB_URL: await freshDatabase(), WORKERS });
-      const operations = operationsOf(service);
+      const operations = operationsOf(service).url;
       // A request that never ends holds the service for as long as it may.
       const request = new Request(`${service.url}/book`, {
         method: 'POST',
@@ -91,7 +92,7 @@ describe('the operations listener', { concurrency: 2, timeout: 120_000 }, () => 
     await alone.stop();
     taken.close();
     const beside = await start(context, { DB_URL, PORT: String(port) });
-    assert.equal(operationsOf(beside), `http://127.0.0.1:${port + 1}`);
+    assert.equal(operationsOf(beside).url, `http://127.0.0.1:${port + 1}`);
   });
 
   test('rule 31: one that was asked for and cannot be had ends the process', async (context) => {
@@ -123,11 +124,6 @@ async function start(context: TestContext, env: Record<string, string>): Promise
 
 function entry(service: CommandProcess, message: string): Record<string, unknown> {
   return JSON.parse(service.log.find((line) => line.includes(`"msg":"${message}"`)) ?? '{}');
-}
-
-/** Where the operations listener is, as the service said at its start. */
-function operationsOf(service: CommandProcess): string {
-  return String(entry(service, 'listening').operations);
 }
 
 async function ask(url: string, path: string): Promise<[status: number, text: string]> {

@@ -6,11 +6,6 @@ import { constants, createHash, createHmac, generateKeyPairSync, type KeyObject,
 import { after, before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
-import { buildApp } from '../src/api/app.ts';
-import { RequestCounts } from '../src/api/request-counts.ts';
-import { Tokens } from '../src/auth/tokens.ts';
-import { Catalogue } from '../src/books/catalogue.ts';
-import { createLog } from '../src/log.ts';
 import { readDbUrl } from '../src/stores/open.ts';
 import { exchange, type RawAnswer, readEnvelope, request, type Target } from './support/client.ts';
 import {
@@ -21,6 +16,7 @@ import {
   startServiceProcess,
   startTestService,
 } from './support/service.ts';
+import { startUnableApp } from './support/unable.ts';
 
 const [SQLITE, POSTGRES] = STORES;
 const HASHES: Readonly<Record<string, string>> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' };
@@ -538,43 +534,14 @@ describe('tokens', { timeout: 60_000 }, () => {
 });
 
 test('T5, rule 19: a token that cannot be signed is 500', async () => {
-  class Unable extends Tokens {
-    override issue(): string {
-      throw new Error('the signer is out of order');
-    }
-  }
   const openStore = await readDbUrl(await SQLITE.freshUrl());
   const store = await openStore(false);
-  const app = buildApp({
-    catalogue: new Catalogue(store),
-    tokens: new Unable(SECRET),
-    checkCredentials: () => true,
-    takeTurn: () => ({ kind: 'answer', delay: 0 }),
-    trustedProxies: [],
-    corsOrigins: [],
-    docsPort: undefined,
-    log: createLog('silent', process.stderr),
-    requests: new RequestCounts(),
-    bodyLimit: 1024,
-    headerLimit: 16_384,
-  });
-  await app.ready();
-  await new Promise<void>((resolve) => {
-    app.server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = app.server.address() as { port: number };
+  const app = await startUnableApp(store, () => true);
   try {
-    const { status, message, data } = await request(
-      { url: `http://127.0.0.1:${port}`, port },
-      'POST',
-      '/token',
-      { body: {} },
-    );
+    const { status, message, data } = await request(app, 'POST', '/token', { body: {} });
     assert.deepEqual([status, message, data], [500, 'Could not generate token', null]);
   } finally {
-    app.server.close();
-    app.server.closeAllConnections();
-    await app.close();
+    await app.stop();
     await store.close();
   }
 });

@@ -1,0 +1,51 @@
+// Owns: an application that cannot sign, which no service can be brought to from outside (rule 19).
+
+import { buildApp } from '../../src/api/app.ts';
+import { RequestCounts } from '../../src/api/request-counts.ts';
+import type { CheckCredentials } from '../../src/auth/credentials.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
+import { Catalogue } from '../../src/books/catalogue.ts';
+import type { BookStore } from '../../src/books/store.ts';
+import { createLog } from '../../src/log.ts';
+import type { Target } from './client.ts';
+import { SECRET } from './service.ts';
+
+class Unable extends Tokens {
+  override issue(): string {
+    throw new Error('the signer is out of order');
+  }
+}
+
+/** Starts it in this process behind a real socket; the store stays the caller's. */
+export async function startUnableApp(
+  store: BookStore,
+  checkCredentials: CheckCredentials,
+): Promise<Target & { stop(): Promise<void> }> {
+  const app = buildApp({
+    catalogue: new Catalogue(store),
+    tokens: new Unable(SECRET),
+    checkCredentials,
+    takeTurn: () => ({ kind: 'answer', delay: 0 }),
+    trustedProxies: [],
+    corsOrigins: [],
+    docsPort: undefined,
+    log: createLog('silent', process.stderr),
+    requests: new RequestCounts(),
+    bodyLimit: 1024,
+    headerLimit: 16_384,
+  });
+  await app.ready();
+  await new Promise<void>((resolve) => {
+    app.server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = app.server.address() as { port: number };
+  return {
+    url: `http://127.0.0.1:${port}`,
+    port,
+    async stop() {
+      app.server.close();
+      app.server.closeAllConnections();
+      await app.close();
+    },
+  };
+}
