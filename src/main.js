@@ -16,9 +16,21 @@ process.on('uncaughtException', (error) => {
   process.exit(1);
 });
 
-// The first signal stops the service, a second one ends the process at once.
+// The first signal stops the service, a second one ends the process at once. One Ctrl-C may come as two: from the
+// terminal, and from npm, which hands it on.
+const SAME_GESTURE = 500; // milliseconds
 const { promise: stop, resolve } = Promise.withResolvers();
-process.once('SIGTERM', resolve);
-process.once('SIGINT', resolve);
+/** @type {number | undefined} */
+let first;
+/** @param {NodeJS.Signals} signal */
+const onSignal = (signal) => {
+  first ??= performance.now();
+  resolve(signal);
+  if (performance.now() - first < SAME_GESTURE) return;
+  process.off(signal, onSignal);
+  process.kill(process.pid, signal);
+};
+process.on('SIGTERM', onSignal);
+process.on('SIGINT', onSignal);
 
 process.exit(await run(process.argv.slice(2), process.env, process, stop));
