@@ -66,7 +66,7 @@ export async function run(
     return 2;
   }
   if (call.values.version) {
-    stdout.write(`${version()}\n`);
+    stdout.write(`${version}\n`);
     return 0;
   }
   if (call.values.help) {

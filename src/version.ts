@@ -2,7 +2,6 @@
 
 import { readFileSync } from 'node:fs';
 
-export function version(): string {
-  const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-  return (JSON.parse(manifest) as { version: string }).version;
-}
+const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
+
+export const { version } = JSON.parse(manifest) as { readonly version: string };

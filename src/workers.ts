@@ -19,8 +19,8 @@ const RETRY_PAUSE = 1000;
 /** Milliseconds that a worker has to stop; it needs less by itself. */
 const LAST_RESORT = 9500;
 
-/** Milliseconds that a worker has to tell of its metrics; those of one that is held up are left out. */
-const METRICS_TIMEOUT = 1000;
+/** Milliseconds that a worker has to answer; one that is held up is left out. */
+const ANSWER_TIMEOUT = 2000;
 
 /** What the first process asks a worker, and what it is answered. */
 interface Answers {
@@ -128,15 +128,14 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
     lastTicket += 1;
     const ticket = lastTicket;
     const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
-    const lose = () => reject(new Error('the worker has ended'));
-    worker.once('exit', lose);
+    const timer = setTimeout(() => reject(new Error('the worker does not answer')), ANSWER_TIMEOUT);
     asked.set(ticket, resolve as (answer: Answers[Question]) => void);
     tell(worker, { kind: 'ask', ticket, question });
     try {
       return await promise;
     } finally {
       asked.delete(ticket);
-      worker.off('exit', lose);
+      clearTimeout(timer);
     }
   };
   const storeAnswers = async (): Promise<boolean> => {
@@ -149,7 +148,6 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
     );
   };
   const metrics = async (): Promise<Metric[]> => {
-    const late = pause(METRICS_TIMEOUT, undefined, { ref: false });
     const own = [
       buildMetric(),
       loginMetric(guard.outcomes),
@@ -157,8 +155,7 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
       ...(await measurement.metrics()),
     ];
     const answers = [...serving].map(async ([number, worker]) => {
-      const answer = await Promise.race([ask(worker, 'metrics').catch(() => undefined), late]);
-      return [String(number), answer ?? []] as const;
+      return [String(number), await ask(worker, 'metrics').catch(() => [])] as const;
     });
     return mergeMetrics(new Map<string, readonly Metric[]>([['0', own], ...(await Promise.all(answers))]));
   };

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts } from './support/client.ts';
+import { accepts, Connection } from './support/client.ts';
 import { operationsOf } from './support/operations.ts';
 import { freePort, freshDatabase, PostgresServer } from './support/postgres.ts';
 import {
@@ -63,6 +63,35 @@ describe('the operations listener', { concurrency: 2, timeout: 120_000 }, () => 
       assert.equal(service.process.exitCode, 0);
     });
   }
+
+  test('rule 31: whoever is slow there keeps neither the service nor operators from anything', async (context) => {
+    const service = await start(context, { DB_URL: `sqlite:${temporaryFolder()}/books.db` });
+    const operations = operationsOf(service);
+    const slow = Array.from({ length: 200 }, () => new Connection(operations));
+    await Promise.all(slow.map(({ socket }) => socket.write('GET /livez HTTP/1.1\r\nX: ')));
+    assert.equal((await ask(service.url, '/books'))[0], 401);
+    await Promise.all(slow.map(({ closed }) => closed));
+    assert.deepEqual(await ask(operations.url, '/livez'), [200, 'alive\n']);
+  });
+
+  test('rule 31: a worker that hangs is left out, and leaves nothing behind', async (context) => {
+    const service = await start(context, { DB_URL: `sqlite:${temporaryFolder()}/books.db`, WORKERS: '2' });
+    let warned = '';
+    service.process.stderr?.on('data', (text) => {
+      warned += text;
+    });
+    const { pid } = entry(service, 'a worker serves');
+    process.kill(Number(pid), 'SIGSTOP');
+    context.after(() => process.kill(Number(pid), 'SIGKILL'));
+    const operations = operationsOf(service).url;
+    const answers = await Promise.all(Array.from({ length: 15 }, () => ask(operations, '/metrics')));
+    for (const [status, text] of answers) {
+      assert.equal(status, 200);
+      assert.equal(/worker="1"/.test(text) && /worker="2"/.test(text), false);
+    }
+    assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
+    assert.equal(warned, '');
+  });
 
   test('rule 31: says starting before the store is there', async (context) => {
     const silent = await listen(context, 0); // accepts, and never says a word

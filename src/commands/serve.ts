@@ -78,7 +78,7 @@ function banner(
     ? `{"username":"admin","password":"password"}`
     : '{"username":…,"password":…}';
   return `
-Book catalogue ${version()}
+Book catalogue ${version}
 
   Address    ${url}
   Store      ${store}

@@ -14,6 +14,14 @@ import { addDocsRoutes } from './docs.ts';
 /** Milliseconds that the store has to answer /readyz. */
 const READY_TIMEOUT = 2000;
 
+/** Milliseconds. Whoever asks here is near, and must not take the service's connections by being slow. */
+const REQUEST_TIMEOUT = 5000;
+const CHECK_INTERVAL = 1000;
+const KEEP_ALIVE_TIMEOUT = 30_000;
+
+/** More than operators, their tools and a browser have. */
+const MOST_CONNECTIONS = 64;
+
 export interface OperationsListener {
   /** `http://host:port` as a browser on this machine would write it. */
   readonly url: string;
@@ -35,7 +43,14 @@ export async function openOperations(config: Config, log: Logger): Promise<Opera
   let service: Service | undefined;
   let unready = 'starting';
 
-  const app = Fastify({ logger: false });
+  const app = Fastify({
+    logger: false,
+    requestTimeout: REQUEST_TIMEOUT,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+    http: { headersTimeout: REQUEST_TIMEOUT, connectionsCheckingInterval: CHECK_INTERVAL },
+  });
+  app.server.maxConnections = MOST_CONNECTIONS;
+  app.setNotFoundHandler((_request, reply) => reply.code(404).send('Not found\n'));
   app.setErrorHandler((error, _request, reply) => {
     log.error({ err: error }, 'the operations listener failed to answer');
     reply.code(500).send('Internal server error\n');
@@ -48,7 +63,7 @@ export async function openOperations(config: Config, log: Logger): Promise<Opera
   });
   const servicePort = () => (service === undefined ? config.port : Number(new URL(service.url).port));
   app.get('/openapi.json', async (request) =>
-    describeApi({ version: version(), serverUrl: `http://${request.hostname}:${servicePort()}` }),
+    describeApi({ version, serverUrl: `http://${request.hostname}:${servicePort()}` }),
   );
   const { builtInCredentials, username, password } = config;
   addDocsRoutes(app, servicePort, builtInCredentials ? { username, password } : {});

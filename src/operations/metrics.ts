@@ -65,7 +65,7 @@ export function serviceMetrics({ requests, connections, batches }: ServiceFigure
 
 /** What every process tells of itself, the one that serves nothing included. */
 export function buildMetric(): Metric {
-  const labels = { version: version(), node: versions.node };
+  const labels = { version, node: versions.node };
   return gauge('book_catalogue_build_info', 'What is running; always 1.', [{ labels, value: 1 }]);
 }
 
