@@ -9,7 +9,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { request } from './support/client.ts';
 import { freePort } from './support/postgres.ts';
-import { ENVIRONMENT, spawnService, startCommand, temporaryFolder } from './support/service.ts';
+import { ENVIRONMENT, endOf, spawnService, startCommand, temporaryFolder } from './support/service.ts';
 import { waitUntil } from './support/wait.ts';
 
 const MARK = 'never to be shown';
@@ -144,16 +144,6 @@ describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
   });
 });
 
-async function outcome(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
-  const child = spawnService(env, args, folder);
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  const [code] = await once(child, 'close');
-  return { code, stdout, stderr };
+function outcome(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
+  return endOf(spawnService(env, args, folder));
 }

@@ -15,7 +15,13 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { run } from '../src/command.ts';
 import { accepts, request, type Target } from './support/client.ts';
 import { execute, freshDatabase } from './support/postgres.ts';
-import { type CommandProcess, spawnService, startCommand, temporaryFolder } from './support/service.ts';
+import {
+  type CommandProcess,
+  endOf,
+  spawnService,
+  startCommand,
+  temporaryFolder,
+} from './support/service.ts';
 import { waitUntil } from './support/wait.ts';
 
 type Variables = Record<string, string | undefined>;
@@ -697,24 +703,6 @@ async function refusal(env: Variables): Promise<string> {
   assert.match(stderr, /^[^\n]*[^\n.]\.\n$/); // one line, so no stack trace either
   assert.ok(!stderr.includes(MARK), stderr);
   return stderr;
-}
-
-/** How a process ended and all that it printed; fails when it has not ended within 20 s. */
-async function endOf(child: ChildProcess): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  try {
-    const [code] = await once(child, 'close', { signal: AbortSignal.timeout(20_000) });
-    return { code, stdout, stderr };
-  } finally {
-    kill(child);
-  }
 }
 
 function kill(child: ChildProcess): void {

@@ -114,6 +114,26 @@ export function spawnService(
   });
 }
 
+/** How a process ended and all that it printed; fails when it has not ended within 20 s. */
+export async function endOf(
+  child: ChildProcess,
+): Promise<{ code: number | null; stdout: string; stderr: string }> {
+  let stdout = '';
+  let stderr = '';
+  child.stdout?.on('data', (chunk) => {
+    stdout += chunk;
+  });
+  child.stderr?.on('data', (chunk) => {
+    stderr += chunk;
+  });
+  try {
+    const [code] = await once(child, 'close', { signal: AbortSignal.timeout(20_000) });
+    return { code, stdout, stderr };
+  } finally {
+    child.kill('SIGKILL');
+  }
+}
+
 const folders: string[] = [];
 
 /** A new folder that is removed when the test process ends. */

@@ -271,7 +271,8 @@ function build(): { root: string; config: ImageConfig } {
   buildah('commit', '--quiet', '--rm', container, `docker.io/library/${name}`);
 
   const cache = npmSetting('cache'); // what `npm ci` has brought here before
-  const options = ['--pull=never', '--isolation=chroot', '--format=docker', `--volume=${cache}:/root/.npm`];
+  const home = '/root'; // of the user that builds, inside
+  const options = ['--pull=never', '--isolation=chroot', '--format=docker', `--volume=${cache}:${home}/.npm`];
   buildah('bud', ...options, '--tag=book-catalogue', PROJECT);
   const config = JSON.parse(buildah('inspect', '--type=image', 'book-catalogue')).Docker.config;
   return { root: buildah('mount', buildah('from', 'book-catalogue')), config };
