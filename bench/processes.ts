@@ -4,7 +4,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { freePort } from '../test/support/postgres.ts';
+import { unusedPort } from '../test/support/ports.ts';
 
 export const SECRET = 'a secret for benchmarks, long enough';
 
@@ -74,7 +74,7 @@ export function startBareServer(): Promise<Measured> {
 }
 
 async function start(script: string, env: Record<string, string>): Promise<Measured> {
-  const port = await freePort();
+  const port = await unusedPort();
   const began = performance.now();
   const path = fileURLToPath(new URL(script, import.meta.url));
   const child = spawn(process.execPath, [path], {

@@ -4,7 +4,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { COMMAND } from '../test/support/repository.ts';
 import { writeBooksFile } from './books-file.ts';
 import { type Ended, runToEnd } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
@@ -28,7 +28,7 @@ export interface TransferRow {
   readonly storeLimit?: string;
 }
 
-const MAIN = fileURLToPath(new URL('../src/main.js', import.meta.url));
+const MAIN = COMMAND;
 
 /** Names of stores: the one that is filled by importing, the one that is filled by copying. */
 const IMPORTED = 'imported';

@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import type { Browser } from 'playwright-core';
 import { openPage, startBrowser } from '../support/browser.ts';
-import { ENVIRONMENT, type RunningService, STORES, startTestService } from '../support/service.ts';
+import { ENVIRONMENT, type RunningService, SQLITE, startTestService } from '../support/service.ts';
 
 describe('pages of other origins in a browser', { timeout: 120_000 }, () => {
   let browser: Browser;
@@ -23,7 +23,7 @@ describe('pages of other origins in a browser', { timeout: 120_000 }, () => {
     site.listen(0, '127.0.0.1');
     await once(site, 'listening');
     port = (site.address() as AddressInfo).port;
-    service = await startTestService(await STORES[0].freshUrl(), {
+    service = await startTestService(await SQLITE.freshUrl(), {
       CORS_ORIGINS: `http://localhost:${port}`,
     });
   });

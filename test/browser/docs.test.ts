@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-c
 import { openPage, startBrowser, type WatchedPage } from '../support/browser.ts';
 import { type Answer, request } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
-import { type CommandProcess, STORES, startCommand } from '../support/service.ts';
+import { type CommandProcess, SQLITE, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const QUIJOTE = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
@@ -24,7 +24,7 @@ describe('/docs in a browser', { timeout: 300_000 }, () => {
   });
 
   async function start(env: Record<string, string> = {}): Promise<CommandProcess> {
-    const dbUrl = await STORES[0].freshUrl();
+    const dbUrl = await SQLITE.freshUrl();
     return await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info', ...env });
   }
 

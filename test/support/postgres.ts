@@ -4,11 +4,11 @@
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { unusedPort } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
 // The library would end the process with 0 as soon as nothing is left to do, whether or not tests have failed.
@@ -90,7 +90,7 @@ export class PostgresServer {
   static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
     const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
     await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
-    return new PostgresServer(await freePort(), folder, settings);
+    return new PostgresServer(await unusedPort(), folder, settings);
   }
 
   async #write(name: string, content: string): Promise<void> {
@@ -159,7 +159,7 @@ export async function freshDatabase(): Promise<string> {
   const shared = process.env[SHARED_SERVER];
   if (shared === undefined) {
     throw new Error(
-      `There is no PostgreSQL to test with: run "npm test", or node --test with --test-global-setup=test/support/global-setup.ts`,
+      'There is no PostgreSQL to test with: run the file with "npm run test:one -- FILE", and without --store SQLite.',
     );
   }
   databases += 1;
@@ -169,17 +169,4 @@ export async function freshDatabase(): Promise<string> {
   const url = new URL(shared);
   url.pathname = `/${name}`;
   return url.href;
-}
-
-/** A port that nobody listens on just now. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => {
-    server.close(resolve);
-  });
-  return port;
 }

@@ -7,18 +7,30 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log.ts';
 import { startService } from '../../src/service.ts';
 import { Client, type Target } from './client.ts';
 import { freshDatabase } from './postgres.ts';
+import { COMMAND } from './repository.ts';
 
-/** What the contract is tested on: every store that there is. */
-export const STORES = [
-  { name: 'SQLite', freshUrl: async () => `sqlite:${join(temporaryFolder(), 'books.db')}` },
-  { name: 'PostgreSQL', freshUrl: freshDatabase },
-] as const;
+interface TestedStore {
+  readonly name: 'SQLite' | 'PostgreSQL';
+  /** The URL of a store that is empty and of nobody else. */
+  freshUrl(): Promise<string>;
+}
+
+export const SQLITE: TestedStore = {
+  name: 'SQLite',
+  freshUrl: async () => `sqlite:${join(temporaryFolder(), 'books.db')}`,
+};
+export const POSTGRES: TestedStore = { name: 'PostgreSQL', freshUrl: freshDatabase };
+
+/** Names, in the environment, the one store that this run is about; without it, it is about all of them. */
+export const ONLY_STORE = 'TEST_STORE';
+
+/** The stores that the contract is tested on. */
+export const STORES = [SQLITE, POSTGRES].filter(({ name }) => name === (process.env[ONLY_STORE] ?? name));
 
 /** The secret that services under test sign with. */
 export const SECRET = 'a secret for tests that is long enough';
@@ -107,15 +119,14 @@ export function spawnService(
   folder?: string,
   stdin: 'ignore' | 'pipe' = 'ignore',
 ): ChildProcess {
-  const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
-  return spawn(process.execPath, [main, ...args], {
+  return spawn(process.execPath, [COMMAND, ...args], {
     env,
     cwd: folder,
     stdio: [stdin, 'pipe', 'pipe'],
   });
 }
 
-/** How a process ended and all that it printed; fails when it has not ended within 20 s. */
+/** How a process ended and all that it printed. */
 export async function endOf(
   child: ChildProcess,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
@@ -128,11 +139,16 @@ export async function endOf(
     stderr += chunk;
   });
   try {
-    const [code] = await once(child, 'close', { signal: AbortSignal.timeout(20_000) });
+    const [code] = await once(child, 'close');
     return { code, stdout, stderr };
   } finally {
     child.kill('SIGKILL');
   }
+}
+
+/** @param dbUrl of a SQLite store; returns its file. */
+export function fileOf(dbUrl: string): string {
+  return dbUrl.slice('sqlite:'.length);
 }
 
 const folders: string[] = [];

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Ledger } from './ledger.ts';
-import { type ServiceProcess, spawnService } from './service.ts';
+import { fileOf, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
 
@@ -55,7 +55,7 @@ export async function dieYoung(env: Record<string, string>, longestLife: number)
 export async function examine({ client, dbUrl }: ServiceProcess, ledger: Ledger): Promise<void> {
   ledger.reconcile(await client.list());
   if (!dbUrl.startsWith('sqlite:')) return;
-  const db = new DatabaseSync(dbUrl.slice('sqlite:'.length), { readOnly: true });
+  const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
   try {
     assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
   } finally {

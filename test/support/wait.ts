@@ -1,12 +1,20 @@
-// Owns: waiting for a state, never for a time.
+// Owns: waiting for a state, never for a time. A state that never comes is reported by the time limit of the whole
+// file, which the runner sets; a slow machine must not fail a test.
 
-import assert from 'node:assert/strict';
+/** Milliseconds between two looks. */
+const PAUSE = 5;
 
-/** Resolves once the condition holds; fails when it has not within 20 s. */
+/** Milliseconds after which a wait says what it waits for: the last such line explains a test that times out. */
+const REMARKABLE = 30_000;
+
+/** Resolves once the condition holds. */
 export async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  let remarkAt = performance.now() + REMARKABLE;
   while (!(await holds())) {
-    assert.ok(Date.now() < deadline, 'it did not come about within 20 s');
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    if (performance.now() >= remarkAt) {
+      remarkAt += REMARKABLE;
+      console.error(`still waiting for: ${holds}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
 }

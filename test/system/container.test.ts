@@ -20,8 +20,8 @@ import { dirname, join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Client } from '../support/client.ts';
-import { freePort } from '../support/postgres.ts';
-import { ENVIRONMENT, STORES, temporaryFolder } from '../support/service.ts';
+import { unusedPort } from '../support/ports.ts';
+import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -110,7 +110,7 @@ describe('the image', () => {
     const values = {
       auth_password: ENVIRONMENT.AUTH_PASSWORD,
       secret_token: ENVIRONMENT.SECRET_TOKEN,
-      db_url: await STORES[1].freshUrl(),
+      db_url: await POSTGRES.freshUrl(),
     };
     for (const [name, value] of Object.entries(values)) {
       writeFileSync(join(secrets, name), `${value}\n`, { mode: 0o644 });
@@ -215,7 +215,7 @@ shift 2
 exec chroot . "$@"`;
 
 async function ports(): Promise<{ PORT: string; ADMIN_PORT: string }> {
-  return { PORT: String(await freePort()), ADMIN_PORT: String(await freePort()) };
+  return { PORT: String(await unusedPort()), ADMIN_PORT: String(await unusedPort()) };
 }
 
 /** A folder that belongs to the image's user, as a new volume does. */

@@ -8,9 +8,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { Client } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
+import { COMMAND } from '../support/repository.ts';
 import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -100,7 +100,7 @@ async function start(
   context: TestContext,
   { holder, inside }: Disk,
 ): Promise<{ client: Client; stop(): Promise<void> }> {
-  const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+  const main = COMMAND;
   const enter = [`--target=${holder.pid}`, '--mount', process.execPath, main];
   const child = spawn('nsenter', enter, {
     env: { ...process.env, ...ENVIRONMENT, DB_URL: `sqlite:${join(inside, 'books.db')}`, LOG_LEVEL: 'info' },

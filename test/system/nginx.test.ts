@@ -10,9 +10,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
-import { freePort } from '../support/postgres.ts';
+import { unusedPort } from '../support/ports.ts';
 import { ambiguous, unreadable } from '../support/raw-requests.ts';
-import { type ServiceProcess, STORES, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import { type ServiceProcess, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const HOST = 'Host: books.test\r\n';
@@ -24,7 +24,7 @@ interface Proxy extends Target {
 }
 
 test('rule 29: behind the proxy that is advised, whoever names another address each time is known', async (context) => {
-  const service = await startServiceProcess(await STORES[0].freshUrl(), { TRUST_PROXY: '127.0.0.1' });
+  const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
   context.after(() => service.stop());
   const proxy = await startNginx((folder, port) => documented(folder, port, service.port));
   context.after(() => proxy.stop());
@@ -45,7 +45,7 @@ describe('behind nginx', { timeout: 120_000 }, () => {
   let authorization: string;
 
   before(async () => {
-    service = await startServiceProcess(await STORES[0].freshUrl());
+    service = await startServiceProcess(await SQLITE.freshUrl());
     proxy = await startNginx((folder, port) => configuration(folder, port, service.port));
     authorization = `Authorization: ${service.client.token}\r\n`;
   });
@@ -176,7 +176,7 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   const found = spawnSync('nginx', ['-v']);
   assert.equal(found.error, undefined, 'These tests need nginx: apt-get install nginx');
   const folder = temporaryFolder();
-  const port = await freePort();
+  const port = await unusedPort();
   for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) mkdirSync(join(folder, name));
   const log = join(folder, 'access.log');
   writeFileSync(join(folder, 'nginx.conf'), configure(folder, port));

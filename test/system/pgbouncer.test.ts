@@ -9,7 +9,8 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { accepts } from '../support/client.ts';
 import { Load } from '../support/load.ts';
-import { execute, freePort, freshDatabase } from '../support/postgres.ts';
+import { unusedPort } from '../support/ports.ts';
+import { execute, freshDatabase } from '../support/postgres.ts';
 import { startTestService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -103,7 +104,7 @@ class PgBouncer {
     const { hostname, port, username, password } = new URL(dbUrl);
     const folder = temporaryFolder();
     await chmod(folder, 0o755); // as root, it runs as another user, who has to get in
-    const bouncer = new PgBouncer(await freePort(), join(folder, 'pgbouncer.ini'));
+    const bouncer = new PgBouncer(await unusedPort(), join(folder, 'pgbouncer.ini'));
     const users = join(folder, 'users.txt');
     await writeFile(users, `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"\n`);
     await writeFile(

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, Client, type Target } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
-import { freePort } from '../support/postgres.ts';
+import { unusedPort } from '../support/ports.ts';
 import { type ServiceProcess, STORES, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -43,7 +43,7 @@ async function roll(
   dbUrl: string,
   nginx: 'told' | 'not told',
 ): Promise<{ lost: number; answered: number }> {
-  const ports = [await freePort(), await freePort()] as const;
+  const ports = [await unusedPort(), await unusedPort()] as const;
   const services = [await start(context, dbUrl, ports[0]), await start(context, dbUrl, ports[1])];
   const proxy = await startProxy(context, ports, nginx === 'told');
   const ledger = new Ledger();
@@ -113,7 +113,7 @@ async function startProxy(
     'nginx must be installed (Debian: apt-get install nginx)',
   );
   const folder = temporaryFolder();
-  const port = await freePort();
+  const port = await unusedPort();
   const file = join(folder, 'nginx.conf');
   const configure = (chosen: readonly number[]) => {
     writeFileSync(

@@ -6,9 +6,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { Ledger } from '../support/ledger.ts';
-import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
+import { type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
 
-const [SQLITE] = STORES;
 const WRITERS = 64;
 const SYNCS = 'fsync,fdatasync';
 

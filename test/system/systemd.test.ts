@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Client } from '../support/client.ts';
-import { freePort } from '../support/postgres.ts';
-import { ENVIRONMENT, STORES, temporaryFolder } from '../support/service.ts';
+import { unusedPort } from '../support/ports.ts';
+import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -84,7 +84,7 @@ test('the unit serves from PostgreSQL, with WORKERS, its secrets as credentials'
     /^#(?=LoadCredential=db_url|Environment=DB_URL_FILE)/gm,
     '',
   );
-  const url = (await STORES[1].freshUrl()).replace('127.0.0.1', 'localhost'); // a name to look up
+  const url = (await POSTGRES.freshUrl()).replace('127.0.0.1', 'localhost'); // a name to look up
   const system = await Systemd.start(context, unit, { db_url: url }, 'WORKERS=2\n');
   await (await system.client()).create({ title: 'in PostgreSQL' });
   assert.match(system.said(), /"store":"postgres:.*"workers":2/);
@@ -113,7 +113,7 @@ class Systemd {
     settings = '',
   ): Promise<Systemd> {
     const folder = temporaryFolder();
-    const [port, adminPort] = [await freePort(), await freePort()];
+    const [port, adminPort] = [await unusedPort(), await unusedPort()];
     for (const name of ['units/book-catalogue.service.d', 'etc'])
       mkdirSync(join(folder, name), { recursive: true });
     const write = (path: string, text: string) => writeFileSync(join(folder, path), text);

@@ -6,9 +6,9 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { accepts, Client, exchange } from '../support/client.ts';
-import { freePort } from '../support/postgres.ts';
+import { unusedPort } from '../support/ports.ts';
+import { COMMAND } from '../support/repository.ts';
 import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -23,8 +23,8 @@ for (const workers of ['1', '2']) {
       spawnSync('script', ['--version']).error === undefined,
       'script must be installed (Debian: apt-get install util-linux bsdutils)',
     );
-    const port = await freePort();
-    const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+    const port = await unusedPort();
+    const main = COMMAND;
     const ended = join(temporaryFolder(), 'ended');
     const command = `"$NODE" "$MAIN" & echo "pid=$!"; wait $!; echo "code=$?" > "$ENDED"`;
     const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
@@ -106,7 +106,7 @@ for (const [what, env, coloured] of [
   ['with NO_COLOR, nothing is coloured', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
 ] as const) {
   test(`on a terminal ${what}`, { timeout: 60_000 }, async (context) => {
-    const main = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+    const main = COMMAND;
     const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // it warns of the built-in pair
     const terminal = spawn('script', ['-qfec', 'exec "$NODE" "$MAIN"', '/dev/null'], {
       env: {

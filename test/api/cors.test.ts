@@ -1,0 +1,201 @@
+// Pages in a browser: which of them may read answers, and that nobody else notices anything of it.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { Connection, exchange } from '../support/client.ts';
+import { operationsOf } from '../support/operations.ts';
+import {
+  type RunningService,
+  type ServiceProcess,
+  SQLITE,
+  startServiceProcess,
+  startTestService,
+} from '../support/service.ts';
+
+const PAGE = 'http://books.test';
+const OTHER_PAGE = 'https://shelf.test:8443';
+
+const CORS_LINES = [
+  `access-control-allow-origin: ${PAGE}`,
+  'access-control-expose-headers: location, x-request-id, retry-after, www-authenticate, allow',
+  'vary: Origin',
+];
+
+interface RawAnswer {
+  readonly status: number;
+  readonly lines: readonly string[];
+  readonly body: string;
+}
+
+describe('pages that the operator names', () => {
+  let service: RunningService;
+  before(async () => {
+    service = await startTestService(await SQLITE.freshUrl(), {
+      CORS_ORIGINS: `${PAGE}, ${OTHER_PAGE}`,
+      BODY_LIMIT: '1000',
+    });
+    await service.client.create({ title: 'The one' });
+  });
+  after(() => service?.stop());
+
+  /** One of each way that an answer takes. */
+  function requests(): [status: number, line: string, headers?: string[], body?: string][] {
+    const authorization = `authorization: ${service.client.token}`;
+    const login = '{"username":"librarian","password":"correct horse"}';
+    return [
+      [200, 'POST /token', [`content-length: ${login.length}`], login],
+      [400, 'POST /token', ['content-length: 1'], '{'],
+      [413, 'POST /token', ['content-length: 1001']],
+      [401, 'GET /books'],
+      [401, 'GET /book/1', ['authorization: Bearer x']],
+      [200, 'GET /books', [authorization]],
+      [200, 'HEAD /books', [authorization]],
+      [200, 'HEAD /book/1', [authorization]],
+      [200, 'PUT /book/1', [authorization, 'content-length: 2'], '{}'],
+      [404, 'GET /book/1000', [authorization]],
+      [404, 'GET /shelf'],
+      [404, 'OPTIONS /shelf'],
+      [405, 'PATCH /book'],
+      [405, 'OPTIONS /book/1'],
+      [400, 'GET /%zz'],
+    ];
+  }
+
+  /** Asks on a connection of its own. The lines of the answer's head are sorted. */
+  async function ask(line: string, headers: readonly string[] = [], body = ''): Promise<RawAnswer> {
+    const connection = new Connection(service);
+    const head = [`${line} HTTP/1.1`, 'host: books.test:8080', 'x-request-id: mine', 'connection: close'];
+    await connection.send(`${[...head, ...headers].join('\r\n')}\r\n\r\n${body}`);
+    await connection.closed;
+    const [first = '', rest = ''] = connection.received.split(/\r\n\r\n(.*)/s);
+    const lines = first.split('\r\n').filter((text) => !/^date: /i.test(text));
+    return {
+      status: Number(first.split(' ')[1]),
+      lines: lines.toSorted(),
+      body: rest.replace(/"token":"[^"]+"/, '"token":""'),
+    };
+  }
+
+  test('rule 32: a page that is named reads every answer, which is otherwise what anybody gets', async () => {
+    for (const [status, line, headers = [], body] of requests()) {
+      const usual = await ask(line, headers, body);
+      const answer = await ask(line, [...headers, `origin: ${PAGE}`], body);
+      assert.equal(answer.status, status, line);
+      assert.deepEqual(answer, { ...usual, lines: [...usual.lines, ...CORS_LINES].toSorted() }, line);
+    }
+  });
+
+  test('rule 32: it reads where a new book is, too', async () => {
+    const headers = [`authorization: ${service.client.token}`, 'content-length: 2', `origin: ${PAGE}`];
+    const { status, lines } = await ask('POST /book', headers, '{}');
+    assert.equal(status, 201);
+    for (const line of CORS_LINES) assert.ok(lines.includes(line), line);
+  });
+
+  test('rule 32: to any other, every answer is to the byte what it is without an origin', async () => {
+    const others = [
+      'null',
+      '',
+      '*',
+      'http://evil.test',
+      'http://books.test.evil.test',
+      'http://evil-books.test',
+      'http://books.test:80', // no browser spells its origin so
+      'http://books.test:8081',
+      'https://books.test',
+      'http://BOOKS.test',
+      'http://books.test/',
+      'https://shelf.test',
+      'https://shelf.test:8443, http://books.test',
+      'undefined',
+    ];
+    for (const [, line, headers = [], body] of requests()) {
+      for (const more of [[], ['access-control-request-method: GET']]) {
+        const usual = await ask(line, [...headers, ...more], body);
+        assert.ok(!usual.lines.some((text) => /^(access-control-|vary)/i.test(text)));
+        for (const other of others) {
+          const answer = await ask(line, [...headers, ...more, `origin: ${other}`], body);
+          assert.deepEqual(answer, usual, `${line} from ${other}`);
+        }
+      }
+    }
+  });
+
+  test('rule 32: two origins in one request are none', async () => {
+    const { lines } = await ask('GET /books', [`origin: ${PAGE}`, `origin: ${PAGE}`]);
+    assert.ok(!lines.some((line) => line.startsWith('access-control-')));
+  });
+
+  test('rule 32: each named page is told its own origin', async () => {
+    const { lines } = await ask('GET /books', [`origin: ${OTHER_PAGE}`]);
+    assert.ok(lines.includes(`access-control-allow-origin: ${OTHER_PAGE}`));
+  });
+
+  test('rule 32: a browser that asks beforehand is told what the path has, without a token', async () => {
+    const methods = {
+      '/token': 'POST',
+      '/book': 'POST',
+      '/books': 'GET, HEAD',
+      '/book/1': 'GET, HEAD, PUT, DELETE',
+      '/shelf': 'GET, HEAD, POST, PUT, DELETE', // so that the page reads 404, not that it may not ask
+    };
+    for (const [path, allowed] of Object.entries(methods)) {
+      const answer = await ask(`OPTIONS ${path}`, [
+        `origin: ${PAGE}`,
+        'access-control-request-method: PUT',
+        'access-control-request-headers: authorization,x-anything',
+        'access-control-request-private-network: true',
+      ]);
+      const lines = [
+        'HTTP/1.1 204 No Content',
+        ...CORS_LINES,
+        `access-control-allow-methods: ${allowed}`,
+        'access-control-allow-headers: authorization, content-type, x-request-id',
+        'access-control-max-age: 7200',
+        'x-request-id: mine',
+        'Connection: close',
+      ];
+      assert.deepEqual(answer, { status: 204, lines: lines.toSorted(), body: '' }, path);
+    }
+  });
+});
+
+describe('the page of the operations listener', () => {
+  let service: ServiceProcess;
+  let docsPort: number;
+  before(async () => {
+    service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2', ADMIN_PORT: '0' });
+    docsPort = operationsOf(service).port;
+  });
+  after(() => service?.stop());
+
+  async function allowed(host: string, origin: string): Promise<string | undefined> {
+    const bytes = `GET /books HTTP/1.1\r\nhost: ${host}\r\norigin: ${origin}\r\n\r\n`;
+    const [answer] = await exchange(service, bytes);
+    return answer?.headers['access-control-allow-origin'];
+  }
+
+  test('rule 32: it may call the host that it came from, by whichever name that is', async () => {
+    for (const name of ['127.0.0.1', 'localhost', '[::1]', 'books.test']) {
+      const origin = `http://${name}:${docsPort}`;
+      assert.equal(await allowed(`${name}:${service.port}`, origin), origin);
+      assert.equal(await allowed(name, origin), origin);
+    }
+  });
+
+  test('rule 32: no other page may: of another host, port or scheme', async () => {
+    const host = `localhost:${service.port}`;
+    for (const origin of [
+      `http://127.0.0.1:${docsPort}`,
+      `http://localhost.evil.test:${docsPort}`,
+      `http://evil.test:${docsPort}`,
+      `https://localhost:${docsPort}`,
+      `http://localhost:${service.port}`,
+      'http://localhost',
+      'http://localhost:1',
+      'null',
+    ]) {
+      assert.equal(await allowed(host, origin), undefined, origin);
+    }
+  });
+});

@@ -1,0 +1,669 @@
+// The wire, byte by byte: what a client, a proxy or an attacker may send that no HTTP library would.
+// Whatever it is, the answer is an envelope; what can be framed leaves the connection usable, what cannot
+// ends it; nothing half is ever stored. Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import {
+  Connection,
+  exchange,
+  parseAnswers,
+  type RawAnswer,
+  readEnvelope,
+  type Target,
+} from '../support/client.ts';
+import { CHUNKED, unreadable } from '../support/raw-requests.ts';
+import { type RunningService, SQLITE, startTestService } from '../support/service.ts';
+
+const HOST = 'Host: books.test\r\n';
+const MEBIBYTE = 1024 * 1024;
+
+/** One more than any of these exchanges has: reads until the service ends the connection. */
+const UNTIL_CLOSED = Number.POSITIVE_INFINITY;
+
+describe('the wire', { timeout: 120_000 }, () => {
+  let service: RunningService;
+  let authorization: string;
+
+  before(async () => {
+    service = await startTestService(await SQLITE.freshUrl());
+    authorization = `Authorization: ${service.client.token}\r\n`;
+  });
+  after(() => service.stop());
+
+  /** A request as it stands on the wire, with a valid token. */
+  function compose(method: string, path: string, { body = '', headers = '' } = {}): string {
+    const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+    return `${method} ${path} HTTP/1.1\r\n${HOST}${authorization}${headers}${length}\r\n${body}`;
+  }
+
+  /** A request without a token, which `POST /token` does not need and no other comes far with. */
+  function composePublic(method: string, path: string, headers: string, body = ''): string {
+    return `${method} ${path} HTTP/1.1\r\n${HOST}${headers}\r\n${body}`;
+  }
+
+  // The slow ones come first and are awaited last, so that everything between proves that they hold up
+  // nobody.
+  let slowClients: SlowClient[];
+
+  test('rule 22: a hundred slow clients do not keep an honest one waiting', async () => {
+    const slow = (first: string, rest: string, expected: SlowClient['expected']) =>
+      startSlowClient(service, first, rest, expected);
+    const timedOut: [number, string] = [408, 'Request timeout'];
+    const slowHeaders = { after: 15_000, answers: [timedOut] };
+    const slowBody = { after: 30_000, answers: [timedOut] };
+    slowClients = [
+      slow('', '', slowHeaders),
+      slow('GET /bo', '', slowHeaders),
+      slow('GET /books HTTP/1.1\r\n', 'X: y\r\n', slowHeaders),
+      slow(`${composePublic('GET', '/nowhere', '')}GET /bo`, '', {
+        after: 15_000,
+        answers: [[404, 'Not found'], timedOut],
+      }),
+      slow(composePublic('POST', '/token', 'Content-Length: 1000\r\n'), '', slowBody),
+      slow(composePublic('POST', '/token', 'Content-Length: 1000\r\n'), ' ', slowBody),
+      slow(compose('POST', '/book', { headers: CHUNKED }), '1\r\n \r\n', slowBody),
+      // Answered already: there is nothing more to say, only to stop listening.
+      slow(composePublic('POST', '/book', 'Content-Length: 1000\r\n'), ' ', {
+        after: 30_000,
+        answers: [[401, 'Authorization token required']],
+      }),
+      slow(compose('POST', '/book', { headers: 'Content-Length: 100000000\r\n' }), ' ', {
+        after: 30_000,
+        answers: [[413, 'Payload too large']],
+      }),
+    ];
+    while (slowClients.length < 100) slowClients.push(slow('POST /token HTTP/1.1\r\n', '', slowHeaders));
+
+    for (let requests = 0; requests < 20; requests += 1) {
+      assert.equal((await service.client.request('GET', '/books')).status, 200);
+    }
+    assert.ok(slowClients.every(({ isCut }) => !isCut()));
+  });
+
+  describe('what HTTP cannot read', () => {
+    test('rule 20: is 400, and the connection ends', async () => {
+      for (const [name, bytes] of unreadable(HOST)) {
+        const answers = await exchange(service, bytes, UNTIL_CLOSED);
+        assert.equal(answers.length, 1, name);
+        assertRefusal(answers[0], 400, 'Bad request', name);
+        assert.equal(answers[0]?.headers.connection, 'close', name);
+      }
+    });
+
+    test('rule 20: what comes behind such a request is not carried out', async () => {
+      const { id } = await service.client.create({ title: 'still there' });
+      const remove = compose('DELETE', `/book/${id}`);
+      for (const [name, bytes] of unreadable(HOST)) {
+        const [answer, ...others] = await exchange(service, bytesOf(bytes, remove), UNTIL_CLOSED);
+        assertRefusal(answer, 400, 'Bad request', name);
+        assert.deepEqual(others, [], name);
+      }
+      const { data } = await service.client.request('GET', `/book/${id}`);
+      assert.equal(data.title, 'still there');
+    });
+
+    test('rule 20: methods of protocols that only look like HTTP are 400 too', async () => {
+      const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
+      for (const method of methods) {
+        for (const path of ['/books', '/nowhere', '/%zz']) {
+          const [answer] = await exchange(service, `${method} ${path} RTSP/1.0\r\n${HOST}\r\n`);
+          assertRefusal(answer, 400, 'Bad request', `${method} ${path}`);
+        }
+      }
+    });
+
+    test('rule 20: a request that its client broke off is 400', async () => {
+      const body = '{"title":"broken off"}';
+      const half = compose('POST', '/book', { body }).slice(0, -4);
+      const chunk = `${compose('POST', '/book', { headers: CHUNKED })}16\r\n${body}\r\n`;
+      for (const bytes of ['GET /bo', half, chunk]) {
+        const connection = new Connection(service);
+        connection.socket.end(bytes);
+        const [answer] = await connection.answers(1);
+        assertRefusal(answer, 400, 'Bad request', bytes);
+        assert.equal(await connection.closed, undefined);
+      }
+      const titles = (await service.client.list()).map(({ title }) => title);
+      assert.ok(!titles.includes('broken off'));
+    });
+
+    test('rule 20: no Host or two are 400 on every path; HTTP/1.0 needs none', async () => {
+      for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
+        for (const hosts of ['', HOST + HOST, `${HOST}host: other.test\r\n`, `${HOST}X: y\r\nHOST:\r\n`]) {
+          const bytes = `GET ${path} HTTP/1.1\r\n${authorization}${hosts}\r\n`;
+          const answers = await exchange(service, bytes + compose('GET', '/books'), UNTIL_CLOSED);
+          assert.equal(answers.length, 1, 'nothing behind it is answered');
+          assertRefusal(answers[0], 400, 'Bad request', `${path} ${hosts}`);
+        }
+      }
+      const [twice] = await exchange(service, `GET /books HTTP/1.0\r\n${HOST}${HOST}${authorization}\r\n`);
+      assertRefusal(twice, 400, 'Bad request');
+      const old = await exchange(service, `GET /books HTTP/1.0\r\n${authorization}\r\n`, UNTIL_CLOSED);
+      assert.deepEqual(
+        old.map(({ status }) => status),
+        [200],
+      );
+    });
+
+    test('rule 20: bad escapes in a path are 400, token or not', async () => {
+      for (const path of ['/%', '/%zz', '/book/%', '/book/%2', '/book/%g1', '/book/%e9', '/book/%c3%28']) {
+        for (const bytes of [compose('GET', path), composePublic('DELETE', path, '')]) {
+          const [answer] = await exchange(service, bytes);
+          assertRefusal(answer, 400, 'Bad request', path);
+        }
+      }
+    });
+
+    test('rule 20: CONNECT is 400', async () => {
+      for (const target of ['elsewhere.test:443', '/books']) {
+        const answers = await exchange(service, composePublic('CONNECT', target, ''), UNTIL_CLOSED);
+        assert.equal(answers.length, 1);
+        assertRefusal(answers[0], 400, 'Bad request', target);
+      }
+    });
+  });
+
+  describe('targets', () => {
+    test('rule 20: a target may be absolute, as a proxy sends it', async () => {
+      const { id } = await service.client.create({ title: 'absolute' });
+      const targets: [string, number, string][] = [
+        ['http://books.test/books', 200, 'Books retrieved successfully'],
+        [`http://books.test:8080/book/${id}?x=y`, 200, 'Book retrieved successfully'],
+        ['http://books.test/book/abc', 404, 'Book not found'],
+        ['http://books.test/nowhere', 404, 'Not found'],
+        ['http://books.test', 404, 'Not found'],
+        ['http://books.test/%zz', 400, 'Bad request'],
+        ['*', 404, 'Not found'],
+      ];
+      for (const [target, status, message] of targets) {
+        const [answer] = await exchange(service, compose('GET', target));
+        assertEnvelope(answer, status, message, target);
+      }
+    });
+
+    test('rule 21: segments such as .. lead nowhere else', async () => {
+      const targets: [string, string][] = [
+        ['/../books', 'Not found'],
+        ['/./books', 'Not found'],
+        ['/book/../books', 'Not found'],
+        ['/%2e%2e/books', 'Not found'],
+        ['/books/..', 'Not found'],
+        ['/books;x=1', 'Not found'],
+        ['\\books', 'Bad request'],
+        ['/book\\1', 'Not found'],
+        ['/book%2f1', 'Not found'],
+        ['/book/..', 'Book not found'],
+        ['/book/1%2f2', 'Book not found'],
+      ];
+      for (const [target, message] of targets) {
+        const [answer] = await exchange(service, compose('GET', target));
+        assertRefusal(answer, message === 'Bad request' ? 400 : 404, message, target);
+      }
+    });
+  });
+
+  describe('what changes nothing', () => {
+    test('rule 20: Upgrade is answered as if it were not there', async () => {
+      const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
+      const http2 = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
+      for (const headers of [websocket, http2]) {
+        const connection = new Connection(service);
+        await connection.send(compose('GET', '/books', { headers }));
+        await connection.answers(1);
+        await connection.send(compose('GET', '/book/abc', { headers }));
+        const [list, missing] = await connection.answers(2);
+        assertEnvelope(list, 200, 'Books retrieved successfully');
+        assertRefusal(missing, 404, 'Book not found');
+        connection.socket.destroy();
+      }
+    });
+
+    test('C2: a client that asks before it sends its body is told to go on', async () => {
+      const body = '{"title":"expected"}';
+      const bytes = compose('POST', '/book', { body, headers: 'Expect: 100-continue\r\n' });
+      const connection = new Connection(service);
+      await connection.send(bytes.slice(0, -body.length));
+      while (!connection.received.endsWith('\r\n\r\n')) {
+        await new Promise((resolve) => connection.socket.once('data', resolve));
+      }
+      assert.match(connection.received, /^HTTP\/1\.1 100 Continue\r\n/);
+      await connection.send(body);
+      const [answer] = await connection.answers(1);
+      assert.equal(assertEnvelope(answer, 201, 'Book created successfully').title, 'expected');
+      connection.socket.destroy();
+    });
+
+    test('rule 20: an unknown expectation is ignored', async () => {
+      const bytes = compose('POST', '/book', { body: '{}', headers: 'Expect: something-unknown\r\n' });
+      const [answer] = await exchange(service, bytes);
+      assertEnvelope(answer, 201, 'Book created successfully');
+    });
+
+    test('C2: a body may come byte by byte, in chunks of any size, with extensions and trailers', async () => {
+      const text = '{"title":"Ὀδύσσεια","year":-700}';
+      const whole = Buffer.from(compose('POST', '/book', { body: text }));
+      const bytes = [...Buffer.from(text)].map((byte) => Buffer.from([byte]));
+      const chunks = bytes.map((byte) => `01;name="value"\r\n${byte.toString('latin1')}\r\n`).join('');
+      const chunked = `${compose('POST', '/book', { headers: CHUNKED })}${chunks}0\r\nX: y\r\n\r\n`;
+      for (const request of [whole, Buffer.from(chunked, 'latin1')]) {
+        const connection = new Connection(service);
+        for (const byte of request) await connection.send(Buffer.from([byte]));
+        const [answer] = await connection.answers(1);
+        const { id } = assertEnvelope(answer, 201, 'Book created successfully');
+        const { data } = await service.client.request('GET', `/book/${id}`);
+        assert.deepEqual(data, { id, title: 'Ὀδύσσεια', author: '', year: -700 });
+        connection.socket.destroy();
+      }
+    });
+  });
+
+  describe('many requests on one connection', () => {
+    test('rule 20: pipelined requests are answered in their order', async () => {
+      const { id } = await service.client.create({ title: 'first' });
+      const requests: [string, number, string][] = [
+        [compose('PUT', `/book/${id}`, { body: '{"title":"second"}' }), 200, 'Book updated successfully'],
+        [compose('GET', '/book/abc'), 404, 'Book not found'],
+        [compose('PATCH', '/books'), 405, 'Method not allowed'],
+        [compose('POST', '/book', { body: '{' }), 400, 'Invalid input'],
+        [composePublic('GET', '/books', ''), 401, 'Authorization token required'],
+        [compose('GET', '/books'), 200, 'Books retrieved successfully'],
+        [compose('GET', '/%zz'), 400, 'Bad request'],
+        [composePublic('POST', '/token', 'Content-Length: 2\r\n', '[]'), 400, 'Invalid request payload'],
+        [compose('POST', '/book', { body: '{}' }), 201, 'Book created successfully'],
+        [compose('GET', '/nowhere'), 404, 'Not found'],
+      ];
+      const rounds = 20;
+      const bytes = requests.map(([request]) => request).join('');
+      const answers = await exchange(service, bytes.repeat(rounds), requests.length * rounds);
+      assert.equal(answers.length, requests.length * rounds);
+      answers.forEach((answer, position) => {
+        const [, status, message] = requests[position % requests.length] as [string, number, string];
+        assertEnvelope(answer, status, message, `answer ${position}`);
+      });
+    });
+
+    test('rule 20: a refusal never overtakes the answers before it', async () => {
+      const { id } = await service.client.create({});
+      const create = compose('POST', '/book', { body: '{"title":"before"}' });
+      const update = compose('PUT', `/book/${id}`, { body: '{"title":"before"}' });
+      const badChunk = `${CHUNKED}\r\nzz\r\n`;
+      const refused: [string, number, string][] = [
+        ['garbage\r\n\r\n', 400, 'Bad request'],
+        [
+          `GET /books HTTP/1.1\r\n${HOST}X: ${'x'.repeat(20_000)}\r\n\r\n`,
+          431,
+          'Request header fields too large',
+        ],
+        [`POST /token HTTP/1.1\r\n${HOST}${badChunk}`, 400, 'Bad request'],
+        [`POST /book HTTP/1.1\r\n${HOST}${badChunk}`, 401, 'Authorization token required'],
+        [composePublic('CONNECT', 'elsewhere.test:443', ''), 400, 'Bad request'],
+      ];
+      for (const [bytes, status, message] of refused) {
+        const name = bytes.slice(0, 40);
+        const answers = await exchange(service, create + update + bytes, UNTIL_CLOSED);
+        assert.deepEqual(
+          answers.map((answer) => answer.status),
+          [201, 200, status],
+          name,
+        );
+        assertRefusal(answers[2], status, message, name);
+      }
+    });
+
+    test('C2: a client that has said all it has to say still gets its answer', async () => {
+      const connection = new Connection(service);
+      connection.socket.end(compose('POST', '/book', { body: '{}' }));
+      const [answer] = await connection.answers(1);
+      assertEnvelope(answer, 201, 'Book created successfully');
+      assert.equal(await connection.closed, undefined);
+    });
+
+    test('rule 20: a refusal that leaves the framing intact leaves the connection usable', async () => {
+      const unread = `Content-Length: ${4 * MEBIBYTE}\r\n`;
+      const unreadBody = ' '.repeat(4 * MEBIBYTE);
+      const refused: [string, number, string][] = [
+        [composePublic('GET', '/books', ''), 401, 'Authorization token required'],
+        [composePublic('GET', '/books', 'Authorization: x\r\n'), 401, 'Invalid token'],
+        [composePublic('POST', '/book', unread, unreadBody), 401, 'Authorization token required'],
+        [composePublic('POST', '/nowhere', unread, unreadBody), 404, 'Not found'],
+        [composePublic('PATCH', '/book', unread, unreadBody), 405, 'Method not allowed'],
+        [composePublic('POST', '/%zz', unread, unreadBody), 400, 'Bad request'],
+        [composePublic('POST', '/token', unread, unreadBody), 413, 'Payload too large'],
+        [compose('POST', '/book', { body: unreadBody }), 413, 'Payload too large'],
+        [compose('PUT', '/book/abc', { body: unreadBody }), 404, 'Book not found'],
+        [compose('DELETE', '/book/abc', { body: unreadBody }), 404, 'Book not found'],
+        [compose('POST', '/book', { body: '{' }), 400, 'Invalid input'],
+        [compose('POST', '/book', { body: ' ' }), 400, 'Invalid input'],
+        [compose('POST', '/book', { headers: 'Content-Length: 0\r\n' }), 400, 'Invalid input'],
+        [compose('POST', '/book'), 400, 'Invalid input'],
+      ];
+      const connection = new Connection(service);
+      let received = 0;
+      for (const [bytes, status, message] of refused) {
+        await connection.send(bytes);
+        const refusal = (await connection.answers(received + 1))[received];
+        assertRefusal(refusal, status, message, bytes.slice(0, 40));
+        await connection.send(compose('GET', '/books'));
+        const next = (await connection.answers(received + 2))[received + 1];
+        assertEnvelope(next, 200, 'Books retrieved successfully', `after ${bytes.slice(0, 40)}`);
+        received += 2;
+      }
+      connection.socket.destroy();
+    });
+  });
+
+  describe('headers', () => {
+    const tooLarge = [431, 'Request header fields too large'] as const;
+
+    test('rule 22: up to 16 KiB in up to 1,000 lines are read, more are 431', async () => {
+      const [large] = await exchange(
+        service,
+        compose('GET', '/books', { headers: `X: ${'x'.repeat(15_000)}\r\n` }),
+      );
+      assertEnvelope(large, 200, 'Books retrieved successfully');
+      const [long] = await exchange(service, compose('GET', '/books', { headers: 'X: y\r\n'.repeat(998) }));
+      assertEnvelope(long, 200, 'Books retrieved successfully');
+      for (const oversized of [
+        compose('GET', '/books', { headers: `X: ${'x'.repeat(16 * 1024)}\r\n` }),
+        compose('GET', '/books', { headers: 'X: y\r\n'.repeat(1000) }), // lines
+        compose('GET', `/${'x'.repeat(16 * 1024)}`),
+        `${compose('POST', '/token', { headers: CHUNKED })}0\r\nX: ${'x'.repeat(16 * 1024)}\r\n\r\n`,
+      ]) {
+        const answers = await exchange(service, oversized, UNTIL_CLOSED);
+        assert.equal(answers.length, 1);
+        assertRefusal(answers[0], ...tooLarge, oversized.slice(0, 40));
+      }
+    });
+
+    test('rule 22: HEADER_LIMIT moves the limit', async () => {
+      for (const [limit, accepted, refused] of [
+        [2048, 1500, 2100],
+        [100_000, 90_000, 110_000],
+      ] as const) {
+        const limited = await startTestService(service.dbUrl, { HEADER_LIMIT: String(limit) });
+        try {
+          const sized = (size: number) => composePublic('GET', '/nowhere', `X: ${'x'.repeat(size)}\r\n`);
+          const [small] = await exchange(limited, sized(accepted));
+          assertRefusal(small, 404, 'Not found');
+          const [large] = await exchange(limited, sized(refused));
+          assertRefusal(large, ...tooLarge);
+        } finally {
+          await limited.stop();
+        }
+      }
+    });
+  });
+
+  describe('a client that sends far more before it looks', () => {
+    const much = 'x'.repeat(4 * MEBIBYTE);
+
+    async function sendThenLook(bytes: string, status: number, message: string): Promise<void> {
+      const name = bytes.slice(0, 160);
+      const connection = new Connection(service);
+      connection.socket.pause();
+      await connection.send(bytes).catch((cause) => {
+        throw new Error(`cut off before its answer: ${name}`, { cause });
+      });
+      connection.socket.resume();
+      const [answer] = await connection.answers(1);
+      assertRefusal(answer, status, message, name);
+      assert.equal(await connection.closed, undefined, name);
+    }
+
+    test('rule 20: reads the refusal of what HTTP cannot read', async () => {
+      const refused: [string, number, string][] = [
+        [compose('GET', '/books', { headers: `X: ${much}\r\n` }), 431, 'Request header fields too large'],
+        [
+          compose('GET', '/books', { headers: 'X: y\r\n'.repeat(MEBIBYTE) }),
+          431,
+          'Request header fields too large',
+        ],
+        [compose('GET', `/${much}`), 431, 'Request header fields too large'],
+        [`GET /${much}`, 431, 'Request header fields too large'],
+        [`garbage ${much}`, 400, 'Bad request'],
+        [`${compose('POST', '/book', { headers: CHUNKED })}zz\r\n${much}`, 400, 'Bad request'],
+        [composePublic('CONNECT', 'elsewhere.test:443', '', much), 400, 'Bad request'],
+      ];
+      for (const [bytes, status, message] of refused) await sendThenLook(bytes, status, message);
+    });
+
+    test('rules 20 and 22: reads why its last request was refused', async () => {
+      const close = `Connection: close\r\nContent-Length: ${much.length}\r\n`;
+      const old = `POST /token HTTP/1.0\r\nContent-Length: ${much.length}\r\n\r\n${much}`;
+      const refused: [string, number, string][] = [
+        [composePublic('POST', '/token', close, much), 413, 'Payload too large'],
+        [composePublic('POST', '/book', close, much), 401, 'Authorization token required'],
+        [composePublic('POST', '/nowhere', close, much), 404, 'Not found'],
+        [old, 413, 'Payload too large'],
+      ];
+      for (const [bytes, status, message] of refused) await sendThenLook(bytes, status, message);
+    });
+  });
+
+  describe('bodies', () => {
+    /** A readable body of exactly so many bytes. */
+    const bodyOf = (size: number) => `{"title":"${'x'.repeat(size - '{"title":""}'.length)}"}`;
+    const inChunks = (body: string) => {
+      const half = body.length >> 1;
+      return [body.slice(0, half), body.slice(half), '']
+        .map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`)
+        .join('');
+    };
+
+    test('rule 22: 1 MiB is read, one byte more is 413, however it is framed', async () => {
+      await assertBodyLimit(service, MEBIBYTE);
+    });
+
+    test('rule 22: BODY_LIMIT moves the limit', async () => {
+      for (const limit of [1000, 3 * MEBIBYTE]) {
+        const limited = await startTestService(service.dbUrl, { BODY_LIMIT: String(limit) });
+        try {
+          await assertBodyLimit(limited, limit);
+        } finally {
+          await limited.stop();
+        }
+      }
+    });
+
+    /** Every service under test signs with one secret, so one token opens them all. */
+    async function assertBodyLimit(limited: RunningService, limit: number): Promise<void> {
+      const { id } = await limited.client.create({});
+      for (const [method, path, status, message] of [
+        ['POST', '/book', 201, 'Book created successfully'],
+        ['PUT', `/book/${id}`, 200, 'Book updated successfully'],
+        ['POST', '/token', 401, 'Invalid credentials'],
+      ] as const) {
+        const accepted = bodyOf(limit);
+        const refused = bodyOf(limit + 1);
+        for (const bytes of [
+          compose(method, path, { body: accepted }),
+          compose(method, path, { headers: CHUNKED }) + inChunks(accepted),
+        ]) {
+          const [answer] = await exchange(limited, bytes);
+          assertEnvelope(answer, status, message, `${method} ${path} ${limit}`);
+        }
+        for (const bytes of [
+          compose(method, path, { body: refused }),
+          compose(method, path, { headers: CHUNKED }) + inChunks(refused),
+        ]) {
+          const [answer] = await exchange(limited, bytes);
+          assertRefusal(answer, 413, 'Payload too large', `${method} ${path} ${limit}`);
+        }
+      }
+      assert.equal((await limited.client.request('DELETE', `/book/${id}`)).status, 200);
+    }
+
+    test('rule 22: an announced body that is too large is 413 before any of it is sent', async () => {
+      for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
+        const bytes = compose('POST', '/book', { headers: `Content-Length: ${length}\r\n` });
+        const [answer] = await exchange(service, bytes);
+        assertRefusal(answer, 413, 'Payload too large', length);
+      }
+    });
+
+    test('U1, rule 9: a PUT to a missing book is 404 before its body is found too large', async () => {
+      for (const bytes of [
+        compose('PUT', '/book/9007199254740991', { body: bodyOf(MEBIBYTE + 1) }),
+        compose('PUT', '/book/9007199254740991', { headers: CHUNKED }) + inChunks(bodyOf(MEBIBYTE + 1)),
+      ]) {
+        const [answer] = await exchange(service, bytes);
+        assertRefusal(answer, 404, 'Book not found', bytes.slice(0, 40));
+      }
+    });
+
+    test('A3: without a token the answer comes before the body', async () => {
+      const connection = new Connection(service);
+      await connection.send(composePublic('POST', '/book', `Content-Length: ${100 * MEBIBYTE}\r\n`));
+      const [answer] = await connection.answers(1);
+      assertRefusal(answer, 401, 'Authorization token required');
+      connection.socket.destroy();
+    });
+
+    test('rule 22: chunks without end are 413, dropped as they come, and can be brought to an end', async () => {
+      const chunk = Buffer.concat([
+        Buffer.from(`${MEBIBYTE.toString(16)}\r\n`),
+        Buffer.alloc(MEBIBYTE, 'x'),
+        Buffer.from('\r\n'),
+      ]);
+      const memory = process.memoryUsage.rss();
+      const connection = new Connection(service);
+      connection.socket.pause(); // a client that sends and sends before it looks
+      await connection.send(compose('POST', '/book', { headers: CHUNKED }));
+      for (let sent = 0; sent < 200; sent += 1) await connection.send(chunk);
+      assert.ok(process.memoryUsage.rss() - memory < 100 * MEBIBYTE, 'what is too much is kept');
+      connection.socket.resume();
+      const [refusal] = await connection.answers(1);
+      assertRefusal(refusal, 413, 'Payload too large');
+
+      await connection.send(`0\r\n\r\n${compose('GET', '/books')}`);
+      const [, next] = await connection.answers(2);
+      assertEnvelope(next, 200, 'Books retrieved successfully');
+      connection.socket.destroy();
+    });
+  });
+
+  describe('a long list', () => {
+    // Far more than two sockets buffer, so that a reader who leaves interrupts it.
+    const BOOKS = 4000;
+    const title = 'x'.repeat(2000);
+    let large: RunningService;
+
+    before(async () => {
+      large = await startTestService(await SQLITE.freshUrl());
+      const create = compose('POST', '/book', { body: JSON.stringify({ title }) });
+      for (let created = 0; created < BOOKS; created += 400) {
+        const answers = await exchange(large, create.repeat(400), 400);
+        assert.ok(answers.every(({ status }) => status === 201));
+      }
+    });
+    after(() => large.stop());
+
+    test('C1, rule 23: clients that leave half way leave nothing behind', async () => {
+      for (let round = 0; round < 20; round += 1) {
+        const leaving: Promise<void>[] = [];
+        for (let client = 0; client < 10; client += 1) {
+          leaving.push(leaveHalfSent(large, client), leaveHalfRead(large));
+        }
+        await Promise.all(leaving);
+        assert.equal((await large.client.request('GET', '/book/1')).status, 200);
+      }
+      const books = await large.client.list();
+      assert.equal(books.length, BOOKS);
+      assert.ok(books.every((book) => book.title === title));
+    });
+
+    test('rule 20: garbage behind its request does not cut it short', async () => {
+      const bytes = `${compose('GET', '/books')}garbage\r\n\r\n`;
+      const [list, refusal] = await exchange(large, bytes, UNTIL_CLOSED);
+      assert.equal(assertEnvelope(list, 200, 'Books retrieved successfully').length, BOOKS);
+      assertRefusal(refusal, 400, 'Bad request');
+    });
+  });
+
+  /** Sends a body of which half is a whole JSON object already, and leaves in one of two ways. */
+  async function leaveHalfSent(target: Target, client: number): Promise<void> {
+    const object = '{"title":"half"}';
+    const headers = client % 4 < 2 ? CHUNKED : `Content-Length: ${2 * object.length}\r\n`;
+    const framed = client % 4 < 2 ? `${object.length.toString(16)}\r\n${object}\r\n` : object;
+    const connection = new Connection(target);
+    await connection.send(compose('POST', '/book', { headers }) + framed);
+    if (client % 2 === 0) connection.socket.resetAndDestroy();
+    else connection.socket.end();
+    await connection.closed;
+  }
+
+  /** Leaves as soon as the first bytes of a long answer have come. */
+  async function leaveHalfRead(target: Target): Promise<void> {
+    const connection = new Connection(target);
+    connection.socket.once('data', () => connection.socket.resetAndDestroy());
+    await connection.send(compose('GET', '/books'));
+    await connection.closed;
+    assert.match(connection.received, /^HTTP\/1\.1 200 /);
+    assert.ok(!connection.received.endsWith('0\r\n\r\n'));
+  }
+
+  test('rule 22: slow headers are cut after 15 s, slow bodies after 30 s, both with 408', async () => {
+    for (const { expected, cut } of slowClients) {
+      const { milliseconds, answers } = await cut;
+      assert.equal(answers.length, expected.answers.length);
+      answers.forEach((answer, position) => {
+        const [status, message] = expected.answers[position] as [number, string];
+        assertRefusal(answer, status, message);
+      });
+      const late = milliseconds - expected.after;
+      assert.ok(late > -100 && late < 12_000, `cut after ${milliseconds} ms instead of ${expected.after}`);
+    }
+  });
+});
+
+/** Whatever is said on this port has the form of an answer (rules 20 and 24). Returns its data. */
+// biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
+function assertEnvelope(answer: RawAnswer | undefined, status: number, message: string, name = ''): any {
+  assert.ok(answer !== undefined, `no answer: ${name}`);
+  const { headers, body } = answer;
+  const envelope = readEnvelope(body, answer.status);
+  assert.deepEqual([envelope.status, envelope.message], [status, message], name);
+  assert.equal(headers['content-type'], 'application/json; charset=utf-8', name);
+  assert.equal(headers['x-content-type-options'], 'nosniff', name);
+  assert.equal(headers['cache-control'], 'no-store', name);
+  assert.match(headers['x-request-id'] ?? '', /^[\w-]+$/, name);
+  return envelope.data;
+}
+
+function assertRefusal(answer: RawAnswer | undefined, status: number, message: string, name = ''): void {
+  assert.equal(assertEnvelope(answer, status, message, name), null, name);
+}
+
+interface SlowClient {
+  readonly expected: { readonly after: number; readonly answers: readonly [number, string][] };
+  readonly isCut: () => boolean;
+  readonly cut: Promise<{ milliseconds: number; answers: RawAnswer[] }>;
+}
+
+/** Sends the beginning of a request, then a little more of it now and again, until it is cut off. */
+function startSlowClient(
+  target: Target,
+  first: string,
+  rest: string,
+  expected: SlowClient['expected'],
+): SlowClient {
+  const start = performance.now();
+  const connection = new Connection(target);
+  connection.socket.write(first);
+  const drip = setInterval(() => {
+    if (connection.socket.writable) connection.socket.write(rest);
+  }, 500);
+  let isCut = false;
+  const cut = connection.closed.then(async () => {
+    isCut = true;
+    clearInterval(drip);
+    return { milliseconds: performance.now() - start, answers: parseAnswers(connection.received) };
+  });
+  return { expected, isCut: () => isCut, cut };
+}
+
+/** Bytes, and text behind them. */
+function bytesOf(bytes: string | Uint8Array, text: string): Uint8Array {
+  return Buffer.concat([Buffer.from(bytes as Uint8Array), Buffer.from(text)]);
+}

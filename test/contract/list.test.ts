@@ -1,0 +1,413 @@
+// GET /books at any size, on every store: complete, in order and from one moment; in bounded memory, beside
+// everybody else's requests, and never a shorter list that looks whole. Most books are put into the store
+// behind the service's back, for only so can there soon be many.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { type ClientRequest, get, type IncomingMessage } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
+import { type Book, Connection, readEnvelope } from '../support/client.ts';
+import { execute, freshDatabase } from '../support/postgres.ts';
+import {
+  fileOf,
+  type RunningService,
+  type ServiceProcess,
+  STORES,
+  startServiceProcess,
+  startTestService,
+} from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+for (const store of STORES) {
+  describe(`lists on ${store.name}`, () => {
+    let service: RunningService;
+
+    before(async () => {
+      service = await startTestService(await store.freshUrl());
+    });
+    after(() => service.stop());
+
+    test('rules 4 and 13: at every number of books the list is complete, ascending and exact', async () => {
+      for (const count of [0, 1, 2, 999, 1000, 1001, 1999, 2000, 2001, 25_000]) {
+        const books = Array.from({ length: count }, (_, position) => ({
+          id: 1 + position * 3,
+          title: TEXTS[position % TEXTS.length] as string,
+          author: TEXTS[(position * 7 + 3) % TEXTS.length] as string,
+          year: (position - 500) * 1_000_003,
+        }));
+        await replaceBooks(service.dbUrl, books);
+        assertBooks(await service.client.list(), books);
+      }
+    });
+
+    test('rule 13: a list has what one client makes in turn up to a moment, and nothing after it', async () => {
+      await replaceBooks(service.dbUrl, []);
+      const made: Book[] = [];
+      let sent = 0;
+      const read = async () => {
+        for (let done = false; !done; ) {
+          done = made.length === 100;
+          const earliest = made.length;
+          const titles = (await service.client.list()).map(({ title }) => title);
+          assert.ok(titles.length >= earliest && titles.length <= sent, `${titles.length} books`);
+          const expected = titles.map((_, position) => `book ${position + 1}`);
+          assert.deepEqual(titles, expected);
+        }
+      };
+      const write = async () => {
+        while (sent < 100) {
+          sent += 1;
+          made.push(await service.client.create({ title: `book ${sent}` }));
+        }
+      };
+      await Promise.all([write(), read(), read(), read()]);
+      assertBooks(await service.client.list(), made);
+    });
+
+    test('rule 13: a list has a change of every book as a whole or not at all', async () => {
+      await replaceBooks(service.dbUrl, plainBooks(5000));
+      await executeOn(service.dbUrl, 'update books set year = 0');
+      let writing = true;
+      const write = async () => {
+        for (let year = 1; year <= 15; year += 1) {
+          await executeOn(service.dbUrl, `update books set year = ${year}`);
+          await setImmediate();
+        }
+        writing = false;
+      };
+      const read = async () => {
+        while (writing) {
+          const listed = await service.client.list();
+          assert.equal(listed.length, 5000);
+          assert.equal(new Set(listed.map(({ year }) => year)).size, 1);
+        }
+      };
+      await Promise.all([write(), read(), read(), read()]);
+    });
+
+    test('rules 13 and 23: of more lists at once than can be open each is complete or 503', async () => {
+      const books = plainBooks(5000);
+      await replaceBooks(service.dbUrl, books);
+      const lists = Array.from({ length: 40 }, () => service.client.request('GET', '/books'));
+      for (const { status, message, data, headers } of await Promise.all(lists)) {
+        if (status === 200) {
+          assertBooks(data, books);
+        } else {
+          assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
+          assert.ok(Number(headers.get('retry-after')) > 0);
+        }
+      }
+      assertBooks(await service.client.list(), books);
+    });
+  });
+
+  test(`rule 13: lists of large books whose readers wait take little memory on ${store.name}`, async () => {
+    const service = await startServiceProcess(await store.freshUrl());
+    try {
+      await addBooks(service.dbUrl, 100, 1_000_000);
+      await readOpenLists(service);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  describe(`slow readers on ${store.name}`, () => {
+    const COUNT = 200_000;
+    let service: ServiceProcess;
+
+    before(async () => {
+      service = await startServiceProcess(await store.freshUrl());
+      await addBooks(service.dbUrl, COUNT, 200);
+    });
+    after(() => service.stop());
+
+    test('rule 13: lists whose readers wait take little memory, and nobody waits for them', async () => {
+      await readOpenLists(service);
+    });
+
+    test('rule 13: a list shows the moment at which it began, however slowly it is read', async () => {
+      const { client, dbUrl } = service;
+      const { list } = await openList(service);
+      await client.request('DELETE', `/book/${COUNT}`);
+      await client.request('PUT', `/book/${COUNT - 1}`, { body: { title: 'too late' } });
+      await client.create({ title: 'too late' });
+      await executeOn(dbUrl, `update books set year = 0, author = 'too late' where id % 100 = 0`);
+
+      const { text, complete } = await readToTheEnd(list);
+      assert.ok(complete);
+      assertBooks(readEnvelope(text, 200).data, plainBooks(COUNT, 200));
+    });
+
+    if (store.name === 'PostgreSQL') {
+      test('rule 13: of a list that breaks, its reader sees a broken connection, never one that looks whole', async () => {
+        const { dbUrl } = service;
+        for (let round = 0; round < 6; round += 1) {
+          const end = round % 2 === 0 ? 'pg_terminate_backend' : 'pg_cancel_backend';
+          const { list } = await openList(service);
+          await waitUntil(async () => (await listStatements(dbUrl)).length === 1);
+          const [statement] = await listStatements(dbUrl);
+          await execute(dbUrl, `select ${end}(${statement?.pid})`);
+          // A cancelled statement ends once it has got rid of the row at hand, a terminated one at once.
+          if (end === 'pg_terminate_backend') {
+            await waitUntil(async () => (await listStatements(dbUrl)).length === 0);
+          }
+          const { text, complete } = await readToTheEnd(list);
+          assert.equal(complete, false, end);
+          assert.match(text, /^\{"status":200,/);
+          assert.throws(() => JSON.parse(text), SyntaxError);
+        }
+        const { list } = await openList(service);
+        assert.ok((await readToTheEnd(list)).complete);
+      });
+    }
+
+    test('rules 9 and 13: a reader that waits before many lists on its connection keeps nobody from theirs', async () => {
+      const reader = new Connection(service);
+      reader.socket.once('data', () => reader.socket.pause());
+      const ask = `GET /books HTTP/1.1\r\nHost: books.test\r\nAuthorization: ${service.client.token}\r\n\r\n`;
+      await reader.send(ask.repeat(40));
+      await waitUntil(() => reader.socket.isPaused());
+      for (let count = 0; count < 2; count += 1) {
+        assert.equal((await service.client.list()).length, COUNT);
+      }
+      // Each is answered once it is taken.
+      reader.socket.resume();
+      const endings = () => reader.received.split('0\r\n\r\n').length - 1;
+      await waitUntil(() => endings() >= 2);
+      reader.socket.destroy();
+    });
+
+    test('rules 13 and 23: readers that wait keep nobody from books, and let lists be had again', async () => {
+      const { client } = service;
+      const lists = await Promise.all(Array.from({ length: 40 }, () => openList(service)));
+      for (const { list } of lists) {
+        if (list.statusCode === 200) continue;
+        const { status, message, data } = readEnvelope((await readToTheEnd(list)).text, 503);
+        assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
+        assert.ok(Number(list.headers['retry-after']) > 0);
+      }
+      const { id } = await client.create({ title: 'meanwhile' });
+      await readSingly(service, id);
+      assert.equal((await client.request('PUT', `/book/${id}`, { body: { year: 1 } })).status, 200);
+      assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
+
+      for (const { request } of lists) request.destroy();
+      await waitUntil(async () => (await client.request('HEAD', '/books')).status === 200);
+    });
+
+    test('rules 13 and 23: a hundred readers that go away half way leave nothing behind', async () => {
+      const { client, dbUrl } = service;
+      for (let round = 0; round < 13; round += 1) {
+        const lists = await Promise.all(Array.from({ length: 8 }, () => openList(service)));
+        for (const { request, list } of lists) {
+          assert.equal(list.statusCode, 200);
+          request.destroy();
+        }
+        const tooEarly = requestList(service); // goes away before its answer begins
+        await once(tooEarly, 'finish');
+        tooEarly.destroy();
+      }
+      const books = plainBooks(3000);
+      await replaceBooks(dbUrl, books);
+      const lists = await Promise.all(Array.from({ length: 20 }, () => client.list()));
+      for (const list of lists) assertBooks(list, books);
+
+      if (store.name !== 'PostgreSQL') return;
+      await waitUntil(async () => (await listStatements(dbUrl)).length === 0);
+      const sessions = await execute(
+        dbUrl,
+        "select from pg_stat_activity where datname = current_database() and application_name = 'book-catalogue'",
+      );
+      assert.ok(sessions.length > 0 && sessions.length <= 18, `${sessions.length} connections`);
+    });
+  });
+}
+
+test('rules 13 and 23: readers who leave lists that have fallen silent leave nothing behind on PostgreSQL', async () => {
+  const dbUrl = await freshDatabase();
+  const { hostname, port } = new URL(dbUrl);
+  const sockets: Socket[] = [];
+  let fallingSilent = true;
+  // Stands between the two, and passes nothing on of a list once it has passed on its beginning.
+  const between = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    let passed = 0;
+    near.pipe(far);
+    far.on('data', (bytes) => {
+      passed += bytes.length;
+      if (fallingSilent && passed > 3_000_000) far.pause();
+      else near.write(bytes);
+    });
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      socket.on('error', () => {}).on('close', () => other.destroy());
+      sockets.push(socket);
+    }
+  });
+  await once(between.listen(0, '127.0.0.1'), 'listening');
+  const { port: portBetween } = between.address() as AddressInfo;
+  const service = await startTestService(dbUrl.replace(`:${port}/`, `:${portBetween}/`));
+  try {
+    await addBooks(dbUrl, 20_000, 200);
+    const lists = await Promise.all(Array.from({ length: 8 }, () => openList(service)));
+    let received = 0;
+    for (const { list } of lists) {
+      list.on('error', () => {});
+      list.on('data', (bytes) => {
+        received += bytes.length;
+      });
+    }
+    for (let before = -1; before < received; ) {
+      before = received;
+      await readSingly(service, 1);
+    }
+    for (const { request } of lists) request.destroy();
+    fallingSilent = false;
+    await waitUntil(async () => (await service.client.request('GET', '/books')).status === 200);
+    assert.equal((await service.client.list()).length, 20_000);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    between.close();
+    await service.stop();
+  }
+});
+
+/** Text that goes wrong where somebody escapes, splits or trims it. */
+const TEXTS = [
+  '',
+  ',',
+  ',{"id":1}',
+  ']}',
+  '"',
+  '\\',
+  '\\"',
+  '\\.',
+  '\\N',
+  "'",
+  '\n',
+  '\r\n\t\b\f',
+  '\u0001\u0002\u001f\u007f\u0085',
+  '\u2028\u2029\ufeff\uffff',
+  'é, e\u0301, ß, Ж, א, ﷺ',
+  '漢字かな한글',
+  '📚👩‍👩‍👧‍👦𝕿𠜎',
+  ' between spaces ',
+  'x'.repeat(3000),
+];
+
+/** Runs SQL on a store, past the service. */
+async function executeOn(dbUrl: string, sql: string): Promise<void> {
+  if (!dbUrl.startsWith('sqlite:')) {
+    await execute(dbUrl, sql);
+    return;
+  }
+  const db = new DatabaseSync(fileOf(dbUrl), { timeout: 5000 });
+  db.exec(sql);
+  db.close();
+}
+
+/** Makes these the books of a store, inserted in the opposite order. */
+async function replaceBooks(dbUrl: string, books: readonly Book[]): Promise<void> {
+  await executeOn(dbUrl, 'delete from books');
+  if (books.length === 0) return;
+  const text = (value: string) => `'${value.replaceAll("'", "''")}'`;
+  const rows = books.map(({ id, title, author, year }) => `(${id},${text(title)},${text(author)},${year})`);
+  await executeOn(dbUrl, `insert into books (id, title, author, year) values ${rows.reverse().join(',')}`);
+}
+
+/** Adds `plainBooks` of the same numbers to an empty store. */
+async function addBooks(dbUrl: string, count: number, length: number): Promise<void> {
+  await executeOn(
+    dbUrl,
+    `insert into books (title, author, year)
+     with recursive book (number) as (select 1 union all select number + 1 from book where number < ${count})
+     select '${'x'.repeat(length)}', 'author ' || number, number from book`,
+  );
+}
+
+/** What PostgreSQL is executing for the service: lists, when nothing else is asked of it. */
+function listStatements(dbUrl: string): Promise<{ pid: number }[]> {
+  return execute(
+    dbUrl,
+    `select pid from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and state = 'active'
+       and backend_type = 'client backend'`,
+  );
+}
+
+/** Books with ids from 1, and titles of so many characters. */
+function plainBooks(count: number, length = 10): Book[] {
+  const title = 'x'.repeat(length);
+  return Array.from({ length: count }, (_, position) => {
+    const id = position + 1;
+    return { id, title, author: `author ${id}`, year: id };
+  });
+}
+
+/** Compares book by book: the difference between two long lists would take long to say. */
+function assertBooks(actual: readonly Book[], expected: readonly Book[]): void {
+  assert.equal(actual.length, expected.length);
+  for (const [position, book] of expected.entries()) assert.deepEqual(actual[position], book);
+}
+
+/** Asks for the list on a connection of its own. */
+function requestList({ port, client }: RunningService): ClientRequest {
+  const headers = { authorization: client.token };
+  return get({ host: '127.0.0.1', port, path: '/books', headers, agent: false }).on('error', () => {});
+}
+
+/** Asks for the list and waits for its beginning; the reader then reads no further by itself. */
+async function openList(service: RunningService): Promise<{ request: ClientRequest; list: IncomingMessage }> {
+  const request = requestList(service);
+  const [list] = (await once(request, 'response')) as [IncomingMessage];
+  await once(list, 'readable');
+  return { request, list };
+}
+
+/** Reads on until the body ends or breaks; only what was ended by the service is complete. */
+async function readToTheEnd(list: IncomingMessage): Promise<{ text: string; complete: boolean }> {
+  let text = '';
+  list.setEncoding('utf8');
+  list.on('data', (more) => {
+    text += more;
+  });
+  list.on('error', () => {}); // a broken connection
+  await new Promise((resolve) => {
+    list.once('close', resolve);
+  });
+  return { text, complete: list.complete };
+}
+
+/** Opens lists and, while their readers wait, reads one book many times; the service must not grow much. */
+async function readOpenLists(service: ServiceProcess): Promise<void> {
+  const { id } = await service.client.create({ title: 'a small one' });
+  await readSingly(service, id);
+  const atRest = memoryOf(service);
+  const lists = await Promise.all(Array.from({ length: 8 }, () => openList(service)));
+  let most = 0;
+  for (let round = 0; round < 4; round += 1) {
+    await readSingly(service, id);
+    most = Math.max(most, memoryOf(service));
+  }
+  for (const { request } of lists) request.destroy();
+  assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
+  assert.ok(most - atRest < 128, `${Math.round(most - atRest)} MiB more`);
+}
+
+/** Reads one book many times in turn, so that the service's event loop turns at least as often. */
+async function readSingly({ client }: RunningService, id: number): Promise<void> {
+  for (let time = 0; time < 50; time += 1) {
+    assert.equal((await client.request('GET', `/book/${id}`)).status, 200);
+  }
+}
+
+/** Memory of a service's process, in MiB. */
+function memoryOf({ process }: ServiceProcess): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', `${process.pid}`], { encoding: 'utf8' })) / 1024;
+}

@@ -1,0 +1,19 @@
+// Owns: what a mutant is. A mutant is the service with one protection taken out, one limit shifted or two answers
+// swapped; the part of the suite that it names must notice.
+
+export interface Mutant {
+  /** What the service then does wrong, such as `a body may be longer than BODY_LIMIT`. */
+  readonly name: string;
+  /** The file that is changed, such as `src/api/wire.ts`. */
+  readonly file: string;
+  /** Occurs exactly once in that file. */
+  readonly from: string;
+  readonly to: string;
+  /** The part of the suite that must fail: a file, and the tests of it whose full names match. */
+  readonly test: {
+    readonly file: string;
+    readonly name: string;
+    /** The store that it is about; without it the test is none of a store, or fails on SQLite too. */
+    readonly store?: 'SQLite' | 'PostgreSQL';
+  };
+}

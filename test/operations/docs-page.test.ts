@@ -1,0 +1,93 @@
+// The page that shows the API, as its files come: whole, from here alone, and safe to open.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { exchange, type RawAnswer, readEnvelope, type Target } from '../support/client.ts';
+import { operationsOf } from '../support/operations.ts';
+import { type CommandProcess, ENVIRONMENT, SQLITE, startCommand } from '../support/service.ts';
+
+let service: CommandProcess;
+let operations: Target;
+
+before(async () => {
+  const dbUrl = await SQLITE.freshUrl();
+  service = await startCommand({ ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
+  operations = operationsOf(service);
+});
+after(() => service?.stop());
+
+async function get(path: string, host = 'books.test:80', more = ''): Promise<RawAnswer> {
+  const [answer] = await exchange(operations, `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${more}\r\n`);
+  assert.ok(answer !== undefined, path);
+  return answer;
+}
+
+test('rule 31: every file that the page names is there, of the right kind, and safe', async () => {
+  const page = await get('/docs');
+  const files = [...page.body.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => `/${file}`);
+  assert.equal(files.length, 4);
+  assert.doesNotMatch(page.body, /(?:src|href)="(?:https?:|\/\/)/);
+  assert.doesNotMatch(page.body, /<script>|<style| style=| on[a-z]+=/);
+  const kinds: Record<string, string> = { docs: 'text/html', css: 'text/css', js: 'text/javascript' };
+  for (const file of ['/docs', ...files]) {
+    const { status, headers } = await get(file);
+    assert.equal(status, 200, file);
+    assert.equal(headers['content-type'], `${kinds[file.split(/[./]/).at(-1) ?? '']}; charset=utf-8`, file);
+    assert.equal(headers['x-content-type-options'], 'nosniff');
+    assert.equal(headers['referrer-policy'], 'no-referrer');
+    assert.equal(
+      headers['content-security-policy'],
+      `default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ` +
+        `http://books.test:${service.port}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+    );
+  }
+});
+
+test('rule 31: a file that a browser has is not sent again', async () => {
+  for (const file of ['/docs', '/docs/swagger-ui.js']) {
+    const { headers, body } = await get(file);
+    assert.ok(body.length > 0);
+    assert.equal(headers['cache-control'], 'no-cache');
+    const again = await get(file, 'books.test', `if-none-match: ${headers.etag}\r\n`);
+    assert.deepEqual([again.status, again.body, again.headers.etag], [304, '', headers.etag]);
+    assert.equal((await get(file, 'books.test', 'if-none-match: "other"\r\n')).status, 200);
+  }
+});
+
+test('rule 31: what a request calls its host lets the page ask nobody else', async () => {
+  for (const [host, source] of [
+    ['127.0.0.1:8081', ` http://127.0.0.1:${service.port}`],
+    ['books.test', ` http://books.test:${service.port}`],
+    ['[::1]:8081', ` http://*:${service.port}`], // a policy cannot name it
+    ["x; script-src 'unsafe-inline'", ''],
+    ['x, y', ''],
+    ['* evil.test', ''],
+    ['*', ''],
+    ['', ''],
+  ] as const) {
+    const { headers } = await get('/docs', host);
+    const policy = headers['content-security-policy'] ?? '';
+    assert.equal(/connect-src ([^;]*);/.exec(policy)?.[1], `'self'${source}`, host);
+    assert.equal(policy.split(';').length, 8, host);
+  }
+});
+
+test('rules 14 and 31: the page is told the built-in pair, and no other', async (context) => {
+  assert.equal((await get('/docs/login.json')).body, '{}');
+  const dbUrl = await SQLITE.freshUrl();
+  const builtIn = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });
+  context.after(() => builtIn.stop());
+  const answer = await fetch(`${operationsOf(builtIn).url}/docs/login.json`);
+  assert.deepEqual(await answer.json(), { username: 'admin', password: 'password' });
+});
+
+test('rule 31: the address alone leads to the page, which is on no other port', async () => {
+  const { status, headers } = await get('/');
+  assert.equal(status, 302);
+  assert.equal(new URL(headers.location ?? '', `${operations.url}/`).href, `${operations.url}/docs`);
+  for (const path of ['/docs/', '/docs/docs.html', '/docs/../listener.ts', '/docs/%2e%2e/docs.ts']) {
+    assert.equal((await get(path)).status, 404, path);
+  }
+  const [answer] = await exchange(service, 'GET /docs HTTP/1.1\r\nhost: books.test\r\n\r\n');
+  assert.equal(readEnvelope(answer?.body ?? '', 404).message, 'Not found');
+});

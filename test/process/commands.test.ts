@@ -1,0 +1,152 @@
+// The commands beside `serve`: what they print for people and for programs, and the codes they end with.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { request } from '../support/client.ts';
+import { unusedPort } from '../support/ports.ts';
+import { pathTo } from '../support/repository.ts';
+import { ENVIRONMENT, endOf, spawnService, startCommand, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const MARK = 'never to be shown';
+
+describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
+  test('each has its own help', async () => {
+    const names = ['serve', 'config', 'ready', 'token', 'import', 'export', 'copy', 'backup', 'restore'];
+    const all = (await outcome(['--help'], {})).stdout;
+    for (const name of names) {
+      assert.match(all, new RegExp(`^  ${name}  `, 'm'));
+      const { code, stdout, stderr } = await outcome([name, '--help'], { PORT: 'bad' });
+      assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+      assert.match(stdout, new RegExp(`^Usage: book-catalogue ${name}\\b`));
+    }
+  });
+
+  test('rule 27: a signal to `npm start` reaches the service', async (context) => {
+    const child = spawn('npm', ['start'], {
+      cwd: pathTo(''),
+      env: {
+        ...process.env,
+        ...ENVIRONMENT,
+        LOG_LEVEL: 'info',
+        DB_URL: `sqlite:${temporaryFolder()}/books.db`,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true, // a group of its own, to be rid of all of it
+    });
+    context.after(() => {
+      try {
+        process.kill(-(child.pid as number), 'SIGKILL');
+      } catch {} // all of it has ended, as it should
+    });
+    let said = '';
+    child.stdout.on('data', (text) => {
+      said += text;
+    });
+    await waitUntil(() => said.includes('"listening"'));
+    child.kill('SIGTERM');
+    await once(child, 'close');
+    assert.match(said, /"msg":"stopped"/);
+    assert.equal(child.exitCode, 0);
+  });
+
+  test('config: prints every value in effect and no secret, and opens nothing', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'password'), `${MARK}\n`);
+    const env = {
+      ...ENVIRONMENT,
+      SECRET_TOKEN: MARK.repeat(3),
+      AUTH_PASSWORD_FILE: join(folder, 'password'),
+      DB_URL: `postgres://librarian:${encodeURIComponent(MARK)}@db.example.org:5433,b/library?sslmode=require`,
+      CORS_ORIGINS: 'https://books.example.org, http://localhost:5173',
+    } as Record<string, string>;
+    delete env.AUTH_PASSWORD;
+    const { code, stdout, stderr } = await outcome(['config'], env);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    assert.deepEqual(stdout.split('\n'), [
+      'PORT=0',
+      'HOST=127.0.0.1',
+      'DB_URL=postgres://db.example.org:5433,b/library',
+      'SECRET_TOKEN=(set)',
+      'SECRET_TOKEN_PREVIOUS=(none)',
+      'AUTH_USERNAME=librarian',
+      'AUTH_PASSWORD=(set)',
+      'WORKERS=1',
+      'ADMIN_PORT=0',
+      'ADMIN_HOST=127.0.0.1',
+      'CORS_ORIGINS=https://books.example.org,http://localhost:5173',
+      'TRUST_PROXY=(none)',
+      'LOG_LEVEL=silent',
+      'BODY_LIMIT=1048576',
+      'HEADER_LIMIT=16384',
+      '',
+    ]);
+  });
+
+  test('config: warns of what serve would warn of', async () => {
+    const folder = temporaryFolder();
+    const { code, stdout, stderr } = await outcome(['config'], {}, folder);
+    assert.equal(code, 0);
+    assert.match(stdout, /^PORT=8080\n/);
+    assert.match(stdout, /^ADMIN_PORT=8081$/m);
+    assert.match(
+      stderr,
+      /^AUTH_USERNAME and AUTH_PASSWORD are not set[^\n]+\nSECRET_TOKEN is not set[^\n]+\n$/,
+    );
+    assert.deepEqual(readdirSync(folder), []);
+  });
+
+  test('config: says in one sentence what is wrong, of DB_URL too', async () => {
+    const wrong = { PORT: 'x', DB_URL: 'mysql://a/b', CORS_ORIGINS: '*' };
+    for (const [name, value] of Object.entries(wrong)) {
+      const { code, stdout, stderr } = await outcome(['config'], { ...ENVIRONMENT, [name]: value });
+      assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
+      assert.match(stderr, new RegExp(`^${name} [^\\n]+\\n$`));
+    }
+    const DB_URL = 'postgres://a/b?sslmode=perhaps';
+    const { code, stderr } = await outcome(['config'], { ...ENVIRONMENT, DB_URL });
+    assert.equal(code, 1);
+    assert.match(stderr, /^DB_URL: postgres:\/\/a\/b cannot be opened: sslmode must be one of [^\n]+\n$/);
+  });
+
+  test('ready: ends with 0 when the service is ready, with 1 when nobody answers', async (context) => {
+    const ADMIN_PORT = String(await unusedPort());
+    const env = { ...ENVIRONMENT, ADMIN_PORT, DB_URL: `sqlite:${temporaryFolder()}/books.db` };
+    const before = await outcome(['ready'], env);
+    assert.deepEqual([before.code, before.stdout], [1, '']);
+    assert.match(
+      before.stderr,
+      new RegExp(`^Nobody answers at ADMIN_HOST 127.0.0.1, ADMIN_PORT ${ADMIN_PORT}: [^\\n]+\\n$`),
+    );
+    const service = await startCommand({ ...env, LOG_LEVEL: 'info' });
+    context.after(() => service.process.kill('SIGKILL'));
+    for (const ADMIN_HOST of ['127.0.0.1', '0.0.0.0', 'localhost']) {
+      const during = await outcome(['ready'], { ...env, ADMIN_HOST });
+      assert.deepEqual(during, { code: 0, stdout: 'ready\n', stderr: '' });
+    }
+  });
+
+  test('token: prints one that the service accepts, if there is a secret to sign it with', async (context) => {
+    const env = { ...ENVIRONMENT, DB_URL: `sqlite:${temporaryFolder()}/books.db` };
+    const service = await startCommand({ ...env, LOG_LEVEL: 'info' });
+    context.after(() => service.process.kill('SIGKILL'));
+    const { code, stdout, stderr } = await outcome(['token'], env);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    assert.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/);
+    const { status } = await request(service, 'GET', '/books', { token: stdout.trim() });
+    assert.equal(status, 200);
+
+    const { SECRET_TOKEN: _, ...without } = env;
+    const refused = await outcome(['token'], without);
+    assert.deepEqual([refused.code, refused.stdout], [1, '']);
+    assert.match(refused.stderr, /^SECRET_TOKEN must be set[^\n]+\n$/);
+  });
+});
+
+function outcome(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
+  return endOf(spawnService(env, args, folder));
+}

@@ -1,0 +1,210 @@
+// Owns: how the tests are run. Which files and in which order, how many at a time, the PostgreSQL server they share,
+// the seed of everything random in them, and the exit code.
+// Refuses: to pass when no test ran, or when a file was named that does not exist.
+
+import { existsSync, globSync } from 'node:fs';
+import { constants } from 'node:os';
+import { relative } from 'node:path';
+import { finished } from 'node:stream/promises';
+import { type EventData, run } from 'node:test';
+import { spec as Spec, type TestEvent } from 'node:test/reporters';
+import { parseArgs } from 'node:util';
+import { PostgresServer, SHARED_SERVER } from './support/postgres.ts';
+import { seed as chosenSeed, SEED } from './support/random.ts';
+import { pathTo } from './support/repository.ts';
+import { ONLY_STORE } from './support/service.ts';
+
+/** Rooms that need more than npm brings, or the network; they are run by name. */
+const BY_NAME_ONLY = ['browser', 'matrix', 'system'];
+
+/** A room of limits in real time: its files run when all others are done, one at a time. */
+const ALONE = 'test/limits/';
+
+/** The longest files, longest first: the run ends sooner when they do not begin last. */
+const LONGEST: readonly string[] = [];
+
+/** The inner loop: one store, and nothing that waits for a time limit or starts a server of its own. */
+const FAST: readonly string[] = [];
+
+/** Files at a time, on two cores: a few of them wait. */
+const CONCURRENCY = 3;
+
+/** Minutes that a file may take, on the slowest machine. Nothing in the tests has a tighter limit. */
+const TIME_LIMIT = 20;
+
+/** Files named when the run ends, so that LONGEST can be kept right. */
+const NAMED = 8;
+
+const HELP = `Usage: node test/run.ts [FILE ...] [options]
+
+Runs these test files, or else all of them but those in ${BY_NAME_ONLY.join(', ')}.
+
+  --name PATTERN     only tests whose full name matches this regular expression; may be repeated
+  --store NAME       only this store: SQLite or PostgreSQL
+  --fast             the inner loop: the fast files, on SQLite; no PostgreSQL is started
+  --watch            run again whenever a file or something that it imports changes
+  --random           files and tests in random order
+  --seed NUMBER      seed of that order and of all random choices in the tests
+  --repeat NUMBER    so many times, each with a seed of its own; ends with the first that fails
+  --at-once NUMBER   files at a time (default ${CONCURRENCY})
+  --minutes NUMBER   time limit of a file (default ${TIME_LIMIT})
+  --help             this text
+`;
+
+interface Options {
+  readonly files: readonly string[];
+  readonly names: readonly string[];
+  readonly random: boolean;
+  readonly watch: boolean;
+  readonly atOnce: number;
+  /** Milliseconds. */
+  readonly timeLimit: number;
+}
+
+/** What came of one run. */
+interface Totals {
+  passed: number;
+  failed: number;
+  skipped: number;
+  /** Whether everything that was begun also ended well: a file that cannot be loaded counts no test. */
+  succeeded: boolean;
+  /** Milliseconds by file. */
+  readonly durations: Map<string, number>;
+}
+
+async function main(args: string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      name: { type: 'string', multiple: true, default: [] },
+      store: { type: 'string' },
+      fast: { type: 'boolean', default: false },
+      watch: { type: 'boolean', default: false },
+      random: { type: 'boolean', default: false },
+      seed: { type: 'string' },
+      repeat: { type: 'string', default: '1' },
+      'at-once': { type: 'string', default: String(CONCURRENCY) },
+      minutes: { type: 'string', default: String(TIME_LIMIT) },
+      help: { type: 'boolean', default: false },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  const store = values.fast ? 'SQLite' : values.store;
+  if (store !== undefined) process.env[ONLY_STORE] = store;
+  const files = positionals.length > 0 ? positionals : values.fast ? FAST : allFiles();
+  const missing = files.find((file) => !existsSync(file));
+  if (missing !== undefined) throw new Error(`${missing}: there is no such file`);
+
+  const options: Options = {
+    files,
+    names: values.name,
+    random: values.random,
+    watch: values.watch,
+    atOnce: Number(values['at-once']),
+    timeLimit: Number(values.minutes) * 60_000,
+  };
+  const interrupted = new AbortController();
+  process.once('SIGINT', () => interrupted.abort());
+  process.once('SIGTERM', () => interrupted.abort());
+
+  const needsServer = store !== 'SQLite' && process.env[SHARED_SERVER] === undefined;
+  const server = needsServer ? await PostgresServer.start() : undefined;
+  if (server !== undefined) process.env[SHARED_SERVER] = server.url();
+  try {
+    const first = values.seed === undefined ? chosenSeed : Number(values.seed);
+    for (let round = 0; round < Number(values.repeat); round += 1) {
+      const succeeded = await runOnce(options, (first + round) >>> 0, interrupted.signal);
+      if (interrupted.signal.aborted) return 128 + constants.signals.SIGINT;
+      if (!succeeded) return 1;
+    }
+    return 0;
+  } finally {
+    await server?.remove();
+  }
+}
+
+/** Every test that needs nothing but what npm brings. */
+function allFiles(): string[] {
+  const rooms = globSync('test/*/*.test.ts').map((file) => file.replaceAll('\\', '/'));
+  return rooms.filter((file) => !BY_NAME_ONLY.some((room) => file.startsWith(`test/${room}/`))).sort();
+}
+
+/** @returns whether tests ran and none of them failed. */
+async function runOnce(options: Options, seed: number, signal: AbortSignal): Promise<boolean> {
+  process.env[SEED] = String(seed);
+  process.stdout.write(`Seed ${seed}: --seed ${seed} makes the same random choices again.\n`);
+  const began = performance.now();
+  const totals: Totals = { passed: 0, failed: 0, skipped: 0, succeeded: true, durations: new Map() };
+  const report = new Spec();
+  report.pipe(process.stdout, { end: false });
+  for await (const event of phases(options, seed, signal)) {
+    if (event.type === 'test:summary') add(totals, event.data);
+    // The runner's own sums are of one phase; ours come last.
+    else if (event.type === 'test:diagnostic' && event.data.file === undefined) continue;
+    report.write(event);
+  }
+  report.end();
+  await finished(report);
+
+  const slowest = [...totals.durations].sort(([, one], [, other]) => other - one).slice(0, NAMED);
+  if (slowest.length > 1) {
+    process.stdout.write('\nLongest files:\n');
+    for (const [file, milliseconds] of slowest) {
+      process.stdout.write(`  ${(milliseconds / 1000).toFixed(1).padStart(6)} s  ${file}\n`);
+    }
+  }
+  const seconds = Math.round((performance.now() - began) / 1000);
+  const { passed, failed, skipped } = totals;
+  process.stdout.write(
+    `\nSeed ${seed}, ${seconds} s\n${passed} passed, ${failed} failed, ${skipped} skipped\n`,
+  );
+  if (passed + failed === 0) process.stderr.write('No test ran.\n');
+  return totals.succeeded && passed > 0;
+}
+
+/** What happens in the run: the files side by side, then those that must be alone. */
+async function* phases(
+  options: Options,
+  seed: number,
+  signal: AbortSignal,
+): AsyncGenerator<TestEvent, void, void> {
+  const isAlone = (file: string) => file.startsWith(ALONE);
+  const sideBySide = options.files.filter((file) => !isAlone(file)).toSorted(byLength);
+  for (const [files, concurrency] of [
+    [sideBySide, options.atOnce],
+    [options.files.filter(isAlone), 1],
+  ] as const) {
+    if (files.length === 0 || signal.aborted) continue;
+    yield* run({
+      files: files.map(pathTo),
+      concurrency,
+      signal,
+      timeout: options.timeLimit,
+      watch: options.watch,
+      testNamePatterns: options.names,
+      ...(options.random && { randomize: true, randomSeed: seed }),
+    });
+  }
+}
+
+/** @param summary of one file, or of a whole phase when it names none. */
+function add(totals: Totals, { file, counts, duration_ms, success }: EventData.TestSummary): void {
+  totals.succeeded &&= success;
+  if (file === undefined) return;
+  totals.passed += counts.passed;
+  totals.failed += counts.tests - counts.passed - counts.skipped - counts.todo;
+  totals.skipped += counts.skipped;
+  totals.durations.set(relative(pathTo(''), file), duration_ms);
+}
+
+/** Longest first, the others in their order. */
+function byLength(one: string, other: string): number {
+  const place = (file: string) => (LONGEST.includes(file) ? LONGEST.indexOf(file) : LONGEST.length);
+  return place(one) - place(other);
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,253 @@
+// A database of several hosts: one takes writes, its standby follows by PostgreSQL's own replication, and
+// any of them may die, take over, or stop taking writes.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { Load } from '../support/load.ts';
+import { unusedPort } from '../support/ports.ts';
+import { execute, PostgresServer } from '../support/postgres.ts';
+import { BlackHole, TcpProxy } from '../support/proxy.ts';
+import { type RunningService, startServiceProcess, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** Milliseconds that a slow machine may add. */
+const MARGIN = 500;
+
+describe('failover', { concurrency: true }, () => {
+  describe('several hosts', { concurrency: 1 }, () => {
+    let primary: PostgresServer;
+    let standby: PostgresServer;
+    let deadPort: number;
+    let silent: BlackHole;
+
+    before(async () => {
+      ({ primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']));
+      deadPort = await unusedPort();
+      silent = await BlackHole.open();
+    });
+    after(async () => {
+      silent.close();
+      await Promise.all([primary.remove(), standby.remove()]);
+    });
+
+    const orders: Record<string, () => number[]> = {
+      'the first': () => [primary.port, standby.port],
+      'after a standby': () => [standby.port, primary.port],
+      'after one that is down': () => [deadPort, primary.port, standby.port],
+      'after one that is silent': () => [silent.port, standby.port, primary.port],
+    };
+    for (const [where, ports] of Object.entries(orders)) {
+      for (const search of ['', 'target_session_attrs=read-write', 'target_session_attrs=primary']) {
+        test(`rule 26: the host that takes writes is found, ${where}; ${search || 'nothing is said'}`, async (context) => {
+          const service = await startTestService(urlOf(ports(), search));
+          context.after(() => service.stop());
+          const { id } = await service.client.create({ title: where });
+          assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
+        });
+      }
+    }
+
+    test('rule 27: where no host takes writes, one sentence has the reason of each', async () => {
+      await assert.rejects(startTestService(urlOf([deadPort, standby.port])), ({ message }: Error) => {
+        assert.match(
+          message,
+          new RegExp(
+            `^DB_URL: postgres://127\\.0\\.0\\.1:${deadPort},127\\.0\\.0\\.1:${standby.port}/postgres cannot be opened: ` +
+              `127\\.0\\.0\\.1:${deadPort}: connect ECONNREFUSED [^;]*; 127\\.0\\.0\\.1:${standby.port}: it is read-only\\.$`,
+          ),
+        );
+        return true;
+      });
+    });
+
+    for (const wanted of ['read-only', 'standby', 'prefer-standby', 'READ-WRITE', '']) {
+      test(`rule 26: target_session_attrs=${wanted} is refused by name`, async () => {
+        const url = urlOf([primary.port], `target_session_attrs=${wanted}`);
+        await assert.rejects(
+          startTestService(url),
+          /^Error: DB_URL: .*target_session_attrs must be one of any,/,
+        );
+      });
+    }
+
+    test('rule 26: hosts are shown as they were named, those who log in are not; without a port it is 5432', async () => {
+      const url = `postgres://me:s%40cret,x@[::1]:${deadPort},localhost:${deadPort},standby.invalid/books`;
+      await assert.rejects(startTestService(url), ({ message }: Error) => {
+        const shown = `DB_URL: postgres://[::1]:${deadPort},localhost:${deadPort},standby.invalid/books cannot be opened: `;
+        assert.ok(message.startsWith(shown), message);
+        for (const host of [`[::1]:${deadPort}: `, `localhost:${deadPort}: `, 'standby.invalid:5432: ']) {
+          assert.ok(message.includes(host), message);
+        }
+        assert.doesNotMatch(message, /cret|me:/);
+        return true;
+      });
+    });
+
+    test('rule 27: a standby alone is refused', async () => {
+      await assert.rejects(
+        startTestService(urlOf([standby.port])),
+        /^Error: DB_URL: .* cannot be opened: it is read-only\.$/,
+      );
+    });
+
+    test('rule 26: a list of hosts that is no list is refused', async () => {
+      for (const hosts of ['a:1,b:port', 'a b,c', '[::1,b', 'a,@b:1:2']) {
+        await assert.rejects(
+          startTestService(`postgres://me:password@${hosts}/books`),
+          /^Error: DB_URL is not a valid URL/,
+        );
+      }
+    });
+
+    test('rule 23: a write that its synchronous standby has not got is 503 within 5 s, never a success', async (context) => {
+      const service = await startTestService(urlOf([primary.port, standby.port]));
+      context.after(() => service.stop());
+      const book = await service.client.create({ title: 'on both' });
+      await standby.kill('SIGQUIT');
+      const began = performance.now();
+      const writes = await Promise.all([
+        service.client.request('POST', '/book', { body: { title: 'on one' } }),
+        service.client.request('PUT', `/book/${book.id}`, { body: { title: 'on one' } }),
+      ]);
+      assert.ok(performance.now() - began < 5000 + MARGIN, `${performance.now() - began} ms`);
+      for (const { status, headers } of writes) {
+        assert.equal(status, 503);
+        assert.ok(Number(headers.get('retry-after')) > 0);
+      }
+      assert.deepEqual((await service.client.request('GET', `/book/${book.id}`)).data, book); // not visible yet
+      await standby.startAgain();
+      await waitUntil(
+        async () => (await service.client.request('POST', '/book', { body: {} })).status === 201,
+      );
+      await waitUntil(
+        async () => (await service.client.request('DELETE', `/book/${book.id}`)).status === 200,
+      );
+    });
+
+    for (const hosts of ['one', 'several']) {
+      test(`rule 23: of ${hosts}, one that stops taking writes is 503 to them, never 500`, async (context) => {
+        const ports = hosts === 'one' ? [primary.port] : [standby.port, primary.port];
+        const service = await startTestService(urlOf(ports));
+        context.after(() => service.stop());
+        const { client } = service;
+        const book = await client.create({ title: 'here' });
+        await setReadOnly(primary, 'on');
+        const changes: [string, string, object?][] = [
+          ['POST', '/book', { body: {} }],
+          ['PUT', `/book/${book.id}`, { body: { year: 1 } }],
+          ['DELETE', `/book/${book.id}`],
+        ];
+        await waitUntil(
+          async () => (await client.request(...(changes[0] as [string, string]))).status === 503,
+        );
+        const read = await client.request('GET', `/book/${book.id}`);
+        if (hosts === 'one') assert.deepEqual(read.data, book);
+        else assert.ok(read.status === 200 || read.status === 503); // another host might know better
+        for (const change of changes) assert.equal((await client.request(...change)).status, 503);
+        await setReadOnly(primary, 'off');
+        await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
+        for (const change of changes.slice(1)) assert.equal((await client.request(...change)).status, 200);
+      });
+    }
+
+    test('rule 23: nothing old is read where a host has become a standby behind its name', async (context) => {
+      const proxy = await TcpProxy.start(primary);
+      context.after(() => proxy.stop());
+      const service = await startTestService(urlOf([proxy.port], 'target_session_attrs=read-write'));
+      context.after(() => service.stop());
+      const { id } = await service.client.create({});
+      proxy.target = standby;
+      proxy.reset();
+      await waitUntil(async () => {
+        const { status } = await service.client.request('GET', `/book/${id}`);
+        return status === 503 || assert.fail('the standby was asked'); // which has the book by now
+      });
+      assert.equal((await service.client.request('GET', '/books')).status, 503);
+      proxy.target = primary;
+      assert.equal((await service.client.request('GET', `/book/${id}`)).status, 200);
+    });
+
+    // The last one here: nothing follows the new primary.
+    test('rule 23: the primary is killed, its standby promoted: writes resume, nothing answered is lost', async (context) => {
+      const url = urlOf([primary.port, standby.port], 'target_session_attrs=read-write');
+      const service = await startServiceProcess(url, { WORKERS: '2' });
+      context.after(() => service.stop());
+      const milliseconds = await failOver(context, service, async (load) => {
+        await primary.kill('SIGKILL');
+        await waitUntil(() => load.unavailable > 0);
+        await promote(standby);
+      });
+      context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
+      assert.ok(milliseconds < 5000);
+      assert.equal(service.process.exitCode, null);
+      assert.ok(service.log.every((line) => !line.includes('"a worker ended')));
+    });
+  });
+
+  test('rule 23: the primary falls silent, its standby is promoted: writes resume', async (context) => {
+    const { primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']);
+    context.after(() => Promise.all([primary.remove(), standby.remove()]));
+    const proxy = await TcpProxy.start(primary);
+    context.after(() => proxy.stop());
+    const service = await startTestService(urlOf([proxy.port, standby.port]));
+    context.after(() => service.stop());
+    const milliseconds = await failOver(context, service, async (load) => {
+      proxy.cut();
+      await waitUntil(() => load.unavailable > 0);
+      await promote(standby);
+    });
+    context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
+    assert.ok(milliseconds < 5000);
+  });
+
+  test('rule 23: another host takes the writes of one that does not any more, no connection broken', async (context) => {
+    const [first, second] = await Promise.all([PostgresServer.start(), PostgresServer.start()]);
+    context.after(() => Promise.all([first.remove(), second.remove()]));
+    await (await startTestService(second.url())).stop(); // makes the table
+    await setReadOnly(second, 'on');
+    const url = urlOf([first.port, second.port], 'target_session_attrs=any'); // no connection is asked
+    const service = await startTestService(url);
+    context.after(() => service.stop());
+    await service.client.create({ title: 'on the first' });
+    await setReadOnly(second, 'off');
+    await setReadOnly(first, 'on');
+    // The first one takes writes until each of its processes has heard of it.
+    await waitUntil(async () => {
+      await service.client.request('POST', '/book', { body: { title: 'on the second' } });
+      return (await execute(second.url(), 'select title from books')).length > 0;
+    });
+  });
+});
+
+/**
+ * Writes while the database fails over, and sees that what was answered is there afterwards.
+ * @returns milliseconds from the end of the failover to the first write that succeeds.
+ */
+async function failOver(
+  context: TestContext,
+  { client }: RunningService,
+  change: (load: Load) => Promise<void>,
+): Promise<number> {
+  for (const { id } of await client.list()) await client.request('DELETE', `/book/${id}`);
+  const load = await Load.start(context, client);
+  await change(load);
+  const milliseconds = await load.moreWrites(1);
+  await load.moreWrites(100);
+  await load.stop();
+  return milliseconds;
+}
+
+async function promote(standby: PostgresServer): Promise<void> {
+  await execute(standby.url(), 'select pg_promote()');
+}
+
+async function setReadOnly(server: PostgresServer, value: 'on' | 'off'): Promise<void> {
+  const settle = server.url('postgres', 'options=-c%20default_transaction_read_only%3Doff');
+  await execute(settle, `alter system set default_transaction_read_only = ${value}`);
+  await execute(settle, 'select pg_reload_conf()');
+}
+
+function urlOf(ports: readonly number[], search = ''): string {
+  const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
+  return `postgres://postgres:password@${hosts}/postgres${search && `?${search}`}`;
+}

@@ -1,0 +1,31 @@
+// Owns: the random choices of the tests. All of them follow from one seed, which the runner prints, so that a run
+// that found a fault can be repeated: `npm test -- --seed NUMBER`.
+
+import fc from 'fast-check';
+
+/** Names the seed of this run in the environment. */
+export const SEED = 'TEST_SEED';
+
+/** A whole number from 0 to 2^32−1. */
+export const seed = readSeed(process.env[SEED]);
+
+// A property that fails prints a seed of its own, which follows from this one.
+fc.configureGlobal({ seed });
+
+let state = seed;
+
+/**
+ * The next number in [0, 1). The sequence is that of this process: tests of one file that run side by side share it.
+ * Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
+ */
+export function random(): number {
+  state = (state + 0x6d2b79f5) | 0;
+  let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+  mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+}
+
+/** @param text undefined in a run that nobody gave a seed: it takes one by chance. */
+function readSeed(text: string | undefined): number {
+  return text === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(text) >>> 0;
+}

@@ -1,0 +1,14 @@
+// Owns: where the files of this repository are, for tests that read or start them.
+
+import { fileURLToPath } from 'node:url';
+
+/** The repository, as a folder URL. */
+export const REPOSITORY = new URL('../../', import.meta.url);
+
+/** @param path relative to the repository, such as `src/main.js`. */
+export function pathTo(path: string): string {
+  return fileURLToPath(new URL(path, REPOSITORY));
+}
+
+/** The `book-catalogue` command. */
+export const COMMAND = pathTo('src/main.js');

@@ -1,0 +1,467 @@
+// Backups of the SQLite store, and putting them back: beside a service that writes, killed at any moment, with a full
+// disk. The real commands, in processes of their own.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { seize } from '../../src/stores/sqlite-backup.ts';
+import { COMMAND } from '../support/repository.ts';
+import {
+  ENVIRONMENT,
+  endOf,
+  spawnService,
+  startServiceProcess,
+  temporaryFolder,
+} from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const TABLE = `create table books (
+  id integer primary key autoincrement check (id between 1 and 9007199254740991),
+  title text not null default '', author text not null default '', year integer not null default 0) strict`;
+
+const MAIN = COMMAND;
+
+/** Of the export of the books that `makeStore(…, 3)` makes. */
+const THREE = sha256(
+  'id,title,author,year\n1,"title","author",1\n2,"title","author",2\n3,"title","author",3\n',
+);
+
+describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
+  test('a backup beside a service that writes all the time ends, and is one moment of it', async (context) => {
+    const folder = temporaryFolder();
+    makeStore(folder, 1000, 20_000); // 20 MB: many steps
+    const service = await startServiceProcess(`sqlite:${folder}/books.db`);
+    context.after(() => service.stop());
+    // A pair at both ends of the file, the one always updated before the other: a copy of several moments tears it.
+    let number = 0;
+    let isOver = false;
+    const { client } = service;
+    const last = await client.create({});
+    const writer = (async () => {
+      while (!isOver) {
+        number += 1;
+        for (const id of [1, last.id]) {
+          const { status } = await client.request('PUT', `/book/${id}`, { body: { year: number } });
+          assert.equal(status, 200);
+        }
+      }
+    })();
+    await waitUntil(() => number > 3);
+    const before = number - 1;
+    const { code, stdout } = await outcome(folder, ['backup', 'copy.db']);
+    const after = number;
+    isOver = true;
+    await writer;
+    assert.equal(code, 0);
+    assert.ok(after > before + 2, 'the service went on');
+    const [, digest] =
+      /^1001 books are in copy\.db, verified \(sha256 ([0-9a-f]{64})\)\.\n$/.exec(stdout) ?? [];
+    const db = new DatabaseSync(join(folder, 'copy.db'), { readOnly: true });
+    const year = (id: number) => Number(db.prepare('select year from books where id = ?').get(id)?.year);
+    const [first, second] = [year(1), year(last.id)];
+    assert.deepEqual(db.prepare('pragma integrity_check').all().map(Object.values), [['ok']]);
+    assert.deepEqual({ ...db.prepare('pragma journal_mode').get() }, { journal_mode: 'delete' });
+    db.close();
+    assert.ok(second >= before && second <= after, `${second} is one of ${before} to ${after}`);
+    assert.ok(first === second || first === second + 1, `${first} and ${second} are of one moment`);
+    const exported = await outcome(folder, ['export'], { DB_URL: 'sqlite:copy.db' });
+    assert.equal(sha256(exported.stdout), digest);
+    assert.deepEqual(names(folder), ['books.db', 'copy.db']);
+  });
+
+  test('a backup is readable to nobody whom the store is not, and one file by itself', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    chmodSync(join(folder, 'books.db'), 0o640);
+    const { code, stdout, stderr } = await outcome(folder, ['backup', 'a copy?.db']);
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.equal(stdout, `3 books are in a copy?.db, verified (sha256 ${THREE}).\n`);
+    assert.equal(statSync(join(folder, 'a copy?.db')).mode & 0o777, 0o640);
+    assert.deepEqual(names(folder), ['a copy?.db', 'books.db']);
+  });
+
+  test('a write that a process died in, outside of WAL mode, is undone first', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 100, 20_000);
+    writeAndDie(
+      join(folder, 'books.db'),
+      "pragma journal_mode = delete; pragma cache_size = 1; begin; update books set title = 'half', year = 0",
+    );
+    assert.ok(existsSync(join(folder, 'books.db-journal')));
+    copyFileSync(join(folder, 'books.db'), join(folder, 'other.db'));
+    copyFileSync(join(folder, 'books.db-journal'), join(folder, 'other.db-journal'));
+    const exported = await outcome(folder, ['export'], { DB_URL: 'sqlite:other.db' });
+    const { code, stdout } = await outcome(folder, ['backup', 'copy.db']);
+    assert.deepEqual([exported.code, code], [0, 0]);
+    assert.equal(stdout, `100 books are in copy.db, verified (sha256 ${sha256(exported.stdout)}).\n`);
+    assert.ok(!exported.stdout.includes('half'));
+  });
+
+  test('what is no place for a backup is refused in one sentence and stays as it was', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    const open = new DatabaseSync(join(folder, 'books.db')); // so that there is a log and its index
+    open.exec('select * from books');
+    writeFileSync(join(folder, 'there.db'), 'theirs');
+    mkdirSync(join(folder, 'folder'));
+    linkSync(join(folder, 'books.db'), join(folder, 'same.db'));
+    symlinkSync('books.db-wal', join(folder, 'log.db'));
+    const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
+      ['there.db is there already: --overwrite replaces it.', ['there.db']],
+      ['folder is there already, and not a file.', ['folder', '--overwrite']],
+      ['/dev/full is there already, and not a file.', ['/dev/full', '--overwrite']],
+      ['There is no folder missing.', ['missing/copy.db']],
+      [
+        `No backup was made of sqlite:books.db: ENAMETOOLONG: name too long, stat '${'x'.repeat(300)}'.`,
+        ['x'.repeat(300)],
+      ],
+      ['books.db is of the store itself: name another file.', ['books.db', '--overwrite']],
+      ['same.db is of the store itself: name another file.', ['same.db', '--overwrite']],
+      ['./books.db-journal is of the store itself: name another file.', ['./books.db-journal']],
+      ['log.db is of the store itself: name another file.', ['log.db', '--overwrite']],
+      ['DB_URL: there are no books at sqlite:none.db.', ['copy.db'], { DB_URL: 'sqlite:none.db' }],
+      [
+        'DB_URL: backup is for SQLite; PostgreSQL is backed up by pg_dump or pg_basebackup.',
+        ['copy.db'],
+        { DB_URL: 'postgres://a:secret@b/c' },
+      ],
+      [
+        'No backup was made of sqlite:there.db: file is not a database.',
+        ['copy.db'],
+        { DB_URL: 'sqlite:there.db' },
+      ],
+    ];
+    const [contents, listed] = [sha256(readFileSync(join(folder, 'books.db'))), readdirSync(folder)];
+    await Promise.all(
+      refusals.map(async ([sentence, args, env]) => {
+        assert.deepEqual(await outcome(folder, ['backup', ...args], env), {
+          code: 1,
+          stdout: '',
+          stderr: `${sentence}\n`,
+        });
+      }),
+    );
+    assert.deepEqual(readdirSync(folder), listed);
+    assert.equal(sha256(readFileSync(join(folder, 'books.db'))), contents);
+    assert.equal(readFileSync(join(folder, 'there.db'), 'utf8'), 'theirs');
+    open.close();
+
+    const { code } = await outcome(folder, ['backup', 'there.db', '--overwrite']);
+    assert.equal(code, 0);
+    assert.deepEqual(years(join(folder, 'there.db')), [1, 2, 3]);
+  });
+
+  test('a full disk, or a signal half way: one sentence, and nothing is left', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 1000, 20_000);
+    const full = spawn('prlimit', ['--fsize=1000000', process.execPath, MAIN, 'backup', 'copy.db'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, DB_URL: 'sqlite:books.db' },
+    });
+    const { code, stdout, stderr } = await endOf(full);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(
+      stderr,
+      /^No backup was made of sqlite:books\.db: (disk I\/O error|database or disk is full)\.\n$/,
+    );
+    assert.deepEqual(names(folder), ['books.db']);
+    for (const [args, sentence] of [
+      [['backup', 'copy.db'], 'No backup was made of sqlite:books.db: stopped.\n'],
+      [['restore', 'books.db'], 'sqlite:new.db was not restored: stopped.\n'],
+    ] as const) {
+      const child = start(folder, args, args[0] === 'restore' ? { DB_URL: 'sqlite:new.db' } : {});
+      const end = endOf(child);
+      await waitUntil(() => readdirSync(folder).some((name) => name.endsWith('.unfinished')));
+      child.kill('SIGTERM');
+      assert.deepEqual(await end, { code: 1, stdout: '', stderr: sentence });
+      assert.deepEqual(names(folder), ['books.db']);
+    }
+  });
+
+  test('killed at any moment, there is no backup or a whole one, and the next run cleans up', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 500, 20_000);
+    const isLeft = () => names(folder).some((name) => name.endsWith('.unfinished'));
+    for (let death = 0; death < 4 || !isLeft(); death += 1) {
+      await kill(start(folder, ['backup', 'copy.db', '--overwrite']), folder, 'copy.db');
+      if (existsSync(join(folder, 'copy.db'))) assert.equal(years(join(folder, 'copy.db')).length, 500);
+    }
+    writeFileSync(join(folder, 'copy.db.unfinished'), 'not ours');
+    assert.equal((await outcome(folder, ['backup', 'copy.db', '--overwrite'])).code, 0);
+    assert.deepEqual(names(folder), ['books.db', 'copy.db', 'copy.db.unfinished']);
+  });
+
+  test('killed at any moment, restore leaves the old store or the new one', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 400, 20_000);
+    renameSync(join(folder, 'books.db'), join(folder, 'copy.db'));
+    for (let death = 0; death < 4; death += 1) {
+      rmSync(join(folder, 'books.db'), { force: true });
+      makeStore(folder, 3);
+      leaveLog(join(folder, 'books.db'), 'update books set year = year + 10');
+      await kill(start(folder, ['restore', 'copy.db', '--overwrite']), folder, 'books.db');
+      const found = years(join(folder, 'books.db'));
+      if (found.length === 3) assert.deepEqual(found, [11, 12, 13]);
+      else assert.equal(found.length, 400);
+    }
+    assert.equal((await outcome(folder, ['restore', 'copy.db', '--overwrite'])).code, 0);
+    assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
+  });
+
+  test('restore: never under a service, not over books without being told, and ids go on', async (context) => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    chmodSync(join(folder, 'books.db'), 0o640);
+    const service = await startServiceProcess(`sqlite:${folder}/books.db`);
+    context.after(() => service.stop());
+    await service.client.create({ year: 4 });
+    await service.client.request('DELETE', '/book/4');
+    assert.equal((await outcome(folder, ['backup', 'copy.db'])).code, 0);
+    await service.client.create({ year: 5 });
+
+    const refused = await outcome(folder, ['restore', 'copy.db', '--overwrite']);
+    assert.deepEqual(refused, {
+      code: 1,
+      stdout: '',
+      stderr: 'DB_URL: sqlite:books.db is in use: stop the service first.\n',
+    });
+    assert.equal((await service.client.list()).length, 4);
+    service.process.kill('SIGKILL'); // what it wrote last is in the log
+    await once(service.process, 'close');
+
+    const careful = await outcome(folder, ['restore', 'copy.db']);
+    assert.deepEqual(careful, {
+      code: 1,
+      stdout: '',
+      stderr: 'DB_URL: sqlite:books.db has books already: --overwrite replaces it.\n',
+    });
+    assert.deepEqual(years(join(folder, 'books.db')), [1, 2, 3, 5]);
+
+    const done = await outcome(folder, ['restore', 'copy.db', '--overwrite']);
+    const stdout = `3 books restored to sqlite:books.db (sha256 ${THREE}).\n`;
+    assert.deepEqual(done, { code: 0, stdout, stderr: '' });
+    assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
+    assert.equal(statSync(join(folder, 'books.db')).mode & 0o777, 0o640);
+
+    const next = await startServiceProcess(`sqlite:${folder}/books.db`);
+    context.after(() => next.stop());
+    assert.equal((await next.client.list()).length, 3);
+    assert.equal((await next.client.create({ year: 6 })).id, 5);
+  });
+
+  test('restore: what is no backup is refused in one sentence, and the store stays', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    assert.equal((await outcome(folder, ['backup', 'cut.db'])).code, 0);
+    const bytes = readFileSync(join(folder, 'cut.db'));
+    truncateSync(join(folder, 'cut.db'), bytes.length - 4096);
+    bytes.writeUInt32BE(7, 36); // pages that are free, of which there are none: nothing else notices
+    writeFileSync(join(folder, 'bent.db'), bytes);
+    writeFileSync(join(folder, 'text.db'), 'id,title,author,year\n'.repeat(100));
+    const other = new DatabaseSync(join(folder, 'other.db'));
+    other.exec('create table films (id integer)');
+    other.close();
+    const similar = new DatabaseSync(join(folder, 'similar.db'));
+    similar.exec('create table books (id text, title text)');
+    similar.close();
+    mkdirSync(join(folder, 'folder'));
+    execFileSync('mkfifo', [join(folder, 'pipe')]);
+    const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
+      ['There is no none.db/none.db.', ['none.db/none.db']],
+      ['folder is not a file.', ['folder']],
+      ['DB_URL: pipe is not a file.', ['cut.db'], { DB_URL: 'sqlite:pipe' }],
+      ['books.db is of the store itself: name a backup.', ['books.db']],
+      ['sqlite:books.db was not restored: database disk image is malformed.', ['cut.db']],
+      ['sqlite:books.db was not restored: it is damaged (Freelist: size is 0 but should be 7).', ['bent.db']],
+      ['sqlite:books.db was not restored: file is not a database.', ['text.db']],
+      ['sqlite:books.db was not restored: there is no catalogue in it.', ['other.db']],
+      ['sqlite:books.db was not restored: its table "books" is not one of this service.', ['similar.db']],
+      [
+        'DB_URL: sqlite:text.db cannot be replaced: file is not a database. If it is damaged, stop the service, move it away, and restore again.',
+        ['cut.db'],
+        { DB_URL: 'sqlite:text.db' },
+      ],
+      [
+        'DB_URL: restore is for SQLite; PostgreSQL is restored by pg_restore or psql.',
+        ['cut.db'],
+        { DB_URL: 'postgres://a:secret@b/c' },
+      ],
+    ];
+    const listed = names(folder);
+    for (const [sentence, args, env] of refusals) {
+      assert.deepEqual(await outcome(folder, ['restore', ...args, '--overwrite'], env), {
+        code: 1,
+        stdout: '',
+        stderr: `${sentence}\n`,
+      });
+    }
+    assert.deepEqual(names(folder), listed);
+    assert.deepEqual(years(join(folder, 'books.db')), [1, 2, 3]);
+  });
+
+  test('restore: copies that others made, with a log beside them or of an older table', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    leaveLog(join(folder, 'books.db'), 'insert into books (year) values (4)');
+    mkdirSync(join(folder, 'kept'));
+    for (const suffix of ['', '-wal']) {
+      copyFileSync(join(folder, `books.db${suffix}`), join(folder, `kept/copy.db${suffix}`));
+    }
+    const old = new DatabaseSync(join(folder, 'kept/old.db'));
+    old.exec(`create table books (id integer primary key autoincrement, title text not null default '');
+      insert into books (title) values ('Emma')`);
+    old.close();
+    const kept = () =>
+      readdirSync(join(folder, 'kept')).map((name) => [
+        name,
+        sha256(readFileSync(join(folder, 'kept', name))),
+      ]);
+    const before = kept();
+    const DB_URL = 'sqlite:new/folder/new.db';
+    assert.equal((await outcome(folder, ['restore', 'kept/copy.db'], { DB_URL })).code, 0);
+    assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4]);
+    const { code, stdout } = await outcome(folder, ['restore', 'kept/old.db', '--overwrite'], { DB_URL });
+    const digest = sha256('id,title,author,year\n1,"Emma","",0\n');
+    assert.deepEqual([code, stdout], [0, `1 books restored to ${DB_URL} (sha256 ${digest}).\n`]);
+    assert.deepEqual(kept(), before);
+    assert.deepEqual(readdirSync(join(folder, 'new/folder')), ['new.db']);
+
+    // A log that is there alone would be taken for the new file's own.
+    mkdirSync(join(folder, 'lonely'));
+    copyFileSync(join(folder, 'kept/copy.db-wal'), join(folder, 'lonely/books.db-wal'));
+    const lonely = { DB_URL: 'sqlite:lonely/books.db' };
+    const careful = await outcome(folder, ['restore', 'kept/old.db'], lonely);
+    assert.equal(careful.code, 1);
+    assert.match(
+      careful.stderr,
+      /^DB_URL: of sqlite:lonely\/books\.db only \S+\/books\.db-wal is there, which may hold books: [^\n]+\n$/,
+    );
+    assert.deepEqual(readdirSync(join(folder, 'lonely')), ['books.db-wal']);
+    assert.equal((await outcome(folder, ['restore', 'kept/old.db', '--overwrite'], lonely)).code, 0);
+    assert.deepEqual(readdirSync(join(folder, 'lonely')), ['books.db']);
+    assert.deepEqual(years(join(folder, 'lonely/books.db')), [0]);
+
+    // One that is in use: SQLite knows what belongs to it.
+    const open = new DatabaseSync(join(folder, 'books.db'));
+    open.exec('pragma wal_autocheckpoint = 0; insert into books (year) values (5)');
+    assert.equal((await outcome(folder, ['restore', 'books.db', '--overwrite'], { DB_URL })).code, 0);
+    open.close();
+    assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4, 5]);
+  });
+
+  test('a service that starts while its store is replaced never writes to the old one', async (context) => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    const path = join(folder, 'books.db');
+    copyFileSync(path, join(folder, 'new.db'));
+    const store = seize(path);
+    const service = start(folder, [], ENVIRONMENT);
+    context.after(() => service.kill('SIGKILL'));
+    const end = endOf(service);
+    const hasOpen = () =>
+      readdirSync(`/proc/${service.pid}/fd`).some((fd) => linkOf(`/proc/${service.pid}/fd/${fd}`) === path);
+    await waitUntil(hasOpen);
+    renameSync(join(folder, 'new.db'), path);
+    store?.close();
+    const { code, stderr } = await end;
+    assert.equal(code, 1);
+    assert.match(stderr, /^DB_URL: sqlite:books\.db cannot be opened: [^\n]+\n$/);
+    assert.deepEqual(readdirSync(folder), ['books.db']);
+  });
+});
+
+/** Runs a command in a folder, on the store `books.db` there. */
+function outcome(folder: string, args: readonly string[], env: Record<string, string> = {}) {
+  return endOf(start(folder, args, env));
+}
+
+function start(folder: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess {
+  return spawnService({ DB_URL: 'sqlite:books.db', ...env }, args, folder);
+}
+
+/** A store of so many books with the years 1, 2 …, as a service that has ended leaves it. */
+function makeStore(folder: string, books: number, titleLength?: number): void {
+  const db = new DatabaseSync(join(folder, 'books.db'));
+  const title = titleLength === undefined ? "'title'" : `hex(zeroblob(${titleLength / 2}))`;
+  db.exec(`pragma journal_mode = wal; ${TABLE};
+    with recursive number (value) as (select 1 union all select value + 1 from number where value < ${books})
+    insert into books (title, author, year) select ${title}, 'author', value from number`);
+  db.close();
+}
+
+/** As whoever writes finds them: what a process that died has left is mended. */
+function years(file: string): unknown[] {
+  const db = new DatabaseSync(file);
+  try {
+    assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+    return db
+      .prepare('select year from books order by id')
+      .all()
+      .map(({ year }) => year);
+  } finally {
+    db.close();
+  }
+}
+
+/** What is in a folder, but for what SQLite keeps beside an open store. */
+function names(folder: string): string[] {
+  return readdirSync(folder).filter((name) => !/^books\.db-(wal|shm)$/.test(name));
+}
+
+function sha256(text: string | Uint8Array): string {
+  return createHash('sha256').update(text).digest('hex');
+}
+
+/** Writes and dies, so that what it wrote is in the log. */
+function leaveLog(file: string, sql: string): void {
+  writeAndDie(file, sql);
+  assert.ok(statSync(`${file}-wal`).size > 0);
+}
+
+function writeAndDie(file: string, sql: string): void {
+  const script = `const db = new (require('node:sqlite').DatabaseSync)(process.argv[1]);
+    db.exec(process.argv[2]); process.kill(process.pid, 'SIGKILL')`;
+  spawnSync(process.execPath, ['-e', script, file, sql]);
+}
+
+/** Kills a command within 100 ms of its beginning to write beside the file, unless it has ended. */
+async function kill(child: ChildProcess, folder: string, file: string): Promise<void> {
+  const before = readdirSync(folder);
+  const isAtWork = () =>
+    readdirSync(folder).some((name) => name.startsWith(`${file}.`) && !before.includes(name));
+  const ended = endOf(child);
+  await waitUntil(() => isAtWork() || child.exitCode !== null);
+  await pause(Math.random() * 100);
+  child.kill('SIGKILL');
+  await ended;
+}
+
+/** What a descriptor of another process leads to, if it is still there. */
+function linkOf(descriptor: string): string | undefined {
+  try {
+    return readlinkSync(descriptor);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,450 @@
+// `import`: the books of a file into a store, from outside: what it says, what is stored, and that nothing is lost or
+// doubled whatever happens in between.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { readDbUrl } from '../../src/stores/open.ts';
+import { Duplicates } from '../../src/transfer/duplicates.ts';
+import { PostgresServer } from '../support/postgres.ts';
+import { COMMAND } from '../support/repository.ts';
+import {
+  endOf,
+  SQLITE,
+  STORES,
+  spawnService,
+  startServiceProcess,
+  temporaryFolder,
+} from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const SAMPLE = `title,authors,original_publication_year
+The Odyssey,Homer,-720.0
+"Emma","Jane Austen",1815
+Emma,Jane Austen,1815
+Beowulf,,1000
+"A ""quoted"", title",Somebody,
+`;
+
+for (const { name, freshUrl } of STORES) {
+  describe(`import into ${name}`, { concurrency: 2, timeout: 60_000 }, () => {
+    test('what is new is stored, in the order of the file, and once', async () => {
+      const url = await freshUrl();
+      const folder = folderWith({ 'books.csv': SAMPLE });
+      const first = await importing(url, folder, 'books.csv');
+      assert.deepEqual(first, {
+        code: 0,
+        stdout:
+          '5 rows read: 4 imported, 1 already there, 0 refused.\n1 without an author: stored as "".\n1 without a year: stored as 0.\n',
+        stderr:
+          'books.csv: CSV, title from "title", author from "authors", year from "original_publication_year"\n',
+      });
+      const second = await importing(url, folder, 'books.csv');
+      assert.equal(second.code, 0);
+      assert.equal(second.stdout, '5 rows read: 0 imported, 5 already there, 0 refused.\n');
+      assert.deepEqual(await booksOf(url), [
+        { id: 1, title: 'The Odyssey', author: 'Homer', year: -720 },
+        { id: 2, title: 'Emma', author: 'Jane Austen', year: 1815 },
+        { id: 3, title: 'Beowulf', author: '', year: 1000 },
+        { id: 4, title: 'A "quoted", title', author: 'Somebody', year: 0 },
+      ]);
+    });
+
+    test('a dry run tells the same, and stores nothing', async () => {
+      const url = await freshUrl();
+      const folder = folderWith({ 'books.csv': `${SAMPLE}A,B,MCMXC\n` });
+      for (const [before, summary] of [
+        ['', '6 rows read: 4 imported, 1 already there, 1 refused.\n'],
+        ['title\nBeowulf\n', '6 rows read: 4 imported, 1 already there, 1 refused.\n'],
+        [
+          'title,author,year\nEmma,Jane Austen,1815\n',
+          '6 rows read: 3 imported, 2 already there, 1 refused.\n',
+        ],
+      ] as const) {
+        writeFileSync(join(folder, 'before.csv'), before);
+        if (before !== '') await importing(url, folder, 'before.csv');
+        const books = before === '' ? [] : await booksOf(url);
+        const { code, stdout } = await importing(url, folder, 'books.csv', '--dry-run');
+        assert.equal(code, 1);
+        assert.ok(stdout.startsWith(`Dry run: nothing was stored. Without --dry-run:\n${summary}`), stdout);
+        assert.deepEqual(before === '' ? [] : await booksOf(url), books);
+      }
+      assert.deepEqual(readdirSync(folder).sort(), ['before.csv', 'books.csv']);
+    });
+
+    test('ids are kept when the file is an export; one that is of another book is refused', async () => {
+      const url = await freshUrl();
+      const folder = folderWith({
+        'first.csv': 'id,title,author,year\n7,"Emma","Jane Austen",1815\n900,"Beowulf","",1000\n',
+        'second.csv':
+          'id,title,author,year\n7,"Emma","Jane Austen",1815\n900,"Grendel","",1971\n8,"a","",0\n8,"b","",0\n',
+      });
+      const dry = await importing(url, folder, 'second.csv', '--dry-run');
+      assert.match(dry.stdout, /^4 rows read: 3 imported, 0 already there, 1 refused\.$/m);
+      const first = await importing(url, folder, 'first.csv');
+      assert.equal(
+        first.stderr,
+        'first.csv: CSV, ids kept, title from "title", author from "author", year from "year"\n',
+      );
+      assert.equal(first.code, 0);
+      const second = await importing(url, folder, 'second.csv');
+      assert.equal(second.code, 1);
+      assert.deepEqual(second.stderr.split('\n').slice(1, 3), [
+        'second.csv:3: id "900" belongs to another book: "Beowulf"',
+        'second.csv:5: id "8" belongs to another book: "a"',
+      ]);
+      assert.match(second.stdout, /^4 rows read: 1 imported, 1 already there, 2 refused\.$/m);
+      assert.equal(
+        readFileSync(join(folder, 'second.rejects.csv'), 'utf8'),
+        'id,title,author,year,refused\n900,"Grendel","",1971,"id: belongs to another book: ""Beowulf"""\n8,"b","",0,"id: belongs to another book: ""a"""\n',
+      );
+      const again = await importing(url, folder, 'second.rejects.csv', '--ids', 'new');
+      assert.equal(again.code, 0);
+      assert.deepEqual(await booksOf(url), [
+        { id: 7, title: 'Emma', author: 'Jane Austen', year: 1815 },
+        { id: 8, title: 'a', author: '', year: 0 },
+        { id: 900, title: 'Beowulf', author: '', year: 1000 },
+        { id: 901, title: 'Grendel', author: '', year: 1971 },
+        { id: 902, title: 'b', author: '', year: 0 },
+      ]);
+    });
+
+    test('rule 12: a service beside it gives ids after those that are kept', async (context) => {
+      const url = await freshUrl();
+      const service = await startServiceProcess(url);
+      context.after(() => service.process.kill('SIGKILL'));
+      const folder = folderWith({ 'export.csv': 'id,title,author,year\n7,"a","",0\n900,"b","",0\n' });
+      assert.equal((await importing(url, folder, 'export.csv')).code, 0);
+      assert.equal((await service.client.create({})).id, 901);
+    });
+
+    test('killed at any moment and run again, it leaves every book once', async () => {
+      const url = await freshUrl();
+      const rows = 20_000;
+      const folder = folderWith({ 'books.csv': manyRows(rows) });
+      let killed = 0;
+      for (const stored of [0, 1, 8_000]) {
+        const child = spawnImport(url, folder, 'books.csv');
+        const end = endOf(child);
+        await waitUntil(async () => child.exitCode !== null || (await countOf(url)) > stored);
+        child.kill('SIGKILL');
+        if ((await end).code === null) killed += 1;
+      }
+      assert.ok(killed > 0, 'it was never killed half way');
+      const { code } = await importing(url, folder, 'books.csv');
+      assert.equal(code, 0);
+      const titles = (await booksOf(url)).map(({ title }) => title);
+      assert.equal(titles.length, rows);
+      assert.equal(new Set(titles).size, rows);
+    });
+
+    test('a service beside it goes on, and both do their work', async (context) => {
+      const url = await freshUrl();
+      const service = await startServiceProcess(url);
+      context.after(() => service.process.kill('SIGKILL'));
+      const rows = 60_000;
+      const child = spawnImport(url, folderWith({ 'books.csv': manyRows(rows) }), 'books.csv');
+      const end = endOf(child);
+      await waitUntil(async () => child.exitCode !== null || (await countOf(url)) > 0);
+      let created = 0;
+      let slowest = 0;
+      while (child.exitCode === null) {
+        const begin = performance.now();
+        await service.client.create({ title: `created ${created}` });
+        slowest = Math.max(slowest, performance.now() - begin);
+        created += 1;
+      }
+      assert.equal((await end).code, 0);
+      assert.ok(created > 0);
+      assert.ok(slowest < 1000, `${slowest} ms`);
+      assert.equal(await countOf(url), rows + created);
+    });
+  });
+}
+
+describe('import', { concurrency: 2, timeout: 60_000 }, () => {
+  test('each refused row is told with line, column, value and reason, and can be mended', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({
+      'books.csv': 'name;writer;when\nA;B;MCMXC\n"two\nlines";B;1990\nA;B\nC;\u001b[31mD;1\u202e9x\n',
+    });
+    const { code, stdout, stderr } = await importing(
+      url,
+      folder,
+      'books.csv',
+      ...['--author', 'writer', '--year', 'when'],
+    );
+    assert.equal(code, 1);
+    const [how, ...refused] = stderr.trimEnd().split('\n');
+    assert.equal(how, 'books.csv: CSV, title from "name", author from "writer", year from "when"');
+    assert.deepEqual(refused, [
+      'books.csv:2: when "MCMXC" does not tell one year for certain',
+      'books.csv:5: has 2 fields, the header has 3',
+      'books.csv:6: when "1\\u202e9x" does not tell one year for certain',
+    ]);
+    assert.equal(
+      stdout,
+      '4 rows read: 1 imported, 0 already there, 3 refused.\n' +
+        '3 refused rows are in books.rejects.csv: mend them there and import that file.\n',
+    );
+    const rejects = join(folder, 'books.rejects.csv');
+    const mended = readFileSync(rejects, 'utf8').replace('MCMXC', '1990').replace('A;B;"', 'A;B;1991;"');
+    writeFileSync(rejects, mended.replace('1\u202e9x', '1999'));
+    const options = ['--author', 'writer', '--year', 'when', '--rejects', join(folder, 'rest.csv')];
+    const again = await importing(url, folder, 'books.rejects.csv', ...options);
+    assert.deepEqual(
+      [again.code, again.stdout],
+      [0, '3 rows read: 3 imported, 0 already there, 0 refused.\n'],
+    );
+    assert.equal(existsSync(join(folder, 'rest.csv')), false);
+    assert.deepEqual(
+      (await booksOf(url)).map(({ title, author, year }) => [title, author, year]),
+      [
+        ['two\nlines', 'B', 1990],
+        ['A', 'B', 1990],
+        ['A', 'B', 1991],
+        ['C', '\u001b[31mD', 1999],
+      ],
+    );
+  });
+
+  test('added all the same, if asked; but an id is of one book', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({ 'books.csv': SAMPLE, 'export.csv': 'id,title,author,year\n1,"a","",0\n' });
+    for (const count of [5, 10]) {
+      const { code, stdout } = await importing(url, folder, 'books.csv', '--on-duplicate', 'add');
+      assert.equal(code, 0);
+      assert.match(stdout, /^5 rows read: 5 imported, 0 already there, 0 refused\.\n/);
+      assert.equal(await countOf(url), count);
+    }
+    const kept = await importing(url, folder, 'export.csv', '--on-duplicate', 'add');
+    assert.equal(kept.code, 2);
+    assert.match(kept.stderr, /^The ids of the file are kept[^\n]+ needs --ids new\.\n$/);
+  });
+
+  test('a pipe is read as a file is, JSON Lines as CSV', async () => {
+    const url = await SQLITE.freshUrl();
+    const child = spawnImport(url, temporaryFolder(), '-');
+    child.stdin?.end('{"title":"Emma","author":["Jane Austen","Another"],"year":1815}\n{"title":7}\n');
+    const { code, stdout, stderr } = await endOf(child);
+    assert.equal(code, 1);
+    assert.equal(
+      stdout,
+      '2 rows read: 1 imported, 0 already there, 1 refused.\n' +
+        '1 refused row is in rejects.jsonl: mend it there and import that file.\n',
+    );
+    assert.match(stderr, /^stdin: JSON Lines, title from "title", [^\n]+\nstdin:2: title "7" is no text\n$/);
+    assert.equal((await booksOf(url))[0]?.author, 'Jane Austen, Another');
+  });
+
+  test('what cannot be done is said in one sentence, and stores nothing', async () => {
+    const folder = folderWith({
+      'empty.csv': '',
+      'header.csv': 'title,author\n',
+      'refused.csv': 'title,year\na,b\nc,d\n',
+      'latin.csv': Buffer.from('title\nCaf\xe9\n', 'latin1'),
+      'wrong.csv': 'subject,price\na,1\n',
+      'books.csv': SAMPLE,
+    });
+    const cases = [
+      [['missing.csv'], 1, /^missing\.csv cannot be read: there is no such file\.\n$/],
+      [['.'], 1, /^\. cannot be read: it is a folder\.\n$/],
+      [['empty.csv'], 1, /^empty\.csv: The file is empty[^\n]+\n$/],
+      [['header.csv'], 1, /\nNothing was imported: header\.csv has no rows\.\n$/],
+      [['refused.csv'], 1, /\nNothing was imported: every row is refused\.\n$/],
+      [['latin.csv'], 1, /\nlatin\.csv: Line 2 is not UTF-8 text: [^\n]+--encoding windows-1252\.\n$/],
+      [['wrong.csv'], 1, /^wrong\.csv: There is no column for the title; [^\n]+ subject, price\.\n$/],
+      [['books.csv', '--year', 'no'], 1, /^books\.csv: There is no column "no" for the year: [^\n]+\n$/],
+      [
+        ['books.csv', '--on-duplicate', 'perhaps'],
+        2,
+        /^--on-duplicate is one of skip, add, not "perhaps"\.\n$/,
+      ],
+      [['books.csv', '--format', 'xml'], 2, /^--format is one of csv, json, jsonl, not "xml"\.\n$/],
+      [[], 2, /^Unknown arguments: import takes 1, not 0\. [^\n]+\n$/],
+    ] as const;
+    for (const [args, code, sentence] of cases) {
+      const url = await SQLITE.freshUrl();
+      const outcome = await importing(url, folder, ...args);
+      assert.match(outcome.stderr, sentence);
+      assert.equal(outcome.code, code, args.join(' '));
+    }
+    const latin = await importing(await SQLITE.freshUrl(), folder, 'latin.csv', '--encoding', 'windows-1252');
+    assert.equal(latin.code, 0);
+  });
+
+  test('where a file breaks off, what comes before is imported', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({ 'books.json': '[{"title":"a"},\n{"title":"b"},\n{"title":' });
+    const { code, stdout, stderr } = await importing(url, folder, 'books.json');
+    assert.equal(code, 1);
+    assert.match(stdout, /^2 rows read: 2 imported, /);
+    assert.match(
+      stderr,
+      /\nbooks\.json: The array is not whole: [^\n]+ What comes before that is imported\.\n$/,
+    );
+    assert.equal(await countOf(url), 2);
+  });
+
+  test('stopped by a signal, it says how to go on', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = temporaryFolder();
+    const child = spawnImport(url, folder, '-');
+    const end = endOf(child);
+    child.stdin?.on('error', () => {});
+    child.stdin?.write(manyRows(20_000));
+    await waitUntil(async () => (await countOf(url)) > 0); // and then it waits for more
+    child.kill('SIGINT');
+    const { code, stdout, stderr } = await end;
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /\nStopped\. Run the same command again to go on: what is stored already is skipped\.\n$/,
+    );
+    const [, imported] = /^\d+ rows read: (\d+) imported, 0 refused\.\n/.exec(stdout) ?? [];
+    assert.equal(Number(imported), await countOf(url));
+  });
+
+  test('when PostgreSQL goes away, it says how many are stored and how to go on', async (context) => {
+    const server = await PostgresServer.start();
+    context.after(() => server.remove());
+    const child = spawnImport(server.url(), temporaryFolder(), '-');
+    const end = endOf(child);
+    child.stdin?.on('error', () => {});
+    const rows = manyRows(20_000);
+    child.stdin?.write(rows);
+    await waitUntil(async () => (await countOf(server.url())) > 0);
+    await server.kill('SIGQUIT');
+    child.stdin?.end(rows.replaceAll('number', 'other number'));
+    const { code, stdout, stderr } = await end;
+    assert.equal(code, 1);
+    assert.match(stdout, /^\d+ rows read: [1-9]\d* imported, 0 refused\.\n/);
+    assert.match(
+      stderr,
+      /\npostgres:\/\/127\.0\.0\.1:\d+\/postgres: [^\n]+\. Run the same command again to go on: [^\n]+\n$/,
+    );
+    assert.ok(!stderr.includes('password'));
+  });
+
+  test('memory does not grow with the file', { skip: process.platform !== 'linux' }, async () => {
+    const folder = folderWith({ 'books.csv': manyRows(300_000) });
+    const url = await SQLITE.freshUrl();
+    for (let round = 0; round < 2; round += 1) {
+      const child = spawnImport(url, folder, 'books.csv');
+      const end = endOf(child);
+      let peak = 0; // KiB
+      await waitUntil(() => {
+        const status = child.exitCode === null ? readFileSync(`/proc/${child.pid}/status`, 'latin1') : '';
+        peak = Math.max(peak, Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0));
+        return child.exitCode !== null;
+      });
+      assert.equal((await end).code, 0);
+      assert.ok(peak > 0 && peak < 150 * 1024, `${peak} KiB`);
+    }
+    assert.equal(await countOf(url), 300_000);
+  });
+
+  test('where rows cannot be compared for want of room, that is said', async () => {
+    const folder = folderWith({ 'books.csv': manyRows(100_000) });
+    const main = COMMAND;
+    const args = [process.execPath, main, 'import', '--dry-run', 'books.csv'];
+    const child = spawn('sh', ['-c', 'ulimit -f 100; exec "$@"', 'sh', ...args], {
+      cwd: folder,
+      env: { DB_URL: await SQLITE.freshUrl() },
+    });
+    const { code, stderr } = await endOf(child);
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /\nThe temporary file [^\n]+ cannot be written: [^\n]+ SQLITE_TMPDIR names another folder for it\.\n$/,
+    );
+  });
+
+  test('what the filter cannot tell is compared as it is', async () => {
+    const book = (number: number) => ({
+      title: `t${number % 90}`,
+      author: `a${number % 70}`,
+      year: number % 50,
+    });
+    const store = Array.from({ length: 1000 }, (_, index) => book(index * 2));
+    const rows = Array.from({ length: 3000 }, (_, index) => book(index));
+    const known = new Set(store.map((row) => JSON.stringify(row)));
+    const fresh = rows.filter((row) => !known.has(JSON.stringify(row)) && known.add(JSON.stringify(row)));
+    for (const [size, isTurned] of [
+      [32, false],
+      [32, true],
+      [1024, false],
+      [1024 * 1024, false],
+    ] as const) {
+      const duplicates = new Duplicates(size);
+      duplicates.note(store);
+      const atOnce = duplicates.takeNew(rows);
+      const stored = [...store, ...atOnce];
+      await duplicates.drop(inBatches(isTurned ? stored.toReversed() : stored));
+      const left = [...duplicates.left()].flat().map((row) => ({ ...row }));
+      duplicates.close();
+      assert.ok(size > 1024 ? left.length === 0 : left.length > 0);
+      const order = new Map(rows.map((row, index) => [JSON.stringify(row), -index]));
+      const places = left.map((row) => order.get(JSON.stringify(row)) as number);
+      assert.equal(places.length, new Set(places).size);
+      const texts = (books: readonly object[]) => books.map((row) => JSON.stringify(row)).sort();
+      assert.deepEqual(texts([...atOnce, ...left]), texts(fresh));
+    }
+  });
+});
+
+function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
+  const folder = temporaryFolder();
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+  return folder;
+}
+
+function manyRows(count: number): string {
+  const rows = Array.from(
+    { length: count },
+    (_, index) => `"A book of number ${index}",Author ${index % 100},${index % 2000}\n`,
+  );
+  return `title,author,year\n${rows.join('')}`;
+}
+
+function spawnImport(url: string, folder: string, ...args: string[]): ChildProcess {
+  return spawnService({ DB_URL: url }, ['import', ...args], folder, args[0] === '-' ? 'pipe' : 'ignore');
+}
+
+/** How an import ended; where it says that it goes is looked at here. */
+async function importing(url: string, folder: string, ...args: string[]) {
+  const ended = await endOf(spawnImport(url, folder, ...args));
+  const { host, pathname } = new URL(url);
+  const store = url.startsWith('sqlite:') ? url : `postgres://${host}${pathname}`;
+  const stderr = ended.stderr.replace(/; into (.+)$/m, (_, told: string) => {
+    assert.equal(told, store);
+    return '';
+  });
+  return { ...ended, stderr };
+}
+
+async function booksOf(url: string) {
+  const store = await (await readDbUrl(url)).openBulk('read');
+  assert.ok(store !== undefined);
+  try {
+    return await store.inSnapshot(async () => (await Array.fromAsync(store.books())).flat());
+  } finally {
+    await store.close();
+  }
+}
+
+/** 0 when there is no store yet. */
+async function countOf(url: string): Promise<number> {
+  const store = await (await readDbUrl(url)).openBulk('read');
+  try {
+    return (await store?.count()) ?? 0;
+  } finally {
+    await store?.close();
+  }
+}
+
+async function* inBatches<Item>(items: readonly Item[]): AsyncGenerator<readonly Item[], void, void> {
+  for (let start = 0; start < items.length; start += 100) yield items.slice(start, start + 100);
+}
