@@ -1,0 +1,27 @@
+// Owns: locks on a store, as another program has them.
+
+import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
+import { fileOf } from './service.ts';
+
+/** Keeps the store from writing until the returned function is called; books can be read. */
+export function holdWrites(dbUrl: string): Promise<() => Promise<void>> {
+  return hold(dbUrl, 'exclusive');
+}
+
+/** The same; on PostgreSQL, books cannot be read either. */
+export function holdBooks(dbUrl: string): Promise<() => Promise<void>> {
+  return hold(dbUrl, 'access exclusive');
+}
+
+async function hold(dbUrl: string, mode: string): Promise<() => Promise<void>> {
+  if (dbUrl.startsWith('sqlite:')) {
+    const db = new DatabaseSync(fileOf(dbUrl));
+    db.exec('begin immediate');
+    return async () => db.close();
+  }
+  const client = new pg.Client({ connectionString: dbUrl });
+  await client.connect();
+  await client.query(`begin; lock table books in ${mode} mode`);
+  return () => client.end();
+}
