@@ -1,0 +1,183 @@
+// Owns: the proof that the suite notices. Each mutant is applied to a copy of the repository, the part of the suite
+// that it names runs there, and a mutant that nothing notices is a failure.
+// Refuses: a mutant that no longer fits the code, or whose part of the suite fails, or runs no test, without it.
+
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { PostgresServer, SHARED_SERVER } from '../support/postgres.ts';
+import { pathTo } from '../support/repository.ts';
+import { temporaryFolder } from '../support/service.ts';
+import { API_MUTANTS } from './api.ts';
+import { CONTRACT_MUTANTS } from './contract.ts';
+import type { Mutant } from './mutant.ts';
+import { PROCESS_MUTANTS } from './process.ts';
+import { STORES_MUTANTS } from './stores.ts';
+import { TRANSFER_MUTANTS } from './transfer.ts';
+
+const MUTANTS: readonly Mutant[] = [
+  ...CONTRACT_MUTANTS,
+  ...API_MUTANTS,
+  ...STORES_MUTANTS,
+  ...PROCESS_MUTANTS,
+  ...TRANSFER_MUTANTS,
+];
+
+/** Copies of the repository, each with one mutant at a time. */
+const COPIES = 2;
+
+/** Minutes that a part of the suite has. A mutant that makes it wait for ever is noticed too. */
+const TIME_LIMIT = 3;
+
+/** Left out of a copy: what is large, and what belongs to whoever works here. */
+const NOT_COPIED = ['.git', 'node_modules', 'data', 'secrets'];
+
+const HELP = `Usage: node test/mutation/run.ts [--only TEXT]
+
+Applies ${MUTANTS.length} mutants, one at a time, to a copy of this repository, and runs the part of the suite that must
+notice each. Exits with code 1 if one survives.
+
+  --only TEXT   only mutants whose name or file contains this text
+  --help        this text
+`;
+
+interface Outcome {
+  readonly passed: boolean;
+  readonly output: string;
+  readonly seconds: number;
+}
+
+/** A copy of the repository. */
+class Copy {
+  readonly #folder = join(temporaryFolder(), 'repository');
+
+  constructor() {
+    const filter = (path: string) => !NOT_COPIED.includes(basename(path));
+    cpSync(pathTo(''), this.#folder, { recursive: true, filter });
+    symlinkSync(pathTo('node_modules'), join(this.#folder, 'node_modules'));
+  }
+
+  /** Runs the part of the suite that must notice, with the mutant applied. */
+  async runWith(mutant: Mutant): Promise<Outcome> {
+    const path = join(this.#folder, mutant.file);
+    const original = readFileSync(path, 'utf8');
+    writeFileSync(path, applied(mutant, original));
+    try {
+      const check = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
+      if (check.status !== 0) throw new Error(`"${mutant.name}" is no valid program: ${check.stderr}`);
+      return await this.run(mutant.test);
+    } finally {
+      writeFileSync(path, original);
+    }
+  }
+
+  async run({ file, name, store }: Mutant['test']): Promise<Outcome> {
+    const began = performance.now();
+    const options = ['--name', name, '--minutes', String(TIME_LIMIT)];
+    const child = spawn(
+      process.execPath,
+      ['test/run.ts', file, ...options, ...(store === undefined ? [] : ['--store', store])],
+      // A process group of its own, so that what a failing test leaves behind ends with it.
+      { cwd: this.#folder, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
+    );
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.on('data', (text) => {
+        output += text;
+      });
+    }
+    const [code] = await once(child, 'exit');
+    endGroupOf(child);
+    return { passed: code === 0, output, seconds: (performance.now() - began) / 1000 };
+  }
+}
+
+async function main(args: string[]): Promise<number> {
+  const { values } = parseArgs({
+    args,
+    options: { only: { type: 'string', default: '' }, help: { type: 'boolean', default: false } },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return 0;
+  }
+  const mutants = MUTANTS.filter(({ name, file }) => `${name} ${file}`.includes(values.only));
+  for (const mutant of mutants) applied(mutant, readFileSync(pathTo(mutant.file), 'utf8'));
+
+  const server = process.env[SHARED_SERVER] === undefined ? await PostgresServer.start() : undefined;
+  if (server !== undefined) process.env[SHARED_SERVER] = server.url();
+  try {
+    const copies = Array.from({ length: COPIES }, () => new Copy());
+    const parts = new Map(mutants.map(({ test }) => [JSON.stringify(test), test]));
+    process.stdout.write(`${parts.size} parts of the suite must pass without any mutant:\n`);
+    const failing = await eachOn(copies, [...parts.values()], async (copy, part) => {
+      const outcome = await copy.run(part);
+      return show(outcome, outcome.passed, 'passed', 'FAILED', `${part.file} --name '${part.name}'`);
+    });
+    if (failing > 0) return 1;
+
+    process.stdout.write(`\n${mutants.length} mutants must be noticed:\n`);
+    const survivors = await eachOn(copies, mutants, async (copy, mutant) => {
+      const outcome = await copy.runWith(mutant);
+      return show(outcome, !outcome.passed, 'noticed', 'SURVIVED', `${mutant.file}: ${mutant.name}`);
+    });
+    process.stdout.write(`\n${mutants.length - survivors} noticed, ${survivors} survived\n`);
+    return survivors === 0 ? 0 : 1;
+  } finally {
+    await server?.remove();
+  }
+}
+
+/** The text of the mutant's file with the mutant in it. */
+function applied({ name, file, from, to }: Mutant, text: string): string {
+  const places = text.split(from).length - 1;
+  if (places !== 1)
+    throw new Error(`"${name}" no longer fits ${file}: its text occurs ${places} times there`);
+  return text.replace(from, () => to);
+}
+
+/**
+ * Does the work on each item, one at a time on each copy.
+ * @returns of how many the work says that it failed.
+ */
+async function eachOn<Item>(
+  copies: readonly Copy[],
+  items: readonly Item[],
+  work: (copy: Copy, item: Item) => Promise<boolean>,
+): Promise<number> {
+  const waiting = [...items];
+  let failed = 0;
+  await Promise.all(
+    copies.map(async (copy) => {
+      for (let item = waiting.shift(); item !== undefined; item = waiting.shift()) {
+        if (!(await work(copy, item))) failed += 1;
+      }
+    }),
+  );
+  return failed;
+}
+
+/** Prints a line, and the whole output when it is not as it should be; returns whether it is. */
+function show(
+  { output, seconds }: Outcome,
+  isRight: boolean,
+  right: string,
+  wrong: string,
+  what: string,
+): boolean {
+  process.stdout.write(`  ${isRight ? right : wrong}  ${seconds.toFixed(1).padStart(5)} s  ${what}\n`);
+  if (!isRight) process.stdout.write(output.replaceAll(/^/gm, '    | '));
+  return isRight;
+}
+
+function endGroupOf({ pid }: ChildProcess): void {
+  try {
+    process.kill(-(pid as number), 'SIGKILL');
+  } catch {
+    // nothing was left of it
+  }
+}
+
+process.exitCode = await main(process.argv.slice(2));
