@@ -1,0 +1,91 @@
+// The 10 seconds of rule 27: a start that cannot succeed is over by then, and so is an end that clients try to put
+// off. The real command, measured from the outside.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { Connection } from '../support/client.ts';
+import {
+  ENVIRONMENT,
+  endOf,
+  fileOf,
+  SQLITE,
+  spawnService,
+  startServiceProcess,
+  temporaryFolder,
+} from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** Milliseconds. */
+const LIMIT = 10_000;
+
+describe('rule 27: within 10 s', { concurrency: true }, () => {
+  test('a start ends when its database says nothing', async (context) => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    context.after(() => silent.close());
+    const { port } = silent.address() as { port: number };
+    await isRefused(context, `postgres://someone:secret@127.0.0.1:${port}/books`);
+  });
+
+  test('a start ends when its file is locked all the time', async (context) => {
+    const file = join(temporaryFolder(), 'locked.db');
+    const db = new DatabaseSync(file);
+    context.after(() => db.close());
+    db.exec('begin exclusive');
+    await isRefused(context, `sqlite:${file}`);
+  });
+
+  for (const WORKERS of ['1', '2']) {
+    test(`SIGTERM ends it whatever its clients do, with WORKERS=${WORKERS}`, async (context) => {
+      const service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS });
+      context.after(() => service.process.kill('SIGKILL'));
+      addBigBooks(fileOf(service.dbUrl));
+      const headers = `Host: x\r\nAuthorization: ${service.client.token}\r\n`;
+      const dial = async (text: string) => {
+        const connection = new Connection(service);
+        context.after(() => connection.socket.destroy());
+        await once(connection.socket, 'connect');
+        await connection.send(text);
+        return connection;
+      };
+      await dial(''); // never says anything
+      await (await dial(`GET /nowhere HTTP/1.1\r\n${headers}\r\n`)).answers(1); // idle
+      await dial(`GET /books HTTP/1.1\r\n${headers}`); // half a head
+      await dial(`POST /book HTTP/1.1\r\n${headers}Content-Length: 1000\r\n\r\n{"title":`); // half a body
+      const stalled = await dial(`GET /books HTTP/1.1\r\n${headers}\r\n`);
+      await waitUntil(() => stalled.received !== '');
+      stalled.socket.pause(); // the list has begun, and nobody reads the rest
+
+      const began = performance.now();
+      service.process.kill('SIGTERM');
+      await once(service.process, 'exit');
+      const took = performance.now() - began;
+      context.diagnostic(`ended after ${Math.round(took)} ms`);
+      assert.equal(service.process.exitCode, 0);
+      assert.ok(took < LIMIT, `${took} ms`);
+    });
+  }
+});
+
+async function isRefused(context: TestContext, dbUrl: string): Promise<void> {
+  const began = performance.now();
+  const { code, stderr } = await endOf(spawnService({ ...ENVIRONMENT, DB_URL: dbUrl }));
+  const took = performance.now() - began;
+  context.diagnostic(`refused after ${Math.round(took)} ms`);
+  assert.equal(code, 1);
+  assert.match(stderr, /^DB_URL: [^\n]+\.\n$/);
+  assert.ok(took < LIMIT, `${took} ms`);
+}
+
+/** Books enough that no buffer on the way of a list takes them all. */
+function addBigBooks(file: string): void {
+  const db = new DatabaseSync(file);
+  db.exec(`
+    with recursive number (n) as (select 1 union all select n + 1 from number where n < 10000)
+    insert into books (title) select printf('%.2000c', 'x') from number`);
+  db.close();
+}
