@@ -9,7 +9,7 @@ import type { Browser } from 'playwright-core';
 import { openPage, startBrowser } from '../support/browser.ts';
 import { ENVIRONMENT, type RunningService, SQLITE, startTestService } from '../support/service.ts';
 
-describe('pages of other origins in a browser', { timeout: 120_000 }, () => {
+describe('pages of other origins in a browser', () => {
   let browser: Browser;
   let site: Server;
   let port: number;

@@ -11,7 +11,7 @@ import { waitUntil } from '../support/wait.ts';
 
 const QUIJOTE = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
 
-describe('/docs in a browser', { timeout: 300_000 }, () => {
+describe('/docs in a browser', () => {
   let browser: Browser;
   let service: CommandProcess;
   before(async () => {
@@ -57,7 +57,7 @@ describe('/docs in a browser', { timeout: 300_000 }, () => {
 
     assert.deepEqual((await call(page, 'GET /book/{id}', { id: stored.id })).data, stored);
     const list = await call(page, 'GET /books', {});
-    assert.deepEqual(list.data, [{ id, ...QUIJOTE }, stored]);
+    assert.deepEqual(list.data.slice(-2), [{ id, ...QUIJOTE }, stored]);
     assert.deepEqual(list.data, (await held('GET', '/books')).data);
 
     const changed = await call(page, 'PUT /book/{id}', { id: stored.id, body: '{"author":"Karel Čapek"}' });

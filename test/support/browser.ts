@@ -41,7 +41,7 @@ export async function openPage(
   options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ locale: 'en-GB', ...options });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(0); // the runner sets the one limit there is
   const page = await context.newPage();
   const asked = new Set<string>();
   const complaints: string[] = [];

@@ -67,9 +67,7 @@ describe('the image', () => {
     });
   });
 
-  test('rule 27: serves from a volume, is healthy, translates nothing, ends at SIGTERM with 0, and goes on', {
-    timeout: 60_000,
-  }, async (context) => {
+  test('rule 27: serves from a volume, is healthy, translates nothing, ends at SIGTERM with 0, and goes on', async (context) => {
     const volume = volumeFor();
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ...(await ports()) };
     const container = new Container(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
@@ -102,9 +100,7 @@ describe('the image', () => {
     assert.match(container.said, /Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0+\nCapBnd:\t0+\nNoNewPrivs:\t1\n/);
   });
 
-  test('rule 25: takes its secrets as compose.yaml gives them, on PostgreSQL, for every address', {
-    timeout: 60_000,
-  }, async (context) => {
+  test('rule 25: takes its secrets as compose.yaml gives them, on PostgreSQL, for every address', async (context) => {
     const secrets = temporaryFolder();
     chmodSync(secrets, 0o755); // Docker shows the files alone
     const values = {

@@ -51,7 +51,6 @@ describe('PgBouncer in transaction mode', () => {
     await bouncer.startAgain();
     const milliseconds = await load.moreWrites(1);
     context.diagnostic(`first success ${milliseconds} ms after PgBouncer's return`);
-    assert.ok(milliseconds < 2000 + 500); // 500 for a slow machine
     await load.moreWrites(100);
     await load.stop();
   });

@@ -56,9 +56,7 @@ test('systemd finds no fault in the unit, and little that it is exposed to', () 
   assert.doesNotMatch(stderr, /book-catalogue/);
 });
 
-test('rule 27: the unit serves, is started again when killed, stops with 0, and keeps its books', {
-  timeout: 60_000,
-}, async (context) => {
+test('rule 27: the unit serves, is started again when killed, stops with 0, and keeps its books', async (context) => {
   const system = await Systemd.start(context, readFileSync(UNIT, 'utf8'));
   const client = await system.client();
   const book = await client.create({ title: 'kept' });
@@ -77,9 +75,7 @@ test('rule 27: the unit serves, is started again when killed, stops with 0, and 
   assert.equal(system.property('ExecMainStatus'), '0');
 });
 
-test('the unit serves from PostgreSQL, with WORKERS, its secrets as credentials', {
-  timeout: 60_000,
-}, async (context) => {
+test('the unit serves from PostgreSQL, with WORKERS, its secrets as credentials', async (context) => {
   const unit = readFileSync(UNIT, 'utf8').replace(
     /^#(?=LoadCredential=db_url|Environment=DB_URL_FILE)/gm,
     '',

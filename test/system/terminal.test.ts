@@ -16,15 +16,12 @@ const STOP = '\x13';
 const GO_ON = '\x11';
 
 for (const workers of ['1', '2']) {
-  test(`rule 27: a stopped terminal holds nobody up, WORKERS=${workers}`, {
-    timeout: 60_000,
-  }, async (context) => {
+  test(`rule 27: a stopped terminal holds nobody up, WORKERS=${workers}`, async (context) => {
     assert.ok(
       spawnSync('script', ['--version']).error === undefined,
       'script must be installed (Debian: apt-get install util-linux bsdutils)',
     );
     const port = await unusedPort();
-    const main = COMMAND;
     const ended = join(temporaryFolder(), 'ended');
     const command = `"$NODE" "$MAIN" & echo "pid=$!"; wait $!; echo "code=$?" > "$ENDED"`;
     const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
@@ -32,7 +29,7 @@ for (const workers of ['1', '2']) {
         ...process.env,
         ...ENVIRONMENT,
         NODE: process.execPath,
-        MAIN: main,
+        MAIN: COMMAND,
         ENDED: ended,
         PORT: String(port),
         DB_URL: `sqlite:${join(temporaryFolder(), 'books.db')}`,
@@ -83,7 +80,7 @@ for (const workers of ['1', '2']) {
       return shown.length === before;
     });
     process.kill(pid, 'SIGTERM');
-    const gone = once(terminal, 'exit', { signal: AbortSignal.timeout(15_000) });
+    const gone = once(terminal, 'exit');
     await waitUntil(() => {
       try {
         process.kill(pid, 0);
@@ -105,8 +102,7 @@ for (const [what, env, coloured] of [
   ['that has none, nothing is coloured', { TERM: 'dumb' }, false],
   ['with NO_COLOR, nothing is coloured', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
 ] as const) {
-  test(`on a terminal ${what}`, { timeout: 60_000 }, async (context) => {
-    const main = COMMAND;
+  test(`on a terminal ${what}`, async (context) => {
     const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // it warns of the built-in pair
     const terminal = spawn('script', ['-qfec', 'exec "$NODE" "$MAIN"', '/dev/null'], {
       env: {
@@ -114,7 +110,7 @@ for (const [what, env, coloured] of [
         ...variables,
         ...env,
         NODE: process.execPath,
-        MAIN: main,
+        MAIN: COMMAND,
         DB_URL: `sqlite:${join(temporaryFolder(), 'books.db')}`,
         LOG_LEVEL: 'info',
         SHELL: '/bin/sh',
