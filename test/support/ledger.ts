@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import type { Book, Client } from './client.ts';
+import { randomSequence } from './random.ts';
 
 /** How a write ended: acknowledged, refused as 503 so that nobody can tell, or with the connection gone. */
 export type Outcome = 'acknowledged' | 'unavailable' | 'gone';
@@ -20,13 +21,14 @@ export class Ledger {
   readonly #unanswered = new Set<number>();
   readonly #usedIds = new Set<number>();
   #lastNumber = 0;
+  #writers = 0;
   /** Writes that were begun, and those that were answered with success. */
   begun = 0;
   acknowledged = 0;
 
-  /** A writer whose books nobody else touches, so that what it was told is what must be there. */
+  /** A writer whose books nobody else touches, so that what it was answered is what must be there. */
   writer(client: Client): Writer {
-    return new Writer(client, this, []);
+    return this.#writerOf(client, []);
   }
 
   /** Writers that go on with every book there is, dealt out among them; just after `reconcile`. */
@@ -34,8 +36,13 @@ export class Ledger {
     const ids = [...this.#books.keys()];
     return Array.from({ length: count }, (_, position) => {
       const own = ids.filter((_id, index) => index % count === position);
-      return new Writer(client, this, own);
+      return this.#writerOf(client, own);
     });
+  }
+
+  #writerOf(client: Client, own: number[]): Writer {
+    this.#writers += 1;
+    return new Writer(client, this, own, randomSequence(this.#writers));
   }
 
   /** Compares with what is really there, which is what is known from now on. No writer may be under way. */
@@ -100,11 +107,14 @@ class Writer {
   readonly #ledger: Ledger;
   /** Books whose state is known for certain; the others are left alone, since a late write may still reach them. */
   readonly #own: number[];
+  /** Its own, so that its choices do not hang on when the others make theirs. */
+  readonly #random: () => number;
 
-  constructor(client: Client, ledger: Ledger, own: number[]) {
+  constructor(client: Client, ledger: Ledger, own: number[], random: () => number) {
     this.#client = client;
     this.#ledger = ledger;
     this.#own = own;
+    this.#random = random;
   }
 
   /** @param around called just before the request and just after its answer. */
@@ -112,7 +122,7 @@ class Writer {
     const ledger = this.#ledger;
     const number = ledger.nextNumber();
     const body = bookOf(number);
-    const choice = Math.random();
+    const choice = this.#random();
     const creations = this.#own.length < SHELF ? 0.4 : 0.2; // of all writes; 0.4 are changes
     if (this.#own.length === 0 || choice < creations) {
       ledger.beginCreation(number);
@@ -123,7 +133,7 @@ class Writer {
       this.#own.push(answer.data.id);
       return 'acknowledged';
     }
-    const position = Math.floor(Math.random() * this.#own.length);
+    const position = Math.floor(this.#random() * this.#own.length);
     const id = this.#own[position] as number;
     this.#own.splice(position, 1);
     if (choice < creations + 0.4) {

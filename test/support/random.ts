@@ -12,17 +12,22 @@ export const seed = readSeed(process.env[SEED]);
 // A property that fails prints a seed of its own, which follows from this one.
 fc.configureGlobal({ seed });
 
-let state = seed;
+/** The next number in [0, 1). The sequence is that of this process: tests of one file that run side by side share it. */
+export const random = randomSequence(0);
 
 /**
- * The next number in [0, 1). The sequence is that of this process: tests of one file that run side by side share it.
- * Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
+ * A sequence of its own, for one of several that draw in an order which nothing determines.
+ * @param number a whole number; of two sequences with different ones neither is the other.
+ * @returns what draws its next number, in [0, 1). Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
  */
-export function random(): number {
-  state = (state + 0x6d2b79f5) | 0;
-  let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-  mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-  return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+export function randomSequence(number: number): () => number {
+  let state = seed ^ Math.imul(number, 0x9e3779b1);
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
 }
 
 /** @param text undefined in a run that nobody gave a seed: it takes one by chance. */

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Ledger } from './ledger.ts';
+import { random } from './random.ts';
 import { fileOf, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
@@ -29,7 +30,7 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
       while ((await writer.write()) !== 'gone');
     }),
   ]);
-  await Promise.race([pause(Math.random() * LONGEST_LIFE), ended]);
+  await Promise.race([pause(random() * LONGEST_LIFE), ended]);
   for (const line of service.log) {
     const { msg, pid } = JSON.parse(line);
     if (msg === 'a worker serves') process.kill(pid, 'SIGKILL');
@@ -45,7 +46,7 @@ export async function dieYoung(env: Record<string, string>, longestLife: number)
   child.stdout?.resume();
   child.stderr?.resume();
   const ended = once(child, 'close');
-  await Promise.race([pause(Math.random() * longestLife), ended]);
+  await Promise.race([pause(random() * longestLife), ended]);
   assert.equal(child.exitCode, null, 'it ended by itself while it started');
   child.kill('SIGKILL');
   await ended;
