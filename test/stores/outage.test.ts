@@ -1,61 +1,41 @@
-// PostgreSQL goes away in every way there is and comes back, while clients write all the time.
+// PostgreSQL goes away in every way there is and comes back, while clients write all the time. How long an answer may
+// take is tested in test/limits.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { Load } from '../support/load.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service.ts';
+import { startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-// Milliseconds. The second of each sum is for slow machines.
-const FIRST_SUCCESS = 2000 + 500;
-const ANSWER = 5000 + 500;
+const RESTARTS = 3;
 
-/** Milliseconds that the server is away, and the network cut: longer than a statement may take. */
-const AWAY = 3000;
-const CUT = 5000;
-
-const RESTARTS = 20;
-
-/** Connections of one process, and this many are terminated. */
+/** Connections of one process at most, and how many are terminated. */
 const CONNECTIONS = 18;
-const TERMINATED = 100;
+const TERMINATED = 20;
 
 describe('outages', { concurrency: true }, () => {
-  test('rule 23: the server is stopped under load and comes back, then is restarted twenty times', async (context) => {
+  test('rule 23: the server is stopped under load and comes back, then crashes three times', async (context) => {
     const server = await PostgresServer.start();
     context.after(() => server.remove());
-    const service = await startServiceProcess(server.url());
-    context.after(() => service.stop());
-    const load = await Load.start(context, service.client);
-
+    const load = await startUnderLoad(context, server.url());
     await server.stop();
-    await waitUntil(() => load.unavailable > 0);
-    await pause(AWAY);
+    await load.allRefused();
     await server.startAgain();
-    const resumed = await load.moreWrites(1);
-    context.diagnostic(`after a stop of ${AWAY} ms, first success ${resumed} ms after the return`);
-    assert.ok(resumed < FIRST_SUCCESS);
-
-    let slowest = 0;
+    context.diagnostic(`first success ${await load.moreWrites(1)} ms after the return`);
     for (let restart = 1; restart <= RESTARTS; restart += 1) {
       await load.moreWrites(20);
       await server.kill('SIGQUIT');
       await server.startAgain();
-      slowest = Math.max(slowest, await load.moreWrites(1));
+      context.diagnostic(`first success ${await load.moreWrites(1)} ms after restart ${restart}`);
     }
-    context.diagnostic(`${RESTARTS} restarts, first success at most ${slowest} ms after the return`);
-    assert.ok(slowest < FIRST_SUCCESS);
-    await endWell(context, service, load, server.url());
+    await endWell(context, load, server.url());
   });
 
   test('rule 23: connections are terminated one by one under load', async (context) => {
     const dbUrl = await freshDatabase();
-    const service = await startServiceProcess(dbUrl);
-    context.after(() => service.stop());
-    const load = await Load.start(context, service.client);
+    const load = await startUnderLoad(context, dbUrl);
     for (let terminated = 0; terminated < TERMINATED; ) {
       const rows = await execute<{ done: boolean }>(
         dbUrl,
@@ -65,42 +45,37 @@ describe('outages', { concurrency: true }, () => {
       terminated += rows.length;
       await load.moreWrites(1);
     }
-    await endWell(context, service, load, dbUrl);
+    await endWell(context, load, dbUrl);
   });
 
-  test('rule 23: the network to the server is cut without a word and mended', async (context) => {
+  test('rule 23: the network to the server is cut without a word and restored', async (context) => {
     const dbUrl = await freshDatabase();
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
     context.after(() => proxy.stop());
-    const service = await startServiceProcess(proxiedUrl);
+    const service = await startTestService(proxiedUrl);
     context.after(() => service.stop());
     const load = await Load.start(context, service.client);
     proxy.cut();
-    await pause(CUT);
+    await load.allRefused(); // every statement that was under way has been given up
     proxy.mend();
-    const returned = performance.now();
-    await Promise.all([
-      load.moreWrites(1),
-      ...['GET', 'PUT', 'DELETE'].map((method) => {
-        const absent = () =>
-          service.client.request(method, '/book/999999', { ...(method === 'PUT' && { body: '{}' }) });
-        return waitUntil(async () => (await absent()).status === 404);
-      }),
-      waitUntil(async () => (await service.client.request('GET', '/books')).status === 200),
-    ]);
-    const resumed = Math.round(performance.now() - returned);
-    context.diagnostic(
-      `after a cut of ${CUT} ms, first success of every kind ${resumed} ms after the return`,
-    );
-    assert.ok(resumed < FIRST_SUCCESS);
-    await endWell(context, service, load, dbUrl);
+    await load.moreWrites(1);
+    const answers: [method: string, path: string, status: number][] = [
+      ['GET', '/books', 200],
+      ['GET', '/book/999999', 404],
+      ['PUT', '/book/999999', 404],
+      ['DELETE', '/book/999999', 404],
+    ];
+    for (const [method, path, expected] of answers) {
+      await waitUntil(async () => (await service.client.request(method, path)).status === expected);
+    }
+    await endWell(context, load, dbUrl);
   });
 
-  test('rule 23: a write whose answer is lost is 503 and has happened once; nobody else waits for that', async (context) => {
+  test('rule 23: a write whose answer is lost is 503 and has happened once; no other request fails', async (context) => {
     const dbUrl = await freshDatabase();
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
     context.after(() => proxy.stop());
-    const service = await startServiceProcess(proxiedUrl);
+    const service = await startTestService(proxiedUrl);
     context.after(() => service.stop());
     const { client } = service;
     await execute(
@@ -120,18 +95,16 @@ describe('outages', { concurrency: true }, () => {
       client.request('DELETE', '/book/99'),
     ]);
     proxy.swallowAnswers();
-    const began = performance.now();
     const answers = await Promise.all([
       client.request('POST', '/book', { body: { year: 3 } }),
       client.request('PUT', `/book/${changed.id}`, { body: { title: 'changed' } }),
       client.request('DELETE', `/book/${removed.id}`),
     ]);
-    assert.ok(performance.now() - began < ANSWER, `${performance.now() - began} ms`);
     for (const { status, headers } of answers) {
       assert.equal(status, 503);
       assert.ok(Number(headers.get('retry-after')) > 0);
     }
-    const books = await client.list(); // on a new connection: what one lost puts all others in doubt
+    const books = await client.list(); // on a new connection: a lost one puts all others in doubt
     assert.deepEqual(
       books.map(({ title, year }) => [title, year]),
       [
@@ -145,19 +118,19 @@ describe('outages', { concurrency: true }, () => {
   });
 });
 
-/** The process lives, nothing acknowledged is lost or there twice, and the connections are as they should be. */
-async function endWell(
-  context: TestContext,
-  { process }: ServiceProcess,
-  load: Load,
-  dbUrl: string,
-): Promise<void> {
-  await load.moreWrites(100);
+async function startUnderLoad(context: TestContext, dbUrl: string): Promise<Load> {
+  const service = await startTestService(dbUrl);
+  context.after(() => service.stop());
+  return await Load.start(context, service.client);
+}
+
+/** Nothing acknowledged is lost or there twice, and the connections are as they should be. */
+async function endWell(context: TestContext, load: Load, dbUrl: string): Promise<void> {
+  await load.moreWrites(50);
   await load.stop();
   context.diagnostic(
     `${load.acknowledged} writes acknowledged, ${load.unavailable} refused, slowest answer ${load.slowest} ms`,
   );
-  assert.equal(process.exitCode, null);
   await waitUntil(async () => {
     const connections = await execute<{ state: string }>(
       dbUrl,
