@@ -189,7 +189,7 @@ async function* phases(
       concurrency,
       signal,
       timeout: options.timeLimit,
-      forceExit: true, // a file that timed out ends, whatever it has left open
+      forceExit: !options.watch, // a file that timed out ends, whatever it has left open
       watch: options.watch,
       testNamePatterns: options.names,
       ...(options.random && { randomize: true, randomSeed: seed }),
