@@ -1,19 +1,20 @@
-// A database of several hosts: one takes writes, its standby follows by PostgreSQL's own replication, and
-// any of them may die, take over, or stop taking writes.
+// A database of several hosts: one takes writes, its standby follows by PostgreSQL's own replication, and any of them may
+// die, take over, or stop taking writes. How long that may take is tested in test/limits.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
 import { BlackHole, TcpProxy } from '../support/proxy.ts';
-import { type RunningService, startServiceProcess, startTestService } from '../support/service.ts';
+import { startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Milliseconds that a slow machine may add. */
-const MARGIN = 500;
+/** The standby has to have a write before it is acknowledged. */
+const SYNCHRONOUS = ['synchronous_standby_names=*'];
 
 describe('failover', { concurrency: true }, () => {
+  // One at a time, since each leaves both servers as it found them.
   describe('several hosts', { concurrency: 1 }, () => {
     let primary: PostgresServer;
     let standby: PostgresServer;
@@ -21,7 +22,7 @@ describe('failover', { concurrency: true }, () => {
     let silent: BlackHole;
 
     before(async () => {
-      ({ primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']));
+      ({ primary, standby } = await PostgresServer.startPair(SYNCHRONOUS));
       deadPort = await unusedPort();
       silent = await BlackHole.open();
     });
@@ -30,22 +31,28 @@ describe('failover', { concurrency: true }, () => {
       await Promise.all([primary.remove(), standby.remove()]);
     });
 
-    const orders: Record<string, () => number[]> = {
-      'the first': () => [primary.port, standby.port],
-      'after a standby': () => [standby.port, primary.port],
-      'after one that is down': () => [deadPort, primary.port, standby.port],
-      'after one that is silent': () => [silent.port, standby.port, primary.port],
-    };
-    for (const [where, ports] of Object.entries(orders)) {
-      for (const search of ['', 'target_session_attrs=read-write', 'target_session_attrs=primary']) {
-        test(`rule 26: the host that takes writes is found, ${where}; ${search || 'nothing is said'}`, async (context) => {
+    describe('the host that takes writes', { concurrency: true }, () => {
+      const lists: [where: string, ports: () => number[], search: string][] = [
+        ['the first', () => [primary.port, standby.port], ''],
+        ['after one that is down', () => [deadPort, primary.port, standby.port], ''],
+        ['after one that is silent', () => [silent.port, standby.port, primary.port], ''],
+        ...['', 'target_session_attrs=read-write', 'target_session_attrs=primary'].map(
+          (search): [string, () => number[], string] => [
+            'after a standby',
+            () => [standby.port, primary.port],
+            search,
+          ],
+        ),
+      ];
+      for (const [where, ports, search] of lists) {
+        test(`rule 26: is found, ${where}; ${search || 'nothing is said'}`, async (context) => {
           const service = await startTestService(urlOf(ports(), search));
           context.after(() => service.stop());
           const { id } = await service.client.create({ title: where });
           assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
         });
       }
-    }
+    });
 
     test('rule 27: where no host takes writes, one sentence has the reason of each', async () => {
       await assert.rejects(startTestService(urlOf([deadPort, standby.port])), ({ message }: Error) => {
@@ -99,29 +106,27 @@ describe('failover', { concurrency: true }, () => {
       }
     });
 
-    test('rule 23: a write that its synchronous standby has not got is 503 within 5 s, never a success', async (context) => {
+    test('rule 23: a write that its synchronous standby has not got is 503, never a success', async (context) => {
       const service = await startTestService(urlOf([primary.port, standby.port]));
       context.after(() => service.stop());
-      const book = await service.client.create({ title: 'on both' });
+      const { client } = service;
+      const book = await client.create({ title: 'on both' });
       await standby.kill('SIGQUIT');
-      const began = performance.now();
-      const writes = await Promise.all([
-        service.client.request('POST', '/book', { body: { title: 'on one' } }),
-        service.client.request('PUT', `/book/${book.id}`, { body: { title: 'on one' } }),
-      ]);
-      assert.ok(performance.now() - began < 5000 + MARGIN, `${performance.now() - began} ms`);
-      for (const { status, headers } of writes) {
-        assert.equal(status, 503);
-        assert.ok(Number(headers.get('retry-after')) > 0);
+      try {
+        const writes = await Promise.all([
+          client.request('POST', '/book', { body: { title: 'on one' } }),
+          client.request('PUT', `/book/${book.id}`, { body: { title: 'on one' } }),
+        ]);
+        for (const { status, headers } of writes) {
+          assert.equal(status, 503);
+          assert.ok(Number(headers.get('retry-after')) > 0);
+        }
+        assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book); // not visible yet
+      } finally {
+        await standby.startAgain();
       }
-      assert.deepEqual((await service.client.request('GET', `/book/${book.id}`)).data, book); // not visible yet
-      await standby.startAgain();
-      await waitUntil(
-        async () => (await service.client.request('POST', '/book', { body: {} })).status === 201,
-      );
-      await waitUntil(
-        async () => (await service.client.request('DELETE', `/book/${book.id}`)).status === 200,
-      );
+      await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
+      await waitUntil(async () => (await client.request('DELETE', `/book/${book.id}`)).status === 200);
     });
 
     for (const hosts of ['one', 'several']) {
@@ -131,20 +136,23 @@ describe('failover', { concurrency: true }, () => {
         context.after(() => service.stop());
         const { client } = service;
         const book = await client.create({ title: 'here' });
-        await setReadOnly(primary, 'on');
         const changes: [string, string, object?][] = [
           ['POST', '/book', { body: {} }],
           ['PUT', `/book/${book.id}`, { body: { year: 1 } }],
           ['DELETE', `/book/${book.id}`],
         ];
-        await waitUntil(
-          async () => (await client.request(...(changes[0] as [string, string]))).status === 503,
-        );
-        const read = await client.request('GET', `/book/${book.id}`);
-        if (hosts === 'one') assert.deepEqual(read.data, book);
-        else assert.ok(read.status === 200 || read.status === 503); // another host might know better
-        for (const change of changes) assert.equal((await client.request(...change)).status, 503);
-        await setReadOnly(primary, 'off');
+        await setReadOnly(primary, 'on');
+        try {
+          await waitUntil(
+            async () => (await client.request(...(changes[0] as [string, string]))).status === 503,
+          );
+          const read = await client.request('GET', `/book/${book.id}`);
+          if (hosts === 'one') assert.deepEqual(read.data, book);
+          else assert.ok(read.status === 200 || read.status === 503); // another host might know better
+          for (const change of changes) assert.equal((await client.request(...change)).status, 503);
+        } finally {
+          await setReadOnly(primary, 'off');
+        }
         await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
         for (const change of changes.slice(1)) assert.equal((await client.request(...change)).status, 200);
       });
@@ -167,79 +175,49 @@ describe('failover', { concurrency: true }, () => {
       assert.equal((await service.client.request('GET', `/book/${id}`)).status, 200);
     });
 
-    // The last one here: nothing follows the new primary.
-    test('rule 23: the primary is killed, its standby promoted: writes resume, nothing answered is lost', async (context) => {
-      const url = urlOf([primary.port, standby.port], 'target_session_attrs=read-write');
-      const service = await startServiceProcess(url, { WORKERS: '2' });
+    test('rule 23: another host takes the writes of one that takes them no more, and no connection breaks', async (context) => {
+      const second = await PostgresServer.start();
+      context.after(() => second.remove());
+      await (await startTestService(second.url())).stop(); // makes the table
+      await setReadOnly(second, 'on');
+      const url = urlOf([primary.port, second.port], 'target_session_attrs=any'); // no connection is asked
+      const service = await startTestService(url);
       context.after(() => service.stop());
-      const milliseconds = await failOver(context, service, async (load) => {
-        await primary.kill('SIGKILL');
-        await waitUntil(() => load.unavailable > 0);
-        await promote(standby);
-      });
-      context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
-      assert.ok(milliseconds < 5000);
-      assert.equal(service.process.exitCode, null);
-      assert.ok(service.log.every((line) => !line.includes('"a worker ended')));
+      await service.client.create({ title: 'on the first' });
+      await setReadOnly(second, 'off');
+      await setReadOnly(primary, 'on');
+      try {
+        // The first one takes writes until each of its processes has read its settings again.
+        await waitUntil(async () => {
+          await service.client.request('POST', '/book', { body: { title: 'on the second' } });
+          return (await execute(second.url(), 'select title from books')).length > 0;
+        });
+      } finally {
+        await setReadOnly(primary, 'off');
+      }
     });
   });
 
-  test('rule 23: the primary falls silent, its standby is promoted: writes resume', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']);
-    context.after(() => Promise.all([primary.remove(), standby.remove()]));
-    const proxy = await TcpProxy.start(primary);
-    context.after(() => proxy.stop());
-    const service = await startTestService(urlOf([proxy.port, standby.port]));
-    context.after(() => service.stop());
-    const milliseconds = await failOver(context, service, async (load) => {
-      proxy.cut();
-      await waitUntil(() => load.unavailable > 0);
-      await promote(standby);
+  for (const end of ['is killed', 'falls silent']) {
+    test(`rule 23: the primary ${end}, its standby is promoted: writes resume, nothing acknowledged is lost`, async (context) => {
+      const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
+      context.after(() => Promise.all([primary.remove(), standby.remove()]));
+      const proxy = await TcpProxy.start(primary);
+      context.after(() => proxy.stop());
+      const first = end === 'is killed' ? primary : proxy;
+      const service = await startTestService(urlOf([first.port, standby.port]));
+      context.after(() => service.stop());
+      const load = await Load.start(context, service.client);
+      if (end === 'is killed') await primary.kill('SIGKILL');
+      else proxy.cut();
+      await load.allRefused();
+      await execute(standby.url(), 'select pg_promote()');
+      context.diagnostic(`writes resumed ${await load.moreWrites(1)} ms after the promotion`);
+      await load.moreWrites(50);
+      await load.stop();
     });
-    context.diagnostic(`writes resumed ${milliseconds} ms after the promotion`);
-    assert.ok(milliseconds < 5000);
-  });
-
-  test('rule 23: another host takes the writes of one that does not any more, no connection broken', async (context) => {
-    const [first, second] = await Promise.all([PostgresServer.start(), PostgresServer.start()]);
-    context.after(() => Promise.all([first.remove(), second.remove()]));
-    await (await startTestService(second.url())).stop(); // makes the table
-    await setReadOnly(second, 'on');
-    const url = urlOf([first.port, second.port], 'target_session_attrs=any'); // no connection is asked
-    const service = await startTestService(url);
-    context.after(() => service.stop());
-    await service.client.create({ title: 'on the first' });
-    await setReadOnly(second, 'off');
-    await setReadOnly(first, 'on');
-    // The first one takes writes until each of its processes has heard of it.
-    await waitUntil(async () => {
-      await service.client.request('POST', '/book', { body: { title: 'on the second' } });
-      return (await execute(second.url(), 'select title from books')).length > 0;
-    });
-  });
+  }
 });
-
-/**
- * Writes while the database fails over, and sees that what was answered is there afterwards.
- * @returns milliseconds from the end of the failover to the first write that succeeds.
- */
-async function failOver(
-  context: TestContext,
-  { client }: RunningService,
-  change: (load: Load) => Promise<void>,
-): Promise<number> {
-  for (const { id } of await client.list()) await client.request('DELETE', `/book/${id}`);
-  const load = await Load.start(context, client);
-  await change(load);
-  const milliseconds = await load.moreWrites(1);
-  await load.moreWrites(100);
-  await load.stop();
-  return milliseconds;
-}
-
-async function promote(standby: PostgresServer): Promise<void> {
-  await execute(standby.url(), 'select pg_promote()');
-}
 
 async function setReadOnly(server: PostgresServer, value: 'on' | 'off'): Promise<void> {
   const settle = server.url('postgres', 'options=-c%20default_transaction_read_only%3Doff');
