@@ -1,6 +1,6 @@
-// Owns: clients that mean harm, each of one kind, many at once: for tests, and for measuring honest requests
-// beside them. They run until they are stopped, on 127.0.0.1 only.
-// Refuses to judge: what became of a connection is told, what should have become of it is the caller's.
+// Owns: hostile clients, each of one kind, many at once: for tests, and for measuring honest requests beside them.
+// They run until they are stopped, on 127.0.0.1 only.
+// Refuses to judge: it reports what became of each connection, and the caller knows what should have become of it.
 
 import { connect, type Socket } from 'node:net';
 import type { Target } from './client.ts';
@@ -18,27 +18,31 @@ export interface Attack {
   readonly begun: Promise<void>;
   /** Connections that the service has closed so far. */
   readonly cuts: readonly Cut[];
+  /** Resolves once the service has closed every connection. */
+  readonly ended: Promise<void>;
   stop(): void;
 }
 
-/** Connects and never says anything. */
+/** Connects and sends nothing. */
 export function silent(target: Target, count: number): Attack {
-  return start(target, count, () => {});
+  return slow(target, count, '');
 }
 
 /** Begins a request, then sends a header a second. */
 export function slowHeaders(target: Target, count: number): Attack {
-  return start(target, count, (socket) => {
-    socket.write('GET /books HTTP/1.1\r\n');
-    drip(socket, 'X: y\r\n');
-  });
+  return slow(target, count, 'GET /books HTTP/1.1\r\n', 'X: y\r\n');
 }
 
 /** Announces a body, for which no token is needed, then sends a byte of it a second. */
 export function slowBodies(target: Target, count: number): Attack {
+  return slow(target, count, 'POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 1000\r\n\r\n', ' ');
+}
+
+/** Sends a beginning, then the same few bytes each second. */
+export function slow(target: Target, count: number, beginning: string, rest = ''): Attack {
   return start(target, count, (socket) => {
-    socket.write('POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 1000\r\n\r\n');
-    drip(socket, ' ');
+    socket.write(beginning);
+    if (rest !== '') drip(socket, rest);
   });
 }
 
@@ -52,10 +56,19 @@ export function almostWholeBodies(target: Target, count: number, length = 1024 *
 
 /** Asks for something long, such as the list, and reads none of the answer. */
 export function stalledReaders(target: Target, count: number, token: string, path = '/books'): Attack {
+  return stalledReadersOf(
+    target,
+    count,
+    `GET ${path} HTTP/1.1\r\nHost: books.test\r\nAuthorization: ${token}\r\n\r\n`,
+  );
+}
+
+/** Sends requests whose answers are long, and reads nothing. */
+export function stalledReadersOf(target: Target, count: number, requests: string): Attack {
   return start(target, count, (socket) => {
     socket.pause();
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: books.test\r\nAuthorization: ${token}\r\n\r\n`);
-    // Who does not read does not hear of the end either, until there is something to write.
+    socket.write(requests);
+    // A client that does not read learns of the end only when it writes.
     drip(socket, '\r\n');
   });
 }
@@ -75,6 +88,7 @@ function start({ port }: Target, count: number, attack: (socket: Socket) => void
   const cuts: Cut[] = [];
   let stopped = false;
   const opening: Promise<void>[] = [];
+  const ended = Promise.withResolvers<void>();
   const sockets = Array.from({ length: count }, () => {
     const beginning = performance.now();
     let received = '';
@@ -85,7 +99,9 @@ function start({ port }: Target, count: number, attack: (socket: Socket) => void
     });
     socket.on('error', () => {}); // 'close' follows
     socket.once('close', () => {
-      if (!stopped) cuts.push({ milliseconds: performance.now() - beginning, received });
+      if (stopped) return;
+      cuts.push({ milliseconds: performance.now() - beginning, received });
+      if (cuts.length === count) ended.resolve();
     });
     opening.push(
       new Promise((resolve) => {
@@ -99,6 +115,7 @@ function start({ port }: Target, count: number, attack: (socket: Socket) => void
   return {
     begun: Promise.all(opening).then(() => {}),
     cuts,
+    ended: ended.promise,
     stop() {
       stopped = true;
       for (const socket of sockets) socket.destroy();

@@ -1,8 +1,29 @@
-// Owns: requests byte by byte, as no HTTP library would send them: for the wire, and for a proxy before it.
+// Owns: requests byte by byte, also such as no HTTP library would send: for the wire, and for a proxy before it.
 
+export const HOST = 'Host: books.test\r\n';
 export const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 
-/** Requests that no reading can save, each with its name. */
+interface Parts {
+  /** Without it there is no Authorization header. */
+  readonly token?: string;
+  /** More lines, each with its end. */
+  readonly headers?: string;
+  /** Announced by Content-Length unless it is empty. */
+  readonly body?: string;
+}
+
+/** A request as it stands on the wire. */
+export function compose(
+  method: string,
+  path: string,
+  { token, headers = '', body = '' }: Parts = {},
+): string {
+  const authorization = token === undefined ? '' : `Authorization: ${token}\r\n`;
+  const length = body === '' ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+  return `${method} ${path} HTTP/1.1\r\n${HOST}${authorization}${headers}${length}\r\n${body}`;
+}
+
+/** Requests that HTTP cannot read, each with its name. */
 export function unreadable(host: string): [string, string | Uint8Array][] {
   const get = (headers: string) => `GET /books HTTP/1.1\r\n${host}${headers}\r\n`;
   const post = (headers: string, body: string) => `POST /token HTTP/1.1\r\n${host}${headers}\r\n${body}`;
@@ -89,8 +110,8 @@ export function unreadable(host: string): [string, string | Uint8Array][] {
 }
 
 /**
- * Requests that two programs might read in two ways, with a request in what the one takes for a body and the
- * other for what comes next.
+ * Requests that two programs might read in two ways: one takes the smuggled request for a part of the body, the other
+ * for the next request.
  */
 export function ambiguous(host: string, authorization: string, smuggled: string): [string, string][] {
   const length = (count: number) => `Content-Length: ${count}\r\n`;

@@ -69,9 +69,16 @@ export interface CommandProcess extends Target {
   stop(): Promise<void>;
 }
 
-/** Starts the real command with nothing in its environment but what is given; waits until it listens. */
-export async function startCommand(env: Record<string, string>, folder?: string): Promise<CommandProcess> {
-  const child = spawnService(env, [], folder);
+/**
+ * Starts the real command with nothing in its environment but what is given; waits until it listens.
+ * @param limit of the system for its process, as the shell's `ulimit` takes it.
+ */
+export async function startCommand(
+  env: Record<string, string>,
+  folder?: string,
+  limit?: string,
+): Promise<CommandProcess> {
+  const child = spawnService(env, [], folder, 'ignore', limit);
   const log: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {
     let refusal = '';
@@ -112,14 +119,19 @@ export async function startServiceProcess(
 /**
  * Runs the real command with nothing in its environment but what is given.
  * @param folder where it runs; this process's own when absent.
+ * @param limit of the system for its process, as the shell's `ulimit` takes it.
  */
 export function spawnService(
   env: Record<string, string>,
   args: readonly string[] = [],
   folder?: string,
   stdin: 'ignore' | 'pipe' = 'ignore',
+  limit?: string,
 ): ChildProcess {
-  return spawn(process.execPath, [COMMAND, ...args], {
+  const command = [process.execPath, COMMAND, ...args];
+  const limited = ['/bin/sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh', ...command];
+  const [program = '', ...rest] = limit === undefined ? command : limited;
+  return spawn(program, rest, {
     env,
     cwd: folder,
     stdio: [stdin, 'pipe', 'pipe'],

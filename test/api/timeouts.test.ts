@@ -1,0 +1,184 @@
+// The time limits of the wire (rule 22), waited for in real time, all side by side. Titles name the rules of
+// docs/contract.md. No limit is measured from above, since a slow machine may exceed any number of milliseconds:
+// each must be reached before a longer one that began to run later in the same service.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { assertRefusal } from '../support/answers.ts';
+import {
+  type Attack,
+  drippingReaders,
+  silent,
+  slow,
+  slowBodies,
+  slowHeaders,
+  stalledReaders,
+  stalledReadersOf,
+} from '../support/attackers.ts';
+import { Connection, parseAnswers } from '../support/client.ts';
+import { beHonest } from '../support/honest.ts';
+import { CHUNKED, compose } from '../support/raw-requests.ts';
+import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+// Milliseconds.
+const HEADERS = 15_000;
+const WHOLE_REQUEST = 30_000;
+const READER = 60_000;
+const IDLE = 72_000;
+
+/** Books of a megabyte. Together they are far more than the buffers of two sockets hold. */
+const LARGE_BOOKS = 12;
+
+const TIMEOUT: Refusal = [408, 'Request timeout'];
+
+type Refusal = readonly [status: number, message: string];
+
+describe('the time limits of the wire', { concurrency: true }, () => {
+  const services = new Map<string, ServiceProcess>();
+  let service: ServiceProcess;
+  const attacks: Attack[] = [];
+
+  before(async () => {
+    await Promise.all(
+      STORES.map(async (store) => {
+        const started = await startServiceProcess(await store.freshUrl());
+        services.set(store.name, started);
+        const body = JSON.stringify({ title: 'x'.repeat(1_000_000) });
+        for (let made = 0; made < LARGE_BOOKS; made += 1) await started.client.create(body);
+      }),
+    );
+    service = services.values().next().value as ServiceProcess;
+  });
+  after(async () => {
+    for (const attack of attacks) attack.stop();
+    for (const started of services.values()) await started.stop();
+  });
+
+  function begin(attack: Attack): Attack {
+    attacks.push(attack);
+    return attack;
+  }
+
+  /**
+   * Three slow bodies, each begun when the one before was cut: three times 30 s.
+   * @returns resolves when all were cut.
+   */
+  async function threeSlowBodies(target: ServiceProcess): Promise<void> {
+    for (let turn = 0; turn < 3; turn += 1) await begin(slowBodies(target, 1)).ended;
+  }
+
+  /** Waits until all of them are cut, each after its time, and `longer` is not over by then. */
+  async function assertCutBefore(
+    longer: Promise<void>,
+    limit: number,
+    cut: readonly Attack[],
+    name: string,
+  ): Promise<void> {
+    const all = Promise.all(cut.map(({ ended }) => ended)).then(() => 'all are cut');
+    assert.equal(await Promise.race([all, longer.then(() => `${name} came first`)]), 'all are cut');
+    for (const { milliseconds } of cut.flatMap(({ cuts }) => cuts)) {
+      assert.ok(milliseconds >= limit, `cut after ${milliseconds} ms`);
+    }
+  }
+
+  test('rules 20 and 22: a request whose headers are not there within 15 s is 408; nobody waits for it', async () => {
+    const begun = [
+      begin(silent(service, 1000)),
+      begin(slowHeaders(service, 50)),
+      begin(slow(service, 1, 'GET /bo')),
+      begin(slow(service, 1, compose('POST', '/token', { headers: 'X: y\r\n' }).slice(0, -2))),
+    ];
+    const afterAnother = begin(slow(service, 1, `${compose('GET', '/nowhere')}GET /bo`));
+    await Promise.all([...begun, afterAnother].map((attack) => attack.begun));
+    const slowBody = begin(slowBodies(service, 1));
+    await slowBody.begun;
+
+    await beHonest(service);
+    assert.ok([...begun, afterAnother].every(({ cuts }) => cuts.length === 0));
+
+    await assertCutBefore(slowBody.ended, HEADERS, [...begun, afterAnother], 'a whole request');
+    for (const attack of begun) for (const { received } of attack.cuts) assertAnswers(received, [TIMEOUT]);
+    for (const { received } of afterAnother.cuts) assertAnswers(received, [[404, 'Not found'], TIMEOUT]);
+    await waitUntil(() => service.log.some((line) => line.includes('"status":408')));
+  });
+
+  test('rules 20 and 22: a request that is not whole within 30 s is 408, if it has no answer yet; nobody waits for it', async () => {
+    const { token } = service.client;
+    const announced = 'Content-Length: 1000\r\n';
+    const begun: [Attack, Refusal][] = [
+      [begin(slowBodies(service, 50)), TIMEOUT],
+      [begin(slow(service, 1, compose('POST', '/token', { headers: announced }))), TIMEOUT],
+      [begin(slow(service, 1, compose('POST', '/book', { token, headers: CHUNKED }), '1\r\n \r\n')), TIMEOUT],
+      // These are answered before their bodies are there: the connection ends without another word.
+      [
+        begin(slow(service, 1, compose('POST', '/book', { headers: announced }), ' ')),
+        [401, 'Authorization token required'],
+      ],
+      [
+        begin(
+          slow(service, 1, compose('POST', '/book', { token, headers: 'Content-Length: 9999999\r\n' }), ' '),
+        ),
+        [413, 'Payload too large'],
+      ],
+    ];
+    await Promise.all(begun.map(([attack]) => attack.begun));
+    const reader = begin(stalledReaders(service, 1, token));
+    await reader.begun;
+
+    await beHonest(service);
+    assert.ok(begun.every(([{ cuts }]) => cuts.length === 0));
+
+    const cut = begun.map(([attack]) => attack);
+    await assertCutBefore(reader.ended, WHOLE_REQUEST, cut, 'a reader');
+    for (const [{ cuts }, refusal] of begun)
+      for (const { received } of cuts) assertAnswers(received, [refusal]);
+  });
+
+  for (const { name } of STORES) {
+    test(`rule 22: readers that take nothing, or a few bytes a second, are cut after 60 s; nobody waits for them, on ${name}`, async () => {
+      const target = services.get(name) as ServiceProcess;
+      const { client } = target;
+      const begun = [
+        begin(stalledReaders(target, 4, client.token)),
+        begin(drippingReaders(target, 4, client.token)),
+        // Answers of a known length, one behind the other.
+        begin(stalledReadersOf(target, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS))),
+      ];
+      await Promise.all(begun.map((attack) => attack.begun));
+      const longer = threeSlowBodies(target);
+
+      await beHonest(target);
+      // On PostgreSQL there is room for eight lists, and these take all of it until they are cut.
+      const statusOfList = async () => (await client.request('HEAD', '/books')).status;
+      if (name === 'PostgreSQL') await waitUntil(async () => (await statusOfList()) === 503);
+      assert.ok(begun.every(({ cuts }) => cuts.length === 0));
+
+      await assertCutBefore(longer, READER, begun, 'three slow bodies, one after the other,');
+      await waitUntil(async () => (await statusOfList()) === 200);
+    });
+  }
+
+  test('rule 22: a connection without another request is closed after 72 s, and says so before', async () => {
+    const began = performance.now();
+    const connection = new Connection(service);
+    await connection.send(compose('GET', '/nowhere'));
+    const [answer] = await connection.answers(1);
+    assert.equal(answer?.headers['keep-alive'], 'timeout=72');
+    const longer = threeSlowBodies(service);
+
+    const closed = connection.closed.then((failure) => failure ?? 'in order');
+    assert.equal(await Promise.race([closed, longer.then(() => 'three slow bodies came first')]), 'in order');
+    const milliseconds = performance.now() - began;
+    assert.ok(milliseconds >= IDLE, `closed after ${milliseconds} ms`);
+    assertAnswers(connection.received, [[404, 'Not found']]);
+  });
+});
+
+function assertAnswers(received: string, refusals: readonly Refusal[]): void {
+  const answers = parseAnswers(received);
+  assert.equal(answers.length, refusals.length, received);
+  refusals.forEach(([status, message], position) => {
+    assertRefusal(answers[position], status, message);
+  });
+}
