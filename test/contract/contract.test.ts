@@ -1,9 +1,10 @@
-// The contract, from outside, over a socket, the same suite on every store. Words and numbers are spelled
-// out here once more, never taken from the code. Titles name the rules of docs/contract.md.
+// The contract, from outside, over a socket, the same suite on every store: a few telling cases of each rule, so that
+// this file can be read as the specification. parsing.test.ts has all other cases. Words and numbers are spelled out
+// here once more, never taken from the code. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type Client, type RequestOptions, request } from '../support/client.ts';
+import { type Client, type RequestOptions, request, requestAll, requestBytes } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 
 const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
@@ -49,17 +50,10 @@ for (const store of STORES) {
       test('T1, rule 15: a body that cannot be read is 400', async () => {
         const unreadable = [
           undefined,
-          '',
-          'null',
           '[]',
-          '"librarian"',
-          '{',
           '{"username":"librarian","password":"correct horse"} x',
-          '{"username":null,"password":"correct horse"}',
           '{"username":"librarian","password":null}',
           '{"username":1,"password":"correct horse"}',
-          '{"username":"librarian","password":["correct horse"]}',
-          Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
         ];
         for (const body of unreadable) {
           assert.deepEqual(
@@ -127,19 +121,11 @@ for (const store of STORES) {
 
       test('rule 3: every mathematical integer within 2^53-1 is kept exactly', async () => {
         const years: [string, number][] = [
-          ['2020', 2020],
           ['2020.0', 2020],
           ['1e3', 1000],
-          ['1.5E1', 15],
-          ['100e-2', 1],
           ['-720', -720],
-          ['0', 0],
-          ['0e999', 0],
-          ['0.000', 0],
           ['9007199254740991', 9007199254740991],
           ['-9007199254740991', -9007199254740991],
-          ['9007199254740991.000', 9007199254740991],
-          ['900719925474099.1e1', 9007199254740991],
         ];
         for (const [text, year] of years) {
           const { id } = await client.create(`{"year":${text}}`);
@@ -148,13 +134,8 @@ for (const store of STORES) {
       });
 
       test('rule 3: -0 is 0', async () => {
-        const response = await fetch(`${service.url}/book`, {
-          method: 'POST',
-          headers: { authorization: client.token },
-          body: '{"year":-0}',
-        });
-        assert.match(await response.text(), /"year":0\}/);
-        const { id } = await client.create('{"year":-0.0}');
+        const { id, year } = await client.create('{"year":-0}');
+        assert.ok(Object.is(year, 0));
         assert.ok(Object.is((await ask('GET', `/book/${id}`)).data.year, 0));
       });
 
@@ -181,14 +162,7 @@ for (const store of STORES) {
       });
 
       test('rule 7: Content-Type is never consulted', async () => {
-        for (const type of [
-          'application/json',
-          'text/plain',
-          'application/xml',
-          'nonsense',
-          'a/b;c=\t"',
-          ';',
-        ]) {
+        for (const type of ['application/json', 'text/plain', 'nonsense', ';']) {
           const headers = { 'content-type': type };
           const answer = await ask('POST', '/book', { body: '{"title":"typed"}', headers });
           assert.equal(answer.status, 201, type);
@@ -207,6 +181,33 @@ for (const store of STORES) {
           data: book,
         });
         assert.equal((await ask('GET', `/book/${book.id}?year=1#x`)).status, 200);
+      });
+
+      test('rule 7: a body is ignored, and so is its type, when books are read', async () => {
+        const book = await client.create({ title: 'read with a body' });
+        const sent = { headers: { 'content-type': 'application/json' }, body: '{' };
+        for (const path of [`/book/${book.id}`, '/books']) {
+          for (const method of ['GET', 'HEAD']) {
+            assert.equal((await ask(method, path, sent)).status, 200, `${method} ${path}`);
+          }
+        }
+        assert.deepEqual((await ask('GET', `/book/${book.id}`, sent)).data, book);
+        assert.deepEqual(await ask('GET', '/book/9007199254740991', sent), NOT_FOUND);
+      });
+
+      test('rules 7 and 22: a body that is ignored is no request, and no size of it matters', async () => {
+        const { id } = await client.create({});
+        const removal = requestBytes('DELETE', `/book/${id}`, { token: client.token }).toString();
+        const large = ' '.repeat(2 * 1024 * 1024);
+        const answers = await requestAll(service, [
+          ['GET', `/book/${id}`, { token: client.token, body: removal }],
+          ['GET', `/book/${id}`, { token: client.token, body: large }],
+          ['GET', `/book/${id}`, { token: client.token }],
+        ]);
+        assert.deepEqual(
+          answers.map(({ status }) => status),
+          [200, 200, 200],
+        );
       });
 
       test('G2: a book that is not there is 404', async () => {
@@ -295,7 +296,7 @@ for (const store of STORES) {
         assert.deepEqual(await ask('DELETE', '/book/9007199254740991'), NOT_FOUND);
       });
 
-      test('rule 7: a body and its type are ignored', async () => {
+      test('rule 7: a body is ignored, and so is its type, when a book is removed', async () => {
         const headers = { 'content-type': 'application/json' };
         for (const body of [undefined, '', '{']) {
           const { id } = await client.create({});
@@ -463,110 +464,34 @@ for (const store of STORES) {
 const UNREADABLE_BOOKS = [
   // rule 6: not a JSON object
   undefined,
-  '',
-  ' ',
   'null',
-  '[]',
   '[{"title":"x"}]',
-  '"x"',
-  '1',
-  'true',
-  '{',
   '{"title":"x"',
-  '{"title":"x"}}',
   '{"title":"x"} trailing',
-  '{"title":"x",}',
-  "{'title':'x'}",
-  '\ufeff{"title":"x"}',
-  '{"title":"a\nb"}',
   '['.repeat(100_000),
-  '['.repeat(100_000) + ']'.repeat(100_000),
-  '{"a":'.repeat(100_000),
   // rule 2: null; C1: a wrong type
   '{"title":null}',
-  '{"author":null}',
   '{"year":null}',
-  '{"title":1}',
-  '{"title":true}',
-  '{"title":["x"]}',
-  '{"author":{}}',
   '{"author":0}',
   '{"year":"1999"}',
-  '{"year":""}',
-  '{"year":true}',
-  '{"year":[1999]}',
-  '{"year":{}}',
-  '{"title":"x","author":"y","year":"z"}',
-  '{"title":"ok","title":5}',
   // rule 3: not an integer, or one that would be altered
   '{"year":1999.5}',
-  '{"year":0.1}',
-  '{"year":1e-3}',
-  '{"year":1e-400}',
-  '{"year":2020.00000000000000001}',
   '{"year":9007199254740991.2}',
-  '{"year":9007199254740992}',
   '{"year":9007199254740993}',
-  '{"year":-9007199254740993}',
-  '{"year":9223372036854775807}',
-  '{"year":18446744073709551616}',
   '{"year":1e400}',
-  '{"year":-1e400}',
-  '{"year":01}',
-  '{"year":+1}',
-  '{"year":.5}',
-  '{"year":1.}',
-  '{"year":0x10}',
-  '{"year":NaN}',
-  '{"year":Infinity}',
-  // rule 4: NUL, lone surrogates, bytes that are not UTF-8
+  // rule 4: NUL, a lone surrogate, bytes that are not UTF-8
   '{"title":"a\\u0000b"}',
-  '{"author":"\\u0000"}',
-  '{"title":"\\ud800"}',
-  '{"title":"\\udc00\\ud800"}',
   '{"author":"x\\uDFFF"}',
   Buffer.from('{"title":"\xff"}', 'latin1'),
-  Buffer.from('{"title":"\xc0\xaf"}', 'latin1'),
-  Buffer.from('{"title":"\xed\xa0\x80"}', 'latin1'),
-  Buffer.from('{"title":"\xf0\x9f\x93"}', 'latin1'),
-  Buffer.from('{"title":"x"}', 'utf16le'),
+  // rule 5: the last of two equal keys counts
+  '{"title":"ok","title":5}',
 ];
 
 const TEXTS = [
   ' leading and trailing \t\r\n',
-  '"quoted" \\back\\ /slash/',
   "'; drop table books; --",
-  '{"not":"json"}',
-  '\u0001\u0002\u0008\u000b\u001f\u007f\u0080\u009f',
-  'é and e\u0301, \ufb01 and fi, Å and \u212b',
-  '\u202eright to left\u202c \u200b\u200d\ufeff',
-  '\u2028\u2029',
-  '\uffff\ufffe\ufffd',
-  '𝕿𝖍𝖊 👩‍👩‍👧‍👦 📚 𠜎',
-  'ﷺ العربية עברית 中文 ไทย',
-  '\\N \\. {} %s $1 ? :x NULL',
-  'x'.repeat(100_000),
+  '\u0001 é and e\u0301, \u202eright to left\u202c, \uffff',
+  '👩‍👩‍👧‍👦 📚 العربية 中文',
 ];
 
-const ODD_IDS = [
-  '0',
-  '-0',
-  '-1',
-  '1.5',
-  '1e1',
-  '0x1',
-  'abc',
-  'null',
-  '9007199254740992',
-  '9223372036854775808',
-  '18446744073709551616',
-  '1'.repeat(200),
-  '%20',
-  '1%20',
-  '%00',
-  '%F0%9F%93%9A',
-  '%C2%B2',
-  "1'",
-  '1;drop',
-  '1,2',
-];
+const ODD_IDS = ['0', '-1', '1.5', 'abc', '%20', '9007199254740992', '18446744073709551616'];
