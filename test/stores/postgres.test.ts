@@ -1,547 +1,504 @@
-// What only PostgreSQL can do to the service: lock a book, go away and come back, ask for TLS, hold an
-// older structure, give up a transaction. The contract itself is tested in contract.test.ts.
+// What only PostgreSQL can do to the service: lock a book, give a transaction up, hold an older structure, ask for TLS.
+// The contract itself is tested in test/contract, a server that goes away in outage.test.ts and failover.test.ts.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import type { Client } from '../support/client.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
-import { startServiceProcess, startTestService } from '../support/service.ts';
+import { type RunningService, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-describe('a book that somebody else has locked', () => {
-  test('rules 9 and 23: holds up its own changes, nobody else’s, and ends in 503 within 5 s', async (context) => {
-    const { client, locker } = await startWithLocker(context);
-    const held = await client.create({ title: 'held' });
-    const free = await client.create({ title: 'free' });
-    await locker.query('begin');
-    await locker.query('select from books where id = $1 for update', [held.id]);
+/** Milliseconds between two rounds of requests that go on until something else ends. */
+const REST = 50;
 
-    const began = performance.now();
-    const stuck = ['PUT', 'DELETE'].map(async (method) => {
-      const body = method === 'PUT' ? { body: { author: 'x' } } : {};
-      const answer = await client.request(method, `/book/${held.id}`, body);
-      return { ...answer, milliseconds: performance.now() - began };
+/** Connections that one process has for books that somebody else has locked, and connections of all kinds. */
+const HELD_CONNECTIONS = 4;
+const CONNECTIONS = 18;
+
+describe('PostgreSQL', { concurrency: true }, () => {
+  describe('a book that somebody else has locked', { concurrency: true }, () => {
+    test('rules 9 and 23: delays its own changes alone; they are 503 in the end', async (context) => {
+      const { client, locker } = await startWithLocker(context);
+      const held = await client.create({ title: 'held' });
+      const free = await client.create({ title: 'free' });
+      await locker.query('begin');
+      await locker.query('select from books where id = $1 for update', [held.id]);
+
+      let ended = false;
+      const stuck = Promise.all([
+        client.request('PUT', `/book/${held.id}`, { body: { author: 'x' } }),
+        client.request('DELETE', `/book/${held.id}`),
+      ]).finally(() => {
+        ended = true;
+      });
+      // Neighbours in the same batches and in all that follow, until the held ones are given up.
+      let answered = 0;
+      for (let year = 1; !ended; year += 1) {
+        const [updated, removed, read] = await Promise.all([
+          client.request('PUT', `/book/${free.id}`, { body: { year } }),
+          client.create({}).then(({ id }) => client.request('DELETE', `/book/${id}`)),
+          client.request('GET', `/book/${held.id}`),
+        ]);
+        assert.deepEqual([updated.status, removed.status, read.status], [200, 200, 200]);
+        assert.deepEqual(updated.data, { ...free, year });
+        if (!ended) answered += 1;
+        await pause(REST);
+      }
+      assert.ok(answered > 0, 'no neighbour was answered before the held ones');
+      for (const { status, message, data, headers } of await stuck) {
+        assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
+        assert.ok(Number(headers.get('retry-after')) > 0);
+      }
+      await locker.query('commit');
+      assert.deepEqual((await client.request('GET', `/book/${held.id}`)).data, held);
     });
-    let ended = false;
-    const all = Promise.all(stuck).finally(() => {
-      ended = true;
+
+    test('rule 9: changes that wait for a lock are applied in order once it is released', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const { id } = await client.create({ title: 'held' });
+      const doomed = await client.create({ title: 'doomed' });
+      await locker.query('begin');
+      await locker.query('update books set author = $1', ['the locker']);
+
+      const fields = [{ title: 'a' }, { year: 1 }, { title: 'b' }, { year: 2 }];
+      const updates = fields.map((body) => client.request('PUT', `/book/${id}`, { body }));
+      const removals = [1, 2, 3].map(() => client.request('DELETE', `/book/${doomed.id}`));
+      await waitUntilWaiting(dbUrl, 2);
+      await locker.query('commit');
+
+      for (const [position, update] of updates.entries()) {
+        const { status, data } = await update;
+        assert.equal(status, 200);
+        assert.equal(data.author, 'the locker');
+        const own = Object.entries(fields[position] as object);
+        for (const [name, value] of own) assert.equal(data[name], value);
+      }
+      assert.deepEqual((await client.request('GET', `/book/${id}`)).data, {
+        id,
+        title: 'b',
+        author: 'the locker',
+        year: 2,
+      });
+      const statuses = await Promise.all(removals.map(async (removal) => (await removal).status));
+      assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
     });
-    // Neighbours in the same batches and in all that follow, until the held ones give up.
-    for (let year = 1; !ended; year += 1) {
-      const [updated, removed, read] = await Promise.all([
-        client.request('PUT', `/book/${free.id}`, { body: { year } }),
-        client.create({}).then(({ id }) => client.request('DELETE', `/book/${id}`)),
-        client.request('GET', `/book/${held.id}`),
-      ]);
-      assert.deepEqual([updated.status, removed.status, read.status], [200, 200, 200]);
-      assert.deepEqual(updated.data, { ...free, year });
-    }
-    for (const answer of await all) {
-      assert.equal(answer.status, 503);
-      assert.equal(answer.message, 'Service unavailable');
-      assert.equal(answer.data, null);
-      assert.ok(Number(answer.headers.get('retry-after')) > 0);
-      assert.ok(answer.milliseconds < 5000 + 500, `${answer.milliseconds} ms`); // 500 for a slow machine
-    }
-    await locker.query('commit');
-    assert.deepEqual((await client.request('GET', `/book/${held.id}`)).data, held);
-  });
 
-  test('rule 9: changes that wait for a lock are applied in order once it is released', async (context) => {
-    const { client, locker, dbUrl } = await startWithLocker(context);
-    const { id } = await client.create({ title: 'held' });
-    const doomed = await client.create({ title: 'doomed' });
-    await locker.query('begin');
-    await locker.query('update books set author = $1', ['the locker']);
-
-    const fields = [{ title: 'a' }, { year: 1 }, { title: 'b' }, { year: 2 }];
-    const updates = fields.map((body) => client.request('PUT', `/book/${id}`, { body }));
-    const removals = [1, 2, 3].map(() => client.request('DELETE', `/book/${doomed.id}`));
-    await waitUntilWaiting(dbUrl, 2);
-    await locker.query('commit');
-
-    for (const [position, update] of updates.entries()) {
-      const { status, data } = await update;
-      assert.equal(status, 200);
-      assert.equal(data.author, 'the locker');
-      const own = Object.entries(fields[position] as object);
-      for (const [name, value] of own) assert.equal(data[name], value);
-    }
-    assert.deepEqual((await client.request('GET', `/book/${id}`)).data, {
-      id,
-      title: 'b',
-      author: 'the locker',
-      year: 2,
+    test('rule 9: changes of a book that its locker removes are 404', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const { id } = await client.create({ title: 'held' });
+      await locker.query('begin');
+      await locker.query('delete from books');
+      const requests = [
+        client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
+        client.request('DELETE', `/book/${id}`),
+      ];
+      await waitUntilWaiting(dbUrl, 2);
+      await locker.query('commit');
+      for (const request of requests) assert.equal((await request).status, 404);
     });
-    const statuses = await Promise.all(removals.map(async (removal) => (await removal).status));
-    assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
-  });
 
-  test('rule 9: a book removed by the one who held it is 404', async (context) => {
-    const { client, locker, dbUrl } = await startWithLocker(context);
-    const { id } = await client.create({ title: 'held' });
-    await locker.query('begin');
-    await locker.query('delete from books');
-    const requests = [
-      client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
-      client.request('DELETE', `/book/${id}`),
-    ];
-    await waitUntilWaiting(dbUrl, 2);
-    await locker.query('commit');
-    for (const request of requests) assert.equal((await request).status, 404);
-  });
-
-  test('rule 23: of a hundred at once each ends in 503 within 5 s, new ones are stored, nothing is left open', async (context) => {
-    const { client, locker, dbUrl } = await startWithLocker(context);
-    const books = await Promise.all(Array.from({ length: 100 }, () => client.create({})));
-    await locker.query('begin; select from books for update');
-    const began = performance.now();
-    let ended = false;
-    const changes = Promise.all(
-      books.map(async ({ id }, position) => {
-        const answer = await (position % 2 === 0
+    test('rule 23: of a hundred at once each is 503 in the end, new ones are stored meanwhile, no transaction stays open', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const books = await Promise.all(Array.from({ length: 100 }, () => client.create({})));
+      await locker.query('begin; select from books for update');
+      let ended = 0;
+      const changes = books.map(async ({ id }, position) => {
+        const { status } = await (position % 2 === 0
           ? client.request('PUT', `/book/${id}`, { body: { year: 1 } })
           : client.request('DELETE', `/book/${id}`));
-        assert.equal(answer.status, 503);
-        assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-      }),
-    ).finally(() => {
-      ended = true;
-    });
-    while (!ended) {
-      const asked = performance.now();
-      await client.create({});
-      assert.ok(performance.now() - asked < 2000, 'it waited for the locked ones'); // who take 4 s
-    }
-    await changes;
-    await waitUntil(async () => {
-      const sessions = await execute<{ state: string }>(
-        dbUrl,
-        `select state from pg_stat_activity
-         where application_name = 'book-catalogue' and datname = current_database()`,
-      );
-      return sessions.length <= 18 && sessions.every(({ state }) => state === 'idle');
-    });
-    await locker.query('commit');
-    assert.equal((await client.request('PUT', `/book/${books[0]?.id}`, { body: { year: 2 } })).data.year, 2);
-  });
-});
-
-test('rule 23: a table locked as a whole is 503 within 5 s, and no request is lost for good', async (context) => {
-  const { client, locker } = await startWithLocker(context);
-  const { id } = await client.create({ title: 'here' });
-  await locker.query('begin; lock table books in access exclusive mode');
-  const began = performance.now();
-  const answers = await Promise.all([
-    client.request('POST', '/book', { body: {} }),
-    client.request('GET', '/books'),
-    client.request('GET', `/book/${id}`),
-    client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
-    client.request('DELETE', `/book/${id}`),
-  ]);
-  assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-  for (const { status, message } of answers) {
-    assert.deepEqual([status, message], [503, 'Service unavailable']);
-  }
-  await locker.query('commit');
-  assert.deepEqual(await client.list(), [{ id, title: 'here', author: '', year: 0 }]);
-});
-
-test('rule 23: the server goes away and comes back; the service stays and nothing answered is lost', async () => {
-  const server = await PostgresServer.start();
-  const service = await startServiceProcess(server.url());
-  const { client } = service;
-  try {
-    for (let round = 1; round <= 3; round += 1) {
-      const stored = new Set<number>();
-      let stopped = false;
-      const writers = Array.from({ length: 8 }, async () => {
-        while (!stopped) {
-          const { status, message, data } = await client.request('POST', '/book', { body: { year: round } });
-          if (status === 201) stored.add(data.id);
-          else assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
-        }
+        ended += 1;
+        return status;
       });
-      await waitUntil(() => stored.size > 50);
-      await server.stop();
-      const answer = await client.request('GET', '/books');
-      assert.equal(answer.status, 503);
-      await server.startAgain();
-      const seen = stored.size;
-      await waitUntil(() => stored.size > seen + 50);
-      stopped = true;
-      await Promise.all(writers);
-      const listed = new Set((await client.list()).map(({ id }) => id));
-      assert.ok([...stored].every((id) => listed.has(id)));
-    }
-    assert.equal(service.process.exitCode, null);
-  } finally {
-    await service.stop();
-    await server.remove();
-  }
-});
+      await waitUntilWaiting(dbUrl, HELD_CONNECTIONS);
+      let stored = 0;
+      while (ended < changes.length) {
+        await client.create({});
+        if (ended === 0) stored += 1;
+        await pause(REST);
+      }
+      assert.ok(stored > 0, 'no new book was stored before the changes ended');
+      assert.deepEqual(new Set(await Promise.all(changes)), new Set([503]));
+      await waitUntil(async () => {
+        const sessions = await execute<{ state: string }>(
+          dbUrl,
+          `select state from pg_stat_activity
+         where application_name = 'book-catalogue' and datname = current_database()`,
+        );
+        return sessions.length <= CONNECTIONS && sessions.every(({ state }) => state === 'idle');
+      });
+      await locker.query('commit');
+      assert.equal(
+        (await client.request('PUT', `/book/${books[0]?.id}`, { body: { year: 2 } })).data.year,
+        2,
+      );
+    });
 
-test('rule 9: where the server gives transactions up, they are sent again', async () => {
-  const dbUrl = await freshDatabase();
-  const name = new URL(dbUrl).pathname.slice(1);
-  await execute(dbUrl, `alter database ${name} set default_transaction_isolation = 'serializable'`);
-  const services = await Promise.all([startTestService(dbUrl), startTestService(dbUrl)]);
-  const [one, other] = services.map(({ client }) => client) as [Client, Client];
-  try {
-    const { id } = await one.create({});
-    for (let year = 1; year <= 100; year += 1) {
-      const [first, second] = await Promise.all([
-        one.request('PUT', `/book/${id}`, { body: { year } }),
-        other.request('PUT', `/book/${id}`, { body: { title: `${year}` } }),
-        one.create({}),
-        other.create({}),
-      ]);
-      assert.deepEqual([first.status, second.status], [200, 200]);
-      const { data } = await one.request('GET', `/book/${id}`);
-      assert.deepEqual(data, { id, title: `${year}`, author: '', year });
-    }
-  } finally {
-    await Promise.all(services.map((service) => service.stop()));
-  }
-});
-
-for (const code of ['40001', '40P01']) {
-  test(`rule 9: a transaction given up by ${code} is sent again, and its book is stored once`, async () => {
-    const service = await startTestService(await freshDatabase());
-    const { client } = service;
-    try {
-      const { id } = await client.create({ year: 1 });
-      await giveUp(service.dbUrl, code, 3);
-      const { id: added } = await client.create({ title: 'added' });
-      await giveUp(service.dbUrl, code, 3);
-      const { status, data } = await client.request('PUT', `/book/${id}`, { body: { year: 2 } });
-      assert.deepEqual([status, data], [200, { id, title: '', author: '', year: 2 }]);
-      await giveUp(service.dbUrl, code, 3);
-      assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
-      assert.deepEqual(await client.list(), [{ id: added, title: 'added', author: '', year: 0 }]);
-    } finally {
-      await service.stop();
-    }
-  });
-
-  test(`rule 23: a transaction given up by ${code} for ever is 503 within 5 s, and nothing is stored`, async () => {
-    const service = await startTestService(await freshDatabase());
-    const { client } = service;
-    try {
-      const book = await client.create({ year: 1 });
-      await giveUp(service.dbUrl, code, 1_000_000);
-      const began = performance.now();
+    test('rule 23: a table locked as a whole is 503, and no request is lost for good', async (context) => {
+      const { client, locker } = await startWithLocker(context);
+      const { id } = await client.create({ title: 'here' });
+      await locker.query('begin; lock table books in access exclusive mode');
       const answers = await Promise.all([
         client.request('POST', '/book', { body: {} }),
-        client.request('PUT', `/book/${book.id}`, { body: { year: 2 } }),
-        client.request('DELETE', `/book/${book.id}`),
+        client.request('GET', '/books'),
+        client.request('GET', `/book/${id}`),
+        client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
+        client.request('DELETE', `/book/${id}`),
       ]);
-      assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-      for (const { status } of answers) assert.equal(status, 503);
-      assert.deepEqual(await client.list(), [book]);
-    } finally {
-      await service.stop();
+      for (const { status, message } of answers) {
+        assert.deepEqual([status, message], [503, 'Service unavailable']);
+      }
+      await locker.query('commit');
+      assert.deepEqual(await client.list(), [{ id, title: 'here', author: '', year: 0 }]);
+    });
+  });
+
+  describe('a transaction that the server gives up', { concurrency: 2 }, () => {
+    test('rule 9: is sent again where another one changed its book', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context, 'serializable');
+      const { id } = await client.create({ title: 'held' });
+      const doomed = await client.create({ title: 'doomed' });
+      await locker.query('begin');
+      await locker.query('update books set author = $1', ['the locker']);
+      const update = client.request('PUT', `/book/${id}`, { body: { year: 1 } });
+      const removal = client.request('DELETE', `/book/${doomed.id}`);
+      await waitUntilWaiting(dbUrl, 2);
+      await locker.query('commit'); // from here on, both are serialization failures
+      const changed = { id, title: 'held', author: 'the locker', year: 1 };
+      assert.deepEqual((await update).data, changed);
+      assert.equal((await removal).status, 200);
+      assert.deepEqual(await client.list(), [changed]);
+    });
+
+    for (const code of ['40001', '40P01']) {
+      test(`rule 9: by ${code}, is sent again, and its book is stored once`, async (context) => {
+        const { client, dbUrl } = await start(context);
+        const { id } = await client.create({ year: 1 });
+        await giveUp(dbUrl, code, 4);
+        const { id: added } = await client.create({ title: 'added' });
+        await giveUp(dbUrl, code, 4);
+        const { status, data } = await client.request('PUT', `/book/${id}`, { body: { year: 2 } });
+        assert.deepEqual([status, data], [200, { id, title: '', author: '', year: 2 }]);
+        await giveUp(dbUrl, code, 4);
+        assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
+        assert.deepEqual(await client.list(), [{ id: added, title: 'added', author: '', year: 0 }]);
+      });
+    }
+
+    const ends: [title: string, code: string, attempts: number][] = [
+      ['by a serialization failure, is sent five times', '40001', 5],
+      ['by a deadlock, is sent five times', '40P01', 5],
+      ['for any other reason, is sent once', 'P0001', 1],
+    ];
+    for (const [title, code, attempts] of ends) {
+      test(`rule 23: for ever, ${title}; then it is 503, and nothing is stored`, async (context) => {
+        const { client, dbUrl } = await start(context);
+        const book = await client.create({ year: 1 });
+        const changes: [string, string, object?][] = [
+          ['POST', '/book', { body: {} }],
+          ['PUT', `/book/${book.id}`, { body: { year: 2 } }],
+          ['DELETE', `/book/${book.id}`],
+        ];
+        for (const change of changes) {
+          await giveUp(dbUrl, code, 1_000_000);
+          assert.equal((await client.request(...change)).status, 503);
+          const [sent] = await execute<{ attempts: number }>(
+            dbUrl,
+            'select last_value::int as attempts from attempts',
+          );
+          assert.deepEqual([change[0], sent?.attempts], [change[0], attempts]);
+        }
+        assert.deepEqual(await client.list(), [book]);
+      });
     }
   });
-}
 
-describe('the structure', () => {
-  test('rule 27: a start does not read all books', async () => {
-    const dbUrl = await freshDatabase();
-    await (await startTestService(dbUrl)).stop();
-    await execute(
-      dbUrl,
-      "insert into books (title) select 'x' from generate_series(1, 50000); analyze books",
-    );
-    const scans = async () => {
-      const sql = "select seq_scan, idx_scan from pg_stat_user_tables where relname = 'books'";
-      const [row] = await execute<{ seq_scan: string; idx_scan: string }>(dbUrl, sql);
-      return { whole: Number(row?.seq_scan), indexed: Number(row?.idx_scan) };
-    };
-    const before = await scans();
-    await (await startTestService(dbUrl)).stop();
-    // What it did is known once its connection has ended.
-    await waitUntil(
-      async () => (await scans()).indexed > before.indexed || (await scans()).whole > before.whole,
-    );
-    assert.equal((await scans()).whole, before.whole);
-  });
+  describe('the structure', { concurrency: 2 }, () => {
+    test('rule 27: a start does not read all books', async () => {
+      const dbUrl = await freshDatabase();
+      await (await startTestService(dbUrl)).stop();
+      await execute(
+        dbUrl,
+        "insert into books (title) select 'x' from generate_series(1, 5000); analyze books",
+      );
+      const scans = async () => {
+        const sql = "select seq_scan, idx_scan from pg_stat_user_tables where relname = 'books'";
+        const [row] = await execute<{ seq_scan: string; idx_scan: string }>(dbUrl, sql);
+        return { whole: Number(row?.seq_scan), indexed: Number(row?.idx_scan) };
+      };
+      const before = await scans();
+      await (await startTestService(dbUrl)).stop();
+      // What it did is known once its connection has ended.
+      await waitUntil(
+        async () => (await scans()).indexed > before.indexed || (await scans()).whole > before.whole,
+      );
+      assert.equal((await scans()).whole, before.whole);
+    });
 
-  test('rule 27: an older table is brought up to date and its books are kept', async () => {
-    const dbUrl = await freshDatabase();
-    await execute(
-      dbUrl,
-      `create table books (id bigserial primary key, title text, author varchar(40), year integer, extra text);
+    test('rule 27: an older table is brought up to date and its books are kept', async (context) => {
+      const dbUrl = await freshDatabase();
+      await execute(
+        dbUrl,
+        `create table books (id bigserial primary key, title text, author varchar(40), year integer, extra text);
        insert into books (title, author, year, extra) values ('Emma', 'Jane Austen', 1815, 'x'), (null, null, null, 'y')`,
-    );
-    const service = await startTestService(dbUrl);
-    try {
+      );
+      const service = await start(context, dbUrl);
       assert.deepEqual(await service.client.list(), [
         { id: 1, title: 'Emma', author: 'Jane Austen', year: 1815 },
         { id: 2, title: '', author: '', year: 0 },
       ]);
       const body = { title: 't', author: 'a'.repeat(100), year: 9007199254740991 };
       assert.deepEqual(await service.client.create(body), { id: 3, ...body });
-    } finally {
-      await service.stop();
-    }
-  });
+    });
 
-  test('rule 27: columns that are missing are added', async () => {
-    const dbUrl = await freshDatabase();
-    await execute(dbUrl, 'create table books (id bigserial primary key); insert into books default values');
-    const service = await startTestService(dbUrl);
-    try {
+    test('rule 27: columns that are missing are added', async (context) => {
+      const dbUrl = await freshDatabase();
+      await execute(dbUrl, 'create table books (id bigserial primary key); insert into books default values');
+      const service = await start(context, dbUrl);
       assert.deepEqual(await service.client.list(), [{ id: 1, title: '', author: '', year: 0 }]);
-    } finally {
-      await service.stop();
-    }
-  });
+    });
 
-  test('rule 27: a role that may use the table, but create nothing, is enough', async () => {
-    const dbUrl = await freshDatabase();
-    await (await startTestService(dbUrl)).stop();
-    const role = `reader_${process.pid}`;
-    await execute(
-      dbUrl,
-      `create role ${role} login password 'only use';
+    test('rules 12 and 27: a role that may use the table and its sequence is enough, with a sequence that is behind as well', async (context) => {
+      const dbUrl = await freshDatabase();
+      await (await startTestService(dbUrl)).stop();
+      const role = `user_of_${new URL(dbUrl).pathname.slice(1)}`;
+      await execute(
+        dbUrl,
+        `create role ${role} login password 'only use';
        grant select, insert, update, delete on books to ${role};
-       grant usage on sequence books_id_seq to ${role}`,
-    );
-    const url = new URL(dbUrl);
-    url.username = role;
-    url.password = 'only use';
-    const service = await startTestService(url.href);
-    try {
-      const { id } = await service.client.create({ title: 'x' });
-      assert.equal((await service.client.request('PUT', `/book/${id}`, { body: {} })).status, 200);
-      assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
-    } finally {
-      await service.stop();
-      await execute(dbUrl, `drop owned by ${role}; drop role ${role}`);
-    }
-  });
+       grant usage, select, update on sequence books_id_seq to ${role}`,
+      );
+      context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));
+      await execute(dbUrl, 'insert into books (id) select generate_series(1, 10)');
+      const url = new URL(dbUrl);
+      url.username = role;
+      url.password = 'only use';
+      const { client } = await start(context, url.href);
+      const { id } = await client.create({ title: 'x' });
+      assert.equal(id, 11);
+      await execute(dbUrl, 'insert into books (id) select generate_series(12, 20)');
+      assert.equal((await client.create({})).id, 21);
+      assert.equal((await client.request('PUT', `/book/${id}`, { body: {} })).status, 200);
+      assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
+      assert.equal((await client.list()).length, 20);
+    });
 
-  test('rule 12: books that came with ids of their own leave the next one free, in every process', async () => {
-    const dbUrl = await freshDatabase();
-    await (await startTestService(dbUrl)).stop();
-    await execute(dbUrl, 'insert into books (id) select generate_series(1, 1000)');
-    const services = await Promise.all([1, 2, 3, 4].map(() => startTestService(dbUrl)));
-    try {
+    test('rule 12: books that came with ids of their own leave the next one free, in every process', async (context) => {
+      const dbUrl = await freshDatabase();
+      await (await startTestService(dbUrl)).stop();
+      await execute(dbUrl, 'insert into books (id) select generate_series(1, 1000)');
+      const services = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
       const created = await Promise.all(services.map(({ client }) => client.create({})));
       assert.deepEqual(
         created.map(({ id }) => id).toSorted((a, b) => a - b),
-        [1001, 1002, 1003, 1004],
+        [1001, 1002],
       );
-    } finally {
-      await Promise.all(services.map((service) => service.stop()));
-    }
-  });
+    });
 
-  test('rule 12: books that come with ids of their own while the service runs cost no creation', async (context) => {
-    const dbUrl = await freshDatabase();
-    const services = await Promise.all([startTestService(dbUrl), startTestService(dbUrl)]);
-    for (const service of services) context.after(() => service.stop());
-    for (let round = 1; round <= 3; round += 1) {
-      await execute(
-        dbUrl,
-        'insert into books (id) select generate_series(max(id) + 1, max(id) + 700) from books',
-      );
-      await Promise.all(
-        services.flatMap(({ client }) => Array.from({ length: 100 }, () => client.create({ year: round }))),
-      );
-    }
-    const [{ count } = {}] = await execute(dbUrl, 'select count(*)::int from books where year > 0');
-    assert.equal(count, 600);
-  });
+    test('rule 12: books that come with ids of their own while the service runs cost no creation', async (context) => {
+      const dbUrl = await freshDatabase();
+      const services = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
+      for (let round = 1; round <= 2; round += 1) {
+        await execute(
+          dbUrl,
+          'insert into books (id) select generate_series(max(id) + 1, max(id) + 700) from books',
+        );
+        await Promise.all(
+          services.flatMap(({ client }) => Array.from({ length: 30 }, () => client.create({ year: round }))),
+        );
+      }
+      const [{ count } = {}] = await execute(dbUrl, 'select count(*)::int from books where year > 0');
+      assert.equal(count, 120);
+    });
 
-  test('rule 12: an id drawn while another process starts is not given out again', async () => {
-    const dbUrl = await freshDatabase();
-    const first = await startTestService(dbUrl);
-    await execute(dbUrl, 'insert into books (id) values (3)');
-    const writer = new pg.Client({ connectionString: dbUrl });
-    await writer.connect();
-    try {
-      await writer.query(
+    test('rule 12: an id drawn while another process starts is not given out again', async (context) => {
+      const { dbUrl, locker } = await startWithLocker(context);
+      await execute(dbUrl, 'insert into books (id) values (3)');
+      await locker.query(
         "begin; insert into books select nextval('books_id_seq') from generate_series(1, 2)",
       );
-      const second = startTestService(dbUrl);
+      const second = start(context, dbUrl);
       await waitUntilWaiting(dbUrl, 1);
-      await writer.query("select nextval('books_id_seq') from generate_series(3, 5); commit");
-      const service = await second;
-      assert.equal((await service.client.create({})).id, 6);
-      await service.stop();
-    } finally {
-      await writer.end();
-      await first.stop();
-    }
-  });
+      await locker.query("select nextval('books_id_seq') from generate_series(3, 5); commit");
+      assert.equal((await (await second).client.create({})).id, 6);
+    });
 
-  test('rule 27: a table whose ids come from elsewhere is refused', async () => {
-    const dbUrl = await freshDatabase();
-    await execute(
-      dbUrl,
-      "create sequence s; create table books (id bigint default nextval('s') primary key)",
-    );
-    await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "books_id_seq" is not\.$/);
-  });
+    test('rule 27: a table whose ids come from elsewhere is refused', async () => {
+      const dbUrl = await freshDatabase();
+      await execute(
+        dbUrl,
+        "create sequence s; create table books (id bigint default nextval('s') primary key)",
+      );
+      await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "books_id_seq" is not\.$/);
+    });
 
-  test('rule 27: ids that are always generated are refused', async () => {
-    const dbUrl = await freshDatabase();
-    await execute(dbUrl, 'create table books (id bigint generated always as identity primary key)');
-    await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "generated by default" would do\.$/);
-    await execute(dbUrl, 'alter table books alter id set generated by default');
-    const service = await startTestService(dbUrl);
-    try {
+    test('rule 27: ids that are always generated are refused', async (context) => {
+      const dbUrl = await freshDatabase();
+      await execute(dbUrl, 'create table books (id bigint generated always as identity primary key)');
+      await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "generated by default" would do\.$/);
+      await execute(dbUrl, 'alter table books alter id set generated by default');
+      const service = await start(context, dbUrl);
       assert.equal((await service.client.create({})).id, 1);
-    } finally {
-      await service.stop();
-    }
-  });
+    });
 
-  test('rules 4 and 27: a database that has no room for every text is refused', async () => {
-    const url = new URL(await freshDatabase());
-    const name = `${url.pathname.slice(1)}_latin`;
-    await execute(url.href, `create database ${name} encoding 'LATIN1' locale 'C' template template0`);
-    try {
-      const latin = new URL(`/${name}`, url);
-      await assert.rejects(startTestService(latin.href), /^Error: DB_URL: .* its encoding is LATIN1, /);
-    } finally {
-      await execute(url.href, `drop database ${name} with (force)`);
-    }
-  });
+    test('rules 4 and 27: a database that has no room for every text is refused', async () => {
+      const url = new URL(await freshDatabase());
+      const name = `${url.pathname.slice(1)}_latin`;
+      await execute(url.href, `create database ${name} encoding 'LATIN1' locale 'C' template template0`);
+      try {
+        const latin = new URL(`/${name}`, url);
+        await assert.rejects(startTestService(latin.href), /^Error: DB_URL: .* its encoding is LATIN1, /);
+      } finally {
+        await execute(url.href, `drop database ${name} with (force)`);
+      }
+    });
 
-  test('rule 27: a server that takes no writes is refused', async () => {
-    const url = await freshDatabase();
-    await execute(
-      url,
-      `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`,
-    );
-    await assert.rejects(startTestService(url), /^Error: DB_URL: .* cannot be opened: it is read-only\.$/);
-  });
+    test('rule 27: a server that takes no writes is refused', async () => {
+      const url = await freshDatabase();
+      await execute(
+        url,
+        `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`,
+      );
+      await assert.rejects(startTestService(url), /^Error: DB_URL: .* cannot be opened: it is read-only\.$/);
+    });
 
-  test('rule 12: no id beyond 2^53-1 is ever given out', async () => {
-    const service = await startTestService(await freshDatabase());
-    try {
+    test('rule 12: no id beyond 2^53-1 is ever given out', async (context) => {
+      const service = await start(context);
       await execute(service.dbUrl, "select setval('books_id_seq', 9007199254740990)");
       const last = await service.client.create({ title: 'last' });
       assert.equal(last.id, 9007199254740991);
       assert.equal((await service.client.request('POST', '/book', { body: {} })).status, 503);
       assert.deepEqual(await service.client.list(), [last]);
-    } finally {
-      await service.stop();
+    });
+  });
+
+  describe('rule 26: TLS by sslmode', { concurrency: 2 }, () => {
+    const certificate = (name: string) => pathTo(`test/fixtures/tls/${name}`);
+    const authority = `sslrootcert=${certificate('authority.crt')}`;
+    const stranger = `sslrootcert=${certificate('stranger.crt')}`;
+    let server: PostgresServer;
+    /** A database of a server without TLS. */
+    let plainUrl: string;
+
+    before(async () => {
+      const files = {
+        'server.crt': await readFile(certificate('server.crt'), 'utf8'),
+        'server.key': await readFile(certificate('server.key'), 'utf8'),
+        'pg_hba.conf': [
+          'hostssl   tls_only   all all password',
+          'host      tls_only   all all reject',
+          'hostnossl plain_only all all password',
+          'host      plain_only all all reject',
+          'host      all        all all password',
+        ].join('\n'),
+      };
+      const settings = ['ssl=on', 'ssl_cert_file=server.crt', 'ssl_key_file=server.key'];
+      [server, plainUrl] = await Promise.all([PostgresServer.start(settings, files), freshDatabase()]);
+      await execute(server.url(), 'create database tls_only');
+      await execute(server.url(), 'create database plain_only');
+    });
+    after(() => server.remove());
+
+    const works: [title: string, url: () => string, encrypted: boolean][] = [
+      ['disable', () => server.url('postgres', 'sslmode=disable'), false],
+      ['allow', () => server.url('postgres', 'sslmode=allow'), false],
+      ['allow, where only TLS is let in', () => server.url('tls_only', 'sslmode=allow'), true],
+      ['nothing', () => server.url(), true],
+      ['nothing, to a server without TLS', () => plainUrl, false],
+      ['prefer', () => server.url('postgres', 'sslmode=prefer'), true],
+      ['prefer, where only plain text is let in', () => server.url('plain_only', 'sslmode=prefer'), false],
+      ['require', () => server.url('postgres', 'sslmode=require'), true],
+      [
+        'require, with the right authority',
+        () => server.url('postgres', `sslmode=require&${authority}`),
+        true,
+      ],
+      ['verify-ca, by a wrong name', () => server.url('postgres', `sslmode=verify-ca&${authority}`), true],
+      ['verify-full', () => byName(server.url('postgres', `sslmode=verify-full&${authority}`)), true],
+    ];
+    for (const [number, [title, urlOf, encrypted]] of works.entries()) {
+      test(`${title}: works ${encrypted ? 'with' : 'without'} TLS`, async (context) => {
+        const name = `tls_${number}`; // tells its sessions from those of the tests beside it
+        const url = urlOf();
+        const { client } = await start(context, withParameters(url, `application_name=${name}`));
+        const book = await client.create({ title });
+        assert.ok((await client.list()).some(({ id }) => id === book.id));
+        const sessions = await execute<{ ssl: boolean }>(
+          url === plainUrl ? plainUrl : server.url(),
+          `select ssl from pg_stat_ssl join pg_stat_activity using (pid) where application_name = '${name}'`,
+        );
+        assert.ok(sessions.length > 0);
+        assert.ok(sessions.every(({ ssl }) => ssl === encrypted));
+      });
+    }
+
+    const refused: [title: string, url: () => string][] = [
+      ['disable, where only TLS is let in', () => server.url('tls_only', 'sslmode=disable')],
+      ['require, to a server without TLS', () => withParameters(plainUrl, 'sslmode=require')],
+      ['require, where only plain text is let in', () => server.url('plain_only', 'sslmode=require')],
+      ['require, with a wrong authority', () => server.url('postgres', `sslmode=require&${stranger}`)],
+      ['verify-ca, with a wrong authority', () => server.url('postgres', `sslmode=verify-ca&${stranger}`)],
+      ['verify-ca, without an authority', () => server.url('postgres', 'sslmode=verify-ca')],
+      ['verify-full, by a wrong name', () => server.url('postgres', `sslmode=verify-full&${authority}`)],
+      [
+        'verify-full, with a wrong authority',
+        () => byName(server.url('postgres', `sslmode=verify-full&${stranger}`)),
+      ],
+      ['a parameter that would undo it', () => server.url('postgres', 'sslmode=require&ssl=0')],
+      ['a parameter misspelt', () => server.url('postgres', 'SSLMODE=require')],
+      [
+        'a file that is not there',
+        () => server.url('postgres', 'sslmode=verify-full&sslrootcert=nowhere.crt'),
+      ],
+    ];
+    for (const [title, url] of refused) {
+      test(`${title}: is refused`, async () => {
+        await assert.rejects(
+          startTestService(url()),
+          /^Error: DB_URL: postgres:\/\/[^@]* cannot be opened: /,
+        );
+      });
+    }
+
+    test('rule 27: a refusal by a server that may do without TLS does not name its lack of TLS', async () => {
+      const url = new URL('/nowhere', plainUrl);
+      const refusal = /^Error: DB_URL: postgres:[^ ]* cannot be opened: database "nowhere" does not exist\.$/;
+      await assert.rejects(startTestService(url.href), refusal);
+    });
+
+    /** The certificate names localhost only. */
+    function byName(url: string): string {
+      return url.replace('127.0.0.1', 'localhost');
+    }
+
+    function withParameters(url: string, parameters: string): string {
+      return `${url}${url.includes('?') ? '&' : '?'}${parameters}`;
     }
   });
 });
 
-describe('rule 26: TLS by sslmode', () => {
-  const certificate = (name: string) => pathTo(`test/fixtures/tls/${name}`);
-  const authority = `sslrootcert=${certificate('authority.crt')}`;
-  const stranger = `sslrootcert=${certificate('stranger.crt')}`;
-  let server: PostgresServer;
-  let plainServer: PostgresServer;
+/** A service that ends with the test, on a database of its own unless one is given. */
+async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {
+  const service = await startTestService(dbUrl ?? (await freshDatabase()));
+  context.after(() => service.stop());
+  return service;
+}
 
-  before(async () => {
-    const files = {
-      'server.crt': await readFile(certificate('server.crt'), 'utf8'),
-      'server.key': await readFile(certificate('server.key'), 'utf8'),
-      'pg_hba.conf': [
-        'hostssl   tls_only   all all password',
-        'host      tls_only   all all reject',
-        'hostnossl plain_only all all password',
-        'host      plain_only all all reject',
-        'host      all        all all password',
-      ].join('\n'),
-    };
-    [server, plainServer] = await Promise.all([
-      PostgresServer.start(['ssl=on', 'ssl_cert_file=server.crt', 'ssl_key_file=server.key'], files),
-      PostgresServer.start(),
-    ]);
-    await execute(server.url(), 'create database tls_only');
-    await execute(server.url(), 'create database plain_only');
-  });
-  after(() => Promise.all([server.remove(), plainServer.remove()]));
-
-  const works: [title: string, url: () => string, encrypted: boolean][] = [
-    ['disable', () => server.url('postgres', 'sslmode=disable'), false],
-    ['allow', () => server.url('postgres', 'sslmode=allow'), false],
-    ['allow, where only TLS is let in', () => server.url('tls_only', 'sslmode=allow'), true],
-    ['nothing', () => server.url(), true],
-    ['nothing, to a server without TLS', () => plainServer.url(), false],
-    ['prefer', () => server.url('postgres', 'sslmode=prefer'), true],
-    ['prefer, where only plain text is let in', () => server.url('plain_only', 'sslmode=prefer'), false],
-    ['require', () => server.url('postgres', 'sslmode=require'), true],
-    ['require, with the right authority', () => server.url('postgres', `sslmode=require&${authority}`), true],
-    ['verify-ca, by a wrong name', () => server.url('postgres', `sslmode=verify-ca&${authority}`), true],
-    ['verify-full', () => byName(server.url('postgres', `sslmode=verify-full&${authority}`)), true],
-  ];
-  for (const [title, url, encrypted] of works) {
-    test(`${title}: works ${encrypted ? 'with' : 'without'} TLS`, async () => {
-      const service = await startTestService(url());
-      try {
-        assert.equal((await service.client.create({})).title, '');
-        assert.ok((await service.client.list()).length > 0);
-        const asked = url().includes(`:${plainServer.port}/`) ? plainServer : server;
-        const sessions = await execute<{ ssl: boolean }>(
-          asked.url(),
-          `select ssl from pg_stat_ssl join pg_stat_activity using (pid)
-           where application_name = 'book-catalogue'`,
-        );
-        assert.ok(sessions.length > 0);
-        assert.ok(sessions.every(({ ssl }) => ssl === encrypted));
-      } finally {
-        await service.stop();
-      }
-    });
-  }
-
-  const refused: [title: string, url: () => string][] = [
-    ['disable, where only TLS is let in', () => server.url('tls_only', 'sslmode=disable')],
-    ['require, to a server without TLS', () => plainServer.url('postgres', 'sslmode=require')],
-    ['require, where only plain text is let in', () => server.url('plain_only', 'sslmode=require')],
-    ['require, with a wrong authority', () => server.url('postgres', `sslmode=require&${stranger}`)],
-    ['verify-ca, with a wrong authority', () => server.url('postgres', `sslmode=verify-ca&${stranger}`)],
-    ['verify-ca, without an authority', () => server.url('postgres', 'sslmode=verify-ca')],
-    ['verify-full, by a wrong name', () => server.url('postgres', `sslmode=verify-full&${authority}`)],
-    [
-      'verify-full, with a wrong authority',
-      () => byName(server.url('postgres', `sslmode=verify-full&${stranger}`)),
-    ],
-    ['a parameter that would undo it', () => server.url('postgres', 'sslmode=require&ssl=0')],
-    ['a parameter misspelt', () => server.url('postgres', 'SSLMODE=require')],
-    ['a file that is not there', () => server.url('postgres', 'sslmode=verify-full&sslrootcert=nowhere.crt')],
-  ];
-  test('rule 27: a server without TLS, where that is no matter, is refused for what is the matter', async () => {
-    const url = plainServer.url('nowhere');
-    const refusal = /^Error: DB_URL: postgres:[^ ]* cannot be opened: database "nowhere" does not exist\.$/;
-    await assert.rejects(startTestService(url), refusal);
-  });
-
-  for (const [title, url] of refused) {
-    test(`${title}: is refused`, async () => {
-      await assert.rejects(startTestService(url()), /^Error: DB_URL: postgres:\/\/[^@]* cannot be opened: /);
-    });
-  }
-
-  /** The certificate names localhost only. */
-  function byName(url: string): string {
-    return url.replace('127.0.0.1', 'localhost');
-  }
-});
-
-/** A service, and somebody else who may lock its books; both end with the test. */
-async function startWithLocker(context: TestContext) {
-  const service = await startTestService(await freshDatabase());
-  const locker = new pg.Client({ connectionString: service.dbUrl });
+/**
+ * A service, and another program that may lock its books; both end with the test.
+ * @param isolation of the transactions of both.
+ */
+async function startWithLocker(context: TestContext, isolation = 'read committed') {
+  const dbUrl = await freshDatabase();
+  const name = new URL(dbUrl).pathname.slice(1);
+  await execute(dbUrl, `alter database ${name} set default_transaction_isolation = '${isolation}'`);
+  const { client } = await start(context, dbUrl);
+  const locker = new pg.Client({ connectionString: dbUrl });
   await locker.connect();
-  context.after(async () => {
-    await locker.end();
-    await service.stop();
-  });
-  return { client: service.client, dbUrl: service.dbUrl, locker };
+  context.after(() => locker.end());
+  return { client, dbUrl, locker };
 }
 
 /** So many times from now on the server gives up every transaction that writes. */
