@@ -50,13 +50,17 @@ export interface RunningService extends Target {
   stop(): Promise<void>;
 }
 
-/** Starts a service in this process. */
+/**
+ * Starts a service in this process.
+ * @param log takes its lines, of which there are none unless LOG_LEVEL says so.
+ */
 export async function startTestService(
   dbUrl: string,
   env: Record<string, string> = {},
+  log: { write(line: string): void } = process.stderr,
 ): Promise<RunningService> {
   const config = readConfig({ ...ENVIRONMENT, DB_URL: dbUrl, ...env }, () => new Uint8Array());
-  const service = await startService(config, createLog(config.logLevel, process.stderr));
+  const service = await startService(config, createLog(config.logLevel, log));
   const { port } = new URL(service.url);
   const target = { url: service.url, port: Number(port) };
   return { ...target, dbUrl, client: await Client.logIn(target), stop: () => service.close() };

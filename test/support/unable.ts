@@ -16,10 +16,11 @@ class Unable extends Tokens {
   }
 }
 
-/** Starts it in this process behind a real socket; the store stays the caller's. */
+/** Starts it in this process behind a real socket; the store and the log stay the caller's. */
 export async function startUnableApp(
   store: BookStore,
   checkCredentials: CheckCredentials,
+  log = createLog('silent', process.stderr),
 ): Promise<Target & { stop(): Promise<void> }> {
   const app = buildApp({
     catalogue: new Catalogue(store),
@@ -29,7 +30,7 @@ export async function startUnableApp(
     trustedProxies: [],
     corsOrigins: [],
     docsPort: undefined,
-    log: createLog('silent', process.stderr),
+    log,
     requests: new RequestCounts(),
     bodyLimit: 1024,
     headerLimit: 16_384,
