@@ -1,179 +1,194 @@
-// What only a SQLite file can do to the service: be locked by another process, hold another structure,
-// run out of ids. The contract itself is tested in contract.test.ts.
+// What only a SQLite file can do to the service: be locked by another process, be taken away, grow no further, hold another
+// structure, run out of ids. The contract itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { copyFileSync, linkSync, renameSync, statSync, truncateSync, unlinkSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, existsSync, linkSync, renameSync, truncateSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, test } from 'node:test';
-import { setTimeout } from 'node:timers/promises';
+import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Answer, type Book, Client } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
+import { holdWrites } from '../support/locks.ts';
+import { COMMAND } from '../support/repository.ts';
 import {
+  ENVIRONMENT,
   fileOf,
+  type RunningService,
   SQLITE,
-  startServiceProcess,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-test('rule 23: while another process writes, reads go on and writes are 503 within 5 s', async () => {
-  const service = await startTestService(await SQLITE.freshUrl());
-  const { client } = service;
-  const other = new DatabaseSync(pathOf(service.dbUrl));
-  try {
+/** Milliseconds between two rounds of requests that go on until something else ends. */
+const REST = 50;
+
+/** Bytes that a file may have where it is not to grow for ever; the log of writes reaches them first. */
+const FILE_LIMIT = 512 * 1024;
+
+/** Bytes of the unit of `ulimit -f`. */
+const BLOCK = 512;
+
+describe('a SQLite file', { concurrency: true }, () => {
+  test('rule 23: while another process writes, reads go on, writes are 503, and none is carried out later', async (context) => {
+    const { client, dbUrl } = await start(context);
     const book = await client.create({ title: 'here' });
-    other.exec('begin immediate');
-    const began = performance.now();
-    let ended = false;
-    const writes = Promise.all([
-      client.request('POST', '/book', { body: {} }),
-      // A moment later, so that it waits behind the first one: it must not be carried out after its 503.
-      setTimeout(100).then(() => client.request('PUT', `/book/${book.id}`, { body: { title: 'x' } })),
-      client.request('DELETE', `/book/${book.id}`),
-    ]).finally(() => {
-      ended = true;
-    });
-    while (!ended) {
+    const release = await holdWrites(dbUrl);
+    let ended = 0;
+    const write = (method: string, path: string, body?: object) =>
+      client.request(method, path, { body }).finally(() => {
+        ended += 1;
+      });
+    const first = write('POST', '/book', {});
+    const read = async () => {
       assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
       assert.deepEqual(await client.list(), [book]);
+    };
+    await read();
+    // These wait behind the first one, which the thread that writes is at by now.
+    const writes = Promise.all([
+      first,
+      write('PUT', `/book/${book.id}`, { title: 'x' }),
+      write('DELETE', `/book/${book.id}`),
+    ]);
+    let answered = 0;
+    while (ended < 3) {
+      await read();
+      if (ended === 0) answered += 1;
+      await pause(REST);
     }
+    assert.ok(answered > 0, 'no read was answered before the writes');
     for (const { status, message, data, headers } of await writes) {
       assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
       assert.ok(Number(headers.get('retry-after')) > 0);
     }
-    assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-    other.exec('rollback');
-    assert.equal((await client.create({})).title, ''); // behind whatever was still waiting
-    assert.deepEqual((await client.list())[0], book);
-  } finally {
-    other.close();
-    await service.stop();
-  }
-});
+    await release();
+    const next = await client.create({ title: 'next' }); // behind whatever was still waiting
+    assert.deepEqual(await client.list(), [book, next]);
+  });
 
-test('rule 23: writes that wait for another process go through once it is done', async () => {
-  const service = await startTestService(await SQLITE.freshUrl());
-  const other = new DatabaseSync(pathOf(service.dbUrl));
-  try {
+  test('rule 23: writes that wait for another process go through once it is done', async (context) => {
+    const { client, dbUrl } = await start(context);
+    const other = new DatabaseSync(fileOf(dbUrl));
+    context.after(() => other.close());
     other.exec('begin immediate');
-    const creates = Promise.all([1, 2, 3].map((year) => service.client.create({ year })));
+    const creates = Promise.all([1, 2, 3].map((year) => client.create({ year })));
     other.exec("insert into books (title) values ('theirs')");
     other.exec('commit');
     await creates;
-    const years = (await service.client.list()).map(({ year }) => year);
+    const years = (await client.list()).map(({ year }) => year);
     assert.deepEqual(years.toSorted(), [0, 1, 2, 3]);
-  } finally {
-    other.close();
-    await service.stop();
-  }
-});
-
-describe('a file that is taken away under the service', () => {
-  /** What is done to the file at the path; the function that is returned puts it back, if that can be. */
-  const faults: Record<string, (path: string) => (() => void) | undefined> = {
-    moved: (path) => {
-      renameSync(path, `${path}.away`);
-      return () => renameSync(`${path}.away`, path);
-    },
-    deleted: (path) => {
-      linkSync(path, `${path}.kept`);
-      unlinkSync(path);
-      return () => renameSync(`${path}.kept`, path);
-    },
-    'replaced by a copy of itself': (path) => {
-      copyFileSync(path, `${path}.copy`);
-      renameSync(path, `${path}.away`);
-      renameSync(`${path}.copy`, path);
-      return () => renameSync(`${path}.away`, path);
-    },
-    'moved with its folder': (path) => {
-      renameSync(dirname(path), `${dirname(path)}.away`);
-      return () => renameSync(`${dirname(path)}.away`, dirname(path));
-    },
-    'robbed of its write-ahead log': (path) => {
-      renameSync(`${path}-wal`, `${path}.away`);
-      return () => renameSync(`${path}.away`, `${path}-wal`);
-    },
-    'robbed of the index of its log': (path) => {
-      renameSync(`${path}-shm`, `${path}.away`);
-      return () => renameSync(`${path}.away`, `${path}-shm`);
-    },
-    emptied: (path) => {
-      truncateSync(path);
-      return undefined;
-    },
-  };
-  for (const [name, inflict] of Object.entries(faults)) {
-    test(`rule 23: ${name}: nothing is acknowledged until it is back`, async (context) => {
-      const service = await startTestService(`sqlite:${join(temporaryFolder(), 'catalogue', 'books.db')}`);
-      context.after(() => service.stop());
-      const { client } = service;
-      const book = await client.create({ title: 'here' });
-      const putBack = inflict(pathOf(service.dbUrl));
-      for (const [method, path] of [
-        ['POST', '/book'],
-        ['PUT', `/book/${book.id}`],
-        ['DELETE', `/book/${book.id}`],
-      ] as const) {
-        const { status, headers } = await client.request(method, path, { body: { title: 'lost' } });
-        assert.equal(status, 503, method);
-        assert.ok(Number(headers.get('retry-after')) > 0);
-      }
-      if (putBack === undefined) return;
-      putBack();
-      const other = await client.create({ title: 'stored' });
-      assert.deepEqual(await client.list(), [book, other]);
-    });
-  }
-
-  test('rule 13: a list is never that of another file', async (context) => {
-    const service = await startTestService(await SQLITE.freshUrl());
-    context.after(() => service.stop());
-    await service.client.create({ title: 'ours' });
-    const path = pathOf(service.dbUrl);
-    const other = await startTestService(await SQLITE.freshUrl());
-    await other.client.create({ title: 'theirs' });
-    await other.stop();
-    renameSync(pathOf(other.dbUrl), path);
-    assert.equal((await service.client.request('GET', '/books')).status, 503);
   });
-});
 
-test('rule 23: where a file can grow no further writes are 503 and reads go on; with room they go on as well', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl());
-  context.after(() => service.stop());
-  const { client } = service;
-  const ledger = new Ledger();
-  const writers = Array.from({ length: 8 }, () => ledger.writer(client));
-  const writeAll = () => Promise.all(writers.map((writer) => writer.write()));
-  const known = await client.create({ title: 'title 0', author: 'author 0', year: 0 });
-  await client.request('DELETE', `/book/${known.id}`);
-  for (let round = 0; round < 5; round += 1) {
-    await writeAll();
-    const log = statSync(`${pathOf(service.dbUrl)}-wal`).size;
-    limitFileSize(service.process.pid, String(log + 20_000));
-    await waitUntil(async () => (await writeAll()).every((outcome) => outcome === 'unavailable'));
-    const listed = await client.request('GET', '/books');
-    assert.equal(listed.status, 200);
-    const [first] = listed.data;
-    assert.deepEqual((await client.request('GET', `/book/${first.id}`)).data, first);
-    limitFileSize(service.process.pid, 'unlimited');
-    assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
-  }
-  ledger.reconcile(await client.list());
-  await service.stop();
-  const db = new DatabaseSync(pathOf(service.dbUrl), { readOnly: true });
-  assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
-  db.close();
-});
+  describe('that is taken away under the service', { concurrency: 2 }, () => {
+    /** What is done to the file at the path; the function that is returned puts it back. */
+    const faults: Record<string, (path: string) => () => void> = {
+      moved: (path) => {
+        renameSync(path, `${path}.away`);
+        return () => renameSync(`${path}.away`, path);
+      },
+      deleted: (path) => {
+        linkSync(path, `${path}.kept`);
+        unlinkSync(path);
+        return () => renameSync(`${path}.kept`, path);
+      },
+      'replaced by a copy of itself': (path) => {
+        copyFileSync(path, `${path}.copy`);
+        renameSync(path, `${path}.away`);
+        renameSync(`${path}.copy`, path);
+        return () => renameSync(`${path}.away`, path);
+      },
+      'moved with its folder': (path) => {
+        renameSync(dirname(path), `${dirname(path)}.away`);
+        return () => renameSync(`${dirname(path)}.away`, dirname(path));
+      },
+      'without its write-ahead log': (path) => {
+        renameSync(`${path}-wal`, `${path}.away`);
+        return () => renameSync(`${path}.away`, `${path}-wal`);
+      },
+      'without the index of its log': (path) => {
+        renameSync(`${path}-shm`, `${path}.away`);
+        return () => renameSync(`${path}.away`, `${path}-shm`);
+      },
+    };
+    for (const [name, inflict] of Object.entries(faults)) {
+      test(`rule 23: ${name}: no write is acknowledged until it is back, single reads go on`, async (context) => {
+        const { client, dbUrl } = await start(
+          context,
+          `sqlite:${join(temporaryFolder(), 'catalogue', 'books.db')}`,
+        );
+        const book = await client.create({ title: 'here' });
+        const files = ['', '-wal', '-shm'].map((suffix) => `${fileOf(dbUrl)}${suffix}`);
+        const putBack = inflict(fileOf(dbUrl));
+        const left = files.filter((file) => existsSync(file));
+        for (const write of writesOf(client, book)) {
+          const { status, headers } = await write();
+          assert.equal(status, 503);
+          assert.ok(Number(headers.get('retry-after')) > 0);
+          const read = await client.request('GET', `/book/${book.id}`);
+          assert.deepEqual([read.status, read.data], [200, book]);
+          assert.equal((await client.request('GET', '/book/999')).status, 404);
+        }
+        const found = files.filter((file) => existsSync(file));
+        assert.deepEqual(found, left, 'something was made in its place');
+        putBack();
+        const other = await client.create({ title: 'stored' });
+        assert.deepEqual(await client.list(), [book, other]);
+      });
+    }
 
-test('rule 12: no id beyond 2^53-1 is ever given out', async () => {
-  const service = await startTestService(await SQLITE.freshUrl());
-  const { client } = service;
-  const other = new DatabaseSync(pathOf(service.dbUrl));
-  try {
+    test('rule 23: emptied: no write is acknowledged, and a read is right or 503', async (context) => {
+      const { client, dbUrl } = await start(context);
+      const book = await client.create({ title: 'here' });
+      truncateSync(fileOf(dbUrl));
+      for (const write of writesOf(client, book)) {
+        assert.equal((await write()).status, 503);
+        const { status, data } = await client.request('GET', `/book/${book.id}`);
+        if (status !== 503) assert.deepEqual([status, data], [200, book]);
+      }
+    });
+
+    test('rule 13: a list is never that of another file', async (context) => {
+      const { client, dbUrl } = await start(context);
+      await client.create({ title: 'ours' });
+      const other = await startTestService(await SQLITE.freshUrl());
+      await other.client.create({ title: 'theirs' });
+      await other.stop();
+      renameSync(fileOf(other.dbUrl), fileOf(dbUrl));
+      assert.equal((await client.request('GET', '/books')).status, 503);
+    });
+  });
+
+  test('rule 23: where a file can grow no further writes are 503 and reads go on; nothing acknowledged is lost', async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    const limited = await startLimited(context, dbUrl);
+    const ledger = new Ledger();
+    const writers = ledger.writers(limited.client, 8);
+    await waitUntil(async () => {
+      const outcomes = await Promise.all(writers.map((writer) => writer.write()));
+      return outcomes.every((outcome) => outcome === 'unavailable');
+    });
+    assert.ok(ledger.acknowledged > 0);
+    const books = await limited.client.list();
+    assert.deepEqual((await limited.client.request('GET', `/book/${books[0]?.id}`)).data, books[0]);
+    ledger.reconcile(books);
+    await limited.stop();
+    const { client } = await start(context, dbUrl);
+    ledger.reconcile(await client.list());
+    await client.create({});
+    const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
+    context.after(() => db.close());
+    assert.deepEqual({ ...db.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+  });
+
+  test('rule 12: no id beyond 2^53-1 is ever given out', async (context) => {
+    const { client, dbUrl } = await start(context);
+    const other = new DatabaseSync(fileOf(dbUrl));
+    context.after(() => other.close());
     await client.create({ title: 'first' });
     other.exec('update sqlite_sequence set seq = 9007199254740990');
     const last = await client.create({ title: 'last' });
@@ -181,46 +196,71 @@ test('rule 12: no id beyond 2^53-1 is ever given out', async () => {
     assert.deepEqual((await client.request('GET', '/book/9007199254740991')).data, last);
     assert.equal((await client.request('POST', '/book', { body: {} })).status, 503);
     assert.equal((await client.list()).length, 2);
-  } finally {
-    other.close();
-    await service.stop();
-  }
-});
+  });
 
-test('rule 27: columns that an older file lacks are added and its books are kept', async () => {
-  const path = join(await temporaryFolder(), 'old.db');
-  const old = new DatabaseSync(path);
-  old.exec(`create table books (id integer primary key autoincrement, title text not null default '');
-    insert into books (title) values ('Emma')`);
-  old.close();
-  const service = await startTestService(`sqlite:${path}`);
-  try {
-    assert.deepEqual(await service.client.list(), [{ id: 1, title: 'Emma', author: '', year: 0 }]);
+  test('rule 27: columns that an older file lacks are added and its books are kept', async (context) => {
+    const path = join(temporaryFolder(), 'old.db');
+    const old = new DatabaseSync(path);
+    old.exec(`create table books (id integer primary key autoincrement, title text not null default '');
+      insert into books (title) values ('Emma')`);
+    old.close();
+    const { client } = await start(context, `sqlite:${path}`);
+    assert.deepEqual(await client.list(), [{ id: 1, title: 'Emma', author: '', year: 0 }]);
     const body = { title: 'x', author: 'y', year: -9007199254740991 };
-    assert.deepEqual(await service.client.create(body), { id: 2, ...body });
-  } finally {
-    await service.stop();
-  }
-});
+    assert.deepEqual(await client.create(body), { id: 2, ...body });
+  });
 
-test('rule 26: folders are made, and a path is taken as it is spelled', async () => {
-  const folder = await temporaryFolder();
   for (const name of ['a/b/c/books.db', 'with space?mode=memory#x.db', 'Bücher %20.db', ':memory:']) {
-    const service = await startTestService(`sqlite:${join(folder, name)}`);
-    await service.client.create({ title: name });
-    await service.stop();
-    const file = new DatabaseSync(join(folder, name), { readOnly: true });
-    assert.equal(file.prepare('select title from books').get()?.title, name);
-    file.close();
+    test(`rule 26: a path is taken as it is spelled, and its folders are made: ${name}`, async (context) => {
+      const path = join(temporaryFolder(), name);
+      const { client } = await start(context, `sqlite:${path}`);
+      await client.create({ title: name });
+      const file = new DatabaseSync(path, { readOnly: true });
+      context.after(() => file.close());
+      assert.equal(file.prepare('select title from books').get()?.title, name);
+    });
   }
 });
 
-function pathOf(dbUrl: string): string {
-  return fileOf(dbUrl);
+/** A service that ends with the test, on a file of its own unless one is given. */
+async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {
+  const service = await startTestService(dbUrl ?? (await SQLITE.freshUrl()));
+  context.after(() => service.stop());
+  return service;
 }
 
-/** As a full disk would, from now on and until it is lifted again; the hard limit stays. */
-function limitFileSize(pid: number | undefined, bytes: string): void {
-  const { status, stderr } = spawnSync('prlimit', ['--pid', `${pid}`, `--fsize=${bytes}:`]);
-  assert.equal(status, 0, `prlimit, of util-linux, is needed: ${stderr}`);
+/** A creation, a change and a removal. */
+function writesOf(client: Client, { id }: Book): (() => Promise<Answer>)[] {
+  const body = { title: 'lost' };
+  return [
+    () => client.request('POST', '/book', { body }),
+    () => client.request('PUT', `/book/${id}`, { body }),
+    () => client.request('DELETE', `/book/${id}`),
+  ];
+}
+
+/** The real command, where no file can grow beyond FILE_LIMIT; as on a full disk, what would is an error. */
+async function startLimited(
+  context: TestContext,
+  dbUrl: string,
+): Promise<{ client: Client; stop(): Promise<void> }> {
+  const script = `ulimit -f ${FILE_LIMIT / BLOCK} && exec "$@"`;
+  const child = spawn('sh', ['-c', script, 'sh', process.execPath, COMMAND], {
+    env: { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
+  context.after(stop);
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const entry = JSON.parse(line) as { msg: string; url: string };
+      if (entry.msg === 'listening') resolve(entry.url);
+    });
+    child.once('exit', (code, signal) => reject(new Error(`the service ended with ${code ?? signal}`)));
+  });
+  return { client: await Client.logIn({ url, port: Number(new URL(url).port) }), stop };
 }
