@@ -106,22 +106,33 @@ export async function request(
   const sent = bytesOf(body);
   const requestHeaders = { ...(token != null && { authorization: token }), ...headers };
   const response = await send(new URL(`${url}${path}`), method, requestHeaders, sent);
+  return readAnswer(method, path, { headers: requestHeaders, body: sent }, response);
+}
+
+interface Received {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+}
+
+/** Records an exchange and checks its answer to be an envelope; one to HEAD has no body. */
+function readAnswer(
+  method: string,
+  path: string,
+  sent: { readonly headers: Readonly<Record<string, string>>; readonly body: Buffer | undefined },
+  { status, headers, text }: Received,
+): Answer {
   if (process.env.TEST_RECORD !== undefined) {
     record({
       method,
       path,
-      requestHeaders,
-      requestBody: (sent ?? Buffer.alloc(0)).toString('base64'),
-      status: response.status,
-      headers: Object.fromEntries(response.headers),
-      body: response.text,
+      requestHeaders: sent.headers,
+      requestBody: (sent.body ?? Buffer.alloc(0)).toString('base64'),
+      status,
+      headers: Object.fromEntries(headers),
+      body: text,
     });
   }
-  return readAnswer(method, response.status, response.headers, response.text);
-}
-
-/** Checks an answer to be an envelope; one to HEAD has no body. */
-function readAnswer(method: string, status: number, headers: Headers, text: string): Answer {
   if (method === 'HEAD') {
     assert.equal(text, '');
     return { status, message: '', data: undefined, headers };
@@ -143,7 +154,7 @@ function send(
   method: string,
   headers: Record<string, string>,
   body: Buffer | undefined,
-): Promise<{ status: number; headers: Headers; text: string }> {
+): Promise<Received> {
   return new Promise((resolve, reject) => {
     const fail = (cause: Error) => reject(new TypeError(`${method} ${url.pathname}: no answer`, { cause }));
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
@@ -223,7 +234,7 @@ export function requestBytes(
 
 /**
  * Sends requests one after the other on one connection without waiting for their answers, each of which must be an
- * envelope: the cheapest way to send many. Each is the arguments of `requestBytes`.
+ * envelope: the cheapest way to send many. Each is the arguments of `requestBytes`; HEAD is none of them.
  */
 export async function requestAll(
   target: Target,
@@ -232,9 +243,11 @@ export async function requestAll(
   const bytes = Buffer.concat(requests.map((parts) => requestBytes(...parts)));
   const answers = await exchange(target, bytes, requests.length);
   assert.equal(answers.length, requests.length, 'the connection was closed before the last answer');
-  return answers.map(({ status, headers, body }) => {
+  return answers.map(({ status, headers, body }, position) => {
+    const [method, path, options = {}] = requests[position] as Parameters<typeof requestBytes>;
+    const sent = { headers: options.headers ?? {}, body: bytesOf(options.body) };
     const text = Buffer.from(body, 'latin1').toString();
-    return readAnswer('GET', status, new Headers(headers), text);
+    return readAnswer(method, path, sent, { status, headers: new Headers(headers), text });
   });
 }
 
