@@ -1,0 +1,149 @@
+// The two limits of time that rule 23 sets for answers, each measured once, by the client's clock: every answer is there
+// within 5 s whatever the store does, and requests succeed within 2 s of the store's return, within 5 s of the promotion of
+// another host. What the answers say is tested in test/stores.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import type { Answer, Client } from '../support/client.ts';
+import { holdBooks } from '../support/locks.ts';
+import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** Milliseconds. */
+const ANSWER = 5000;
+const AFTER_RETURN = 2000;
+const AFTER_PROMOTION = 5000;
+
+/** A request of every kind. */
+const CALLS: readonly ((client: Client) => Promise<Answer>)[] = [
+  (client) => client.request('POST', '/book', { body: {} }),
+  (client) => client.request('PUT', '/book/1', { body: { year: 1 } }),
+  (client) => client.request('DELETE', '/book/2'),
+  (client) => client.request('GET', '/book/1'),
+  (client) => client.request('GET', '/books'),
+];
+
+if (STORES.includes(SQLITE)) {
+  describe('rule 23: on SQLite', () => {
+    test('answers are there within 5 s while the file is locked', async (context) => {
+      const service = await prepare(await SQLITE.freshUrl());
+      context.after(() => service.stop());
+      const release = await holdBooks(service.dbUrl);
+      context.after(release);
+      await assertInTime(context, service);
+    });
+  });
+}
+
+if (STORES.includes(POSTGRES)) {
+  // Everything is started before anything is measured; then, all of them wait for the same seconds.
+  describe('rule 23: on PostgreSQL', { concurrency: true }, () => {
+    let dbUrl: string;
+    let locked: RunningService;
+    let cut: RunningService;
+    let unanswered: RunningService;
+    let stopped: RunningService;
+    let failing: RunningService;
+    let cutProxy: TcpProxy;
+    let unansweredProxy: TcpProxy;
+    let server: PostgresServer;
+    let primary: PostgresServer;
+    let standby: PostgresServer;
+
+    before(async () => {
+      dbUrl = await freshDatabase();
+      locked = await prepare(dbUrl);
+      [cutProxy, cut] = await prepareBehindProxy();
+      [unansweredProxy, unanswered] = await prepareBehindProxy();
+      server = await PostgresServer.start();
+      stopped = await prepare(server.url());
+      ({ primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']));
+      const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
+      failing = await prepare(`postgres://postgres:password@${hosts}/postgres`);
+    });
+    after(async () => {
+      await Promise.all([locked, cut, unanswered, stopped, failing].map((service) => service.stop()));
+      await Promise.all([cutProxy.stop(), unansweredProxy.stop()]);
+      await Promise.all([server, primary, standby].map((each) => each.remove()));
+    });
+
+    test('answers are there within 5 s while the table is locked', async (context) => {
+      context.after(await holdBooks(dbUrl));
+      await assertInTime(context, locked);
+    });
+
+    test('answers are there within 5 s while the network is cut, and requests succeed within 2 s of its return', async (context) => {
+      cutProxy.cut();
+      await assertInTime(context, cut);
+      cutProxy.mend();
+      await assertSuccess(context, cut, AFTER_RETURN);
+    });
+
+    test('answers are there within 5 s where the answer of the server is lost', async (context) => {
+      unansweredProxy.swallowAnswers();
+      await assertInTime(context, unanswered);
+    });
+
+    test('requests succeed within 2 s of the return of a server that was stopped', async (context) => {
+      await server.stop();
+      await assertInTime(context, stopped);
+      await server.startAgain();
+      await assertSuccess(context, stopped, AFTER_RETURN);
+    });
+
+    test('writes are answered within 5 s without a synchronous standby, and succeed within 5 s of its promotion', async (context) => {
+      await standby.kill('SIGQUIT');
+      await assertInTime(context, failing);
+      await standby.startAgain();
+      await primary.kill('SIGKILL');
+      await assertInTime(context, failing);
+      await execute(standby.url(), 'select pg_promote()');
+      await assertSuccess(context, failing, AFTER_PROMOTION);
+    });
+  });
+}
+
+/** A service with two books, and with the connections open that a request of every kind needs. */
+async function prepare(url: string): Promise<RunningService> {
+  const service = await startTestService(url);
+  const { client } = service;
+  assert.equal((await client.create({})).id, 1);
+  assert.equal((await client.create({})).id, 2);
+  await Promise.all(
+    ['GET', 'PUT', 'DELETE'].map((method) => client.request(method, '/book/999', { body: {} })),
+  );
+  assert.equal((await client.list()).length, 2);
+  return service;
+}
+
+async function prepareBehindProxy(): Promise<[TcpProxy, RunningService]> {
+  const { proxy, proxiedUrl } = await TcpProxy.to(await freshDatabase());
+  return [proxy, await prepare(proxiedUrl)];
+}
+
+/** Sends a request of every kind at once. All are answered in time, with 503 at least those that the store keeps waiting. */
+async function assertInTime(context: TestContext, { client }: RunningService): Promise<void> {
+  const began = performance.now();
+  const answers = await Promise.all(
+    CALLS.map(async (call) => {
+      const { status } = await call(client);
+      return { status, milliseconds: Math.round(performance.now() - began) };
+    }),
+  );
+  context.diagnostic(
+    answers.map(({ status, milliseconds }) => `${status} after ${milliseconds} ms`).join(', '),
+  );
+  assert.ok(answers.some(({ status }) => status === 503));
+  for (const { milliseconds } of answers) assert.ok(milliseconds < ANSWER, `${milliseconds} ms`);
+}
+
+/** Repeats a request of each kind until it succeeds. */
+async function assertSuccess(context: TestContext, { client }: RunningService, limit: number): Promise<void> {
+  const began = performance.now();
+  await Promise.all(CALLS.map((call) => waitUntil(async () => (await call(client)).status !== 503)));
+  const milliseconds = Math.round(performance.now() - began);
+  context.diagnostic(`every kind succeeded within ${milliseconds} ms`);
+  assert.ok(milliseconds < limit, `${milliseconds} ms`);
+}
