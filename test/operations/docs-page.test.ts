@@ -3,15 +3,16 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { exchange, type RawAnswer, readEnvelope, type Target } from '../support/client.ts';
+import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
-import { type CommandProcess, ENVIRONMENT, SQLITE, startCommand } from '../support/service.ts';
+import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
-let service: CommandProcess;
+let service: CommandHere;
 let operations: Target;
 
 before(async () => {
   const dbUrl = await SQLITE.freshUrl();
-  service = await startCommand({ ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
+  service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
   operations = operationsOf(service);
 });
 after(() => service?.stop());
@@ -75,7 +76,7 @@ test('rule 31: what a request calls its host lets the page ask nobody else', asy
 test('rules 14 and 31: the page is told the built-in pair, and no other', async (context) => {
   assert.equal((await get('/docs/login.json')).body, '{}');
   const dbUrl = await SQLITE.freshUrl();
-  const builtIn = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });
+  const builtIn = await startHere({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });
   context.after(() => builtIn.stop());
   const answer = await fetch(`${operationsOf(builtIn).url}/docs/login.json`);
   assert.deepEqual(await answer.json(), { username: 'admin', password: 'password' });

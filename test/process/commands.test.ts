@@ -1,26 +1,33 @@
-// The commands beside `serve`: what they print for people and for programs, and the codes they end with.
+// The commands beside `serve`: what they print for people and for programs, and the codes they end with. They run in
+// this process; those that need a folder or a signal of their own run in another one.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
-import { unusedPort } from '../support/ports.ts';
+import { runHere, startHere } from '../support/command.ts';
+import { inTime } from '../support/in-time.ts';
+import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, endOf, spawnService, startCommand, temporaryFolder } from '../support/service.ts';
+import { ENVIRONMENT, endOf, spawnService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const MARK = 'never to be shown';
 
-describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
+/** Milliseconds after which `ready` gives up. */
+const READY_TIMEOUT = 4000;
+
+describe('commands', { concurrency: 3 }, () => {
   test('each has its own help', async () => {
     const names = ['serve', 'config', 'ready', 'token', 'import', 'export', 'copy', 'backup', 'restore'];
-    const all = (await outcome(['--help'], {})).stdout;
+    const all = (await runHere(['--help'], {})).stdout;
     for (const name of names) {
       assert.match(all, new RegExp(`^  ${name}  `, 'm'));
-      const { code, stdout, stderr } = await outcome([name, '--help'], { PORT: 'bad' });
+      const { code, stdout, stderr } = await runHere([name, '--help'], { PORT: 'bad' });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
       assert.match(stdout, new RegExp(`^Usage: book-catalogue ${name}\\b`));
     }
@@ -65,7 +72,7 @@ describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
       CORS_ORIGINS: 'https://books.example.org, http://localhost:5173',
     } as Record<string, string>;
     delete env.AUTH_PASSWORD;
-    const { code, stdout, stderr } = await outcome(['config'], env);
+    const { code, stdout, stderr } = await runHere(['config'], env);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.deepEqual(stdout.split('\n'), [
       'PORT=0',
@@ -89,7 +96,7 @@ describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
 
   test('config: warns of what serve would warn of', async () => {
     const folder = temporaryFolder();
-    const { code, stdout, stderr } = await outcome(['config'], {}, folder);
+    const { code, stdout, stderr } = await endOf(spawnService({}, ['config'], folder));
     assert.equal(code, 0);
     assert.match(stdout, /^PORT=8080\n/);
     assert.match(stdout, /^ADMIN_PORT=8081$/m);
@@ -103,50 +110,57 @@ describe('commands', { concurrency: 2, timeout: 60_000 }, () => {
   test('config: says in one sentence what is wrong, of DB_URL too', async () => {
     const wrong = { PORT: 'x', DB_URL: 'mysql://a/b', CORS_ORIGINS: '*' };
     for (const [name, value] of Object.entries(wrong)) {
-      const { code, stdout, stderr } = await outcome(['config'], { ...ENVIRONMENT, [name]: value });
+      const { code, stdout, stderr } = await runHere(['config'], { ...ENVIRONMENT, [name]: value });
       assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
       assert.match(stderr, new RegExp(`^${name} [^\\n]+\\n$`));
     }
     const DB_URL = 'postgres://a/b?sslmode=perhaps';
-    const { code, stderr } = await outcome(['config'], { ...ENVIRONMENT, DB_URL });
+    const { code, stderr } = await runHere(['config'], { ...ENVIRONMENT, DB_URL });
     assert.equal(code, 1);
     assert.match(stderr, /^DB_URL: postgres:\/\/a\/b cannot be opened: sslmode must be one of [^\n]+\n$/);
   });
 
-  test('ready: ends with 0 when the service is ready, with 1 when nobody answers', async (context) => {
-    const ADMIN_PORT = String(await unusedPort());
-    const env = { ...ENVIRONMENT, ADMIN_PORT, DB_URL: `sqlite:${temporaryFolder()}/books.db` };
-    const before = await outcome(['ready'], env);
-    assert.deepEqual([before.code, before.stdout], [1, '']);
+  test('ready: ends with 0 when the service is ready', async (context) => {
+    const env = { ...ENVIRONMENT, ADMIN_PORT: '0', DB_URL: `sqlite:${temporaryFolder()}/books.db` };
+    const service = await startHere({ ...env, LOG_LEVEL: 'info' });
+    context.after(() => service.stop());
+    const ADMIN_PORT = String(operationsOf(service).port);
+    const ready = { code: 0, stdout: 'ready\n', stderr: '' };
+    await inTime(READY_TIMEOUT, async (startClock) => {
+      startClock();
+      for (const ADMIN_HOST of ['127.0.0.1', '0.0.0.0', 'localhost']) {
+        assert.deepEqual(await runHere(['ready'], { ...env, ADMIN_PORT, ADMIN_HOST }), ready);
+      }
+      assert.deepEqual(await endOf(spawnService({ ...env, ADMIN_PORT }, ['ready'])), ready);
+    });
+  });
+
+  test('ready: ends with 1 when nobody answers', async (context) => {
+    const closing = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    await once(closing, 'listening');
+    context.after(() => closing.close());
+    const { port } = closing.address() as { port: number };
+    const { code, stdout, stderr } = await runHere(['ready'], { ...ENVIRONMENT, ADMIN_PORT: String(port) });
+    assert.deepEqual([code, stdout], [1, '']);
     assert.match(
-      before.stderr,
-      new RegExp(`^Nobody answers at ADMIN_HOST 127.0.0.1, ADMIN_PORT ${ADMIN_PORT}: [^\\n]+\\n$`),
+      stderr,
+      new RegExp(`^Nobody answers at ADMIN_HOST 127.0.0.1, ADMIN_PORT ${port}: [^\\n]+\\n$`),
     );
-    const service = await startCommand({ ...env, LOG_LEVEL: 'info' });
-    context.after(() => service.process.kill('SIGKILL'));
-    for (const ADMIN_HOST of ['127.0.0.1', '0.0.0.0', 'localhost']) {
-      const during = await outcome(['ready'], { ...env, ADMIN_HOST });
-      assert.deepEqual(during, { code: 0, stdout: 'ready\n', stderr: '' });
-    }
   });
 
   test('token: prints one that the service accepts, if there is a secret to sign it with', async (context) => {
     const env = { ...ENVIRONMENT, DB_URL: `sqlite:${temporaryFolder()}/books.db` };
-    const service = await startCommand({ ...env, LOG_LEVEL: 'info' });
-    context.after(() => service.process.kill('SIGKILL'));
-    const { code, stdout, stderr } = await outcome(['token'], env);
+    const service = await startHere({ ...env, LOG_LEVEL: 'info' });
+    context.after(() => service.stop());
+    const { code, stdout, stderr } = await runHere(['token'], env);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/);
     const { status } = await request(service, 'GET', '/books', { token: stdout.trim() });
     assert.equal(status, 200);
 
     const { SECRET_TOKEN: _, ...without } = env;
-    const refused = await outcome(['token'], without);
+    const refused = await runHere(['token'], without);
     assert.deepEqual([refused.code, refused.stdout], [1, '']);
     assert.match(refused.stderr, /^SECRET_TOKEN must be set[^\n]+\n$/);
   });
 });
-
-function outcome(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
-  return endOf(spawnService(env, args, folder));
-}

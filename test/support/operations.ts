@@ -1,9 +1,8 @@
-// Owns: where the operations listener of a running command is.
+// Owns: where the operations listener of a running command is, by its log.
 
 import type { Target } from './client.ts';
-import type { CommandProcess } from './service.ts';
 
-export function operationsOf({ log }: CommandProcess): Target {
+export function operationsOf({ log }: { readonly log: readonly string[] }): Target {
   const { operations } = log.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'listening');
   return { url: operations, port: Number(new URL(operations).port) };
 }
