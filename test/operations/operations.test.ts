@@ -1,159 +1,147 @@
-// The operations listener: what it says at each moment of a service's life, and where it is.
+// The operations listener: what it says at each moment of a service's life, and where it is. The command runs in this
+// process where a process of its own is not the point.
 
 import assert from 'node:assert/strict';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, Connection } from '../support/client.ts';
+import { type CommandHere, runHere, startHere } from '../support/command.ts';
+import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
-import { freshDatabase, PostgresServer } from '../support/postgres.ts';
-import {
-  type CommandProcess,
-  ENVIRONMENT,
-  STORES,
-  spawnService,
-  startCommand,
-  temporaryFolder,
-} from '../support/service.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-describe('the operations listener', { concurrency: 2, timeout: 120_000 }, () => {
+/** Milliseconds that requests under way at SIGTERM have. */
+const GRACE = 6000;
+
+/** Milliseconds in which a database lets the service in. */
+const CONNECT_TIMEOUT = 3000;
+
+describe('the operations listener', { concurrency: 4 }, () => {
   for (const store of STORES) {
-    for (const WORKERS of ['1', '2']) {
-      test(`rule 31: on ${store.name}, WORKERS=${WORKERS}, says that the service is there and ready`, async (context) => {
-        const service = await start(context, { DB_URL: await store.freshUrl(), WORKERS });
+    const WORKERS = store.name === 'SQLite' ? '1' : '2';
+    test(`rule 31: on ${store.name}, WORKERS=${WORKERS}, says that the service is there, ready and then draining`, async (context) => {
+      await inTime(GRACE, async (startClock) => {
+        const service = await startCommand({
+          ...ENVIRONMENT,
+          LOG_LEVEL: 'info',
+          DB_URL: await store.freshUrl(),
+          WORKERS,
+        });
+        context.after(() => service.process.kill('SIGKILL'));
         const operations = operationsOf(service).url;
         assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
         assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
         assert.equal((await ask(operations, '/book/1'))[0], 404);
         assert.equal((await ask(service.url, '/livez'))[0], 404);
         assert.equal((await ask(service.url, '/readyz'))[0], 404);
+
+        // A request that is not whole holds the service for as long as it may.
+        const half = new Connection(service);
+        context.after(() => half.socket.destroy());
+        await half.send('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n');
+        await half.answers(1);
+        await half.send('POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{');
+        startClock();
+        service.process.kill('SIGTERM');
+        await waitUntil(async () => (await ask(operations, '/readyz'))[1] !== 'ready\n');
+        assert.deepEqual(await ask(operations, '/readyz'), [503, 'draining\n']);
+        assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
+        half.socket.destroy();
+        await waitUntil(() => service.process.exitCode !== null);
+        assert.equal(service.process.exitCode, 0);
       });
-    }
-  }
-
-  for (const WORKERS of ['1', '2']) {
-    test(`rule 31: WORKERS=${WORKERS}, is alive and not ready while the database is away`, async (context) => {
-      const server = await PostgresServer.start();
-      context.after(() => server.remove());
-      const service = await start(context, { DB_URL: server.url(), WORKERS });
-      const operations = operationsOf(service).url;
-      await server.stop();
-      await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 503);
-      assert.deepEqual(await ask(operations, '/readyz'), [503, 'the store does not answer\n']);
-      assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
-      await server.startAgain();
-      await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 200);
-    });
-
-    test(`rule 31: WORKERS=${WORKERS}, says draining while the service ends, and ends with it`, async (context) => {
-      const service = await start(context, { DB_URL: await freshDatabase(), WORKERS });
-      const operations = operationsOf(service).url;
-      // A request that never ends holds the service for as long as it may.
-      const request = new Request(`${service.url}/book`, {
-        method: 'POST',
-        body: new ReadableStream(),
-        duplex: 'half',
-      } as RequestInit);
-      void fetch(request).catch(() => {});
-      await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 200);
-      service.process.kill('SIGTERM');
-      await waitUntil(async () => (await ask(operations, '/readyz'))[1] === 'draining\n');
-      assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
-      await waitUntil(() => service.process.exitCode !== null);
-      assert.equal(service.process.exitCode, 0);
     });
   }
 
-  test('rule 31: whoever is slow there keeps neither the service nor operators from anything', async (context) => {
-    const service = await start(context, { DB_URL: `sqlite:${temporaryFolder()}/books.db` });
+  if (STORES.includes(POSTGRES)) {
+    test('rules 23 and 31: is alive and not ready while the database is away, with one process and with two', async (context) => {
+      const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
+      context.after(() => proxy.stop());
+      const alone = await start(context, { DB_URL: proxiedUrl });
+      const two = await startCommand({ ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: proxiedUrl, WORKERS: '2' });
+      context.after(() => two.process.kill('SIGKILL'));
+      const listeners = [operationsOf(alone).url, operationsOf(two).url];
+      const { target } = proxy;
+      const nowhere = await listen(context, (socket) => socket.destroy());
+      proxy.target = { port: portOf(nowhere) };
+      proxy.reset();
+      for (const operations of listeners) {
+        await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 503);
+        assert.deepEqual(await ask(operations, '/readyz'), [503, 'the store does not answer\n']);
+        assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
+      }
+      proxy.target = target;
+      for (const operations of listeners) {
+        await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 200);
+      }
+    });
+  }
+
+  test('rule 31: clients that are slow there keep neither the service nor operators from anything', async (context) => {
+    const service = await start(context);
     const operations = operationsOf(service);
     const slow = Array.from({ length: 200 }, () => new Connection(operations));
-    await Promise.all(slow.map(({ socket }) => socket.write('GET /livez HTTP/1.1\r\nX: ')));
+    for (const { socket } of slow) socket.write('GET /livez HTTP/1.1\r\nX: ');
     assert.equal((await ask(service.url, '/books'))[0], 401);
     await Promise.all(slow.map(({ closed }) => closed));
     assert.deepEqual(await ask(operations.url, '/livez'), [200, 'alive\n']);
   });
 
-  test('rule 31: a worker that hangs is left out, and leaves nothing behind', async (context) => {
-    const service = await start(context, { DB_URL: `sqlite:${temporaryFolder()}/books.db`, WORKERS: '2' });
-    let warned = '';
-    service.process.stderr?.on('data', (text) => {
-      warned += text;
-    });
-    const { pid } = entry(service, 'a worker serves');
-    process.kill(Number(pid), 'SIGSTOP');
-    context.after(() => process.kill(Number(pid), 'SIGKILL'));
-    const operations = operationsOf(service).url;
-    const answers = await Promise.all(Array.from({ length: 15 }, () => ask(operations, '/metrics')));
-    for (const [status, text] of answers) {
-      assert.equal(status, 200);
-      assert.equal(/worker="1"/.test(text) && /worker="2"/.test(text), false);
-    }
-    assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
-    assert.equal(warned, '');
-  });
-
   test('rule 31: says starting before the store is there', async (context) => {
-    const silent = await listen(context, 0); // accepts, and never says a word
-    const operations = await unusedPort();
-    const child = spawnService({
-      ...ENVIRONMENT,
-      ADMIN_PORT: String(operations),
-      DB_URL: `postgres://user:password@127.0.0.1:${portOf(silent)}/library`,
+    await inTime(CONNECT_TIMEOUT, async (startClock) => {
+      const silent = await listen(context);
+      const port = await unusedPort();
+      startClock();
+      const outcome = runHere([], {
+        ...ENVIRONMENT,
+        ADMIN_PORT: String(port),
+        DB_URL: `postgres://user:password@127.0.0.1:${portOf(silent)}/library`,
+      });
+      await waitUntil(() => accepts('127.0.0.1', port));
+      assert.deepEqual(await ask(`http://127.0.0.1:${port}`, '/readyz'), [503, 'starting\n']);
+      assert.deepEqual(await ask(`http://127.0.0.1:${port}`, '/livez'), [200, 'alive\n']);
+      assert.equal((await outcome).code, 1);
     });
-    context.after(() => child.kill('SIGKILL'));
-    await waitUntil(() => accepts('127.0.0.1', operations));
-    assert.deepEqual(await ask(`http://127.0.0.1:${operations}`, '/readyz'), [503, 'starting\n']);
-    assert.deepEqual(await ask(`http://127.0.0.1:${operations}`, '/livez'), [200, 'alive\n']);
-    await waitUntil(() => child.exitCode !== null);
-    assert.equal(child.exitCode, 1);
   });
 
   test('rule 31: is beside the port, and the service goes on without it when that one is taken', async (context) => {
     const [port, taken] = await neighbours(context);
-    const DB_URL = `sqlite:${temporaryFolder()}/books.db`;
-    const alone = await start(context, { DB_URL, PORT: String(port), LOG_LEVEL: 'info' });
-    assert.equal(entry(alone, 'listening').operations, undefined);
+    const alone = await start(context, { PORT: String(port) });
+    const entries = alone.log.map((line) => JSON.parse(line));
+    assert.equal(entries.find(({ msg }) => msg === 'listening').operations, undefined);
     assert.match(
-      alone.log.find((line) => JSON.parse(line).level === 'warn') ?? '',
-      new RegExp(`ADMIN_PORT ${port + 1} is taken`),
+      entries.find(({ level }) => level === 'warn')?.msg,
+      new RegExp(`^ADMIN_PORT ${port + 1} is taken`),
     );
     await alone.stop();
     taken.close();
-    const beside = await start(context, { DB_URL, PORT: String(port) });
+    const beside = await start(context, { PORT: String(port) });
     assert.equal(operationsOf(beside).url, `http://127.0.0.1:${port + 1}`);
   });
 
-  test('rule 31: one that was asked for and cannot be had ends the process', async (context) => {
-    const taken = await listen(context, 0);
-    const child = spawnService({
-      ...ENVIRONMENT,
-      ADMIN_PORT: String(portOf(taken)),
-      DB_URL: `sqlite:${temporaryFolder()}/books.db`,
-    });
-    context.after(() => child.kill('SIGKILL'));
-    let said = '';
-    child.stderr?.on('data', (text) => {
-      said += text;
-    });
-    await waitUntil(() => child.exitCode !== null);
-    assert.equal(child.exitCode, 1);
-    assert.equal(
-      said,
-      `ADMIN_PORT ${portOf(taken)} is taken by another process: stop it or choose another port.\n`,
-    );
+  test('rule 31: is at the address that ADMIN_HOST names, and at no other', async (context) => {
+    const addresses = ['127.0.0.1', ...(await otherAddresses(context))];
+    for (const ADMIN_HOST of addresses) {
+      const service = await start(context, { ADMIN_HOST });
+      const { url, port } = operationsOf(service);
+      assert.equal(url, `http://${ADMIN_HOST.includes(':') ? `[${ADMIN_HOST}]` : ADMIN_HOST}:${port}`);
+      assert.deepEqual(await ask(url, '/readyz'), [200, 'ready\n']);
+      for (const other of addresses.filter((address) => address !== ADMIN_HOST)) {
+        assert.equal(await accepts(other, port), false, `${other} with ADMIN_HOST=${ADMIN_HOST}`);
+      }
+    }
   });
 });
 
-async function start(context: TestContext, env: Record<string, string>): Promise<CommandProcess> {
-  const service = await startCommand({ ...ENVIRONMENT, LOG_LEVEL: 'info', ...env });
-  context.after(() => service.process.kill('SIGKILL'));
+/** Starts the command in this process, on SQLite unless `env` says otherwise. */
+async function start(context: TestContext, env: Record<string, string> = {}): Promise<CommandHere> {
+  const DB_URL = await SQLITE.freshUrl();
+  const service = await startHere({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
+  context.after(() => service.stop());
   return service;
-}
-
-function entry(service: CommandProcess, message: string): Record<string, unknown> {
-  return JSON.parse(service.log.find((line) => line.includes(`"msg":"${message}"`)) ?? '{}');
 }
 
 async function ask(url: string, path: string): Promise<[status: number, text: string]> {
@@ -161,12 +149,36 @@ async function ask(url: string, path: string): Promise<[status: number, text: st
   return [response.status, await response.text()];
 }
 
-async function listen(context: TestContext, port: number): Promise<Server> {
-  const server = createServer();
-  context.after(() => server.close());
+/** Loopback addresses of this machine beside 127.0.0.1; systems differ in them. */
+async function otherAddresses(context: TestContext): Promise<string[]> {
+  const addresses: string[] = [];
+  for (const address of ['127.0.0.2', '::1']) {
+    const server = await listen(context, undefined, 0, address).catch(() => undefined);
+    if (server !== undefined) addresses.push(address);
+  }
+  assert.ok(addresses.length > 0, 'this machine has neither 127.0.0.2 nor ::1');
+  return addresses;
+}
+
+/** @param visit what to do with a connection; without it, nothing is ever said there. */
+async function listen(
+  context: TestContext,
+  visit: (socket: Socket) => void = () => {},
+  port = 0,
+  host = '127.0.0.1',
+): Promise<Server> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    visit(socket);
+  });
+  context.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, '127.0.0.1', resolve);
+    server.listen(port, host, resolve);
   });
   return server;
 }
@@ -180,7 +192,7 @@ async function neighbours(context: TestContext): Promise<[port: number, above: S
   for (;;) {
     const port = await unusedPort();
     try {
-      return [port, await listen(context, port + 1)];
+      return [port, await listen(context, undefined, port + 1)];
     } catch {} // not free: another pair
   }
 }
