@@ -1,5 +1,6 @@
 // Owns: `export`. All books of a store, as they were at one moment, into a file or a pipe.
 
+import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Refusal, readStoreUrl } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
@@ -50,15 +51,10 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
   try {
     const books = await store.inSnapshot(async () => {
       const count = await store.count();
-      const write = (to: NodeJS.WritableStream, progress: Progress | undefined) =>
-        pipeline(watched(content(store), count, progress), to, { end: false, signal });
-      if (file === '-') {
-        await write(stdout, stdout.isTTY ? undefined : new Progress(surroundings, 'books', count));
-        await flush(stdout);
-      } else {
-        const progress = new Progress(surroundings, 'books', count);
-        await writeWholeFile(file, call.options.overwrite === true, (written) => write(written, progress));
-      }
+      const progress = file === '-' && stdout.isTTY ? undefined : new Progress(surroundings, 'books', count);
+      const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
+      if (file === '-') await write(destroyable(stdout));
+      else await writeWholeFile(file, call.options.overwrite === true, write);
       return count;
     });
     stderr.write(`${books} books exported${file === '-' ? '' : ` to ${file}`}.\n`);
@@ -94,11 +90,13 @@ async function* watched(
   }
 }
 
-/** A pipe that is full takes the rest of it later, and the process would end before. */
-function flush(stream: NodeJS.WritableStream): Promise<void> {
-  return new Promise((resolve, reject) => {
-    stream.write('', (error) => (error ? reject(error) : resolve()));
-  });
+/**
+ * A stream that ends when all of it has arrived in the standard output, which itself cannot be destroyed: whoever waits
+ * for a reader there could not be stopped.
+ */
+function destroyable(stdout: NodeJS.WritableStream): Writable {
+  stdout.on('error', () => {}); // the write under way reports it
+  return new Writable({ write: (chunk, _encoding, done) => void stdout.write(chunk, done) });
 }
 
 /** The ending of a file's name; of a pipe, that of the format it gets. */
