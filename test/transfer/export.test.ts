@@ -1,37 +1,51 @@
-// Books on their way out, and across from one store to another: the real commands, every pair of stores.
+// Books on their way out, and across from one store to another: every pair of stores, what stops half way, and that
+// nothing changes on the way.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { readDbUrl } from '../../src/stores/open.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import fc from 'fast-check';
+import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
+import { type Book, Client } from '../support/client.ts';
+import { execute } from '../support/postgres.ts';
+import { seed } from '../support/random.ts';
 import { COMMAND } from '../support/repository.ts';
+import { runCommand } from '../support/run-command.ts';
 import {
+  ENVIRONMENT,
   endOf,
   fileOf,
   POSTGRES,
   SQLITE,
   STORES,
   spawnService,
+  startCommand,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
+const BOOKS: readonly Book[] = [
+  { id: 2, title: 'Emma', author: 'Jane Austen', year: 1815 },
+  { id: 5, title: 'a "quote",\nand a line', author: '', year: -750 },
+];
 const CSV = 'id,title,author,year\n2,"Emma","Jane Austen",1815\n5,"a ""quote"",\nand a line","",-750\n';
 const JSONL =
   '{"id":2,"title":"Emma","author":"Jane Austen","year":1815}\n' +
   '{"id":5,"title":"a \\"quote\\",\\nand a line","author":"","year":-750}\n';
 const JSON_ARRAY = `[\n${JSONL.trimEnd().replace('\n', ',\n')}\n]\n`;
 
-describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
+describe('export and copy', { concurrency: 4 }, () => {
   for (const { name, freshUrl } of STORES) {
     test(`export: the same bytes in every format, from ${name}`, async () => {
       const url = await freshUrl();
-      await fill(url);
+      await fill(url, BOOKS);
       const folder = temporaryFolder();
       const export_ = (...args: string[]) => command(['export', ...args], url, folder);
       assert.deepEqual(await export_(), { code: 0, stdout: CSV, stderr: '2 books exported.\n' });
@@ -48,23 +62,40 @@ describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
       assert.deepEqual(readdirSync(folder).toSorted(), ['a.JSONL', 'a.csv', 'a.json']);
     });
 
-    test(`export: a store without books is an empty file, one that is not there a sentence, on ${name}`, async () => {
+    test(`export: a store without books is an empty file, a missing one a sentence, on ${name}`, async () => {
       const url = await freshUrl();
-      const missing = await command(['export'], url);
-      assert.deepEqual({ ...missing, stderr: '' }, { code: 1, stdout: '', stderr: '' });
-      assert.match(missing.stderr, /^DB_URL: there are no books at [^\n]+\.\n$/);
-      assert.equal(await (await readDbUrl(url)).openBulk('read'), undefined); // still
-
+      for (let times = 0; times < 2; times += 1) {
+        const missing = await command(['export'], url); // which does not make it
+        assert.deepEqual({ ...missing, stderr: '' }, { code: 1, stdout: '', stderr: '' });
+        assert.match(missing.stderr, /^DB_URL: there are no books at [^\n]+\.\n$/);
+      }
       await fill(url, []);
       assert.equal((await command(['export'], url)).stdout, 'id,title,author,year\n');
       assert.equal((await command(['export', '--format', 'json'], url)).stdout, '[]\n');
       assert.equal((await command(['export', '--format', 'jsonl'], url)).stdout, '');
     });
+
+    test(`export: imported and exported again, it is byte for byte the same, on ${name}`, async () => {
+      const [source, target, folder] = [await freshUrl(), await freshUrl(), temporaryFolder()];
+      await fill(source, oddBooks());
+      for (const format of ['csv', 'json', 'jsonl']) {
+        await fill(target, []);
+        assert.equal((await command(['export', `first.${format}`], source, folder)).code, 0);
+        assert.equal((await command(['import', `first.${format}`], target, folder)).code, 0);
+        assert.equal((await command(['export', `second.${format}`], target, folder)).code, 0);
+        const [first, second] = ['first', 'second'].map((file) =>
+          readFileSync(join(folder, `${file}.${format}`)),
+        );
+        assert.ok((first as Buffer).length > 10_000);
+        assert.ok(second?.equals(first as Buffer), format);
+        assert.deepEqual(await booksOf(target), oddBooks());
+      }
+    });
   }
 
-  test('export: what is there is replaced only when told, and only by what is whole', async () => {
+  test('export: an existing file is replaced only with --overwrite, and only by a whole one', async () => {
     const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
-    await fill(url);
+    await fill(url, BOOKS);
     writeFileSync(join(folder, 'a.csv'), 'mine');
     mkdirSync(join(folder, 'b.csv'));
     const refused = await command(['export', 'a.csv'], url, folder);
@@ -76,6 +107,14 @@ describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
     assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
     assert.equal((await command(['export', 'b.csv', '--overwrite'], url, folder)).code, 1);
     assert.equal((await command(['export', 'none/c.csv'], url, folder)).code, 1);
+    const stopped = await runCommand(
+      ['export', 'a.csv', '--overwrite'],
+      { DB_URL: url },
+      folder,
+      Promise.resolve(),
+    );
+    assert.deepEqual([stopped.code, stopped.stderr], [1, 'Nothing was exported: stopped.\n']);
+    assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
     assert.equal((await command(['export', 'a.csv', '--overwrite'], url, folder)).code, 0);
     assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), CSV);
     assert.deepEqual(readdirSync(folder).toSorted(), ['a.csv', 'b.csv']);
@@ -89,47 +128,44 @@ describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
     }
   });
 
-  test('export: a reader that has enough, and a disk that is full, end it without a trace of code', async () => {
+  test('export: a reader that leaves, and a full disk, end it without a stack', async () => {
     const url = await SQLITE.freshUrl();
-    await fill(url, manyBooks(20_000));
+    await fill(url, manyBooks(5000));
     const reader = start(['export'], url);
     await once(reader.stdout as NodeJS.ReadableStream, 'data');
     reader.stdout?.destroy();
     assert.deepEqual(await endOf(reader), { code: 1, stdout: '', stderr: '' });
 
-    const full = openSync('/dev/full', 'w');
-    const main = COMMAND;
-    const child = spawn(process.execPath, [main, 'export'], {
-      env: { DB_URL: url },
-      stdio: ['ignore', full, 'pipe'],
-    });
+    // A limit on the length of a file stands for a full disk.
+    const args = ['-c', 'ulimit -f 100; exec "$@"', 'sh', process.execPath, COMMAND, 'export'];
+    const full = openSync(join(temporaryFolder(), 'full.csv'), 'w');
+    const child = spawn('sh', args, { env: { DB_URL: url }, stdio: ['ignore', full, 'pipe'] });
     const { code, stderr } = await endOf(child);
     assert.equal(code, 1);
-    assert.match(stderr, /^Nothing was exported: ENOSPC[^\n]+\n$/);
+    assert.match(stderr, /^Nothing was exported: EFBIG[^\n]+\n$/);
   });
 
-  for (const format of ['csv', 'json', 'jsonl']) {
-    test(`export: a slow reader gets all of it, as ${format}`, async () => {
-      const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
-      await fill(url, manyBooks(20_000));
+  test('export: a slow reader gets all of it, in every format', async () => {
+    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
+    await fill(url, manyBooks(5000));
+    for (const format of ['csv', 'json', 'jsonl']) {
       await command(['export', `whole.${format}`], url, folder);
       const child = start(['export', '--format', format], url);
       const received: Buffer[] = [];
       for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
         received.push(chunk);
-        await new Promise((resolve) => setTimeout(resolve, 10));
+        await pause(10);
       }
       const whole = readFileSync(join(folder, `whole.${format}`));
-      assert.ok(
-        Buffer.concat(received).equals(whole),
-        `${Buffer.concat(received).length} of ${whole.length}`,
-      );
-    });
-  }
+      assert.ok(whole.length > 3 * 65_536, 'more than a pipe takes');
+      const { length } = Buffer.concat(received);
+      assert.ok(Buffer.concat(received).equals(whole), `${length} of ${whole.length}`);
+    }
+  });
 
   test('export: the store itself is not written over', async () => {
     const url = await SQLITE.freshUrl();
-    await fill(url);
+    await fill(url, BOOKS);
     const file = fileOf(url);
     for (const path of [file, `${file}-wal`]) {
       const { code, stderr } = await command(['export', path, '--format', 'csv', '--overwrite'], url);
@@ -138,40 +174,44 @@ describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
     assert.equal((await command(['export'], url)).stdout, CSV);
   });
 
+  for (const { name, freshUrl } of STORES) {
+    test(`export: a signal ends it while it waits for its reader, from ${name}`, async () => {
+      const url = await freshUrl();
+      await fill(url, manyBooks(10_000));
+      const child = start(['export', '-'], url);
+      let stderr = '';
+      child.stderr?.on('data', (text) => {
+        stderr += text;
+      });
+      await once(child.stdout as NodeJS.ReadableStream, 'readable'); // and nobody reads on
+      child.kill('SIGTERM');
+      const [code] = await once(child, 'close');
+      assert.deepEqual([code, stderr], [1, 'Nothing was exported: stopped.\n']);
+    });
+  }
+
   test('copy: a signal ends it, and nothing was copied', async () => {
     const [source, target] = [await SQLITE.freshUrl(), await SQLITE.freshUrl()];
-    await fill(source, manyBooks(200_000));
-    const child = start(['copy', source, target], undefined);
+    await fill(source, manyBooks(20_000));
+    await fill(target, []);
+    // Each book takes a while, so that the signal comes long before the last one.
+    const db = new DatabaseSync(fileOf(target));
+    db.exec(slowDown('after insert on books', 3000));
+    db.close();
+    const child = start(['copy', source, target]);
     const ended = endOf(child);
-    await waitUntil(() => existsSync(fileOf(target)));
+    await waitUntil(() => isLocked(fileOf(target)));
     child.kill('SIGINT');
     const { code, stderr } = await ended;
     assert.deepEqual([code, stderr], [1, 'Nothing was copied: stopped.\n']);
-    assert.equal((await command(['export'], target)).stdout, 'id,title,author,year\n');
-  });
-
-  test('export: a signal ends it, and leaves no file', async () => {
-    const [url, folder] = [await POSTGRES.freshUrl(), temporaryFolder()];
-    await fill(url, manyBooks(20_000));
-    const child = start(['export', '-'], url, folder);
-    await once(child.stdout as NodeJS.ReadableStream, 'readable'); // and nobody reads on
-    child.kill('SIGTERM');
-    const ended = await endOf(child);
-    assert.deepEqual([ended.code, ended.stderr], [1, 'Nothing was exported: stopped.\n']);
-
-    const toFile = start(['export', 'a.csv'], url, folder);
-    const fileEnded = endOf(toFile);
-    await waitUntil(() => existsSync(join(folder, 'a.csv.unfinished')) || toFile.exitCode !== null);
-    toFile.kill('SIGINT');
-    const { code } = await fileEnded;
-    assert.deepEqual(readdirSync(folder), code === 0 ? ['a.csv'] : []);
+    assert.equal(await countOf(target), 0);
   });
 
   for (const from of STORES) {
     for (const to of STORES) {
       test(`copy: from ${from.name} to ${to.name}, ids and all, and new ids come after the old ones`, async (context) => {
         const [source, target] = [await from.freshUrl(), await to.freshUrl()];
-        await fill(source);
+        await fill(source, BOOKS);
         const original = await startTestService(source);
         context.after(() => original.stop());
         const last = await original.client.create({ title: 'of the moment' });
@@ -204,26 +244,126 @@ describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
   }
 
   for (const { name, freshUrl } of STORES) {
-    test(`copy: killed at any moment, all is in ${name} or nothing`, async () => {
+    test(`copy: a target that alters or drops a book is found out, and nothing was copied to ${name}`, async () => {
       const [source, target] = [await SQLITE.freshUrl(), await freshUrl()];
-      await fill(source, manyBooks(30_000));
+      await fill(source, BOOKS);
       await fill(target, []);
-      for (const milliseconds of [0, 100, 200]) {
-        const child = start(['copy', source, target, '--overwrite'], undefined);
-        const ended = endOf(child);
-        await new Promise((resolve) => setTimeout(resolve, 150 + milliseconds));
-        child.kill('SIGKILL');
-        await ended;
-        const store = await (await readDbUrl(target)).openBulk('write');
-        const count = await store.count();
-        await store.close();
-        assert.ok(count === 0 || count === 30_000, String(count));
+      for (const change of [
+        "update books set title = 'Emmy' where id = 2",
+        'delete from books where id = 2',
+      ]) {
+        if (target.startsWith('sqlite:')) {
+          const db = new DatabaseSync(fileOf(target));
+          db.exec(`drop trigger if exists meddle;
+            create trigger meddle after insert on books when new.id = 5 begin ${change}; end`);
+          db.close();
+        } else {
+          await execute(
+            target,
+            `create or replace function meddle() returns trigger language plpgsql as $$ begin ${change}; return null; end $$;
+             create or replace trigger meddle after insert on books for each statement execute function meddle()`,
+          );
+        }
+        const { code, stdout, stderr } = await command(['copy', source, target]);
+        assert.deepEqual([code, stdout], [1, '']);
+        assert.equal(stderr, 'Nothing was copied: TO does not hold what was read.\n');
+        assert.equal(await countOf(target), 0);
       }
-      assert.equal((await command(['copy', source, target, '--overwrite'])).code, 0);
     });
   }
 
-  test('copy: what cannot be meant is said by the name of the operand, without a secret', async () => {
+  test('copy: killed half way, nothing is in SQLite, and the next run copies all', async () => {
+    const [source, target] = [await SQLITE.freshUrl(), await SQLITE.freshUrl()];
+    await fill(source, manyBooks(500, 20_000));
+    await fill(target, []);
+    const file = fileOf(target);
+    const db = new DatabaseSync(file);
+    db.exec(slowDown('after insert on books when new.id = 400', 1e15)); // it comes to no end
+    db.close();
+    const child = start(['copy', source, target]);
+    const ended = endOf(child);
+    // Its transaction has outgrown the memory for it.
+    await waitUntil(() => (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 1e6);
+    child.kill('SIGKILL');
+    assert.equal((await ended).code, null);
+    assert.equal(await countOf(target), 0);
+    const again = new DatabaseSync(file);
+    again.exec('drop trigger slow');
+    again.close();
+    assert.equal((await command(['copy', source, target])).code, 0);
+    assert.equal(await countOf(target), 500);
+  });
+
+  if (STORES.includes(POSTGRES)) {
+    test('copy: killed half way, nothing is in PostgreSQL, and the next run copies all', async () => {
+      const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
+      await fill(source, manyBooks(500));
+      await fill(target, []);
+      for (const moment of [
+        'before insert on books for each row when (new.id = 400)',
+        'after insert on books for each statement', // all are there, and none is compared
+      ]) {
+        await execute(
+          target,
+          `create or replace function halt() returns trigger language plpgsql as
+             $$ begin perform pg_sleep(1e6); return new; end $$;
+           create trigger halt ${moment} execute function halt()`,
+        );
+        const child = start(['copy', source, target]);
+        const ended = endOf(child);
+        const halted = `from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`;
+        await waitUntil(async () => (await execute(target, `select ${halted}`)).length > 0);
+        child.kill('SIGKILL');
+        assert.equal((await ended).code, null);
+        assert.equal(await countOf(target), 0);
+        await execute(target, `select pg_terminate_backend(pid) ${halted}`);
+        await waitUntil(async () => (await execute(target, `select ${halted}`)).length === 0);
+        await execute(target, 'drop trigger halt on books');
+        assert.equal(await countOf(target), 0);
+      }
+      assert.equal((await command(['copy', source, target])).code, 0);
+      assert.equal(await countOf(target), 500);
+    });
+
+    test('copy: the password comes from PGPASSWORD or ~/.pgpass, also for the service', async (context) => {
+      const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
+      await fill(source, BOOKS);
+      const url = new URL(target);
+      const role = `mover${url.pathname.slice(1)}`;
+      await execute(
+        target,
+        `create role ${role} login password 'only there'; grant create on schema public to ${role}`,
+      );
+      url.username = role;
+      url.password = '';
+      const home = temporaryFolder();
+      const line = `${url.hostname}:${url.port}:*:${role}:only there\n`;
+      writeFileSync(join(home, '.pgpass'), line);
+      chmodSync(join(home, '.pgpass'), 0o600);
+
+      const outcomes: [env: Record<string, string>, code: number][] = [
+        [{}, 1],
+        [{ PGPASSWORD: 'another' }, 1],
+        [{ PGPASSWORD: 'only there' }, 0],
+        [{ HOME: home }, 0],
+      ];
+      for (const [env, code] of outcomes) {
+        const ended = await endOf(spawnService(env, ['copy', source, url.href, '--overwrite']));
+        assert.equal(ended.code, code, ended.stderr);
+        assert.doesNotMatch(ended.stdout + ended.stderr, /only there/);
+      }
+      const service = await startCommand({
+        ...ENVIRONMENT,
+        LOG_LEVEL: 'info',
+        DB_URL: url.href,
+        PGPASSWORD: 'only there',
+      });
+      context.after(() => service.stop());
+      assert.deepEqual(await (await Client.logIn(service)).list(), BOOKS);
+    });
+  }
+
+  test('copy: a wrong operand is refused by its name, without a secret', async () => {
     const url = await SQLITE.freshUrl();
     for (const [from, to, code, sentence] of [
       [url, url, 2, /^FROM and TO are the same store\.\n$/],
@@ -245,35 +385,81 @@ describe('export and copy', { concurrency: 2, timeout: 60_000 }, () => {
   });
 });
 
-type NewBook = { id: number; title: string; author: string; year: number };
-
-async function fill(
-  url: string,
-  books: readonly NewBook[] = JSONL.trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line)),
-) {
-  const store = await (await readDbUrl(url)).openBulk('write');
-  await store.insertWithIds(books);
-  await store.retireIds(books.at(-1)?.id ?? 0);
-  await store.close();
+/** Books whose texts and numbers no format may change. */
+function oddBooks(): Book[] {
+  const texts = [
+    ...[
+      '',
+      ' ',
+      '"',
+      '""',
+      "'",
+      ',',
+      ';',
+      '\t',
+      '\r',
+      '\n',
+      '\r\n',
+      '\\',
+      '\\n',
+      '\\.',
+      '\\N',
+      'null',
+      'NULL',
+    ],
+    ...[
+      '\u0001\u0002\u001f',
+      '\u2028\u2029',
+      '\ufeff',
+      '\uffff',
+      'é',
+      'e\u0301',
+      '吾輩',
+      '📚',
+      '</script>',
+      '=1+1',
+      '[]',
+      '{}',
+    ],
+    ...fc.sample(fc.string({ unit: 'binary', maxLength: 40 }), { numRuns: 300, seed }),
+  ].map((text) => text.replaceAll('\0', ''));
+  const years = [0, -1, 1, -9_007_199_254_740_991, 9_007_199_254_740_991];
+  const books = texts.map((title, index) => ({
+    id: 1 + index * 3,
+    title,
+    author: texts.at(-1 - index) as string,
+    year: years[index % years.length] as number,
+  }));
+  return [...books, { id: 2 ** 52, title: 'the last one', author: '', year: 2000 }];
 }
 
-function manyBooks(count: number): NewBook[] {
-  return Array.from({ length: count }, (_, index) => {
-    return {
-      id: index + 1,
-      title: `a title of some length, number ${index}`,
-      author: 'somebody',
-      year: index,
-    };
-  });
+/** SQL of a trigger that takes a while, about as many milliseconds as thousands of steps. */
+function slowDown(event: string, steps: number): string {
+  return `create trigger slow ${event} begin
+    insert into books select null, '', '', 0 where (
+      with recursive step (number) as (select 1 union all select number + 1 from step where number < ${steps})
+      select count(*) from step
+    ) < 0;
+  end`;
+}
+
+/** Whether somebody writes to a SQLite file. */
+function isLocked(file: string): boolean {
+  const db = new DatabaseSync(file, { timeout: 0 });
+  try {
+    db.exec('begin immediate');
+    return false;
+  } catch {
+    return true;
+  } finally {
+    db.close();
+  }
 }
 
 function command(args: readonly string[], dbUrl?: string, folder?: string) {
-  return endOf(start(args, dbUrl, folder));
+  return runCommand(args, dbUrl === undefined ? {} : { DB_URL: dbUrl }, folder);
 }
 
-function start(args: readonly string[], dbUrl: string | undefined, folder?: string): ChildProcess {
-  return spawnService(dbUrl ? { DB_URL: dbUrl } : {}, args, folder);
+function start(args: readonly string[], dbUrl?: string): ChildProcess {
+  return spawnService(dbUrl === undefined ? {} : { DB_URL: dbUrl }, args);
 }

@@ -1,0 +1,49 @@
+// Owns: the books of a store, put there and read without a service.
+
+import assert from 'node:assert/strict';
+import { readDbUrl } from '../../src/stores/open.ts';
+import type { Book } from './client.ts';
+
+/** Gives a store these books and no others; makes it when it is missing. */
+export async function fill(url: string, books: readonly Book[]): Promise<void> {
+  const store = await (await readDbUrl(url)).openBulk('write');
+  try {
+    await store.inTransaction(async () => {
+      await store.removeAll();
+      for (let start = 0; start < books.length; start += 250) {
+        await store.insertWithIds(books.slice(start, start + 250));
+      }
+      await store.retireIds(books.at(-1)?.id ?? 0);
+    });
+  } finally {
+    await store.close();
+  }
+}
+
+/** All books, ascending by id. */
+export async function booksOf(url: string): Promise<Book[]> {
+  const store = await (await readDbUrl(url)).openBulk('read');
+  assert.ok(store !== undefined, 'there is no store');
+  try {
+    return await store.inSnapshot(async () => (await Array.fromAsync(store.books())).flat());
+  } finally {
+    await store.close();
+  }
+}
+
+/** How many books there are; 0 when there is no store. */
+export async function countOf(url: string): Promise<number> {
+  const store = await (await readDbUrl(url)).openBulk('read');
+  try {
+    return (await store?.count()) ?? 0;
+  } finally {
+    await store?.close();
+  }
+}
+
+/** Books with the ids 1, 2 … */
+export function manyBooks(count: number, titleLength = 30): Book[] {
+  return Array.from({ length: count }, (_, index) => {
+    return { id: index + 1, title: `${index} `.padEnd(titleLength, 'x'), author: 'somebody', year: index };
+  });
+}
