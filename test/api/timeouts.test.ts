@@ -16,8 +16,10 @@ import {
   stalledReadersOf,
 } from '../support/attackers.ts';
 import { Connection, parseAnswers } from '../support/client.ts';
+import { assertDescribed, dereferenced, describedBy, OPERATIONS } from '../support/description.ts';
 import { beHonest } from '../support/honest.ts';
-import { CHUNKED, compose } from '../support/raw-requests.ts';
+import { operationsOf } from '../support/operations.ts';
+import { CHUNKED, compose, HOST } from '../support/raw-requests.ts';
 import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -101,6 +103,20 @@ describe('the time limits of the wire', { concurrency: true }, () => {
     for (const attack of begun) for (const { received } of attack.cuts) assertAnswers(received, [TIMEOUT]);
     for (const { received } of afterAnother.cuts) assertAnswers(received, [[404, 'Not found'], TIMEOUT]);
     await waitUntil(() => service.log.some((line) => line.includes('"status":408')));
+  });
+
+  test('rule 31: the answer to a request that is too slow is described, whatever was asked for', async () => {
+    const published = await describedBy(operationsOf(service).url);
+    const api = dereferenced(published, published);
+    await Promise.all(
+      [...OPERATIONS, ['GET', '/nowhere'] as const].map(async ([method, path]) => {
+        const attack = begin(slow(service, 1, `${method} ${path} HTTP/1.1\r\n${HOST}`));
+        await attack.ended;
+        const [answer] = parseAnswers(attack.cuts[0]?.received ?? '');
+        assert.equal(answer?.status, 408);
+        assertDescribed(api, { method, path, requestHeaders: {}, requestBody: '', ...answer });
+      }),
+    );
   });
 
   test('rules 20 and 22: a request that is not whole within 30 s is 408, if it has no answer yet; nobody waits for it', async () => {

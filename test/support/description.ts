@@ -1,0 +1,99 @@
+// Owns: the description of the API as a test reads it: which answer it describes for a request, and whether an answer
+// is as described.
+
+import assert from 'node:assert/strict';
+import { request as httpRequest } from 'node:http';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { Exchange } from './client.ts';
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
+export type Document = any;
+
+/** Every operation there is, with a path as a client writes it. */
+export const OPERATIONS: [method: string, path: string][] = [
+  ['POST', '/token'],
+  ['POST', '/book'],
+  ['GET', '/books'],
+  ['HEAD', '/books'],
+  ['GET', '/book/1'],
+  ['HEAD', '/book/1'],
+  ['PUT', '/book/1'],
+  ['DELETE', '/book/1'],
+];
+
+/** @param host the Host header. */
+export function describedBy(url: string, host = new URL(url).host): Promise<Document> {
+  return new Promise((resolve, reject) => {
+    const asking = httpRequest(`${url}/openapi.json`, { headers: { host } }, async (response) => {
+      assert.equal(response.statusCode, 200);
+      assert.equal(response.headers['content-type'], 'application/json; charset=utf-8');
+      resolve(JSON.parse((await response.toArray()).join('')));
+    });
+    asking.on('error', reject);
+    asking.end();
+  });
+}
+
+export function dereferenced(value: unknown, document: Document): Document {
+  if (Array.isArray(value)) return value.map((item) => dereferenced(item, document));
+  if (typeof value !== 'object' || value === null) return value;
+  if ('$ref' in value) {
+    const [root, ...keys] = String(value.$ref).split('/');
+    assert.equal(root, '#');
+    const target = keys.reduce((node, key) => node?.[key], document);
+    assert.ok(target, String(value.$ref));
+    return dereferenced(target, document);
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, dereferenced(item, document)]));
+}
+
+const ajv = new Ajv2020({
+  formats: { 'well-formed-text': (text: string) => !/[\p{Surrogate}\0]/u.test(text) },
+});
+
+/** Unknown words and formats are faults of a schema. */
+export function checkOf(schema: object): ValidateFunction {
+  return ajv.compile(schema);
+}
+
+export function templateOf(path: string): string {
+  const [plain = ''] = path.split(/[?#]/);
+  return /^\/book\/[^/]+$/.test(plain) ? '/book/{id}' : plain;
+}
+
+export function operationOf(api: Document, { method, path }: Exchange): Document {
+  return api.paths[templateOf(path)]?.[method.toLowerCase()];
+}
+
+export function responsesFor(api: Document, exchange: Exchange): Document {
+  return operationOf(api, exchange)?.responses ?? api['x-responses-to-other-requests'];
+}
+
+/** Fails unless status, headers and body are described for such a request. */
+export function assertDescribed(api: Document, exchange: Exchange): void {
+  const { method, path, status, body } = exchange;
+  const name = `${method} ${path.slice(0, 60)} ${status} ${body.slice(0, 100)}`;
+  const response = responsesFor(api, exchange)[status];
+  assert.ok(response, `${name} is not described`);
+  if (method !== 'HEAD') {
+    const isDescribed = checkOf(response.content['application/json'].schema);
+    assert.ok(isDescribed(JSON.parse(body)), `${name}: ${JSON.stringify(isDescribed.errors)}`);
+  }
+  assertHeaders(exchange, response, name);
+}
+
+/** Those that are described are there, as described; of those that only some answers have, no other is. */
+function assertHeaders({ headers }: Exchange, response: Document, name: string): void {
+  const described = Object.entries<Document>(response.headers);
+  for (const [header, { required, schema }] of described) {
+    const value = headers[header.toLowerCase()];
+    const isDescribed = checkOf(schema);
+    assert.equal(required, true);
+    const isRight = isDescribed(schema.type === 'integer' ? Number(value) : value);
+    assert.ok(isRight, `${name}: ${header} is ${value}`);
+  }
+  const names = described.map(([header]) => header.toLowerCase());
+  for (const header of ['location', 'www-authenticate', 'allow', 'retry-after']) {
+    assert.equal(header in headers, names.includes(header), `${name}: ${header}`);
+  }
+}
