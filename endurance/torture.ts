@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Ledger } from '../test/support/ledger.ts';
+import { SEED, seed } from '../test/support/random.ts';
 import { ENVIRONMENT, type ServiceProcess, startServiceProcess } from '../test/support/service.ts';
 import { dieYoung, examine, liveAndDie } from '../test/support/sudden-death.ts';
 
@@ -44,6 +45,7 @@ async function torture(): Promise<number> {
   const env = { WORKERS: options.workers };
   const ledger = new Ledger();
   const began = performance.now();
+  console.log(`Seed ${seed}: ${SEED}=${seed} in the environment makes the same random choices again.`);
   /** Milliseconds from start to first answer. */
   const starts: number[] = [];
   let current: ServiceProcess | undefined;
