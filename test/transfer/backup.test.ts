@@ -1,5 +1,5 @@
 // Backups of the SQLite store, and putting them back: beside a service that writes, killed at any moment, with a full
-// disk. The real commands, in processes of their own.
+// disk, on a disk that alters what it is given.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -24,14 +24,15 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import { seize } from '../../src/stores/sqlite-backup.ts';
-import { COMMAND } from '../support/repository.ts';
+import { COMMAND, pathTo } from '../support/repository.ts';
+import { runCommand } from '../support/run-command.ts';
 import {
   ENVIRONMENT,
   endOf,
   spawnService,
   startServiceProcess,
+  startTestService,
   temporaryFolder,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -40,18 +41,19 @@ const TABLE = `create table books (
   id integer primary key autoincrement check (id between 1 and 9007199254740991),
   title text not null default '', author text not null default '', year integer not null default 0) strict`;
 
-const MAIN = COMMAND;
-
 /** Of the export of the books that `makeStore(…, 3)` makes. */
 const THREE = sha256(
   'id,title,author,year\n1,"title","author",1\n2,"title","author",2\n3,"title","author",3\n',
 );
 
-describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
+/** Lengths of an unfinished file, of 10 MB, at which a command is killed. */
+const PARTS = [0, 1, 5_000_000, 10_000_000];
+
+describe('backup and restore', { concurrency: 3 }, () => {
   test('a backup beside a service that writes all the time ends, and is one moment of it', async (context) => {
     const folder = temporaryFolder();
     makeStore(folder, 1000, 20_000); // 20 MB: many steps
-    const service = await startServiceProcess(`sqlite:${folder}/books.db`);
+    const service = await startTestService(`sqlite:${folder}/books.db`);
     context.after(() => service.stop());
     // A pair at both ends of the file, the one always updated before the other: a copy of several moments tears it.
     let number = 0;
@@ -69,7 +71,7 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
     })();
     await waitUntil(() => number > 3);
     const before = number - 1;
-    const { code, stdout } = await outcome(folder, ['backup', 'copy.db']);
+    const { code, stdout } = await endOf(start(folder, ['backup', 'copy.db']));
     const after = number;
     isOver = true;
     await writer;
@@ -130,7 +132,7 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
     const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
       ['there.db is there already: --overwrite replaces it.', ['there.db']],
       ['folder is there already, and not a file.', ['folder', '--overwrite']],
-      ['/dev/full is there already, and not a file.', ['/dev/full', '--overwrite']],
+      ['/dev/null is there already, and not a file.', ['/dev/null', '--overwrite']],
       ['There is no folder missing.', ['missing/copy.db']],
       [
         `No backup was made of sqlite:books.db: ENAMETOOLONG: name too long, stat '${'x'.repeat(300)}'.`,
@@ -172,29 +174,49 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(years(join(folder, 'there.db')), [1, 2, 3]);
   });
 
-  test('a full disk, or a signal half way: one sentence, and nothing is left', async () => {
+  test('a copy that differs from the store gets no name', async () => {
     const folder = temporaryFolder();
-    makeStore(folder, 1000, 20_000);
-    const full = spawn('prlimit', ['--fsize=1000000', process.execPath, MAIN, 'backup', 'copy.db'], {
+    makeStore(folder, 3);
+    writeFileSync(join(folder, 'copy.db'), 'the last good one');
+    const meddling = ['--import', pathTo('test/support/meddling-disk.js'), COMMAND];
+    const child = spawn(process.execPath, [...meddling, 'backup', 'copy.db', '--overwrite'], {
       cwd: folder,
-      env: { PATH: process.env.PATH, DB_URL: 'sqlite:books.db' },
+      env: { DB_URL: 'sqlite:books.db' },
     });
-    const { code, stdout, stderr } = await endOf(full);
+    assert.deepEqual(await endOf(child), {
+      code: 1,
+      stdout: '',
+      stderr: 'No backup was made of sqlite:books.db: the copy is not what was read.\n',
+    });
+    assert.deepEqual(names(folder), ['books.db', 'copy.db']);
+    assert.equal(readFileSync(join(folder, 'copy.db'), 'utf8'), 'the last good one');
+  });
+
+  test('a full disk: one sentence, and nothing is left', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 100, 20_000);
+    // A limit on the length of a file stands for a full disk.
+    const args = ['-c', 'ulimit -f 1000; exec "$@"', 'sh', process.execPath, COMMAND, 'backup', 'copy.db'];
+    const { code, stdout, stderr } = await endOf(
+      spawn('sh', args, { cwd: folder, env: { DB_URL: 'sqlite:books.db' } }),
+    );
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(
       stderr,
       /^No backup was made of sqlite:books\.db: (disk I\/O error|database or disk is full)\.\n$/,
     );
     assert.deepEqual(names(folder), ['books.db']);
-    for (const [args, sentence] of [
-      [['backup', 'copy.db'], 'No backup was made of sqlite:books.db: stopped.\n'],
-      [['restore', 'books.db'], 'sqlite:new.db was not restored: stopped.\n'],
+  });
+
+  test('a signal: one sentence, and nothing is left', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    for (const [args, DB_URL, sentence] of [
+      [['backup', 'copy.db'], 'sqlite:books.db', 'No backup was made of sqlite:books.db: stopped.\n'],
+      [['restore', 'books.db'], 'sqlite:new.db', 'sqlite:new.db was not restored: stopped.\n'],
     ] as const) {
-      const child = start(folder, args, args[0] === 'restore' ? { DB_URL: 'sqlite:new.db' } : {});
-      const end = endOf(child);
-      await waitUntil(() => readdirSync(folder).some((name) => name.endsWith('.unfinished')));
-      child.kill('SIGTERM');
-      assert.deepEqual(await end, { code: 1, stdout: '', stderr: sentence });
+      const stopped = await runCommand(args, { DB_URL }, folder, Promise.resolve());
+      assert.deepEqual(stopped, { code: 1, stdout: '', stderr: sentence });
       assert.deepEqual(names(folder), ['books.db']);
     }
   });
@@ -202,11 +224,16 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
   test('killed at any moment, there is no backup or a whole one, and the next run cleans up', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 500, 20_000);
-    const isLeft = () => names(folder).some((name) => name.endsWith('.unfinished'));
-    for (let death = 0; death < 4 || !isLeft(); death += 1) {
-      await kill(start(folder, ['backup', 'copy.db', '--overwrite']), folder, 'copy.db');
+    let killed = 0;
+    let left = 0;
+    for (const length of PARTS) {
+      killed += await kill(start(folder, ['backup', 'copy.db', '--overwrite']), folder, 'copy.db', length);
+      if (names(folder).some((name) => name.endsWith('.unfinished'))) left += 1;
       if (existsSync(join(folder, 'copy.db'))) assert.equal(years(join(folder, 'copy.db')).length, 500);
     }
+    assert.ok(killed > 0, 'it was never killed half way');
+    assert.ok(left > 0, 'nothing was ever left');
+    writeFileSync(join(folder, 'copy.db.0123456789ab.unfinished-journal'), 'of a run that was killed');
     writeFileSync(join(folder, 'copy.db.unfinished'), 'not ours');
     assert.equal((await outcome(folder, ['backup', 'copy.db', '--overwrite'])).code, 0);
     assert.deepEqual(names(folder), ['books.db', 'copy.db', 'copy.db.unfinished']);
@@ -214,22 +241,24 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
 
   test('killed at any moment, restore leaves the old store or the new one', async () => {
     const folder = temporaryFolder();
-    makeStore(folder, 400, 20_000);
+    makeStore(folder, 500, 20_000);
     renameSync(join(folder, 'books.db'), join(folder, 'copy.db'));
-    for (let death = 0; death < 4; death += 1) {
+    let killed = 0;
+    for (const length of PARTS) {
       rmSync(join(folder, 'books.db'), { force: true });
       makeStore(folder, 3);
       leaveLog(join(folder, 'books.db'), 'update books set year = year + 10');
-      await kill(start(folder, ['restore', 'copy.db', '--overwrite']), folder, 'books.db');
+      killed += await kill(start(folder, ['restore', 'copy.db', '--overwrite']), folder, 'books.db', length);
       const found = years(join(folder, 'books.db'));
       if (found.length === 3) assert.deepEqual(found, [11, 12, 13]);
-      else assert.equal(found.length, 400);
+      else assert.equal(found.length, 500);
     }
+    assert.ok(killed > 0, 'it was never killed half way');
     assert.equal((await outcome(folder, ['restore', 'copy.db', '--overwrite'])).code, 0);
     assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
   });
 
-  test('restore: never under a service, not over books without being told, and ids go on', async (context) => {
+  test('restore: never under a service, over books only with --overwrite, and ids go on', async (context) => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     chmodSync(join(folder, 'books.db'), 0o640);
@@ -264,7 +293,7 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
     assert.equal(statSync(join(folder, 'books.db')).mode & 0o777, 0o640);
 
-    const next = await startServiceProcess(`sqlite:${folder}/books.db`);
+    const next = await startTestService(`sqlite:${folder}/books.db`);
     context.after(() => next.stop());
     assert.equal((await next.client.list()).length, 3);
     assert.equal((await next.client.create({ year: 6 })).id, 5);
@@ -370,7 +399,11 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
     assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4, 5]);
   });
 
-  test('a service that starts while its store is replaced never writes to the old one', async (context) => {
+  // Only Linux tells which files another process has open.
+  const elsewhere = process.platform !== 'linux' && 'needs /proc';
+  test('a service that starts while its store is replaced never writes to the old one', {
+    skip: elsewhere,
+  }, async (context) => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     const path = join(folder, 'books.db');
@@ -393,9 +426,10 @@ describe('backup and restore', { concurrency: 3, timeout: 60_000 }, () => {
 
 /** Runs a command in a folder, on the store `books.db` there. */
 function outcome(folder: string, args: readonly string[], env: Record<string, string> = {}) {
-  return endOf(start(folder, args, env));
+  return runCommand(args, { DB_URL: 'sqlite:books.db', ...env }, folder);
 }
 
+/** Does the same in a process of its own. */
 function start(folder: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess {
   return spawnService({ DB_URL: 'sqlite:books.db', ...env }, args, folder);
 }
@@ -410,7 +444,7 @@ function makeStore(folder: string, books: number, titleLength?: number): void {
   db.close();
 }
 
-/** As whoever writes finds them: what a process that died has left is mended. */
+/** The years of all books, once SQLite has undone what a process that died had begun. */
 function years(file: string): unknown[] {
   const db = new DatabaseSync(file);
   try {
@@ -445,16 +479,22 @@ function writeAndDie(file: string, sql: string): void {
   spawnSync(process.execPath, ['-e', script, file, sql]);
 }
 
-/** Kills a command within 100 ms of its beginning to write beside the file, unless it has ended. */
-async function kill(child: ChildProcess, folder: string, file: string): Promise<void> {
+/**
+ * Kills a command once the unfinished file beside the given one has this length.
+ * @returns 1 when it was killed, 0 when it had ended before.
+ */
+async function kill(child: ChildProcess, folder: string, file: string, length: number): Promise<number> {
   const before = readdirSync(folder);
-  const isAtWork = () =>
-    readdirSync(folder).some((name) => name.startsWith(`${file}.`) && !before.includes(name));
+  const isUnfinished = (name: string) => /\.unfinished$/.test(name) && !before.includes(name);
   const ended = endOf(child);
-  await waitUntil(() => isAtWork() || child.exitCode !== null);
-  await pause(Math.random() * 100);
+  await waitUntil(() => {
+    if (child.exitCode !== null) return true;
+    const unfinished = readdirSync(folder).find((name) => name.startsWith(`${file}.`) && isUnfinished(name));
+    if (unfinished === undefined) return false;
+    return (statSync(join(folder, unfinished), { throwIfNoEntry: false })?.size ?? 0) >= length;
+  });
   child.kill('SIGKILL');
-  await ended;
+  return (await ended).code === null ? 1 : 0;
 }
 
 /** What a descriptor of another process leads to, if it is still there. */
