@@ -1,0 +1,107 @@
+// Mutants of the stores: of what they do to their file or server, and of what they do when that fails.
+
+import type { Mutant } from './mutant.ts';
+
+const SQLITE = 'test/stores/sqlite.test.ts';
+const POSTGRES = 'test/stores/postgres.test.ts';
+
+export const STORES_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'a write to a SQLite file that has been moved is acknowledged',
+    file: 'src/stores/sqlite-writer.ts',
+    from: 'if (this.#file.assertInPlace() === 0)',
+    to: 'if (false)',
+    test: { file: SQLITE, name: ' moved: ', store: 'SQLite' },
+  },
+  {
+    name: 'a write without a write-ahead log is acknowledged',
+    file: 'src/stores/sqlite-writer.ts',
+    from: 'for (const companion of this.#companions) companion.assertInPlace();',
+    to: '',
+    test: { file: SQLITE, name: 'without its write-ahead log', store: 'SQLite' },
+  },
+  {
+    name: 'a single read needs its SQLite file in place',
+    file: 'src/stores/sqlite.ts',
+    from: 'this.#begin.run();',
+    to: 'this.#file.assertInPlace(); this.#begin.run();',
+    test: { file: SQLITE, name: ' deleted: ', store: 'SQLite' },
+  },
+  {
+    name: 'a list is that of another SQLite file',
+    file: 'src/stores/sqlite.ts',
+    from: 'this.#file.assertInPlace(); // else',
+    to: '// else',
+    test: { file: SQLITE, name: 'never that of another file', store: 'SQLite' },
+  },
+  {
+    name: 'a write that was answered with 503 is carried out later',
+    file: 'src/stores/sqlite.ts',
+    from: 'const WRITE_TIMEOUT = 3000;',
+    to: 'const WRITE_TIMEOUT = 30_000;',
+    test: { file: SQLITE, name: 'none is carried out later', store: 'SQLite' },
+  },
+  {
+    name: 'a transaction that the server gives up is sent once more than five times',
+    file: 'src/stores/postgres-connections.ts',
+    from: 'const ATTEMPTS = 5;',
+    to: 'const ATTEMPTS = 6;',
+    test: { file: POSTGRES, name: 'for ever, by a serialization failure', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a transaction that the server gives up is sent four times',
+    file: 'src/stores/postgres-connections.ts',
+    from: 'const ATTEMPTS = 5;',
+    to: 'const ATTEMPTS = 4;',
+    test: { file: POSTGRES, name: 'for ever, by a serialization failure', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a deadlock is an error',
+    file: 'src/stores/postgres-connections.ts',
+    from: "new Set(['40001', '40P01'])",
+    to: "new Set(['40001'])",
+    test: { file: POSTGRES, name: 'by 40P01, is sent again', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a write whose answer is lost is sent again',
+    file: 'src/stores/postgres-connections.ts',
+    from: "const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');",
+    to: "const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '') || !(error instanceof pg.DatabaseError);",
+    test: { file: 'test/stores/outage.test.ts', name: 'whose answer is lost', store: 'PostgreSQL' },
+  },
+  {
+    name: 'changes of locked books take the connections of all others',
+    file: 'src/stores/postgres.ts',
+    from: "query<Book>('held', UPDATE_HELD, parameters)",
+    to: "query<Book>('batches', UPDATE_HELD, parameters)",
+    test: { file: POSTGRES, name: 'of a hundred at once', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a locked book delays the changes of its neighbours',
+    file: 'src/stores/postgres.ts',
+    from: 'for update skip locked\n  ), stored',
+    to: 'for update\n  ), stored',
+    test: { file: POSTGRES, name: 'delays its own changes alone', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a sequence that is behind is caught up by its owner only',
+    file: 'src/stores/postgres-structure.ts',
+    from: 'lock table books in share row exclusive mode;',
+    to: 'alter sequence books_id_seq no cycle;',
+    test: { file: POSTGRES, name: 'a role that may use the table', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a host that has become a standby is read from',
+    file: 'src/stores/postgres-hosts.ts',
+    from: "watched: wanted !== 'any'",
+    to: 'watched: false',
+    test: { file: 'test/stores/failover.test.ts', name: 'nothing old is read', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a list is not answered within 5 s while its server is silent',
+    file: 'src/stores/postgres.ts',
+    from: 'const FIRST_CHUNK_TIMEOUT = 4500;',
+    to: 'const FIRST_CHUNK_TIMEOUT = 7000;',
+    test: { file: 'test/limits/answers.test.ts', name: 'while the network is cut', store: 'PostgreSQL' },
+  },
+];
