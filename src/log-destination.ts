@@ -36,6 +36,7 @@ export class Lines {
   /** Lines that wait for others. */
   #text = '';
   #lost = 0;
+  #closed = false;
   readonly #piece: number;
 
   /** @param shared whether other processes write there, too. */
@@ -64,8 +65,9 @@ export class Lines {
     this.#output.on('drain', act);
   }
 
-  /** @param text of whole lines. */
+  /** @param text of whole lines; nothing that is said after `close` leaves. */
   write(text: string): void {
+    if (this.#closed) return;
     if (this.#text === '') setTimeout(() => this.#send(), GATHERING);
     else if (this.#text.length + text.length > this.#piece) this.#send();
     this.#text += text;
@@ -74,6 +76,7 @@ export class Lines {
   /** Gives what is left a moment to leave; then the process may end without it. */
   async close(): Promise<void> {
     this.#send();
+    this.#closed = true;
     const left = new Promise((resolve) => this.#output.once('close', resolve));
     this.#output.end();
     await Promise.race([left, pause(LOG_FAREWELL, undefined)]);

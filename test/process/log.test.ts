@@ -11,8 +11,8 @@ import { describe, type TestContext, test } from 'node:test';
 import type { BookStore } from '../../src/books/store.ts';
 import { run } from '../../src/command.ts';
 import { createLog } from '../../src/log.ts';
-import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
-import { runHere } from '../support/command.ts';
+import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
+import { runHere, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { holdWrites } from '../support/locks.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -153,6 +153,21 @@ describe('the log of faults', { concurrency: 4 }, () => {
     await service.client.request('GET', '/books');
     await waitUntil(() => counted() === sent + 2);
     assert.equal(new Set(faults().map(({ reason }) => reason)).size, 2);
+  });
+
+  test('rule 27: what is still to be said of a fault when the service ends is no fault', async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
+    context.after(() => service.stop());
+    const client = await Client.logIn(service);
+    const db = new DatabaseSync(fileOf(dbUrl));
+    db.exec('drop table books');
+    db.close();
+    const began = performance.now();
+    // The second one is said a second after the first.
+    for (const path of ['/book/1', '/book/2']) assert.equal((await client.request('GET', path)).status, 503);
+    assert.equal((await service.stop()).code, 0);
+    await waitUntil(() => performance.now() - began > 1.2 * SECOND);
   });
 
   test('rules 22 and 23: a body for which there is no room is said', async (context) => {
