@@ -1,16 +1,16 @@
-// Several processes behind one port: what they share, what becomes of it when one of them dies, and that
-// none is left behind. The lifecycle tests run with several workers, too.
+// Several processes behind one port: what they share, what becomes of it when one of them dies, and that none is left
+// behind. The tests of lifecycle run with several workers, too.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { existsSync, renameSync } from 'node:fs';
+import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts, exchange } from '../support/client.ts';
+import { accepts, Connection, exchange } from '../support/client.ts';
 import { unusedPort } from '../support/ports.ts';
-import { freshDatabase, PostgresServer } from '../support/postgres.ts';
 import {
   type CommandProcess,
   ENVIRONMENT,
+  endOf,
   fileOf,
   SQLITE,
   STORES,
@@ -21,53 +21,59 @@ import {
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-const WORKERS = 3;
+const WORKERS = 2;
 
-describe('workers', { concurrency: 2, timeout: 120_000 }, () => {
+/** Milliseconds between two attempts to replace a worker. */
+const RETRY_PAUSE = 1000;
+
+/** Attempts that are waited for, after the first one. */
+const ATTEMPTS = 3;
+
+describe('workers', { concurrency: 3 }, () => {
   for (const store of STORES) {
-    test(`rule 28: on ${store.name}, they share port, store and ids`, async (context) => {
+    test(`rule 28: on ${store.name}, they share port, store and ids; one that is killed loses nothing and is replaced`, async (context) => {
       const service = await start(context, await store.freshUrl());
-      const answers = await Promise.all(
-        Array.from({ length: 60 }, () => exchange(service, post('/book', '{}', service.client.token))),
-      );
-      const ids = answers.map(([answer]) => {
-        assert.equal(answer?.status, 201);
-        return JSON.parse(answer?.body ?? '').data.id as number;
+      const processes = new Set<string>();
+      const ids: number[] = [];
+      await waitUntil(async () => {
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, () => exchange(service, post('/book', '{}', service.client.token))),
+        );
+        for (const [answer] of answers) {
+          assert.equal(answer?.status, 201);
+          ids.push(JSON.parse(answer.body).data.id);
+          processes.add(processOf(answer.headers));
+        }
+        return processes.size === WORKERS;
       });
-      assert.equal(new Set(ids).size, 60);
-      assert.equal(new Set(answers.map(([answer]) => processOf(answer?.headers))).size, WORKERS);
+      assert.equal(new Set(ids).size, ids.length);
       assert.deepEqual(
         (await service.client.list()).map(({ id }) => id),
         ids.sort((one, other) => one - other),
       );
-    });
 
-    test(`rule 28: on ${store.name}, one that is killed loses nothing and is replaced`, async (context) => {
-      const service = await start(context, await store.freshUrl());
       const answered: string[] = [];
-      let victims = 0;
+      const victims = 2;
       await Promise.all(
         Array.from({ length: 16 }, async (_, writer) => {
-          for (let count = 0; answered.length < 1500; count += 1) {
+          for (let count = 0; answered.length < 600; count += 1) {
             const title = `${writer}/${count}`;
             // A connection of its own for each: some of them break with the worker that had them.
             const body = JSON.stringify({ title });
             const [answer] = await exchange(service, post('/book', body, service.client.token)).catch(
               () => [],
             );
-            if (answer === undefined) continue;
+            if (answer === undefined || answer.status === 503) continue; // too much, for this machine
             assert.equal(answer.status, 201);
             answered.push(title);
-            if (answered.length % 300 === 0 && victims < 3) {
+            if (answered.length % 200 === 0 && answered.length / 200 <= victims) {
               process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
-              victims += 1;
             }
           }
         }),
       );
       await waitUntil(() => servingWorkers(service).length === WORKERS);
-      const ended = messages(service, 'a worker ended; another takes its place');
-      assert.equal(ended.length, 3);
+      assert.equal(messages(service, 'a worker ended; another takes its place').length, victims);
       const stored = new Set((await service.client.list()).map(({ title }) => title));
       for (const title of answered) assert.ok(stored.has(title), `${title} was answered and is lost`);
     });
@@ -79,26 +85,28 @@ describe('workers', { concurrency: 2, timeout: 120_000 }, () => {
       ...env,
       WORKERS: String(WORKERS),
       LOG_LEVEL: 'info',
-      DB_URL: `sqlite:${temporaryFolder()}/books.db`,
+      DB_URL: await SQLITE.freshUrl(),
     });
-    context.after(() => service.process.kill('SIGKILL'));
+    context.after(() => service.stop());
     const [login] = await exchange(service, post('/token', '{"username":"admin","password":"password"}'));
     const { token } = JSON.parse(login?.body ?? '').data;
     const processes = new Set<string>();
-    for (let count = 0; count < 10 * WORKERS; count += 1) {
+    await waitUntil(async () => {
       const [answer] = await exchange(
         service,
         `GET /books HTTP/1.1\r\nHost: x\r\nAuthorization: ${token}\r\n\r\n`,
       );
       assert.equal(answer?.status, 200);
       processes.add(processOf(answer?.headers));
-    }
-    assert.equal(processes.size, WORKERS);
-    assert.equal(service.log.filter((line) => line.includes('SECRET_TOKEN is not set')).length, 1);
+      return processes.size === WORKERS;
+    });
+    const warnings = () => service.log.filter((line) => line.includes('SECRET_TOKEN is not set'));
+    await waitUntil(() => warnings().length > 0);
+    assert.equal(warnings().length, 1);
   });
 
   test('rule 28: none outlives the process that started it', async (context) => {
-    const service = await start(context, await freshDatabase());
+    const service = await start(context, await SQLITE.freshUrl());
     const workers = servingWorkers(service);
     assert.equal(workers.length, WORKERS);
     service.process.kill('SIGKILL');
@@ -106,82 +114,79 @@ describe('workers', { concurrency: 2, timeout: 120_000 }, () => {
     assert.equal(await accepts('127.0.0.1', service.port), false);
   });
 
-  test('rule 28: whoever connects while they start is refused or answered, never reset', async (context) => {
-    for (let count = 0; count < 3; count += 1) {
-      const port = await unusedPort();
-      const process = spawnService({
-        ...ENVIRONMENT,
-        WORKERS: String(WORKERS),
-        PORT: String(port),
-        DB_URL: `sqlite:${temporaryFolder()}/books.db`,
-      });
-      context.after(() => process.kill('SIGKILL'));
-      const target = { url: `http://127.0.0.1:${port}`, port };
-      let answered = 0;
-      await Promise.all(
-        Array.from({ length: 4 }, async () => {
-          while (answered < 200) {
-            try {
-              await exchange(target, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
-              answered += 1;
-            } catch (error) {
-              assert.equal((error as NodeJS.ErrnoException).code, 'ECONNREFUSED');
-            }
-          }
-        }),
-      );
-    }
-  });
-
-  test('rule 28: a port that others share already is taken all the same', async (context) => {
-    const service = await start(context, `sqlite:${temporaryFolder()}/books.db`);
-    const child = spawnService({
+  test('rule 28: clients that connect while they start are refused or answered, never reset', async (context) => {
+    const port = await unusedPort();
+    const service = spawnService({
       ...ENVIRONMENT,
       WORKERS: String(WORKERS),
-      PORT: String(service.port),
-      DB_URL: `sqlite:${temporaryFolder()}/books.db`,
+      PORT: String(port),
+      ADMIN_PORT: '0',
+      DB_URL: await SQLITE.freshUrl(),
     });
-    context.after(() => child.kill('SIGKILL'));
-    let said = '';
-    child.stderr?.on('data', (text) => {
-      said += text;
-    });
-    const [code] = await once(child, 'close');
+    context.after(() => service.kill('SIGKILL'));
+    const target = { url: `http://127.0.0.1:${port}`, port };
+    let answered = 0;
+    await Promise.all(
+      Array.from({ length: 4 }, async () => {
+        while (answered < 200) {
+          try {
+            await exchange(target, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+            answered += 1;
+          } catch (error) {
+            assert.equal((error as NodeJS.ErrnoException).code, 'ECONNREFUSED');
+            assert.equal(service.exitCode, null);
+          }
+        }
+      }),
+    );
+  });
+
+  test('rule 28: a port that other workers share already is taken all the same', async (context) => {
+    const service = await start(context, await SQLITE.freshUrl());
+    const env = { ...ENVIRONMENT, WORKERS: String(WORKERS), DB_URL: await SQLITE.freshUrl() };
+    const { code, stderr } = await endOf(
+      spawnService({ ...env, PORT: String(service.port), ADMIN_PORT: '0' }),
+    );
     assert.equal(code, 1);
-    assert.match(said, /^PORT \d+ is taken by another process: [^\n]+\.\n$/);
+    assert.match(stderr, /^PORT \d+ is taken by another process: [^\n]+\.\n$/);
   });
 
   test('rules 27 and 28: what stops one from starting is said once, and none is left', async () => {
-    const env = { ...ENVIRONMENT, WORKERS: String(WORKERS), DB_URL: 'sqlite:/proc/nowhere/books.db' };
-    const child = spawnService(env);
-    let said = '';
-    child.stderr?.on('data', (text) => {
-      said += text;
-    });
-    const [code] = await once(child, 'close'); // every process that could still write there has ended
+    const file = join(temporaryFolder(), 'file');
+    writeFileSync(file, '');
+    const DB_URL = `sqlite:${file}/books.db`;
+    const env = { ...ENVIRONMENT, WORKERS: String(WORKERS), DB_URL };
+    const { code, stderr } = await endOf(spawnService(env)); // every process that could still write there has ended
     assert.equal(code, 1);
-    assert.match(said, /^DB_URL: sqlite:\/proc\/nowhere\/books\.db cannot be opened: [^\n]+\.\n$/);
+    assert.ok(stderr.startsWith(`DB_URL: ${DB_URL} cannot be opened: `), stderr);
+    assert.match(stderr, /^[^\n]+\.\n$/);
   });
 
-  test('rule 28: one that cannot be replaced yet is replaced once it can', async (context) => {
-    const server = await PostgresServer.start();
-    context.after(() => server.remove());
-    const service = await start(context, server.url());
-    await server.stop();
-    process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
-    await waitUntil(() => messages(service, 'a worker could not be replaced yet').length > 0);
-    await server.startAgain();
-    await waitUntil(() => servingWorkers(service).length === WORKERS);
-    await waitUntil(async () => (await service.client.request('POST', '/book', { body: {} })).status === 201);
-  });
-
-  test('rules 23 and 28: one that is replaced never makes a file anew that was taken away', async (context) => {
+  test('rules 23 and 28: one that cannot be replaced is tried again every second, and makes no file in place of one that has gone', async (context) => {
     const service = await start(context, await SQLITE.freshUrl());
     const path = fileOf(service.dbUrl);
     const book = await service.client.create({ title: 'here' });
     renameSync(path, `${path}.away`);
     process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
-    await waitUntil(() => messages(service, 'a worker could not be replaced yet').length > 0);
+    const attempts = () => messages(service, 'a worker could not be replaced yet').map(timeOf);
+    await waitUntil(() => attempts().length > 0);
+    const silent = new Connection(service); // closed after 15 s, for it brings no request (rule 22)
+    let isClosed = false;
+    void silent.closed.then(() => {
+      isClosed = true;
+    });
+    await waitUntil(() => isClosed || attempts().length > ATTEMPTS);
+    silent.socket.destroy();
+
+    const times = attempts();
+    const [ended] = messages(service, 'a worker ended; another takes its place').map(timeOf);
+    const duration = Number(times[0]) - Number(ended); // the first attempt is made at once
+    context.diagnostic(`${times.length} attempts; one takes ${duration} ms`);
+    if (duration < RETRY_PAUSE) assert.ok(times.length > ATTEMPTS, 'within 15 s');
+    const rounding = 5; // milliseconds between the clock of the lines and that of the timers
+    for (const [position, time] of times.entries()) {
+      if (position > 0) assert.ok(time - Number(times[position - 1]) >= RETRY_PAUSE - rounding);
+    }
     assert.ok(!existsSync(path));
     renameSync(`${path}.away`, path);
     await waitUntil(() => servingWorkers(service).length === WORKERS);
@@ -195,7 +200,16 @@ async function start(context: TestContext, dbUrl: string) {
   return service;
 }
 
-function messages({ log }: CommandProcess, message: string): { pid: number }[] {
+interface Line {
+  readonly pid: number;
+  readonly time: string;
+}
+
+function timeOf({ time }: Line): number {
+  return Date.parse(time);
+}
+
+function messages({ log }: CommandProcess, message: string): Line[] {
   return log.map((line) => JSON.parse(line)).filter(({ msg }) => msg === message);
 }
 
