@@ -1,98 +1,175 @@
-// Documentation and code say the same, both ways: rules and tests, messages, endpoints, variables.
+// Documentation and code agree, both ways: rules and tests, messages, endpoints, variables, files, links, versions.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { readdir, readFile, stat } from 'node:fs/promises';
-import { test } from 'node:test';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
 import { request } from '../support/client.ts';
-import { REPOSITORY } from '../support/repository.ts';
-import { SQLITE, spawnService, startTestService } from '../support/service.ts';
+import { type CommandHere, startHere } from '../support/command.ts';
+import { operationsOf } from '../support/operations.ts';
+import { pathTo } from '../support/repository.ts';
+import { runCommand } from '../support/run-command.ts';
+import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
-const read = (path: string) => readFile(new URL(path, REPOSITORY), 'utf8');
+/** Rooms that `npm test` leaves out. */
+const BY_NAME_ONLY = /^test\/(browser|matrix|system)\//;
 
-test('every rule of the contract is named by a test, and tests name no other', async () => {
-  const contract = await read('docs/contract.md');
-  const lettered = matches(contract, /^- \*\*([A-Z]\d)\*\*/gm);
-  const numbered = matches(contract, /^(\d+)\. /gm);
-  const rules = new Set([...lettered, ...numbered]);
+const read = (path: string) => readFileSync(pathTo(path), 'utf8');
+const contract = read('docs/contract.md');
 
-  const named = new Set<string>();
-  const files = (await readdir(new URL('.', import.meta.url))).filter((name) => name.endsWith('.test.ts'));
-  for (const file of files) {
-    const source = await read(`test/${file}`);
-    for (const title of matches(source, /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g)) {
-      const [names = ''] = title.split(':', 1);
-      for (const rule of matches(names, /\b([A-Z]\d)\b/g)) named.add(rule);
-      if (/\brules?\b/.test(names)) for (const rule of matches(names, /\b(\d+)\b/g)) named.add(rule);
-    }
-  }
-  assert.deepEqual([...named].toSorted(), [...rules].toSorted());
+test('every rule of the contract is named by a test that always runs, and tests name no other', () => {
+  const rules = new Set([
+    ...matches(contract, /^- \*\*([A-Z]\d)\*\*/gm),
+    ...matches(contract, /^(\d+)\. /gm),
+  ]);
+  const files = paths('test/*/*.test.ts');
+  const always = new Set(files.filter((file) => !BY_NAME_ONLY.test(file)).flatMap(rulesNamedIn));
+  assert.deepEqual([...always].toSorted(), [...rules].toSorted());
+  for (const rule of files.flatMap(rulesNamedIn)) assert.ok(rules.has(rule), rule);
 });
 
-test('every message is in the contract, and the contract has no other', async () => {
-  const documented = matches(await read('docs/contract.md'), /^\| \d+ \| `([^`]+)` \|/gm);
-  const spoken = matches(
-    await read('src/api/envelope.ts'),
-    /(?:message: |failure\(\d+, |"message":)['"]([^'"]+)['"]/g,
-  );
-  assert.deepEqual(spoken.toSorted(), documented.toSorted());
-});
+describe('the contract and the README', () => {
+  let service: CommandHere;
 
-test('every endpoint of the README is there, as the contract has it', async () => {
-  const endpoints = matches(await read('README.md'), /^\| `([A-Z]+ \/\S+)` \|/gm);
-  assert.deepEqual(matches(await read('docs/contract.md'), /^### `([A-Z]+ \/\S+)`/gm), endpoints);
-  assert.equal(endpoints.length, 6);
-  const service = await startTestService(await SQLITE.freshUrl());
-  try {
+  before(async () => {
+    service = await startHere({ ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() });
+  });
+  after(() => service.stop());
+
+  test('list every message with its status, and no other', async () => {
+    const documented = [...contract.matchAll(/^\| (\d+) \| `([^`]+)` \|/gm)].map(([, ...pair]) =>
+      pair.join(' '),
+    );
+    const described = new Set<string>();
+    const description = await fetch(`${operationsOf(service).url}/openapi.json`);
+    JSON.parse(await description.text(), (_key, value) => {
+      if (typeof value?.status === 'number' && typeof value.message === 'string') {
+        described.add(`${value.status} ${value.message}`);
+      }
+      return value;
+    });
+    assert.deepEqual([...described].toSorted(), documented.toSorted());
+  });
+
+  test('list the same endpoints, and each is there', async () => {
+    const endpoints = matches(read('README.md'), /^\| `([A-Z]+ \/\S+)` \|/gm);
+    assert.deepEqual(matches(contract, /^### `([A-Z]+ \/\S+)`/gm), endpoints);
+    assert.equal(endpoints.length, 6);
     for (const endpoint of endpoints) {
       const [method = '', path = ''] = endpoint.split(' ');
       const { message } = await request(service, method, path.replace('<id>', '1'));
-      assert.ok(
-        /^(Authorization token required|Invalid request payload)$/.test(message),
-        `${endpoint}: ${message}`,
-      );
+      assert.match(message, /^(Authorization token required|Invalid request payload)$/, endpoint);
     }
-  } finally {
-    await service.stop();
-  }
-});
-
-test('what the documentation points at is there', async () => {
-  for (const path of [
-    'README.md',
-    'CONTRIBUTING.md',
-    'docs/',
-    'bench/README.md',
-    'client/README.md',
-    'endurance/README.md',
-  ]) {
-    const folder = new URL(path, REPOSITORY);
-    const files = path.endsWith('/') ? (await readdir(folder)).map((name) => `${path}${name}`) : [path];
-    for (const file of files) {
-      for (const target of matches(await read(file), /\]\((?!https?:)([^)#]+)/g)) {
-        const url = new URL(target, new URL(file, REPOSITORY));
-        await assert.doesNotReject(stat(url), `${file} points at ${target}`);
-      }
-    }
-  }
+  });
 });
 
 test('rule 25: README, help and configuration have the same variables', async () => {
-  const table = (await read('README.md')).split('\n').filter((line) => /^\| `[A-Z_]+`/.test(line));
+  const DB_URL = await SQLITE.freshUrl();
+  const table = read('README.md')
+    .split('\n')
+    .filter((line) => /^\| `[A-Z_]+`/.test(line));
   const documented = table.flatMap((line) => matches(line.split(' | ')[0] as string, /`([A-Z_]+)`/g));
-  const inCode = matches(await read('src/config.ts'), /(?:readText|readWholeNumber)\(env, '([A-Z_]+)'/g);
-  const secrets = matches(await read('src/config.ts'), /readSecret\(env, readFile, '([A-Z_]+)'/g);
-  const configured = new Set([...inCode, ...secrets, ...secrets.map((name) => `${name}_FILE`)]);
-  assert.deepEqual(documented.toSorted(), [...configured].toSorted());
+  const { stdout } = await runCommand(['config'], { DB_URL });
+  const names = matches(stdout, /^([A-Z_]+)=/gm);
+  const ofFiles = new Set(matches(contract, /`([A-Z_]+_FILE)`/g));
+  assert.deepEqual(documented.toSorted(), [...names, ...ofFiles].toSorted());
 
-  const help = spawnService({}, ['--help']);
-  let text = '';
-  help.stdout?.on('data', (chunk) => {
-    text += chunk;
-  });
-  await once(help, 'close');
-  for (const name of documented) assert.match(text, new RegExp(`\\b${name}\\b`));
+  const help = await runCommand(['--help'], {});
+  for (const name of documented) assert.match(help.stdout, new RegExp(`\\b${name}\\b`));
+
+  // No other variable has a file.
+  const others = names.map((name) => `${name}_FILE`).filter((name) => !ofFiles.has(name));
+  const env = Object.fromEntries(others.map((name) => [name, '/none']));
+  assert.deepEqual(
+    await runCommand(['config'], { DB_URL, ...env }),
+    await runCommand(['config'], { DB_URL }),
+  );
+  for (const name of ofFiles) {
+    const { code, stderr } = await runCommand(['config'], { [name]: '/none' });
+    assert.equal(code, 1);
+    assert.match(stderr, new RegExp(`\\b${name}\\b`));
+  }
 });
+
+test('every link of the documentation leads to a file and to a heading of it', () => {
+  for (const file of markdown()) {
+    const text = read(file);
+    const targets = matches(text, /\]\((?![a-z]+:)([^)]+)\)/g);
+    for (const target of [...targets, ...matches(text, /^\[[^\]]+\]: (?![a-z]+:)(\S+)/gm)]) {
+      const [path = '', anchor] = target.split('#');
+      const destination = path === '' ? file : join(dirname(file), path);
+      assert.ok(existsSync(pathTo(destination)), `${file} links to ${target}, which is missing`);
+      if (anchor === undefined) continue;
+      assert.ok(
+        anchorsOf(read(destination)).has(anchor),
+        `${file} links to ${target}, a heading that is missing`,
+      );
+    }
+  }
+});
+
+test('the map of the architecture has every file of src, and no other', () => {
+  const [, map = ''] = /^```\nsrc\/\n(.*?)^```$/ms.exec(read('docs/architecture.md')) ?? [];
+  const named = new Set<string>();
+  let folder = '';
+  for (const line of map.split('\n')) {
+    // What else a line names, and the lines below it, is in the folder of its first file.
+    const [, path] = /^ {2}(\S+\.[jt]s)\s/.exec(line) ?? [];
+    if (path !== undefined) folder = dirname(path);
+    for (const name of matches(line, /(?<![\w/-])((?:[a-z-]+\/)?[a-z-]+\.[jt]s)\b/g)) {
+      named.add(name.includes('/') ? name : join(folder, name));
+    }
+  }
+  const files = paths('src/**/*.{ts,js}')
+    .map((path) => path.slice('src/'.length))
+    .filter((path) => !path.startsWith('operations/page/'));
+  assert.deepEqual([...named].toSorted(), files.toSorted());
+});
+
+test('the version is the same wherever it stands', () => {
+  const { version } = JSON.parse(read('package.json'));
+  assert.equal(JSON.parse(read('client/package.json')).version, version);
+  assert.match(read('CHANGELOG.md'), new RegExp(`^## ${version}$`, 'm'));
+  const packed = markdown().flatMap((file) => matches(read(file), /book-catalogue-client-(\d\S*?)\.tgz/g));
+  assert.ok(packed.length > 0);
+  for (const found of packed) assert.equal(found, version);
+});
+
+/** The rules that the titles of a file's tests begin with. */
+function rulesNamedIn(file: string): string[] {
+  return matches(read(file), /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g).flatMap((title) => {
+    const [names = ''] = title.split(':', 1);
+    const numbered = /\brules?\b/.test(names) ? matches(names, /\b(\d+)\b/g) : [];
+    return [...matches(names, /\b([A-Z]\d)\b/g), ...numbered];
+  });
+}
+
+/** Every Markdown file of the project. */
+function markdown(): string[] {
+  const files = paths('*.md', 'docs/*.md', '{bench,client,endurance,test}/**/*.md');
+  assert.ok(files.includes('CHANGELOG.md') && files.includes('client/README.md'));
+  return files;
+}
+
+function paths(...patterns: string[]): string[] {
+  return globSync(patterns, { cwd: pathTo('') }).map((path) => path.replaceAll('\\', '/'));
+}
+
+/** What GitHub makes of the headings, to be linked to. */
+function anchorsOf(text: string): Set<string> {
+  const anchors = new Set<string>();
+  for (const heading of matches(text.replace(/^```.*?^```$/gms, ''), /^#{1,6} (.+)$/gm)) {
+    const slug = heading
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\p{Pc} -]/gu, '')
+      .replaceAll(' ', '-');
+    let anchor = slug;
+    for (let count = 1; anchors.has(anchor); count += 1) anchor = `${slug}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
 
 /** The first group of every match. */
 function matches(text: string, pattern: RegExp): string[] {

@@ -1,35 +1,114 @@
-// A run of the tests itself: one that fails must fail the run, whatever the libraries that it uses do at its end.
+// The runner of the tests, on tests of its own: when a run passes, when it fails, its seed and its order.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { pathTo } from '../support/repository.ts';
 import { temporaryFolder } from '../support/service.ts';
 
-test('a test that fails ends the run with a code other than 0, one that passes with 0', () => {
-  const setup = fileURLToPath(new URL('support/global-setup.ts', import.meta.url));
-  const support = new URL('support/postgres.ts', import.meta.url).href;
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env; // a run of its own
-  for (const [passes, code] of [
-    [true, 0],
-    [false, 1],
-  ] as const) {
-    const file = join(temporaryFolder(), 'some.test.ts');
-    writeFileSync(
-      file,
-      `import { ok } from 'node:assert';
-       import { test } from 'node:test';
-       import '${support}';
-       test('some', () => ok(${passes}));`,
+const PASSING = "import { test } from 'node:test'; test('passes', () => {});";
+const FAILING = "import { test } from 'node:test'; test('fails', () => { throw new Error('as it shall'); });";
+
+describe('a run of tests', { concurrency: 2 }, () => {
+  test('fails when a test fails', async () => {
+    const { code, stdout } = await run({ 'test/some/a.test.ts': PASSING, 'test/some/b.test.ts': FAILING });
+    assert.notEqual(code, 0, stdout);
+    assert.match(stdout, /^1 passed, 1 failed, 0 skipped$/m);
+  });
+
+  test('fails when a file cannot be loaded', async () => {
+    const broken = "import './missing.ts';";
+    const { code, stdout } = await run({ 'test/some/a.test.ts': PASSING, 'test/some/b.test.ts': broken });
+    assert.notEqual(code, 0, stdout);
+  });
+
+  test('fails when no test ran', async () => {
+    const { code, stderr } = await run({ 'test/some/a.test.ts': PASSING }, ['--name', 'of another name']);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /^No test ran\.$/m);
+  });
+
+  test('fails when a file is missing, and runs no other', async () => {
+    const files = ['test/some/a.test.ts', 'test/some/b.test.ts'];
+    const { code, stdout, stderr } = await run({ 'test/some/a.test.ts': PASSING }, files);
+    assert.notEqual(code, 0);
+    assert.doesNotMatch(stdout, /passes/);
+    assert.match(stderr, /test\/some\/b\.test\.ts: there is no such file/);
+  });
+
+  test('has a seed that the random choices of its tests follow from', async () => {
+    const drawing = `
+      import { appendFileSync } from 'node:fs';
+      import { test } from 'node:test';
+      import { random } from '../support/random.ts';
+      test('draws', () => appendFileSync('drawn', [random(), random()].join() + '\\n'));`;
+    const drawn: (string | undefined)[] = [];
+    for (const seed of ['7', '8']) {
+      const { folder, stdout } = await run({ 'test/some/a.test.ts': drawing }, [
+        '--seed',
+        seed,
+        '--repeat',
+        '2',
+      ]);
+      drawn.push(...readFileSync(join(folder, 'drawn'), 'utf8').trim().split('\n'));
+      assert.match(stdout, new RegExp(`^Seed ${seed}, \\d+ s$`, 'm'));
+    }
+    const [seven, eight, again, nine] = drawn; // each repetition has the seed that follows
+    assert.equal(drawn.length, 4);
+    assert.equal(eight, again);
+    assert.equal(new Set([seven, eight, nine]).size, 3);
+  });
+
+  test('passes when every test does, the limits at the end and one file at a time', async () => {
+    const noting = (name: string) => `import { appendFileSync } from 'node:fs';
+      import { test } from 'node:test';
+      test('notes', async () => {
+        appendFileSync('order', '${name} begins\\n');
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        appendFileSync('order', '${name} ends\\n');
+      });`;
+    const { code, folder, stdout } = await run({
+      'test/limits/a.test.ts': noting('limit a'),
+      'test/limits/b.test.ts': noting('limit b'),
+      'test/some/a.test.ts': noting('another'),
+    });
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /^3 passed, 0 failed, 0 skipped$/m);
+    const names = ['another', 'limit a', 'limit b'];
+    assert.deepEqual(
+      readFileSync(join(folder, 'order'), 'utf8').trim().split('\n'),
+      names.flatMap((name) => [`${name} begins`, `${name} ends`]),
     );
-    const { status, stdout } = spawnSync(
-      process.execPath,
-      ['--test', `--test-global-setup=${setup}`, '--test-reporter=tap', file],
-      { env, encoding: 'utf8' },
-    );
-    assert.equal(status, code, stdout);
-    assert.match(stdout, passes ? /^ok 1/m : /^not ok 1/m);
-  }
+  });
 });
+
+/** Runs the tests of a repository that has only these, without PostgreSQL. */
+async function run(
+  tests: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<{ code: number; folder: string; stdout: string; stderr: string }> {
+  const folder = temporaryFolder();
+  for (const path of ['test/run.ts', 'test/support', 'package.json']) {
+    cpSync(pathTo(path), join(folder, path), { recursive: true });
+  }
+  for (const path of ['src', 'node_modules']) symlinkSync(pathTo(path), join(folder, path));
+  for (const [path, content] of Object.entries(tests)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
+  // What this run has told its files is not for a run of its own.
+  const { NODE_TEST_CONTEXT: _, TEST_SEED: __, TEST_STORE: ___, ...env } = process.env;
+  return new Promise((resolve) => {
+    const options = { cwd: folder, env };
+    execFile(
+      process.execPath,
+      ['test/run.ts', '--store', 'SQLite', ...args],
+      options,
+      (error, stdout, stderr) => {
+        resolve({ code: error === null ? 0 : Number(error.code), folder, stdout, stderr });
+      },
+    );
+  });
+}
