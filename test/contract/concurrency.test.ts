@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { type Book, type Client, exchange, type RequestOptions, readEnvelope } from '../support/client.ts';
+import { type Book, type Client, type RequestOptions, requestAll } from '../support/client.ts';
 import {
   type RunningService,
   type ServiceProcess,
@@ -34,10 +34,10 @@ for (const store of STORES) {
     });
     after(() => service.stop());
 
-    test('rule 9: of 500 pairs of updates of different fields, each pair at once, none is lost', async () => {
+    test('rule 9: of 200 pairs of updates of different fields, each pair at once, none is lost', async () => {
       await together(25, async () => {
         const { id } = await client.create({});
-        for (let round = 1; round <= 20; round += 1) {
+        for (let round = 1; round <= 8; round += 1) {
           const fields = { title: `title ${round}`, author: `author ${round}`, year: round };
           const { title, author, year } = fields;
           await Promise.all([
@@ -51,32 +51,33 @@ for (const store of STORES) {
 
     test('rule 9: 64 updates of one book at once are answered as if they came one by one', async () => {
       let book = await client.create({});
-      for (let round = 0; round < 10; round += 1) book = await raceUpdates([client], book, round);
+      for (let round = 0; round < 5; round += 1) book = await raceUpdates([client], book, round);
     });
 
     test('rule 9: more updates of one book than a batch holds happen in the order of their arrival', async () => {
       const { id } = await client.create({});
       const count = 1200;
-      const requests = Array.from({ length: count }, (_, position) => {
-        const body = JSON.stringify(position % 2 === 0 ? { title: `${position}` } : { year: position });
-        return `PUT /book/${id} HTTP/1.1\r\nHost: x\r\nAuthorization: ${client.token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+      const changes = Array.from({ length: count }, (_, position) => {
+        return position % 2 === 0 ? { title: `${position}` } : { year: position };
       });
-      const answers = await exchange(service, requests.join(''), count);
-      assert.equal(answers.length, count);
+      const answers = await requestAll(
+        service,
+        changes.map((body) => ['PUT', `/book/${id}`, { token: client.token, body }]),
+      );
       let book = { id, title: '', author: '', year: 0 };
-      for (const [position, { status, body }] of answers.entries()) {
-        book = position % 2 === 0 ? { ...book, title: `${position}` } : { ...book, year: position };
-        assert.deepEqual(readEnvelope(body, status), updated(book));
+      for (const [position, { status, message, data }] of answers.entries()) {
+        book = { ...book, ...changes[position] };
+        assert.deepEqual({ status, message, data }, updated(book));
       }
     });
 
     test('rule 11: of 32 deletes racing for one book exactly one is 200', async () => {
-      await together(10, () => raceDeletes([client]));
+      await together(5, () => raceDeletes([client]));
     });
 
     test('rules 9, 11 and 12: operations of every kind racing for one id are answered consistently', async () => {
-      for (let round = 0; round < 20; round += 1) {
-        const id = (await client.create({})).id + 1; // both stores count, and nobody else creates
+      for (let round = 0; round < 12; round += 1) {
+        const id = (await client.create({})).id + 1; // both stores count, and no other client creates
         const original = { id, title: 'new', author: 'its author', year: round };
         const titles = ['new'];
         const answers = await together(24, async (position) => {
@@ -111,10 +112,10 @@ for (const store of STORES) {
       }
     });
 
-    test('rule 12: of 3200 creates by 16 clients every one has an id of its own and is answered its own book', async () => {
+    test('rule 12: of 800 creates by 16 clients every one has an id of its own and is answered its own book', async () => {
       const books = await together(16, async (maker) => {
         const made: Book[] = [];
-        for (let position = 0; position < 200; position += 1) {
+        for (let position = 0; position < 50; position += 1) {
           const fields = { title: `title ${maker}/${position}`, author: `author ${maker}`, year: position };
           const book = await client.create(fields);
           assert.deepEqual(book, { id: book.id, ...fields });
@@ -125,7 +126,7 @@ for (const store of STORES) {
         return made;
       });
       const ids = new Map(books.flat().map((book) => [book.id, book]));
-      assert.equal(ids.size, 3200);
+      assert.equal(ids.size, 800);
       const listed = (await client.list()).filter(({ id }) => ids.has(id));
       assert.deepEqual(
         listed,
@@ -152,13 +153,13 @@ for (const store of STORES) {
         ['DELETE', '/book/-1', {}, NOT_FOUND],
       ];
       await Promise.all([
-        together(20 * faults.length, async (position) => {
+        together(5 * faults.length, async (position) => {
           const [method, path, options, expected] = faults[
             position % faults.length
           ] as (typeof faults)[number];
           assert.deepEqual(await ask(client, method, path, options), expected);
         }),
-        together(100, async (position) => {
+        together(50, async (position) => {
           const socket = connect(service.port, '127.0.0.1');
           await once(socket, 'connect');
           const body = position % 2 === 0 ? '{"title":"abandoned"}' : '{"title":"half';
@@ -167,7 +168,7 @@ for (const store of STORES) {
           );
           socket.destroy();
         }),
-        together(200, async (position) => {
+        together(60, async (position) => {
           const fields = { title: `good ${position}`, author: '', year: position };
           const book = await client.create(fields);
           assert.deepEqual(book, { id: book.id, ...fields });
@@ -199,7 +200,7 @@ for (const store of STORES) {
       const books = await together(16, async (maker) => {
         const made: Book[] = [];
         const client = clients[maker % 2] as Client;
-        for (let position = 0; position < 50; position += 1) {
+        for (let position = 0; position < 25; position += 1) {
           const fields = { title: `title ${maker}/${position}`, author: `author ${maker}`, year: position };
           const book = await client.create(fields);
           assert.deepEqual(book, { id: book.id, ...fields });
@@ -208,8 +209,9 @@ for (const store of STORES) {
         return made;
       });
       const all = books.flat().sort((one, other) => one.id - other.id);
-      assert.equal(new Set(all.map(({ id }) => id)).size, 800);
-      for (const client of clients) assert.deepEqual(await client.list(), all);
+      assert.equal(new Set(all.map(({ id }) => id)).size, 400);
+      const last = (books: readonly Book[]) => books.slice(-all.length);
+      for (const client of clients) assert.deepEqual(last(await client.list()), all);
     });
 
     test('rule 9: updates of different fields of the same books through both are never lost', async () => {
@@ -231,11 +233,11 @@ for (const store of STORES) {
 
     test('rule 9: 64 updates of one book through both are answered as if they came one by one', async () => {
       let book = await clients[0].create({});
-      for (let round = 0; round < 10; round += 1) book = await raceUpdates(clients, book, round);
+      for (let round = 0; round < 5; round += 1) book = await raceUpdates(clients, book, round);
     });
 
     test('rule 11: of 32 deletes racing for one book through both exactly one is 200', async () => {
-      await together(10, () => raceDeletes(clients));
+      await together(5, () => raceDeletes(clients));
     });
   });
 }
