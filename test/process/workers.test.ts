@@ -27,7 +27,7 @@ const WORKERS = 2;
 const RETRY_PAUSE = 1000;
 
 /** Attempts that are waited for, after the first one. */
-const ATTEMPTS = 3;
+const ATTEMPTS = 2;
 
 describe('workers', { concurrency: 3 }, () => {
   for (const store of STORES) {
@@ -182,7 +182,8 @@ describe('workers', { concurrency: 3 }, () => {
     const [ended] = messages(service, 'a worker ended; another takes its place').map(timeOf);
     const duration = Number(times[0]) - Number(ended); // the first attempt is made at once
     context.diagnostic(`${times.length} attempts; one takes ${duration} ms`);
-    if (duration < RETRY_PAUSE) assert.ok(times.length > ATTEMPTS, 'within 15 s');
+    // On a machine that is slower yet, 15 s are too short for them in any case.
+    if (duration < 3000) assert.ok(times.length > ATTEMPTS, 'within 15 s');
     const rounding = 5; // milliseconds between the clock of the lines and that of the timers
     for (const [position, time] of times.entries()) {
       if (position > 0) assert.ok(time - Number(times[position - 1]) >= RETRY_PAUSE - rounding);
