@@ -189,10 +189,9 @@ function portOf(server: Server): number {
 
 /** A free port, and the one above it, on which somebody listens. */
 async function neighbours(context: TestContext): Promise<[port: number, above: Server]> {
-  for (;;) {
-    const port = await unusedPort();
-    try {
-      return [port, await listen(context, undefined, port + 1)];
-    } catch {} // not free: another pair
+  for (let port = await unusedPort(); ; ) {
+    const next = await unusedPort();
+    if (next === port + 1) return [port, await listen(context, undefined, next)];
+    port = next;
   }
 }
