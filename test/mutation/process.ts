@@ -1,0 +1,147 @@
+// Owns: mutants of the process: its configuration, commands, log and metrics, and how it comes and goes, alone or as
+// several workers.
+
+import type { Mutant } from './mutant.ts';
+
+const LIFECYCLE = 'test/process/lifecycle.test.ts';
+const WORKERS = 'test/process/workers.test.ts';
+const CONFIGURATION = 'test/process/configuration.test.ts';
+const LOG = 'test/process/log.test.ts';
+const METRICS = 'test/operations/metrics.test.ts';
+const OPERATIONS = 'test/operations/operations.test.ts';
+
+export const PROCESS_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'an idle connection is closed at SIGTERM without time for a last request',
+    file: 'src/service.ts',
+    from: 'const LAST_REQUEST = 500;',
+    to: 'const LAST_REQUEST = 0;',
+    test: { file: LIFECYCLE, name: 'last request', store: 'SQLite' },
+  },
+  {
+    name: 'a client is not told that its connection ends',
+    file: 'src/api/app.ts',
+    from: '  announceEnd(app.server, reply.raw);\n',
+    to: '',
+    test: { file: LIFECYCLE, name: 'requests completed after SIGTERM', store: 'SQLite' },
+  },
+  {
+    name: 'one Ctrl-C that comes as two signals ends the process at once',
+    file: 'src/main.js',
+    from: 'const SAME_GESTURE = 500;',
+    to: 'const SAME_GESTURE = 0;',
+    test: { file: LIFECYCLE, name: 'two signals at the same moment', store: 'SQLite' },
+  },
+  {
+    name: 'an end takes longer than 10 s',
+    file: 'src/service.ts',
+    from: 'const GRACE = 6000;',
+    to: 'const GRACE = 10_500;',
+    test: { file: 'test/limits/start-and-end.test.ts', name: 'with WORKERS=1', store: 'SQLite' },
+  },
+  {
+    name: 'a worker that cannot be replaced is tried again every 15 s',
+    file: 'src/workers.ts',
+    from: 'const RETRY_PAUSE = 1000;',
+    to: 'const RETRY_PAUSE = 15_000;',
+    test: { file: WORKERS, name: 'tried again every second', store: 'SQLite' },
+  },
+  {
+    name: 'a worker that cannot be replaced is tried again all the time',
+    file: 'src/workers.ts',
+    from: 'await pause(RETRY_PAUSE);',
+    to: '',
+    test: { file: WORKERS, name: 'tried again every second', store: 'SQLite' },
+  },
+  {
+    name: 'workers that start share a port that is taken',
+    file: 'src/service.ts',
+    from: "if (company.port === 'first') await beAlone(place);",
+    to: '',
+    test: { file: WORKERS, name: 'a port that other workers share', store: 'SQLite' },
+  },
+  {
+    name: 'ADMIN_HOST is not looked at',
+    file: 'src/config.ts',
+    from: "host: host === 'localhost' ? LOOPBACK : host,",
+    to: 'host: LOOPBACK,',
+    test: { file: OPERATIONS, name: 'ADMIN_HOST', store: 'SQLite' },
+  },
+  {
+    name: 'other machines reach a service whose secret is random',
+    file: 'src/config.ts',
+    from: 'if (username === undefined || secret === undefined) {',
+    to: 'if (username === undefined) {',
+    test: { file: CONFIGURATION, name: 'without SECRET_TOKEN is refused', store: 'SQLite' },
+  },
+  {
+    name: 'a refusal shows the password',
+    file: 'src/stores/open.ts',
+    from: ".includes('@');",
+    to: ".includes('@@');",
+    test: { file: CONFIGURATION, name: 'of a password with an unescaped', store: 'SQLite' },
+  },
+  {
+    name: 'a body that was refused is not said',
+    file: 'src/api/app.ts',
+    from: '    faults.ofBody(request.id);\n',
+    to: '',
+    test: { file: LOG, name: 'no room', store: 'SQLite' },
+  },
+  {
+    name: 'all requests that are slow are said',
+    file: 'src/log.ts',
+    from: 'const SLOW_LINES_APART = 1000;',
+    to: 'const SLOW_LINES_APART = 0;',
+    test: { file: LOG, name: 'LOG_LEVEL=warn, slow requests', store: 'SQLite' },
+  },
+  {
+    name: 'a fault of the service is not said',
+    file: 'src/api/app.ts',
+    from: "  request.log.error({ reqId: request.id, err: error }, 'a request failed');\n",
+    to: '',
+    test: { file: LOG, name: 'any other fault', store: 'SQLite' },
+  },
+  {
+    name: 'what is said after the log was closed is a fault',
+    file: 'src/log-destination.ts',
+    from: '    if (this.#closed) return;\n',
+    to: '',
+    test: { file: LOG, name: 'still to be said', store: 'SQLite' },
+  },
+  {
+    name: 'lines that were lost are counted once for each piece',
+    file: 'src/log-destination.ts',
+    from: "this.#lost += text.split('\\n').length - 1;",
+    to: 'this.#lost += 1;',
+    test: { file: LOG, name: 'how many lines were lost', store: 'SQLite' },
+  },
+  {
+    name: 'a request that was late counts as one that failed',
+    file: 'src/api/app.ts',
+    from: 'this.#requests.storeFaults[kind] += 1;',
+    to: "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
+    test: { file: METRICS, name: 'requests that are late', store: 'PostgreSQL' },
+  },
+  {
+    name: 'hosts that take over are not counted',
+    file: 'src/stores/postgres-connections.ts',
+    from: 'this.#hostChanges += 1;',
+    to: '',
+    test: { file: METRICS, name: 'hosts of PostgreSQL', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a writing thread that was replaced is not counted',
+    file: 'src/stores/sqlite.ts',
+    from: 'this.restarts += 1;',
+    to: '',
+    test: { file: METRICS, name: 'the thread that writes', store: 'SQLite' },
+  },
+  {
+    name: 'the writing thread translates its file at each start',
+    file: 'src/stores/sqlite.ts',
+    from: 'env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },',
+    to: 'env: {},',
+    test: { file: 'test/process/compile.test.ts', name: 'translates no file', store: 'SQLite' },
+  },
+];
