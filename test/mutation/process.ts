@@ -19,7 +19,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     test: { file: LIFECYCLE, name: 'last request', store: 'SQLite' },
   },
   {
-    name: 'a client is not told that its connection ends',
+    name: 'answers do not say that their connection ends',
     file: 'src/api/app.ts',
     from: '  announceEnd(app.server, reply.raw);\n',
     to: '',

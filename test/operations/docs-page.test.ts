@@ -73,7 +73,7 @@ test('rule 31: what a request calls its host lets the page ask nobody else', asy
   }
 });
 
-test('rules 14 and 31: the page is told the built-in pair, and no other', async (context) => {
+test('rules 14 and 31: the page knows the built-in pair, and no other', async (context) => {
   assert.equal((await get('/docs/login.json')).body, '{}');
   const dbUrl = await SQLITE.freshUrl();
   const builtIn = await startHere({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });

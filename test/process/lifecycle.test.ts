@@ -168,7 +168,7 @@ function testEnds(store: Store, workers: string): void {
     });
   });
 
-  test('rule 27: requests completed after SIGTERM are answered and told that the connection closes', async (context) => {
+  test('rule 27: requests completed after SIGTERM are answered, and the answers say that the connection closes', async (context) => {
     await inTime(GRACE, async (startClock) => {
       const service = await start(context);
       const { token } = service.client;

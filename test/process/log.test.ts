@@ -147,7 +147,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     await waitUntil(() => counted() === sent);
     assert.ok(lines.every(({ msg }) => msg !== 'request')); // those are at `info`
 
-    // Another reason in the same second is told as well.
+    // Another reason in the same second has a line as well.
     renameSync(fileOf(service.dbUrl), `${temporaryFolder()}/away.db`);
     await service.client.request('GET', '/book/1');
     await service.client.request('GET', '/books');
@@ -246,13 +246,13 @@ describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
     await endsWell(child);
   });
 
-  test('rule 31: a reader that comes back is told how many lines were lost', async (context) => {
+  test('rule 31: a reader that comes back reads how many lines were lost', async (context) => {
     const { child, service, read } = await startUnread(context);
     await fillLog(service, 1200); // more than waits for a reader
     const lines = read();
-    const told = () => lines.filter(({ msg }) => String(msg).startsWith('lines of the log were lost'));
-    await waitUntil(() => told().length > 0);
-    const [{ lines: lost, level } = {}, ...others] = told();
+    const notices = () => lines.filter(({ msg }) => String(msg).startsWith('lines of the log were lost'));
+    await waitUntil(() => notices().length > 0);
+    const [{ lines: lost, level } = {}, ...others] = notices();
     assert.equal(level, 'error');
     assert.equal(others.length, 0);
     const requests = () => lines.filter(({ path }) => path === LONG_PATH).length;

@@ -36,7 +36,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
         SECRET_TOKEN: SECRET,
         LOG_LEVEL: 'trace',
         WORKERS: workers,
-        TRUST_PROXY: '127.0.0.1', // or most guesses would only be refused
+        TRUST_PROXY: '127.0.0.1', // or most logins would be refused unjudged
       });
       context.after(() => service.process.kill('SIGKILL'));
       let stderr = '';
@@ -166,7 +166,7 @@ async function withMarkedPassword(context: TestContext, plainUrl: string): Promi
 async function dropColumn(url: string): Promise<void> {
   const sql = 'alter table books drop column author';
   if (url.startsWith('sqlite:')) {
-    const db = new DatabaseSync(fileOf(url), { timeout: 10_000 });
+    const db = new DatabaseSync(fileOf(url), { timeout: 600_000 });
     db.exec(sql);
     db.close();
   } else {
