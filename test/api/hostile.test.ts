@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { assertRefusal } from '../support/answers.ts';
 import { Client, Connection, exchange, parseAnswers, readEnvelope } from '../support/client.ts';
 import { beHonest } from '../support/honest.ts';
 import { inTime } from '../support/in-time.ts';
@@ -27,7 +28,9 @@ const MEBIBYTE = 1024 * 1024;
 /** Connections that the honest clients of this file may open meanwhile, and keep. */
 const HONEST_CONNECTIONS = 8;
 
-/** Milliseconds after which a call that waits for the store is answered with 503. */
+// Limits of the service, in milliseconds.
+const WHOLE_REQUEST = 30_000;
+/** Of a call that waits for the store; then it is answered with 503. */
 const DEADLINE = 4500;
 
 describe('hostile clients', () => {
@@ -57,71 +60,87 @@ describe('hostile clients', () => {
 
   const openConnections = () => figure('book_catalogue_http_connections');
 
-  /**
-   * Resolves once the service has read what was sent before, unless so many of the connections are answered: a loop
-   * of the service reads from every connection, and carries out no more than one of these requests.
-   */
-  async function untilRead(connections: readonly Connection[], answered: number): Promise<void> {
-    for (let turn = 0; turn < 100; turn += 1) {
-      if (connections.filter(({ received }) => received !== '').length >= answered) return;
+  /** Those that were answered, once the service has read what was sent, or so many are answered. */
+  async function answered(connections: readonly Connection[], count: number): Promise<Connection[]> {
+    const found = () => connections.filter(({ received }) => received !== '');
+    // With each turn the service reads from all connections, and carries out no more than one of these requests.
+    for (let turn = 0; turn < 100 && found().length < count; turn += 1) {
       await service.client.request('GET', '/book/abc');
     }
+    return found();
   }
 
-  /** Completes bodies of which many found no room. Returns how many did find room. */
-  async function complete(connections: readonly Connection[], lastPiece: string): Promise<number> {
-    let found = 0;
-    for (const connection of connections) {
-      await connection.send(lastPiece);
-      const [answer] = await connection.answers(1);
-      const { message } = readEnvelope(answer?.body ?? '', answer?.status ?? 0);
-      if (answer?.status === 503) {
-        assert.equal(message, 'Service unavailable');
-        assert.ok(Number(answer.headers['retry-after']) > 0);
-      } else {
-        // No login can be read from it, so that it does not count as a failed one.
-        assert.deepEqual([answer?.status, message], [400, 'Invalid request payload']);
-        found += 1;
-      }
-    }
-    return found;
-  }
+  /** A body that is no login, so that it does not count as a failed one. */
+  const bodyOf = (length: number) => `[${' '.repeat(length - 2)}]`;
 
-  /** Announces a body on each connection and sends all of it but its last byte. */
+  /** Sends all of a body but its last byte, in two pieces; each on a connection of its own. */
   async function beginBodies(count: number, length: number): Promise<Connection[]> {
-    const connections = Array.from({ length: count }, () => new Connection(service));
     const head = compose('POST', '/token', { headers: `Content-Length: ${length}\r\n` });
-    for (const connection of connections) await connection.send(`${head}[`);
-    for (const connection of connections) await connection.send(' '.repeat(length - 2));
+    const rest = bodyOf(length).slice(1, -1);
+    const connections: Connection[] = [];
+    while (connections.length < count) {
+      const connection = new Connection(service);
+      connections.push(connection);
+      await connection.send(`${head}[`);
+    }
+    for (const connection of connections) await connection.send(rest);
     return connections;
   }
 
-  test('rule 22: 128 bodies of 1 MiB find room at a time, more are 503; small ones are read even so', async (context) => {
-    const assertGrowth = await watchMemory(context);
-    const begun = await beginBodies(160, MEBIBYTE);
-    await untilRead(begun, 32);
-    await beHonest(service);
-    const small = await beginBodies(40, 60_000);
-    assert.equal(await complete(small, ']'), 40);
-    for (const { socket } of small) socket.destroy();
-    assert.equal(await complete(begun, ']'), 128);
-    // What they had is given back, on a connection that was refused, too.
-    const refused = begun.find(({ received }) => received.includes('"status":503')) as Connection;
-    await refused.send(compose('POST', '/token', { body: `[${' '.repeat(MEBIBYTE - 2)}]` }));
-    assert.equal((await refused.answers(2))[1]?.status, 400);
-    await assertGrowth(400);
-    for (const { socket } of begun) socket.destroy();
-  });
+  async function assertReadToItsEnd(connection: Connection): Promise<void> {
+    await connection.send(']');
+    assertRefusal((await connection.answers(1))[0], 400, 'Invalid request payload');
+  }
 
-  test('rule 22: small bodies in pieces share 128 MiB, 64 KiB each', async (context) => {
-    const assertGrowth = await watchMemory(context);
-    const begun = await beginBodies(2100, 64 * 1024);
-    await untilRead(begun, 52);
-    await beHonest(service);
-    await assertGrowth(400);
-    assert.equal(await complete(begun, ']'), 2048);
-    for (const { socket } of begun) socket.destroy();
-  });
+  function assertNoRoom({ received }: Connection): void {
+    const [answer] = parseAnswers(received);
+    assertRefusal(answer, 503, 'Service unavailable');
+    assert.ok(Number(answer?.headers['retry-after']) > 0);
+  }
+
+  for (const [title, count, length] of [
+    ['128 bodies of 1 MiB find room at a time, more are 503, and small ones are read even so', 128, MEBIBYTE],
+    ['2,048 bodies of 64 KiB that come in pieces find room at a time, more are 503', 2048, 64 * 1024],
+  ] as const) {
+    test(`rule 22: ${title}`, async (context) => {
+      const assertGrowth = await watchMemory(context);
+      await inTime(WHOLE_REQUEST, async (startClock) => {
+        startClock();
+        const begun = await beginBodies(count + 32, length);
+        try {
+          const refused = await answered(begun, 32);
+          assert.equal(refused.length, 32);
+          for (const connection of refused) assertNoRoom(connection);
+          const [first] = refused as [Connection];
+          await beHonest(service);
+          if (length > 64 * 1024) {
+            for (const small of await beginBodies(10, 60_000)) {
+              await assertReadToItsEnd(small);
+              small.socket.destroy();
+            }
+          }
+          for (const connection of begun.filter(({ received }) => received === '').slice(0, 3)) {
+            await assertReadToItsEnd(connection);
+          }
+
+          // The room is given back, and the connection that was refused can have some.
+          for (const connection of begun) if (connection !== first) connection.socket.destroy();
+          await first.send(']');
+          let tries = 1;
+          await waitUntil(async () => {
+            tries += 1;
+            await first.send(compose('POST', '/token', { headers: `Content-Length: ${length}\r\n` }));
+            await first.send(bodyOf(length).slice(0, 1));
+            await first.send(bodyOf(length).slice(1));
+            return (await first.answers(tries))[tries - 1]?.status === 400;
+          });
+        } finally {
+          for (const { socket } of begun) socket.destroy();
+        }
+      });
+      await assertGrowth(400);
+    });
+  }
 
   test('rule 22: a body in chunks of a byte takes no more memory than its bytes', async (context) => {
     const assertGrowth = await watchMemory(context);
@@ -129,7 +148,7 @@ describe('hostile clients', () => {
     for (const connection of connections) {
       await connection.send(compose('POST', '/token', { headers: CHUNKED }) + '1\r\n \r\n'.repeat(100_000));
     }
-    await untilRead(connections, 1);
+    assert.deepEqual(await answered(connections, 1), []);
     await assertGrowth(100);
     for (const connection of connections) {
       await connection.send('2\r\n[]\r\n0\r\n\r\n');
