@@ -1,0 +1,147 @@
+// Owns: mutants of the HTTP server: its limits, its refusals, its order, its description.
+
+import type { Mutant } from './mutant.ts';
+
+const WIRE = 'test/api/wire.test.ts';
+const HOSTILE = 'test/api/hostile.test.ts';
+const TIMEOUTS = 'test/api/timeouts.test.ts';
+
+export const API_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'headers must be there within 10 s',
+    file: 'src/api/wire.ts',
+    from: 'const HEADERS_TIMEOUT = 15_000;',
+    to: 'const HEADERS_TIMEOUT = 10_000;',
+    test: { file: TIMEOUTS, name: 'whose headers are not there within 15 s', store: 'SQLite' },
+  },
+  {
+    name: 'a whole request has a minute and a half',
+    file: 'src/api/wire.ts',
+    from: 'const WHOLE_REQUEST_TIMEOUT = 30_000;',
+    to: 'const WHOLE_REQUEST_TIMEOUT = 90_000;',
+    test: { file: TIMEOUTS, name: 'that is not whole within 30 s', store: 'SQLite' },
+  },
+  {
+    name: 'a reader that stalls is cut after half a minute',
+    file: 'src/api/wire.ts',
+    from: 'const READER_TIMEOUT = 60_000;',
+    to: 'const READER_TIMEOUT = 30_000;',
+    test: { file: TIMEOUTS, name: 'readers that take nothing', store: 'SQLite' },
+  },
+  {
+    name: 'an idle connection is closed after a minute',
+    file: 'src/api/wire.ts',
+    from: 'const KEEP_ALIVE_TIMEOUT = 72_000;',
+    to: 'const KEEP_ALIVE_TIMEOUT = 60_000;',
+    test: { file: TIMEOUTS, name: 'without another request is closed after 72 s', store: 'SQLite' },
+  },
+  {
+    name: 'the requests of one connection are carried out one after the other',
+    file: 'src/api/wire.ts',
+    from: 'const SIDE_BY_SIDE = 32;',
+    to: 'const SIDE_BY_SIDE = 1;',
+    test: { file: HOSTILE, name: 'side by side', store: 'SQLite' },
+  },
+  {
+    name: 'a 33rd request of one connection is carried out beside the others',
+    file: 'src/api/wire.ts',
+    from: 'if (known.begun < SIDE_BY_SIDE) {',
+    to: 'if (known.begun <= SIDE_BY_SIDE) {',
+    test: { file: HOSTILE, name: 'side by side', store: 'SQLite' },
+  },
+  {
+    name: 'line and headers may have a byte more',
+    file: 'src/api/wire.ts',
+    from: 'maxHeaderSize: headerLimit,',
+    to: 'maxHeaderSize: headerLimit + 1,',
+    test: { file: WIRE, name: '16 KiB are read|HEADER_LIMIT', store: 'SQLite' },
+  },
+  {
+    name: 'a request may name two hosts',
+    file: 'src/api/wire.ts',
+    from: '!hasKnownCoding(request) || !hasOneHost(request)',
+    to: '!hasKnownCoding(request)',
+    test: { file: WIRE, name: 'no Host or two', store: 'SQLite' },
+  },
+  {
+    name: 'a body in an unknown coding is read',
+    file: 'src/api/wire.ts',
+    from: '!isHttp1(request) || !hasKnownCoding(request)',
+    to: '!isHttp1(request)',
+    test: { file: WIRE, name: 'what comes behind it is not carried out', store: 'SQLite' },
+  },
+  {
+    name: 'a refusal overtakes the answers before it',
+    file: 'src/api/wire.ts',
+    from: 'else if (known.before !== undefined) afterwards(known.before, refuse);',
+    to: '',
+    test: { file: WIRE, name: 'never overtakes', store: 'SQLite' },
+  },
+  {
+    name: 'a client that is still sending does not read its last answer',
+    file: 'src/api/wire.ts',
+    from: "  socket.end();\n  socket.removeAllListeners('data');",
+    to: "  socket.end(() => socket.destroy());\n  socket.removeAllListeners('data');",
+    test: { file: WIRE, name: 'sends far more before it looks', store: 'SQLite' },
+  },
+  {
+    name: 'a body may have a byte more than the limit',
+    file: 'src/api/body.ts',
+    from: 'if (end > limit) {',
+    to: 'if (end > limit + 1) {',
+    test: { file: WIRE, name: 'one byte more is 413', store: 'SQLite' },
+  },
+  {
+    name: 'there is room for 16 MiB of large bodies',
+    file: 'src/api/body.ts',
+    from: 'const ROOM = 128 * 1024 * 1024;',
+    to: 'const ROOM = 16 * 1024 * 1024;',
+    test: { file: HOSTILE, name: '128 bodies of 1 MiB', store: 'SQLite' },
+  },
+  {
+    name: 'there is room for a large body more',
+    file: 'src/api/body.ts',
+    from: 'const ROOM = 128 * 1024 * 1024;',
+    to: 'const ROOM = 129 * 1024 * 1024;',
+    test: { file: HOSTILE, name: '128 bodies of 1 MiB', store: 'SQLite' },
+  },
+  {
+    name: 'the pieces of a body are kept as they came',
+    file: 'src/api/body.ts',
+    from: '  const onData = (chunk: Buffer) => {',
+    to: '  const kept: Buffer[] = [];\n  const onData = (chunk: Buffer) => {\n    kept.push(chunk);',
+    test: { file: HOSTILE, name: 'in chunks of a byte', store: 'SQLite' },
+  },
+  {
+    name: 'a request id may have 129 characters',
+    file: 'src/api/envelope.ts',
+    from: '{1,128}',
+    to: '{1,129}',
+    test: { file: WIRE, name: 'has the id of its request', store: 'SQLite' },
+  },
+  {
+    name: 'calls wait until they are late',
+    file: 'src/books/batches.ts',
+    from: 'const PATIENCE = 2000;',
+    to: 'const PATIENCE = 20_000;',
+    test: { file: 'test/api/overload.test.ts', name: 'refused at once, on PostgreSQL', store: 'PostgreSQL' },
+  },
+  {
+    name: 'every page may read answers',
+    file: 'src/api/cors.ts',
+    from: 'named.has(origin)',
+    to: 'named.size > 0',
+    test: { file: 'test/api/cors.test.ts', name: 'to every other page', store: 'SQLite' },
+  },
+  {
+    name: 'the description has no Retry-After with 429',
+    file: 'src/api/openapi-responses.ts',
+    from: "  429: ['Retry-After'],\n",
+    to: '',
+    test: {
+      file: 'test/api/openapi.test.ts',
+      name: 'describes every answer that was given',
+      store: 'SQLite',
+    },
+  },
+];
