@@ -77,7 +77,7 @@ if (STORES.includes(POSTGRES)) {
     test('answers are there within 5 s while the network is cut, and requests succeed within 2 s of its return', async (context) => {
       cutProxy.cut();
       await assertInTime(context, cut);
-      cutProxy.mend();
+      cutProxy.restore();
       await assertSuccess(context, cut, AFTER_RETURN);
     });
 

@@ -57,7 +57,7 @@ describe('outages', { concurrency: true }, () => {
     const load = await Load.start(context, service.client);
     proxy.cut();
     await load.allRefused(); // every statement that was under way has been given up
-    proxy.mend();
+    proxy.restore();
     await load.moreWrites(1);
     const answers: [method: string, path: string, status: number][] = [
       ['GET', '/books', 200],

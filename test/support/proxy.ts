@@ -1,5 +1,4 @@
-// Owns: a network between the service and its database that can be cut without a word, and hosts that
-// never answer.
+// Owns: a network between the service and its database that can be cut silently, and hosts that never answer.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -47,12 +46,12 @@ export class TcpProxy {
     for (const connection of this.#connections) connection.lost = true;
   }
 
-  /** New connections pass again. Those that were cut never will, as if the network had forgotten them. */
-  mend(): void {
+  /** New connections pass again; those that were cut do not. */
+  restore(): void {
     this.#cut = false;
   }
 
-  /** What the database says is swallowed from now on, on the connections that there are. */
+  /** From now on the answers of the database are swallowed, on the connections that are open. */
   swallowAnswers(): void {
     for (const { sockets } of this.#connections) sockets[1]?.removeAllListeners('data').resume();
   }
@@ -89,7 +88,7 @@ export class TcpProxy {
   }
 }
 
-/** A host that is there for nobody: connections to its port are neither accepted nor refused. */
+/** A host that answers no attempt to connect: it neither accepts nor refuses. */
 export class BlackHole {
   readonly port: number;
   readonly #process: ChildProcess;
@@ -101,7 +100,7 @@ export class BlackHole {
     this.#waiting = waiting;
   }
 
-  /** A process that listens is stopped, and its queue filled until the system lets nobody in any more. */
+  /** Stops a process that listens, and fills its queue until the system answers no further attempt. */
   static async open(): Promise<BlackHole> {
     const listener = `const server = require('node:net').createServer();
       server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));`;
@@ -114,6 +113,7 @@ export class BlackHole {
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => {});
       waiting.push(socket);
+      // Milliseconds; the system itself would let it in at once. Too short, a connection is let in and never answered.
       const silence = new Promise<false>((resolve) => setTimeout(resolve, 200, false));
       isLetIn = await Promise.race([once(socket, 'connect').then(() => true), silence]);
     }
