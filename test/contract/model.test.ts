@@ -58,7 +58,7 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 /** One client's own books: as the service has them, and as they must be. */
 class Shelf {
   readonly books = new Map<number, Book>();
-  /** Every id it was ever given, and one that nobody was. */
+  /** Every id that this client was given, and one that no client was. */
   readonly #ids = [9007199254740991];
   readonly #client: Client;
 

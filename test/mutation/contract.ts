@@ -1,0 +1,105 @@
+// Mutants of the contract itself: bodies, books, lists, tokens, and brute force against the password.
+
+import type { Mutant } from './mutant.ts';
+
+const GUESSING = 'test/auth/guessing.test.ts';
+const LIST = 'test/contract/list.test.ts';
+const TOKENS = 'test/auth/tokens.test.ts';
+
+export const CONTRACT_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'a right password waits as long as a wrong one',
+    file: 'src/auth/login-guard.ts',
+    from: "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: 0 };",
+    to: "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: turn - now };",
+    test: { file: GUESSING, name: 'a right password is never late' },
+  },
+  {
+    name: 'six logins of one address wait, not five',
+    file: 'src/auth/login-guard.ts',
+    from: 'const LONGEST_DELAY = 5 * PACE;',
+    to: 'const LONGEST_DELAY = 6 * PACE;',
+    test: { file: GUESSING, name: 'beyond five 429, WORKERS=1' },
+  },
+  {
+    name: 'late answers go out faster than one a second',
+    file: 'src/auth/login-guard.ts',
+    from: 'const PACE = 1000;',
+    to: 'const PACE = 900;',
+    test: { file: GUESSING, name: 'beyond five 429, WORKERS=1' },
+  },
+  {
+    name: 'a list that cannot be read to its end looks whole',
+    file: 'src/stores/sqlite.ts',
+    from: 'const json = this.read();',
+    to: "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
+    test: { file: LIST, name: 'when a list breaks off', store: 'SQLite' },
+  },
+  {
+    name: 'one list more than 32 is open on SQLite',
+    file: 'src/stores/sqlite.ts',
+    from: 'const OPEN_LISTS = 32;',
+    to: 'const OPEN_LISTS = 33;',
+    test: { file: LIST, name: '32 lists are open at most', store: 'SQLite' },
+  },
+  {
+    name: 'one list more than 8 is open on PostgreSQL',
+    file: 'src/stores/postgres-connections.ts',
+    from: 'const LIST_CONNECTIONS = 8;',
+    to: 'const LIST_CONNECTIONS = 9;',
+    test: { file: LIST, name: '8 lists are open at most', store: 'PostgreSQL' },
+  },
+  {
+    name: 'the chunks of a list are of different moments',
+    file: 'src/stores/sqlite.ts',
+    from: "this.#db.exec('begin'); // chunk after chunk from one snapshot",
+    to: '',
+    test: { file: LIST, name: 'a list shows the moment at which it began', store: 'SQLite' },
+  },
+  {
+    name: 'a request that reads a book is refused for its body',
+    file: 'src/api/book-routes.ts',
+    from: 'async handler(request): Promise<Envelope> {\n      const id = pathId(request);',
+    to: 'async handler(request): Promise<Envelope> {\n      if (Number(request.headers["content-length"]) > 0) return INVALID_BOOK;\n      const id = pathId(request);',
+    test: { file: 'test/contract/contract.test.ts', name: 'rule 7: .* when books are read', store: 'SQLite' },
+  },
+  {
+    name: 'a year is rounded to an integer',
+    file: 'src/json.ts',
+    from: 'return isIntegerText(context.source) ? value : Number.NaN;',
+    to: 'return value;',
+    test: {
+      file: 'test/contract/parsing.test.ts',
+      name: 'a field of a wrong type or value',
+      store: 'SQLite',
+    },
+  },
+  {
+    name: 'of removals of one book that meet in a batch all are 200',
+    file: 'src/stores/postgres.ts',
+    from: 'return states.delete(id);',
+    to: 'return states.has(id);',
+    test: { file: 'test/contract/concurrency.test.ts', name: 'of 32 deletes', store: 'PostgreSQL' },
+  },
+  {
+    name: 'what a token calls critical is ignored',
+    file: 'src/auth/tokens.ts',
+    from: 'if (header.crit !== undefined) return undefined;',
+    to: '',
+    test: { file: TOKENS, name: 'critical', store: 'SQLite' },
+  },
+  {
+    name: 'a token is accepted a second longer than it says',
+    file: 'src/auth/tokens.ts',
+    from: 'expiry !== undefined && now < expiry',
+    to: 'expiry !== undefined && now < expiry + 1',
+    test: { file: TOKENS, name: 'a token opens on the second', store: 'SQLite' },
+  },
+  {
+    name: 'what refusing a token costs grows as the square of its length',
+    file: 'src/auth/tokens.ts',
+    from: "const end = token.lastIndexOf('.');",
+    to: "let end = -1;\n  for (let at = token.indexOf('.'); at !== -1; at = token.indexOf('.', at + 1)) {\n    Buffer.from(token.slice(at));\n    end = at;\n  }",
+    test: { file: TOKENS, name: 'what refusing a token costs', store: 'SQLite' },
+  },
+];
