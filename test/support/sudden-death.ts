@@ -12,8 +12,12 @@ import { fileOf, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
 
-/** Milliseconds that a life under writers lasts at most; a checkpoint falls into it now and then. */
-const LONGEST_LIFE = 400;
+/** Requests and answers that a life under writers sees at least, so that some are acknowledged, and at most. */
+const SHORTEST_LIFE = 50;
+const LONGEST_LIFE = 450;
+
+/** Milliseconds that it lasts longer at most, so that death comes between two of them, too. */
+const AFTERMATH = 5;
 
 /**
  * Starts the service on what its predecessor left, compares, and kills it while writers write.
@@ -24,13 +28,20 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
   const service = await start();
   const ready = performance.now() - began;
   await examine(service, ledger);
+  let left = SHORTEST_LIFE + Math.floor(random() * (LONGEST_LIFE - SHORTEST_LIFE));
+  const { promise: lived, resolve } = Promise.withResolvers<void>();
+  const count = () => {
+    left -= 1;
+    if (left === 0) resolve();
+  };
   const ended = Promise.all([
     once(service.process, 'close'), // the last of its processes has let go of their output
     ...ledger.writers(service.client, WRITERS).map(async (writer) => {
-      while ((await writer.write()) !== 'gone');
+      while ((await writer.write(count)) !== 'gone');
     }),
   ]);
-  await Promise.race([pause(random() * LONGEST_LIFE), ended]);
+  await Promise.race([lived, ended]);
+  await Promise.race([pause(random() * AFTERMATH), ended]);
   for (const line of service.log) {
     const { msg, pid } = JSON.parse(line);
     if (msg === 'a worker serves') process.kill(pid, 'SIGKILL');
