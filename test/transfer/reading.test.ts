@@ -1,5 +1,5 @@
 // Files of books, as programs write them and as nobody should: what is read of them, what is refused, and that what was
-// refused can be mended and read again. Titles name the rules of docs/contract.md.
+// refused can be corrected and read again. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ import type { ReadBatch, ReadBook, RefusedRecord } from '../../src/transfer/read
 import { type Reading, type ReadingOptions, readBooks } from '../../src/transfer/reading.ts';
 import { Rejects, rejectsPath } from '../../src/transfer/rejects.ts';
 import { readYear } from '../../src/transfer/years.ts';
+import '../support/random.ts';
 
 type Content = string | Buffer;
 type Options = Partial<ReadingOptions>;
 
 const PIECE_SIZES = [1, 2, 3, 7, 1_000_000];
-// What fails is run again in ever smaller forms; a while of that will do.
-const RUNS = { numRuns: 200, interruptAfterTimeLimit: 20_000 };
+const RUNS = { numRuns: 100 };
 
 interface Outcome {
   readonly reading: Reading;
@@ -123,7 +123,7 @@ describe('years', () => {
     [9_007_199_254_740_991, '9007199254740991'],
     [-9_007_199_254_740_991, '-9007199254740991', '-9007199254740991.000'],
   ];
-  test('that are told for certain', () => {
+  test('that are certain', () => {
     for (const [year, ...texts] of YEARS) {
       for (const text of texts) assert.ok(Object.is(readYear(text), year), `"${text}": ${readYear(text)}`);
     }
@@ -188,7 +188,7 @@ describe('years', () => {
     'is beyond ±(2^53−1)': ['9007199254740992', '-9007199254740992', '99999999999999999999.0'],
     'is too long for a year': ['1'.repeat(65), ' '.repeat(65)],
   };
-  test('that are not', () => {
+  test('that are not certain', () => {
     for (const [reason, texts] of Object.entries(REFUSED)) {
       for (const text of texts) assert.equal(readYear(text), reason, JSON.stringify(text));
     }
@@ -511,7 +511,7 @@ describe('CSV', () => {
 describe('encodings', () => {
   const TEXT = 'title,author,year\r\n"Ævar €uro 😀","né\nß",1\r\n';
 
-  test('UTF-8 and UTF-16, told by the byte order mark', async () => {
+  test('UTF-8 and UTF-16, known by the byte order mark', async () => {
     const utf16 = Buffer.from(`\uFEFF${TEXT}`, 'utf16le');
     for (const bytes of [
       Buffer.from(TEXT),
@@ -564,7 +564,7 @@ describe('encodings', () => {
     await assertRefusedAsWhole(half, /^The file is not utf-16le text/);
   });
 
-  test('a spreadsheet or an archive is told as what it is', async () => {
+  test('a spreadsheet or an archive is refused as what it is', async () => {
     const zip = Buffer.from('504b0304140006000800000021006fa8d3e2b5000000', 'hex');
     await assertRefusedAsWhole(zip, /^The file is not text: a spreadsheet must be saved as CSV/, {
       name: 'a.xlsx',
@@ -591,7 +591,7 @@ describe('JSON', () => {
     return read(content, {}, [64 * 1024, ...Array(500).fill(sizes).flat()]);
   }
 
-  /** As an array unless told otherwise. The same whatever the pieces in which it arrives. */
+  /** As an array unless the name says otherwise. The same whatever the pieces in which it arrives. */
   const CASES: Readonly<
     Record<string, readonly [content: string, books: string[], refused?: string[], fault?: string]>
   > = {
@@ -732,7 +732,7 @@ describe('JSON', () => {
 });
 
 describe('a file', () => {
-  test('is told by its name and its beginning', async () => {
+  test('is known by its name and its beginning', async () => {
     const formatOf = async (name: string, content: string, format?: 'csv' | 'json' | 'jsonl') =>
       (await read(content, { name, format })).reading.format;
     assert.equal(await formatOf('a.csv', '[title],year\n', undefined), 'csv');
@@ -755,8 +755,8 @@ describe('a file', () => {
     await assertRefusedAsWhole('{"title":"a"}x', /^None of the first records/, { format: 'json' });
   });
 
-  test('comes in batches, its position told with each', async () => {
-    const content = `title\n${'a title of a book\n'.repeat(60_000)}`;
+  test('comes in batches, each with its position', async () => {
+    const content = `title\n${'a title of a book\n'.repeat(20_000)}`;
     const { batches } = await read(content);
     assert.ok(batches.every(({ books }) => books.length <= 250));
     const positions = batches.map(({ position }) => position);
@@ -773,7 +773,7 @@ describe('a file', () => {
     assert.equal(long.books.length, 100);
   });
 
-  test('is let go of when it is not read to its end, or cannot be', async () => {
+  test('is closed when it is not read to its end, or cannot be', async () => {
     let closed = 0;
     async function* endless(line: string) {
       try {
@@ -834,7 +834,7 @@ describe('what is refused', () => {
     assert.equal(utf8, REJECTED_CSV);
   });
 
-  test('is mended there and read again; not mended, it stays as it is', async (context) => {
+  test('is corrected there and read again; not corrected, it stays as it is', async (context) => {
     const again = await reject(context, 'books.rejects.csv', REJECTED_CSV);
     assert.equal(again.outcome.books.length, 0);
     const reasons = again.outcome.refused.map(({ reason }) => reason);
@@ -846,12 +846,12 @@ describe('what is refused', () => {
       'has text after its closing quote',
     ]);
     assert.equal(again.rejected, REJECTED_CSV);
-    const mended = REJECTED_CSV.replace('twenty', '1920')
+    const corrected = REJECTED_CSV.replace('twenty', '1920')
       .replace('g;h;', 'g;h;;')
       .replace(';1;k', ';1')
       .replace('1999.5', '')
       .replace('"n"o', '"no"');
-    const { outcome, path } = await reject(context, 'books.csv', mended);
+    const { outcome, path } = await reject(context, 'books.csv', corrected);
     assert.deepEqual(inShort(outcome), ['2 c "d"\ne/f/1920', '4 g/h/0', '5 i/j/1', '6 l/m/0', '7 ä/no/3']);
     assert.equal(path, undefined, 'nothing was refused, so there is no file');
   });
@@ -952,13 +952,13 @@ describe('rules 3 and 4', () => {
   }
 });
 
-describe('hostile files', { timeout: 60_000 }, () => {
+describe('hostile files', () => {
   const MEBIBYTE = 1024 * 1024;
 
   test('a quote that is never closed ends the reading after 16 MiB, not after all of it', async () => {
     const content = Buffer.concat([
       Buffer.from('title,year\na,1\n"b'),
-      Buffer.alloc(20 * MEBIBYTE, 'x,1\n'),
+      Buffer.alloc(17 * MEBIBYTE, 'x,1\n'),
       Buffer.from('"'),
     ]);
     const { reading, books, fault } = await read(content);
@@ -967,14 +967,14 @@ describe('hostile files', { timeout: 60_000 }, () => {
     assert.match(fault ?? '', /^Line 3 begins a record of more than 16 MiB/);
     const json = Buffer.concat([
       Buffer.from('[{"title":"a"},\n{"title":"'),
-      Buffer.alloc(20 * MEBIBYTE, 'x'),
+      Buffer.alloc(17 * MEBIBYTE, 'x'),
     ]);
     const array = await read(json);
     assert.equal(array.books.length, 1);
     assert.match(array.fault ?? '', /^Line 2 begins a record of more than 16 MiB/);
   });
 
-  test('records of 15 MiB are read, at the pace of shorter ones', async () => {
+  test('records of 15 MiB are read, at the pace of shorter ones', async (context) => {
     const timeOf = async (content: string, check: (outcome: Outcome) => void) => {
       const bytes = Buffer.from(content);
       const before = process.cpuUsage();
@@ -984,9 +984,9 @@ describe('hostile files', { timeout: 60_000 }, () => {
       return user + system;
     };
     const ofShort = await timeOf(
-      `title,year\n${`"${'ab""'.repeat(256)}",1\n`.repeat(15 * 1024)}`,
+      `title,year\n${`"${'ab""'.repeat(256)}",1\n`.repeat(5 * 1024)}`,
       ({ books }) => {
-        assert.equal(books.length, 15 * 1024);
+        assert.equal(books.length, 5 * 1024);
       },
     );
     const ofLong = await timeOf(
@@ -1007,8 +1007,10 @@ describe('hostile files', { timeout: 60_000 }, () => {
         [15 * MEBIBYTE, 1],
       );
     });
-    // Read anew with every piece, they would take fifty times as long.
-    for (const time of [ofLong, json]) assert.ok(time < 12 * ofShort, `${time} and ${ofShort} µs`);
+    // Read again from its beginning with every piece, one would take a hundred times as long as a third of it in short
+    // ones.
+    context.diagnostic(`${ofShort} µs, of three times as much ${ofLong} and ${json} µs`);
+    for (const time of [ofLong, json]) assert.ok(time < 36 * ofShort, `${time} and ${ofShort} µs`);
   });
 
   test('nesting without end, brackets that do not match', async () => {
