@@ -3,7 +3,7 @@
 // in timeouts.test.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { assertRefusal } from '../support/answers.ts';
 import { Client, Connection, exchange, parseAnswers, readEnvelope } from '../support/client.ts';
@@ -29,6 +29,7 @@ const MEBIBYTE = 1024 * 1024;
 const HONEST_CONNECTIONS = 8;
 
 // Limits of the service, in milliseconds.
+const HEADERS = 15_000;
 const WHOLE_REQUEST = 30_000;
 /** Of a call that waits for the store; then it is answered with 503. */
 const DEADLINE = 4500;
@@ -144,49 +145,65 @@ describe('hostile clients', () => {
 
   test('rule 22: a body in chunks of a byte takes no more memory than its bytes', async (context) => {
     const assertGrowth = await watchMemory(context);
-    const connections = Array.from({ length: 5 }, () => new Connection(service));
-    for (const connection of connections) {
-      await connection.send(compose('POST', '/token', { headers: CHUNKED }) + '1\r\n \r\n'.repeat(100_000));
-    }
-    assert.deepEqual(await answered(connections, 1), []);
-    await assertGrowth(100);
-    for (const connection of connections) {
-      await connection.send('2\r\n[]\r\n0\r\n\r\n');
-      assert.equal((await connection.answers(1))[0]?.status, 400);
-      connection.socket.destroy();
-    }
+    await inTime(WHOLE_REQUEST, async (startClock) => {
+      startClock();
+      const connections = Array.from({ length: 5 }, () => new Connection(service));
+      try {
+        const begun = compose('POST', '/token', { headers: CHUNKED }) + '1\r\n \r\n'.repeat(100_000);
+        for (const connection of connections) await connection.send(begun);
+        assert.deepEqual(await answered(connections, 1), []);
+        await assertGrowth(100);
+        for (const connection of connections) {
+          await connection.send('2\r\n[]\r\n0\r\n\r\n');
+          assertRefusal((await connection.answers(1))[0], 400, 'Invalid request payload');
+        }
+      } finally {
+        for (const { socket } of connections) socket.destroy();
+      }
+    });
   });
 
   test('rule 22: chunks without end are 413, dropped as they come, and can be brought to an end', async (context) => {
     const assertGrowth = await watchMemory(context);
     const chunk = Buffer.from(`${MEBIBYTE.toString(16)}\r\n${'x'.repeat(MEBIBYTE)}\r\n`);
     const { token } = service.client;
-    const connection = new Connection(service);
-    connection.socket.pause(); // it sends all of them before it reads anything
-    await connection.send(compose('POST', '/book', { token, headers: CHUNKED }));
-    for (let sent = 0; sent < 300; sent += 1) await connection.send(chunk);
-    await assertGrowth(200);
-    connection.socket.resume();
-    assert.equal((await connection.answers(1))[0]?.status, 413);
-    await connection.send(`0\r\n\r\n${compose('GET', '/book/abc', { token })}`);
-    assert.equal((await connection.answers(2))[1]?.status, 404);
-    connection.socket.destroy();
+    await inTime(WHOLE_REQUEST, async (startClock) => {
+      startClock();
+      const connection = new Connection(service);
+      try {
+        connection.socket.pause(); // it sends all of them before it reads anything
+        await connection.send(compose('POST', '/book', { token, headers: CHUNKED }));
+        for (let sent = 0; sent < 300; sent += 1) await connection.send(chunk);
+        await assertGrowth(200);
+        connection.socket.resume();
+        assertRefusal((await connection.answers(1))[0], 413, 'Payload too large');
+        await connection.send(`0\r\n\r\n${compose('GET', '/book/abc', { token })}`);
+        assertRefusal((await connection.answers(2))[1], 404, 'Book not found');
+      } finally {
+        connection.socket.destroy();
+      }
+    });
   });
 
   test('rules 9 and 22: a client that asks for far more than it reads takes bounded memory', async (context) => {
     const assertGrowth = await watchMemory(context);
-    const connections = Array.from({ length: 5 }, () => new Connection(service));
-    for (const { socket } of connections) {
-      socket.pause();
-      socket.write(compose('GET', `/book/${large}`, service.client).repeat(400));
-    }
-    const asking = new Connection(service);
-    asking.socket.pause();
-    asking.socket.write(compose('GET', '/book/abc', service.client).repeat(100_000));
-    for (let time = 0; time < 10; time += 1) await beHonest(service);
-    assert.ok(asking.socket.writableLength > 0, 'all of it was taken');
-    await assertGrowth(800);
-    for (const { socket } of [asking, ...connections]) socket.destroy();
+    await inTime(HEADERS, async (startClock) => {
+      startClock();
+      const connections = Array.from({ length: 6 }, () => new Connection(service));
+      const [asking, ...readers] = connections as [Connection, ...Connection[]];
+      try {
+        for (const { socket } of connections) socket.pause();
+        for (const { socket } of readers) {
+          socket.write(compose('GET', `/book/${large}`, service.client).repeat(400));
+        }
+        asking.socket.write(compose('GET', '/book/abc', service.client).repeat(100_000));
+        for (let time = 0; time < 10; time += 1) await beHonest(service);
+        assert.ok(asking.socket.writableLength > 0, 'all of it was taken');
+        await assertGrowth(800);
+      } finally {
+        for (const { socket } of connections) socket.destroy();
+      }
+    });
   });
 
   test('rule 9: up to 32 requests of one connection are carried out side by side', async () => {
@@ -268,33 +285,35 @@ describe('hostile clients', () => {
     assert.ok(books.every(({ title }) => title !== 'left'));
   });
 
-  test('rule 20: without a descriptor left the service stays up, and answers once there are some', async () => {
+  test('rule 20: without a descriptor left the service stays up, and answers once there are some', async (context) => {
     const environment = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
     const limited = await startCommand(environment, undefined, '-n 64');
-    const greedy: Socket[] = [];
-    try {
-      const client = await Client.logIn(limited);
-      const list = compose('GET', '/books', client);
+    context.after(() => limited.stop());
+    const client = await Client.logIn(limited);
+    const list = compose('GET', '/books', client);
+    await inTime(HEADERS, async (startClock) => {
       const lister = new Connection(limited);
       await lister.send(list);
       await lister.answers(1);
+      startClock();
       let refused = 0;
-      for (let made = 0; made < 200; made += 1) {
-        const socket = connect(limited.port, '127.0.0.1');
-        socket.on('error', () => {});
-        socket.once('close', () => {
-          refused += 1;
-        });
-        greedy.push(socket);
+      const greedy = Array.from({ length: 200 }, () => connect(limited.port, '127.0.0.1'));
+      try {
+        for (const socket of greedy) {
+          socket.on('error', () => {});
+          socket.once('close', () => {
+            refused += 1;
+          });
+        }
+        await waitUntil(() => refused >= 10);
+        // A list opens a file of its own.
+        await lister.send(list);
+        const answer = (await lister.answers(2))[1];
+        assertRefusal(answer, 503, 'Service unavailable');
+        assert.equal(answer?.headers['retry-after'], '1');
+      } finally {
+        for (const socket of greedy) socket.destroy();
       }
-      await waitUntil(() => refused >= 10);
-      // A list opens a file of its own.
-      await lister.send(list);
-      const answer = (await lister.answers(2))[1];
-      assert.equal(readEnvelope(answer?.body ?? '', 503).message, 'Service unavailable');
-      assert.equal(answer?.headers['retry-after'], '1');
-
-      for (const socket of greedy) socket.destroy();
       await waitUntil(async () => {
         return (await client.request('GET', '/books').catch(() => undefined))?.status === 200;
       });
@@ -302,10 +321,7 @@ describe('hostile clients', () => {
       assert.equal((await lister.answers(3))[2]?.status, 200);
       lister.socket.destroy();
       assert.equal(limited.process.exitCode, null);
-    } finally {
-      for (const socket of greedy) socket.destroy();
-      await limited.stop();
-    }
+    });
   });
 
   test('rule 20: requests that no route sees are in the log, with the ids of their answers', async () => {

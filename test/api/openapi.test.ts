@@ -30,6 +30,7 @@ import {
   operationOf,
   templateOf,
 } from '../support/description.ts';
+import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
@@ -42,6 +43,9 @@ import {
 } from '../support/service.ts';
 import { startUnableApp } from '../support/unable.ts';
 import { waitUntil } from '../support/wait.ts';
+
+/** Milliseconds in which a request must be whole. */
+const WHOLE_REQUEST = 30_000;
 
 const folder = temporaryFolder();
 
@@ -333,17 +337,26 @@ async function provokeNoRoom(): Promise<void> {
   const service = await startTestService(`sqlite:${join(folder, 'crowded.db')}`, {
     BODY_LIMIT: String(128 * mebibyte),
   });
-  const large = new Connection(service);
   try {
-    await large.send(`POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: ${128 * mebibyte}\r\n\r\n`);
-    const piece = Buffer.alloc(mebibyte);
-    for (let sent = 0; sent < 65; sent += 1) await large.send(piece); // with more than half comes the whole reserve
-    await waitUntil(async () => {
-      const { status } = await request(service, 'POST', '/token', { body: 'x'.repeat(mebibyte) });
-      return status === 503;
+    await inTime(WHOLE_REQUEST, async (startClock) => {
+      startClock();
+      const large = new Connection(service);
+      let isCut = false;
+      const closed = large.closed.then(() => {
+        isCut = true;
+      });
+      await large.send(compose('POST', '/token', { headers: `Content-Length: ${128 * mebibyte}\r\n` }));
+      await large.send(Buffer.alloc(65 * mebibyte)); // with more than half of it comes the whole reserve
+      let status = 0;
+      await waitUntil(async () => {
+        ({ status } = await request(service, 'POST', '/token', { body: 'x'.repeat(mebibyte) }));
+        return isCut || status === 503;
+      });
+      large.socket.destroy();
+      await closed;
+      assert.equal(status, 503);
     });
   } finally {
-    large.socket.destroy();
     await service.stop();
   }
 }
