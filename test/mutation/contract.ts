@@ -79,7 +79,11 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     file: 'src/stores/postgres.ts',
     from: 'return states.delete(id);',
     to: 'return states.has(id);',
-    test: { file: 'test/contract/concurrency.test.ts', name: 'of 32 deletes', store: 'PostgreSQL' },
+    test: {
+      file: 'test/contract/concurrency.test.ts',
+      name: 'of 32 deletes of one book that arrive together',
+      store: 'PostgreSQL',
+    },
   },
   {
     name: 'what a token calls critical is ignored',
