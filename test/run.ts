@@ -6,7 +6,7 @@ import { existsSync, globSync } from 'node:fs';
 import { constants } from 'node:os';
 import { relative } from 'node:path';
 import { finished } from 'node:stream/promises';
-import { type EventData, run } from 'node:test';
+import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from './support/postgres.ts';
@@ -147,9 +147,9 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   const report = new Spec();
   report.pipe(process.stdout, { end: false });
   for await (const event of phases(options, seed, signal)) {
-    if (event.type === 'test:summary') add(totals, event.data);
     // The runner's own sums are of one phase; ours come last.
-    else if (event.type === 'test:diagnostic' && event.data.file === undefined) continue;
+    if (event.type === 'test:diagnostic' && event.data.file === undefined) continue;
+    count(totals, event);
     report.write(event);
   }
   report.end();
@@ -168,7 +168,7 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
     `\nSeed ${seed}, ${seconds} s\n${passed} passed, ${failed} failed, ${skipped} skipped\n`,
   );
   if (passed + failed === 0) process.stderr.write('No test ran.\n');
-  return totals.succeeded && passed > 0;
+  return totals.succeeded && failed === 0 && passed > 0;
 }
 
 /** What happens in the run: the files side by side, then those that must be alone. */
@@ -197,14 +197,15 @@ async function* phases(
   }
 }
 
-/** @param summary of one file, or of a whole phase when it names none. */
-function add(totals: Totals, { file, counts, duration_ms, success }: EventData.TestSummary): void {
-  totals.succeeded &&= success;
-  if (file === undefined) return;
-  totals.passed += counts.passed;
-  totals.failed += counts.tests - counts.passed - counts.skipped - counts.todo;
-  totals.skipped += counts.skipped;
-  totals.durations.set(relative(pathTo(''), file), duration_ms);
+function count(totals: Totals, { type, data }: TestEvent): void {
+  if (type === 'test:summary') {
+    totals.succeeded &&= data.success;
+    if (data.file !== undefined) totals.durations.set(relative(pathTo(''), data.file), data.duration_ms);
+  } else if ((type === 'test:pass' || type === 'test:fail') && data.details.type !== 'suite') {
+    if (data.skip !== undefined) totals.skipped += 1;
+    else if (type === 'test:pass') totals.passed += 1;
+    else totals.failed += 1;
+  }
 }
 
 /** Longest first, the others in their order. */
