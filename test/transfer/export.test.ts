@@ -192,7 +192,7 @@ describe('export and copy', { concurrency: 4 }, () => {
 
   test('copy: a signal ends it, and nothing was copied', async () => {
     const [source, target] = [await SQLITE.freshUrl(), await SQLITE.freshUrl()];
-    await fill(source, manyBooks(20_000));
+    await fill(source, manyBooks(5000));
     await fill(target, []);
     // Each book takes a while, so that the signal comes long before the last one.
     const db = new DatabaseSync(fileOf(target));
@@ -203,7 +203,8 @@ describe('export and copy', { concurrency: 4 }, () => {
     await waitUntil(() => isLocked(fileOf(target)));
     child.kill('SIGINT');
     const { code, stderr } = await ended;
-    assert.deepEqual([code, stderr], [1, 'Nothing was copied: stopped.\n']);
+    assert.equal(code, 1);
+    assert.match(stderr, /^Nothing was copied: stopped\.\n$/m); // after lines of its progress, on a slow machine
     assert.equal(await countOf(target), 0);
   });
 

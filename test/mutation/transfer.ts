@@ -1,0 +1,133 @@
+// Mutants of what moves books, of the client, and of the runner of the tests.
+
+import type { Mutant } from './mutant.ts';
+
+export const TRANSFER_MUTANTS: readonly Mutant[] = [
+  {
+    name: 'a copy counts without a comparison of both stores',
+    file: 'src/commands/copy.ts',
+    from: '(await target.count()) !== books || (await checksumOf(target)) !== checksum',
+    to: '(await target.count()) < 0',
+    test: { file: 'test/transfer/export.test.ts', name: 'alters or drops a book', store: 'SQLite' },
+  },
+  {
+    name: 'a copy whose number of books is right counts',
+    file: 'src/commands/copy.ts',
+    from: ' || (await checksumOf(target)) !== checksum',
+    to: '',
+    test: { file: 'test/transfer/export.test.ts', name: 'alters or drops a book', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a copy goes on after a signal',
+    file: 'src/commands/copy.ts',
+    from: "if (isStopped) throw new Error('stopped');",
+    to: 'if (isStopped) isStopped = true;',
+    test: { file: 'test/transfer/export.test.ts', name: 'copy: a signal ends it', store: 'SQLite' },
+  },
+  {
+    name: 'an id that was given before a copy is given again',
+    file: 'src/commands/copy.ts',
+    from: 'await target.retireIds(await source.lastId());',
+    to: '',
+    test: {
+      file: 'test/transfer/export.test.ts',
+      name: 'from SQLite to SQLite, ids and all',
+      store: 'SQLite',
+    },
+  },
+  {
+    name: 'a copy holds all books in memory',
+    file: 'src/commands/copy.ts',
+    from: 'read.addBooks(batch);',
+    to: 'read.addBooks(batch); ((globalThis as { held?: unknown[] }).held ??= []).push(batch);',
+    test: { file: 'test/transfer/memory.test.ts', name: 'copy from SQLite', store: 'SQLite' },
+  },
+  {
+    name: 'quotes in an author are not doubled in an export',
+    file: 'src/stores/sqlite-text.ts',
+    from: `replace(author, '"', '""')`,
+    to: 'author',
+    test: { file: 'test/transfer/export.test.ts', name: 'byte for byte the same', store: 'SQLite' },
+  },
+  {
+    name: 'the password comes from the URL alone',
+    file: 'src/stores/postgres-hosts.ts',
+    from: 'url.searchParams.delete(PARAMETER);',
+    to: "url.searchParams.delete(PARAMETER); url.password ||= 'none';",
+    test: { file: 'test/transfer/export.test.ts', name: 'PGPASSWORD', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a backup gets its name without a comparison with the store',
+    file: 'src/stores/sqlite-backup.ts',
+    from: "throw new Error('the copy is not what was read');",
+    to: '',
+    test: { file: 'test/transfer/backup.test.ts', name: 'a copy that differs', store: 'SQLite' },
+  },
+  {
+    name: 'what a backup that was killed has left stays',
+    file: 'src/transfer/whole-file.ts',
+    from: 'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
+    to: 'found.length < name.length && UNFINISHED.test(found)',
+    test: {
+      file: 'test/transfer/backup.test.ts',
+      name: 'there is no backup or a whole one',
+      store: 'SQLite',
+    },
+  },
+  {
+    name: 'a restore replaces books without --overwrite',
+    file: 'src/commands/restore.ts',
+    from: 'if (store.isEmpty || overwrite) return store;',
+    to: 'if (store.isEmpty || !overwrite || overwrite) return store;',
+    test: { file: 'test/transfer/backup.test.ts', name: 'never under a service', store: 'SQLite' },
+  },
+  {
+    name: 'an import stores again what is there already',
+    file: 'src/transfer/duplicates.ts',
+    from: 'if (this.#known.add(this.#hash)) return true;',
+    to: 'if (this.#known.add(this.#hash) || row.title.length > 0) return true;',
+    test: { file: 'test/transfer/import.test.ts', name: 'what is new is stored', store: 'SQLite' },
+  },
+  {
+    name: 'a year beyond what JSON readers hold exactly is imported',
+    file: 'src/transfer/years.ts',
+    from: 'Number.isSafeInteger(year)',
+    to: 'Number.isInteger(year)',
+    test: { file: 'test/transfer/reading.test.ts', name: 'that are not certain', store: 'SQLite' },
+  },
+  {
+    name: 'the client sends a creation twice',
+    file: 'client/src/request.ts',
+    from: "if (isFinal || effect === 'once' || deadline.remaining < pause)",
+    to: 'if (isFinal || deadline.remaining < pause)',
+    test: { file: 'test/client/client.test.ts', name: 'when an answer is lost', store: 'SQLite' },
+  },
+  {
+    name: 'the client uses a token after its end',
+    file: 'client/src/session.ts',
+    from: 'const USED_PART = 0.9;',
+    to: 'const USED_PART = 1.6;',
+    test: { file: 'test/client/client.test.ts', name: 'however wrong the clock', store: 'SQLite' },
+  },
+  {
+    name: 'the time of a list runs while its caller is busy',
+    file: 'client/src/book-list.ts',
+    from: 'deadline.stop();',
+    to: '',
+    test: { file: 'test/client/client.test.ts', name: 'while its caller is busy', store: 'SQLite' },
+  },
+  {
+    name: 'a run of tests passes where a file cannot be loaded',
+    file: 'test/run.ts',
+    from: 'return totals.succeeded && passed > 0;',
+    to: 'return failed === 0 && passed > 0;',
+    test: { file: 'test/project/run.test.ts', name: 'cannot be loaded', store: 'SQLite' },
+  },
+  {
+    name: 'a run of tests passes without any test',
+    file: 'test/run.ts',
+    from: 'return totals.succeeded && passed > 0;',
+    to: 'return totals.succeeded;',
+    test: { file: 'test/project/run.test.ts', name: 'when no test ran', store: 'SQLite' },
+  },
+];
