@@ -17,3 +17,15 @@ export interface Mutant {
     readonly store?: 'SQLite' | 'PostgreSQL';
   };
 }
+
+/**
+ * The text of the mutant's file with the mutant in it.
+ * @param text of the file as it is.
+ * @throws when the code has changed so that the mutant no longer fits.
+ */
+export function applied({ name, file, from, to }: Mutant, text: string): string {
+  const places = text.split(from).length - 1;
+  if (places !== 1)
+    throw new Error(`"${name}" no longer fits ${file}: its text occurs ${places} times there`);
+  return text.replace(from, () => to);
+}

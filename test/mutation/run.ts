@@ -10,20 +10,8 @@ import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { temporaryFolder } from '../support/service.ts';
-import { API_MUTANTS } from './api.ts';
-import { CONTRACT_MUTANTS } from './contract.ts';
-import type { Mutant } from './mutant.ts';
-import { PROCESS_MUTANTS } from './process.ts';
-import { STORES_MUTANTS } from './stores.ts';
-import { TRANSFER_MUTANTS } from './transfer.ts';
-
-const MUTANTS: readonly Mutant[] = [
-  ...CONTRACT_MUTANTS,
-  ...API_MUTANTS,
-  ...STORES_MUTANTS,
-  ...PROCESS_MUTANTS,
-  ...TRANSFER_MUTANTS,
-];
+import { applied, type Mutant } from './mutant.ts';
+import { MUTANTS } from './mutants.ts';
 
 /** Copies of the repository, each with one mutant at a time. */
 const COPIES = 2;
@@ -128,14 +116,6 @@ async function main(args: string[]): Promise<number> {
   } finally {
     await server?.remove();
   }
-}
-
-/** The text of the mutant's file with the mutant in it. */
-function applied({ name, file, from, to }: Mutant, text: string): string {
-  const places = text.split(from).length - 1;
-  if (places !== 1)
-    throw new Error(`"${name}" no longer fits ${file}: its text occurs ${places} times there`);
-  return text.replace(from, () => to);
 }
 
 /**

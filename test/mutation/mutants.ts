@@ -1,0 +1,16 @@
+// Owns: the list of all mutants.
+
+import { API_MUTANTS } from './api.ts';
+import { CONTRACT_MUTANTS } from './contract.ts';
+import type { Mutant } from './mutant.ts';
+import { PROCESS_MUTANTS } from './process.ts';
+import { STORES_MUTANTS } from './stores.ts';
+import { TRANSFER_MUTANTS } from './transfer.ts';
+
+export const MUTANTS: readonly Mutant[] = [
+  ...CONTRACT_MUTANTS,
+  ...API_MUTANTS,
+  ...STORES_MUTANTS,
+  ...PROCESS_MUTANTS,
+  ...TRANSFER_MUTANTS,
+];
