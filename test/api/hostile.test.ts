@@ -61,13 +61,16 @@ describe('hostile clients', () => {
 
   const openConnections = () => figure('book_catalogue_http_connections');
 
+  /** A turn in which the service reads from all connections, since it carries out no more than one such request. */
+  async function turn(): Promise<void> {
+    await service.client.request('GET', '/book/abc');
+  }
+
   /** Those that were answered, once the service has read what was sent, or so many are answered. */
   async function answered(connections: readonly Connection[], count: number): Promise<Connection[]> {
     const found = () => connections.filter(({ received }) => received !== '');
-    // With each turn the service reads from all connections, and carries out no more than one of these requests.
-    for (let turn = 0; turn < 100 && found().length < count; turn += 1) {
-      await service.client.request('GET', '/book/abc');
-    }
+    // What the system holds back it hands over within milliseconds: a thousand turns are far more than it takes.
+    for (let turns = 0; turns < 1000 && found().length < count; turns += 1) await turn();
     return found();
   }
 
@@ -84,7 +87,12 @@ describe('hostile clients', () => {
       connections.push(connection);
       await connection.send(`${head}[`);
     }
-    for (const connection of connections) await connection.send(rest);
+    let sent = 0;
+    for (const connection of connections) {
+      await connection.send(rest);
+      sent += length;
+      if (sent % MEBIBYTE === 0) await turn(); // so that the system need not keep more than that
+    }
     return connections;
   }
 
@@ -106,6 +114,8 @@ describe('hostile clients', () => {
     test(`rule 22: ${title}`, async (context) => {
       const assertGrowth = await watchMemory(context);
       await inTime(WHOLE_REQUEST, async (startClock) => {
+        // Others that have left had room, too.
+        await waitUntil(async () => (await openConnections()) <= HONEST_CONNECTIONS);
         startClock();
         const begun = await beginBodies(count + 32, length);
         try {
@@ -151,7 +161,7 @@ describe('hostile clients', () => {
       try {
         const begun = compose('POST', '/token', { headers: CHUNKED }) + '1\r\n \r\n'.repeat(100_000);
         for (const connection of connections) await connection.send(begun);
-        assert.deepEqual(await answered(connections, 1), []);
+        for (let turns = 0; turns < 100; turns += 1) await turn();
         await assertGrowth(100);
         for (const connection of connections) {
           await connection.send('2\r\n[]\r\n0\r\n\r\n');
