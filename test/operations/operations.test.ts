@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, Connection } from '../support/client.ts';
-import { type CommandHere, runHere, startHere } from '../support/command.ts';
+import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -95,7 +95,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
       const silent = await listen(context);
       const port = await unusedPort();
       startClock();
-      const outcome = runHere([], {
+      const outcome = runCommand([], {
         ...ENVIRONMENT,
         ADMIN_PORT: String(port),
         DB_URL: `postgres://user:password@127.0.0.1:${portOf(silent)}/library`,

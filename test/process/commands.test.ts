@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
-import { runHere, startHere } from '../support/command.ts';
+import { runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
@@ -24,10 +24,10 @@ const READY_TIMEOUT = 4000;
 describe('commands', { concurrency: 3 }, () => {
   test('each has its own help', async () => {
     const names = ['serve', 'config', 'ready', 'token', 'import', 'export', 'copy', 'backup', 'restore'];
-    const all = (await runHere(['--help'], {})).stdout;
+    const all = (await runCommand(['--help'], {})).stdout;
     for (const name of names) {
       assert.match(all, new RegExp(`^  ${name}  `, 'm'));
-      const { code, stdout, stderr } = await runHere([name, '--help'], { PORT: 'bad' });
+      const { code, stdout, stderr } = await runCommand([name, '--help'], { PORT: 'bad' });
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
       assert.match(stdout, new RegExp(`^Usage: book-catalogue ${name}\\b`));
     }
@@ -72,7 +72,7 @@ describe('commands', { concurrency: 3 }, () => {
       CORS_ORIGINS: 'https://books.example.org, http://localhost:5173',
     } as Record<string, string>;
     delete env.AUTH_PASSWORD;
-    const { code, stdout, stderr } = await runHere(['config'], env);
+    const { code, stdout, stderr } = await runCommand(['config'], env);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.deepEqual(stdout.split('\n'), [
       'PORT=0',
@@ -110,12 +110,12 @@ describe('commands', { concurrency: 3 }, () => {
   test('config: says in one sentence what is wrong, of DB_URL too', async () => {
     const wrong = { PORT: 'x', DB_URL: 'mysql://a/b', CORS_ORIGINS: '*' };
     for (const [name, value] of Object.entries(wrong)) {
-      const { code, stdout, stderr } = await runHere(['config'], { ...ENVIRONMENT, [name]: value });
+      const { code, stdout, stderr } = await runCommand(['config'], { ...ENVIRONMENT, [name]: value });
       assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
       assert.match(stderr, new RegExp(`^${name} [^\\n]+\\n$`));
     }
     const DB_URL = 'postgres://a/b?sslmode=perhaps';
-    const { code, stderr } = await runHere(['config'], { ...ENVIRONMENT, DB_URL });
+    const { code, stderr } = await runCommand(['config'], { ...ENVIRONMENT, DB_URL });
     assert.equal(code, 1);
     assert.match(stderr, /^DB_URL: postgres:\/\/a\/b cannot be opened: sslmode must be one of [^\n]+\n$/);
   });
@@ -129,7 +129,7 @@ describe('commands', { concurrency: 3 }, () => {
     await inTime(READY_TIMEOUT, async (startClock) => {
       startClock();
       for (const ADMIN_HOST of ['127.0.0.1', '0.0.0.0', 'localhost']) {
-        assert.deepEqual(await runHere(['ready'], { ...env, ADMIN_PORT, ADMIN_HOST }), ready);
+        assert.deepEqual(await runCommand(['ready'], { ...env, ADMIN_PORT, ADMIN_HOST }), ready);
       }
       assert.deepEqual(await endOf(spawnService({ ...env, ADMIN_PORT }, ['ready'])), ready);
     });
@@ -140,7 +140,10 @@ describe('commands', { concurrency: 3 }, () => {
     await once(closing, 'listening');
     context.after(() => closing.close());
     const { port } = closing.address() as { port: number };
-    const { code, stdout, stderr } = await runHere(['ready'], { ...ENVIRONMENT, ADMIN_PORT: String(port) });
+    const { code, stdout, stderr } = await runCommand(['ready'], {
+      ...ENVIRONMENT,
+      ADMIN_PORT: String(port),
+    });
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(
       stderr,
@@ -152,14 +155,14 @@ describe('commands', { concurrency: 3 }, () => {
     const env = { ...ENVIRONMENT, DB_URL: `sqlite:${temporaryFolder()}/books.db` };
     const service = await startHere({ ...env, LOG_LEVEL: 'info' });
     context.after(() => service.stop());
-    const { code, stdout, stderr } = await runHere(['token'], env);
+    const { code, stdout, stderr } = await runCommand(['token'], env);
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     assert.match(stdout, /^[\w-]+\.[\w-]+\.[\w-]+\n$/);
     const { status } = await request(service, 'GET', '/books', { token: stdout.trim() });
     assert.equal(status, 200);
 
     const { SECRET_TOKEN: _, ...without } = env;
-    const refused = await runHere(['token'], without);
+    const refused = await runCommand(['token'], without);
     assert.deepEqual([refused.code, refused.stdout], [1, '']);
     assert.match(refused.stderr, /^SECRET_TOKEN must be set[^\n]+\n$/);
   });

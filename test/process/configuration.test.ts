@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { accepts, request, type Target } from '../support/client.ts';
-import { type CommandHere, runHere, startHere } from '../support/command.ts';
+import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
@@ -560,12 +560,12 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
       assert.match(stdout, /^Usage: /);
       assert.deepEqual(readdirSync(folder), []);
-      assert.deepEqual(await runHere(['-h'], { PORT: 'bad' }), { code: 0, stdout, stderr: '' });
+      assert.deepEqual(await runCommand(['-h'], { PORT: 'bad' }), { code: 0, stdout, stderr: '' });
     });
 
     test('--version is that of the package', async () => {
       const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
-      const outcome = await runHere(['--version'], {});
+      const outcome = await runCommand(['--version'], {});
       assert.deepEqual(outcome, { code: 0, stdout: `${version}\n`, stderr: '' });
     });
 
@@ -575,7 +575,7 @@ describe('configuration', { concurrency: 2 }, () => {
         assert.match(stderr, /^[^\n]*--help[^\n]*\n$/);
       };
       for (const args of [['--port=80'], ['toString'], ['serve', 'x'], ['--version', 'x'], ['']]) {
-        const { code, stdout, stderr } = await runHere(args, {});
+        const { code, stdout, stderr } = await runCommand(args, {});
         refused(code, stdout, stderr);
       }
       const { code, stdout, stderr } = await endOf(spawnService({}, ['--port=80']));
@@ -593,7 +593,7 @@ async function start(context: TestContext, env: Variables): Promise<CommandHere>
 
 /** The one sentence with which the command refuses to start. */
 async function refusal(env: Variables): Promise<string> {
-  return sentenceOf(await runHere([], defined(env)));
+  return sentenceOf(await runCommand([], defined(env)));
 }
 
 /** What was said on standard error, which is all that may be said. */

@@ -12,7 +12,7 @@ import type { BookStore } from '../../src/books/store.ts';
 import { run } from '../../src/command.ts';
 import { createLog } from '../../src/log.ts';
 import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
-import { runHere, startHere } from '../support/command.ts';
+import { runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { holdWrites } from '../support/locks.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -213,7 +213,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     } as unknown as BookStore;
     const app = await startUnableApp(broken, () => true, log);
     context.after(() => app.stop());
-    const { stdout } = await runHere(['token'], { SECRET_TOKEN: SECRET });
+    const { stdout } = await runCommand(['token'], { SECRET_TOKEN: SECRET });
     const login = await request(app, 'POST', '/token', { body: {} });
     const read = await request(app, 'GET', '/book/1', { token: stdout.trim() });
     assert.deepEqual([login.status, login.message], [500, 'Could not generate token']);

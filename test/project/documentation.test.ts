@@ -5,10 +5,9 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { request } from '../support/client.ts';
-import { type CommandHere, startHere } from '../support/command.ts';
+import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
-import { runCommand } from '../support/run-command.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
 /** Rooms that `npm test` leaves out. */

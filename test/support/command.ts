@@ -1,14 +1,16 @@
 // Owns: the command in this process, for tests to which a process of its own is not the point: the real arguments,
-// environment, sockets and log, without the half second that a process takes to start.
+// environment, sockets and log, without the half second that a process takes to start. Tests of signals, pipes, memory
+// and sudden death start a process (`spawnService`).
 
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { run } from '../../src/command.ts';
 import type { Target } from './client.ts';
 import { temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';
 
-/** How a command ended and all that it printed. */
+/** How a command ended and all that it printed, as in a pipe. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
@@ -22,28 +24,48 @@ export interface CommandHere extends Target {
   stop(): Promise<Outcome>;
 }
 
-/** Runs a command to its end. Its working directory is that of the tests: paths in `env` must be absolute. */
-export async function runHere(args: readonly string[], env: Record<string, string>): Promise<Outcome> {
-  const { streams, printed } = playStreams();
-  const code = await run(args, env, streams, new Promise(() => {}));
-  return { code, ...printed() };
+/** Commands in a folder run one after the other, since a process has one working directory. */
+let previous: Promise<unknown> = Promise.resolve();
+
+/**
+ * Runs a command to its end, with nothing in its environment but what is given.
+ * @param folder where it runs; without one, its paths must be absolute.
+ * @param stop resolves when the command is asked to stop, as by a signal.
+ */
+export function runCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  folder?: string,
+  stop: Promise<unknown> = new Promise(() => {}),
+): Promise<Outcome> {
+  if (folder === undefined) return begin(args, env, stop).ended;
+  const ended = previous.then(async () => {
+    const home = process.cwd();
+    process.chdir(folder);
+    try {
+      return await begin(args, env, stop).ended;
+    } finally {
+      process.chdir(home);
+    }
+  });
+  previous = ended.catch(() => {});
+  return ended;
 }
 
 /** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which it says so. */
-export async function startHere(env: Record<string, string>): Promise<CommandHere> {
-  const { streams, printed } = playStreams();
+export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
+  const { stdout, ended } = begin([], env, stopped);
   let outcome: Outcome | undefined;
-  const ended = run([], env, streams, stopped).then((code) => {
-    outcome = { code, ...printed() };
-    return outcome;
+  void ended.then((reached) => {
+    outcome = reached;
   });
-  const log = () => printed().stdout.split('\n').slice(0, -1);
-  const urlOf = () => log().find((line) => line.includes('"msg":"listening"'));
-  await waitUntil(() => outcome !== undefined || urlOf() !== undefined);
-  const listening = urlOf();
-  if (listening === undefined) throw new Error(`the service ended with ${outcome?.code}: ${outcome?.stderr}`);
-  const { url } = JSON.parse(listening) as { url: string };
+  const log = () => stdout.text.split('\n').slice(0, -1);
+  const listening = () => log().find((line) => line.includes('"msg":"listening"'));
+  await waitUntil(() => outcome !== undefined || listening() !== undefined);
+  const line = listening();
+  if (line === undefined) throw new Error(`the service ended with ${outcome?.code}: ${outcome?.stderr}`);
+  const { url } = JSON.parse(line) as { url: string };
   return {
     url,
     port: Number(new URL(url).port),
@@ -57,31 +79,36 @@ export async function startHere(env: Record<string, string>): Promise<CommandHer
   };
 }
 
-/** Standard output and error as a command knows them, and what it has written there. */
-function playStreams() {
-  let file: string | undefined;
-  let stdout = '';
-  let stderr = '';
-  const streams = {
-    stdout: {
-      isTTY: false,
-      /** Asked for by `serve`, which closes it. */
-      get fd() {
-        file = join(temporaryFolder(), 'stdout');
-        return openSync(file, 'a');
-      },
-      write(text: string) {
-        stdout += text;
-      },
-    },
-    stderr: {
-      write(text: string) {
-        stderr += text;
-      },
-    },
-  };
-  return {
-    streams: streams as unknown as Parameters<typeof run>[2],
-    printed: () => ({ stdout: file === undefined ? stdout : readFileSync(file, 'utf8'), stderr }),
-  };
+function begin(args: readonly string[], env: Readonly<Record<string, string>>, stop: Promise<unknown>) {
+  const stdout = new Output();
+  const stderr = new Output();
+  const streams = { stdout, stderr } as unknown as Parameters<typeof run>[2];
+  const ended = run(args, env, streams, stop).then((code): Outcome => {
+    return { code, stdout: stdout.text, stderr: stderr.text };
+  });
+  return { stdout, ended };
+}
+
+/** Standard output or error that is no terminal, and what was written there. */
+class Output extends Writable {
+  readonly isTTY = false;
+  readonly #chunks: Buffer[] = [];
+  #file: string | undefined;
+
+  /** Asked for by `serve`, which writes its log there and closes it. */
+  get fd(): number {
+    this.#file = join(temporaryFolder(), 'output');
+    return openSync(this.#file, 'a');
+  }
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+
+  get text(): string {
+    return this.#file === undefined
+      ? Buffer.concat(this.#chunks).toString()
+      : readFileSync(this.#file, 'utf8');
+  }
 }

@@ -25,8 +25,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { seize } from '../../src/stores/sqlite-backup.ts';
+import { runCommand } from '../support/command.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
-import { runCommand } from '../support/run-command.ts';
 import {
   ENVIRONMENT,
   endOf,

@@ -13,10 +13,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
 import { type Book, Client } from '../support/client.ts';
+import { runCommand } from '../support/command.ts';
 import { execute } from '../support/postgres.ts';
 import { seed } from '../support/random.ts';
 import { COMMAND } from '../support/repository.ts';
-import { runCommand } from '../support/run-command.ts';
 import {
   ENVIRONMENT,
   endOf,

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { Duplicates } from '../../src/transfer/duplicates.ts';
 import { booksOf, countOf } from '../support/books.ts';
+import { runCommand } from '../support/command.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { COMMAND } from '../support/repository.ts';
-import { runCommand } from '../support/run-command.ts';
 import {
   endOf,
   POSTGRES,
