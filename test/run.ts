@@ -21,10 +21,37 @@ const BY_NAME_ONLY = ['browser', 'matrix', 'system'];
 const ALONE = 'test/limits/';
 
 /** The longest files, longest first: the run ends sooner when they do not begin last. */
-const LONGEST: readonly string[] = [];
+const LONGEST: readonly string[] = [
+  'test/api/timeouts.test.ts',
+  'test/process/lifecycle.test.ts',
+  'test/contract/list.test.ts',
+  'test/process/log.test.ts',
+  'test/process/workers.test.ts',
+  'test/transfer/memory.test.ts',
+  'test/client/client.test.ts',
+  'test/transfer/export.test.ts',
+  'test/operations/metrics.test.ts',
+  'test/stores/failover.test.ts',
+  'test/api/hostile.test.ts',
+  'test/auth/guessing.test.ts',
+  'test/process/configuration.test.ts',
+];
 
 /** The inner loop: one store, and nothing that waits for a time limit or starts a server of its own. */
-const FAST: readonly string[] = [];
+const FAST: readonly string[] = [
+  'test/api/cors.test.ts',
+  'test/api/wire.test.ts',
+  'test/contract/contract.test.ts',
+  'test/contract/model.test.ts',
+  'test/contract/parsing.test.ts',
+  'test/operations/docs-page.test.ts',
+  'test/process/commands.test.ts',
+  'test/project/documentation.test.ts',
+  'test/project/mutants.test.ts',
+  'test/stores/bulk.test.ts',
+  'test/transfer/progress.test.ts',
+  'test/transfer/reading.test.ts',
+];
 
 /** Files at a time, on two cores: a few of them wait. */
 const CONCURRENCY = 3;
