@@ -37,10 +37,20 @@ const TIMEOUT: Refusal = [408, 'Request timeout'];
 
 type Refusal = readonly [status: number, message: string];
 
-describe('the time limits of the wire', { concurrency: true }, () => {
+describe('the time limits of the wire', () => {
   const services = new Map<string, ServiceProcess>();
   let service: ServiceProcess;
   const attacks: Attack[] = [];
+  /** What the tests do and wait for, to be begun when the services are there. */
+  const works: (() => void)[] = [];
+
+  /** Has the work of a test begin before the first test, since all of them wait and none should wait for another. */
+  function begunFirst(work: () => Promise<void>): () => Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    promise.catch(() => {}); // its test fails
+    works.push(() => resolve(work()));
+    return () => promise;
+  }
 
   before(async () => {
     await Promise.all(
@@ -52,6 +62,7 @@ describe('the time limits of the wire', { concurrency: true }, () => {
       }),
     );
     service = services.values().next().value as ServiceProcess;
+    for (const begin of works) begin();
   });
   after(async () => {
     for (const attack of attacks) attack.stop();
@@ -109,93 +120,116 @@ describe('the time limits of the wire', { concurrency: true }, () => {
     }
   }
 
-  test('rules 20 and 22: a request whose headers are not there within 15 s is 408; nobody waits for it', async () => {
-    const cut = await beginBesideHonest(service, HEADERS, () => [
-      silent(service, 1000),
-      slowHeaders(service, 50),
-      slow(service, 1, 'GET /bo'),
-      slow(service, 1, compose('POST', '/token', { headers: 'X: y\r\n' }).slice(0, -2)),
-      slow(service, 1, `${compose('GET', '/nowhere')}GET /bo`),
-    ]);
-    await assertCutBefore(begin(slowBodies(service, 1)).ended, HEADERS, cut, 'a slow body');
-    const afterAnother = cut.at(-1);
-    for (const attack of cut) {
-      const answers: Refusal[] = attack === afterAnother ? [[404, 'Not found'], TIMEOUT] : [TIMEOUT];
-      for (const { received } of attack.cuts) assertAnswers(received, answers);
-    }
-    await waitUntil(() => service.log.some((line) => line.includes('"status":408')));
-  });
+  test(
+    'rules 20 and 22: a request whose headers are not there within 15 s is 408; nobody waits for it',
+    begunFirst(async () => {
+      const cut = await beginBesideHonest(service, HEADERS, () => [
+        silent(service, 1000),
+        slowHeaders(service, 50),
+        slow(service, 1, 'GET /bo'),
+        slow(service, 1, compose('POST', '/token', { headers: 'X: y\r\n' }).slice(0, -2)),
+        slow(service, 1, `${compose('GET', '/nowhere')}GET /bo`),
+      ]);
+      await assertCutBefore(begin(slowBodies(service, 1)).ended, HEADERS, cut, 'a slow body');
+      const afterAnother = cut.at(-1);
+      for (const attack of cut) {
+        const answers: Refusal[] = attack === afterAnother ? [[404, 'Not found'], TIMEOUT] : [TIMEOUT];
+        for (const { received } of attack.cuts) assertAnswers(received, answers);
+      }
+      await waitUntil(() => service.log.some((line) => line.includes('"status":408')));
+    }),
+  );
 
-  test('rule 31: the answer to a request that is too slow is described, whatever was asked for', async () => {
-    const published = await describedBy(operationsOf(service).url);
-    const api = dereferenced(published, published);
-    await Promise.all(
-      [...OPERATIONS, ['GET', '/nowhere'] as const].map(async ([method, path]) => {
-        const attack = begin(slow(service, 1, `${method} ${path} HTTP/1.1\r\n${HOST}`));
-        await attack.ended;
-        const [answer] = parseAnswers(attack.cuts[0]?.received ?? '');
-        assert.equal(answer?.status, 408);
-        assertDescribed(api, { method, path, requestHeaders: {}, requestBody: '', ...answer });
-      }),
-    );
-  });
+  test(
+    'rule 31: the answer to a request that is too slow is described, whatever was asked for',
+    begunFirst(async () => {
+      const published = await describedBy(operationsOf(service).url);
+      const api = dereferenced(published, published);
+      await Promise.all(
+        [...OPERATIONS, ['GET', '/nowhere'] as const].map(async ([method, path]) => {
+          const attack = begin(slow(service, 1, `${method} ${path} HTTP/1.1\r\n${HOST}`));
+          await attack.ended;
+          const [answer] = parseAnswers(attack.cuts[0]?.received ?? '');
+          assert.equal(answer?.status, 408);
+          assertDescribed(api, { method, path, requestHeaders: {}, requestBody: '', ...answer });
+        }),
+      );
+    }),
+  );
 
-  test('rules 20 and 22: a request that is not whole within 30 s is 408, if it has no answer yet; nobody waits for it', async () => {
-    const { token } = service.client;
-    const announced = 'Content-Length: 1000\r\n';
-    const tooLong = 'Content-Length: 9999999\r\n';
-    const cut = await beginBesideHonest(service, WHOLE_REQUEST, () => [
-      slowBodies(service, 50),
-      slow(service, 1, compose('POST', '/token', { headers: announced })),
-      slow(service, 1, compose('POST', '/book', { token, headers: CHUNKED }), '1\r\n \r\n'),
-      // These are answered before their bodies are there: the connection ends without another word.
-      slow(service, 1, compose('POST', '/book', { headers: announced }), ' '),
-      slow(service, 1, compose('POST', '/book', { token, headers: tooLong }), ' '),
-    ]);
-    const reader = begin(stalledReaders(service, 1, token));
-    await assertCutBefore(reader.ended, WHOLE_REQUEST, cut, 'a reader');
-    const early: Refusal[] = [
-      [401, 'Authorization token required'],
-      [413, 'Payload too large'],
-    ];
-    for (const [position, { cuts }] of cut.entries()) {
-      for (const { received } of cuts) assertAnswers(received, [early[position - 3] ?? TIMEOUT]);
-    }
-  });
+  test(
+    'rules 20 and 22: a request that is not whole within 30 s is 408, if it has no answer yet; nobody waits for it',
+    begunFirst(async () => {
+      const { token } = service.client;
+      const announced = 'Content-Length: 1000\r\n';
+      const tooLong = 'Content-Length: 9999999\r\n';
+      const cut = await beginBesideHonest(service, WHOLE_REQUEST, () => [
+        slowBodies(service, 50),
+        slow(service, 1, compose('POST', '/token', { headers: announced })),
+        slow(service, 1, compose('POST', '/book', { token, headers: CHUNKED }), '1\r\n \r\n'),
+        // These are answered before their bodies are there: the connection ends without another word.
+        slow(service, 1, compose('POST', '/book', { headers: announced }), ' '),
+        slow(service, 1, compose('POST', '/book', { token, headers: tooLong }), ' '),
+      ]);
+      const reader = begin(stalledReaders(service, 1, token));
+      await assertCutBefore(reader.ended, WHOLE_REQUEST, cut, 'a reader');
+      const early: Refusal[] = [
+        [401, 'Authorization token required'],
+        [413, 'Payload too large'],
+      ];
+      for (const [position, { cuts }] of cut.entries()) {
+        for (const { received } of cuts) assertAnswers(received, [early[position - 3] ?? TIMEOUT]);
+      }
+    }),
+  );
 
   for (const { name } of STORES) {
-    test(`rule 22: readers that take nothing, or a few bytes a second, are cut after 60 s; nobody waits for them, on ${name}`, async () => {
-      const target = services.get(name) as ServiceProcess;
-      const { client } = target;
-      const statusOfList = async () => (await client.request('HEAD', '/books')).status;
-      const begun = () => [
-        stalledReaders(target, 4, client.token),
-        drippingReaders(target, 4, client.token),
-        // Answers of a known length, one behind the other.
-        stalledReadersOf(target, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS)),
-      ];
-      // On PostgreSQL there is room for eight lists, and these take all of it until they are cut.
-      const isFull = async () => name === 'SQLite' || (await statusOfList()) === 503;
-      const cut = await beginBesideHonest(target, READER, begun, isFull);
-      await assertCutBefore(threeSlowBodies(target), READER, cut, 'three slow bodies, one after the other,');
-      await waitUntil(async () => (await statusOfList()) === 200);
-    });
+    test(
+      `rule 22: readers that take nothing, or a few bytes a second, are cut after 60 s; nobody waits for them, on ${name}`,
+      begunFirst(async () => {
+        const target = services.get(name) as ServiceProcess;
+        const { client } = target;
+        const statusOfList = async () => (await client.request('HEAD', '/books')).status;
+        const begun = () => [
+          stalledReaders(target, 4, client.token),
+          drippingReaders(target, 4, client.token),
+          // Answers of a known length, one behind the other.
+          stalledReadersOf(target, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS)),
+        ];
+        // On PostgreSQL there is room for eight lists, and these take all of it until they are cut.
+        const isFull = async () => name === 'SQLite' || (await statusOfList()) === 503;
+        const cut = await beginBesideHonest(target, READER, begun, isFull);
+        await assertCutBefore(
+          threeSlowBodies(target),
+          READER,
+          cut,
+          'three slow bodies, one after the other,',
+        );
+        await waitUntil(async () => (await statusOfList()) === 200);
+      }),
+    );
   }
 
-  test('rule 22: a connection without another request is closed after 72 s, and says so before', async () => {
-    const began = performance.now();
-    const connection = new Connection(service);
-    await connection.send(compose('GET', '/nowhere'));
-    const [answer] = await connection.answers(1);
-    assert.equal(answer?.headers['keep-alive'], 'timeout=72');
-    const longer = threeSlowBodies(service);
+  test(
+    'rule 22: a connection without another request is closed after 72 s, and says so before',
+    begunFirst(async () => {
+      const began = performance.now();
+      const connection = new Connection(service);
+      await connection.send(compose('GET', '/nowhere'));
+      const [answer] = await connection.answers(1);
+      assert.equal(answer?.headers['keep-alive'], 'timeout=72');
+      const longer = threeSlowBodies(service);
 
-    const closed = connection.closed.then((failure) => failure ?? 'in order');
-    assert.equal(await Promise.race([closed, longer.then(() => 'three slow bodies came first')]), 'in order');
-    const milliseconds = performance.now() - began;
-    assert.ok(milliseconds >= IDLE, `closed after ${milliseconds} ms`);
-    assertAnswers(connection.received, [[404, 'Not found']]);
-  });
+      const closed = connection.closed.then((failure) => failure ?? 'in order');
+      assert.equal(
+        await Promise.race([closed, longer.then(() => 'three slow bodies came first')]),
+        'in order',
+      );
+      const milliseconds = performance.now() - began;
+      assert.ok(milliseconds >= IDLE, `closed after ${milliseconds} ms`);
+      assertAnswers(connection.received, [[404, 'Not found']]);
+    }),
+  );
 });
 
 function assertAnswers(received: string, refusals: readonly Refusal[]): void {
