@@ -14,7 +14,9 @@ import { pathTo } from '../support/repository.ts';
 import { SQLITE, startTestService, temporaryFolder } from '../support/service.ts';
 
 /** Supported versions of Node.js older than the service's own; the client's package.json names the oldest. */
-const MAJORS = [20, 22, 24];
+const NODE_VERSIONS = ['20.20.2', '22.23.3', '24.21.0'];
+const DENO_VERSION = '2.9.6';
+const BUN_VERSION = '1.4.5';
 
 const { platform, arch } = process;
 const NODE =
@@ -31,17 +33,21 @@ interface Runtime {
 
 const RUNTIMES: readonly Runtime[] = [
   { name: 'this Node.js', command: () => [process.execPath] },
-  ...MAJORS.map((major) => ({
-    name: `Node.js ${major}`,
-    package: `node${major}@npm:${NODE}@${major}`,
-    command: (folder: string) => [join(folder, `node_modules/node${major}/bin/node`)],
+  ...NODE_VERSIONS.map((version) => ({
+    name: `Node.js ${version}`,
+    package: `node-${version}@npm:${NODE}@${version}`,
+    command: (folder: string) => [join(folder, `node_modules/node-${version}/bin/node`)],
   })),
   {
     name: 'Deno',
-    package: `deno@npm:${DENO}`,
+    package: `deno@npm:${DENO}@${DENO_VERSION}`,
     command: (folder) => [join(folder, 'node_modules/deno/deno'), 'run', '--allow-net'],
   },
-  { name: 'Bun', package: `bun@npm:${BUN}`, command: (folder) => [join(folder, 'node_modules/bun/bin/bun')] },
+  {
+    name: 'Bun',
+    package: `bun@npm:${BUN}@${BUN_VERSION}`,
+    command: (folder) => [join(folder, 'node_modules/bun/bin/bun')],
+  },
 ];
 
 const run = promisify(execFile);
@@ -51,7 +57,7 @@ before(async () => {
   writeFileSync(join(folder, 'package.json'), '{"private":true,"type":"module"}');
   copyFileSync(pathTo('test/fixtures/client-scenario.js'), join(folder, 'scenario.js'));
   const { engines, version } = JSON.parse(readFileSync(pathTo('client/package.json'), 'utf8'));
-  assert.equal(engines.node, `>=${MAJORS[0]}`);
+  assert.equal(engines.node, `>=${Number.parseInt(NODE_VERSIONS[0] as string, 10)}`);
   await run('npm', ['pack', pathTo('client'), '--silent', '--pack-destination', folder]);
   // None of them needs its scripts, whose work for `node` and its like is to choose among these packages.
   const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--silent'];

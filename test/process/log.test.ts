@@ -179,8 +179,8 @@ describe('the log of faults', { concurrency: 4 }, () => {
       const { service, lines } = await start(context, 'error', { BODY_LIMIT: String(128 * mebibyte) });
       startClock();
       const large = new Connection(service);
-      await large.send(`POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: ${120 * mebibyte}\r\n\r\n`);
-      await large.send(Buffer.alloc(70 * mebibyte)); // room is given in powers of two: this takes all of it
+      await large.send(`POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: ${128 * mebibyte}\r\n\r\n`);
+      await large.send(Buffer.alloc(128 * mebibyte - 1000)); // all the room there is, but for these
       let isCut = false;
       void large.closed.then(() => {
         isCut = true;
