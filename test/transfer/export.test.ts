@@ -41,6 +41,9 @@ const JSONL =
   '{"id":5,"title":"a \\"quote\\",\\nand a line","author":"","year":-750}\n';
 const JSON_ARRAY = `[\n${JSONL.trimEnd().replace('\n', ',\n')}\n]\n`;
 
+/** Made before anything runs: fast-check takes seconds for its first text of all characters. */
+const ODD_BOOKS = oddBooks();
+
 describe('export and copy', { concurrency: 4 }, () => {
   for (const { name, freshUrl } of STORES) {
     test(`export: the same bytes in every format, from ${name}`, async () => {
@@ -70,14 +73,16 @@ describe('export and copy', { concurrency: 4 }, () => {
         assert.match(missing.stderr, /^DB_URL: there are no books at [^\n]+\.\n$/);
       }
       await fill(url, []);
-      assert.equal((await command(['export'], url)).stdout, 'id,title,author,year\n');
-      assert.equal((await command(['export', '--format', 'json'], url)).stdout, '[]\n');
-      assert.equal((await command(['export', '--format', 'jsonl'], url)).stdout, '');
+      const texts = { csv: 'id,title,author,year\n', json: '[]\n', jsonl: '' };
+      for (const [format, stdout] of Object.entries(texts)) {
+        const exported = await command(['export', '--format', format], url);
+        assert.deepEqual(exported, { code: 0, stdout, stderr: '0 books exported.\n' });
+      }
     });
 
     test(`export: imported and exported again, it is byte for byte the same, on ${name}`, async () => {
       const [source, target, folder] = [await freshUrl(), await freshUrl(), temporaryFolder()];
-      await fill(source, oddBooks());
+      await fill(source, ODD_BOOKS);
       for (const format of ['csv', 'json', 'jsonl']) {
         await fill(target, []);
         assert.equal((await command(['export', `first.${format}`], source, folder)).code, 0);
@@ -88,7 +93,7 @@ describe('export and copy', { concurrency: 4 }, () => {
         );
         assert.ok((first as Buffer).length > 10_000);
         assert.ok(second?.equals(first as Buffer), format);
-        assert.deepEqual(await booksOf(target), oddBooks());
+        assert.deepEqual(await booksOf(target), ODD_BOOKS);
       }
     });
   }

@@ -1,0 +1,25 @@
+// Owns: where the stores of tests have their files. Memory, if there is plenty: hundreds of stores would keep a disk busy,
+// and a sync that takes seconds there would be taken for a fault of the service. What depends on a disk is tested on one,
+// in test/system.
+
+import { accessSync, constants, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+
+/** Linux keeps the files of this folder in memory. */
+const IN_MEMORY = '/dev/shm';
+
+/** Bytes that must be free there: far more than all stores of a run take. */
+const PLENTY = 8 * 1024 ** 3;
+
+/** The folder in which the folders of stores are made. */
+export const STORES_FOLDER = hasPlenty(IN_MEMORY) ? IN_MEMORY : tmpdir();
+
+function hasPlenty(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK);
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize >= PLENTY;
+  } catch {
+    return false; // other systems have no such folder
+  }
+}
