@@ -31,10 +31,21 @@ notice each. Exits with code 1 if one survives.
   --help        this text
 `;
 
+/** What came of a part of the suite. */
 interface Outcome {
   readonly passed: boolean;
+  /** Tests failed: not the runner, nor for want of any test. */
+  readonly failed: boolean;
   readonly output: string;
   readonly seconds: number;
+}
+
+/** Tests of one file. */
+interface Part {
+  readonly file: string;
+  /** They match one of these. */
+  readonly names: readonly string[];
+  readonly store: string | undefined;
 }
 
 /** A copy of the repository. */
@@ -55,18 +66,22 @@ class Copy {
     try {
       const check = spawnSync(process.execPath, ['--check', path], { encoding: 'utf8' });
       if (check.status !== 0) throw new Error(`"${mutant.name}" is no valid program: ${check.stderr}`);
-      return await this.run(mutant.test);
+      const { file, name, store } = mutant.test;
+      return await this.run({ file, names: [name], store });
     } finally {
       writeFileSync(path, original);
     }
   }
 
-  async run({ file, name, store }: Mutant['test']): Promise<Outcome> {
+  async run({ file, names, store }: Part): Promise<Outcome> {
     const began = performance.now();
-    const options = ['--name', name, '--minutes', String(TIME_LIMIT)];
+    const options = [
+      ...names.flatMap((name) => ['--name', name]),
+      ...(store === undefined ? [] : ['--store', store]),
+    ];
     const child = spawn(
       process.execPath,
-      ['test/run.ts', file, ...options, ...(store === undefined ? [] : ['--store', store])],
+      ['test/run.ts', file, '--minutes', String(TIME_LIMIT), ...options],
       // A process group of its own, so that what a failing test leaves behind ends with it.
       { cwd: this.#folder, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
     );
@@ -76,9 +91,16 @@ class Copy {
         output += text;
       });
     }
-    const [code] = await once(child, 'exit');
+    const closed = once(child, 'close'); // all of its output is there
+    await once(child, 'exit');
     endGroupOf(child);
-    return { passed: code === 0, output, seconds: (performance.now() - began) / 1000 };
+    await closed;
+    return {
+      passed: child.exitCode === 0,
+      failed: /^\d+ passed, [1-9]\d* failed, \d+ skipped$/m.test(output),
+      output,
+      seconds: (performance.now() - began) / 1000,
+    };
   }
 }
 
@@ -98,24 +120,33 @@ async function main(args: string[]): Promise<number> {
   if (server !== undefined) process.env[SHARED_SERVER] = server.url();
   try {
     const copies = Array.from({ length: COPIES }, () => new Copy());
-    const parts = new Map(mutants.map(({ test }) => [JSON.stringify(test), test]));
-    process.stdout.write(`${parts.size} parts of the suite must pass without any mutant:\n`);
-    const failing = await eachOn(copies, [...parts.values()], async (copy, part) => {
+    const parts = partsOf(mutants);
+    process.stdout.write(`${parts.length} parts of the suite must pass without any mutant:\n`);
+    const failing = await eachOn(copies, parts, async (copy, part) => {
       const outcome = await copy.run(part);
-      return show(outcome, outcome.passed, 'passed', 'FAILED', `${part.file} --name '${part.name}'`);
+      return show(outcome, outcome.passed, 'passed', 'FAILED', part.file);
     });
     if (failing > 0) return 1;
 
     process.stdout.write(`\n${mutants.length} mutants must be noticed:\n`);
     const survivors = await eachOn(copies, mutants, async (copy, mutant) => {
       const outcome = await copy.runWith(mutant);
-      return show(outcome, !outcome.passed, 'noticed', 'SURVIVED', `${mutant.file}: ${mutant.name}`);
+      return show(outcome, outcome.failed, 'noticed', 'SURVIVED', `${mutant.file}: ${mutant.name}`);
     });
     process.stdout.write(`\n${mutants.length - survivors} noticed, ${survivors} survived\n`);
     return survivors === 0 ? 0 : 1;
   } finally {
     await server?.remove();
   }
+}
+
+/** The tests that mutants name, one part for each file and store. */
+function partsOf(mutants: readonly Mutant[]): Part[] {
+  const groups = Map.groupBy(mutants, ({ test: { file, store } }) => `${file} ${store}`);
+  return [...groups.values()].map((group) => {
+    const { file, store } = (group[0] as Mutant).test;
+    return { file, store, names: [...new Set(group.map(({ test }) => test.name))] };
+  });
 }
 
 /**
