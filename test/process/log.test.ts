@@ -151,7 +151,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     assert.ok(lines.every(({ msg }) => msg !== 'request')); // those are at `info`
 
     // Another reason in the same second has a line as well.
-    renameSync(fileOf(service.dbUrl), `${temporaryFolder()}/away.db`);
+    renameSync(fileOf(service.dbUrl), `${fileOf(service.dbUrl)}.away`);
     await service.client.request('GET', '/book/1');
     await service.client.request('GET', '/books');
     await waitUntil(() => counted() === sent + 2);
