@@ -91,8 +91,8 @@ async function* watched(
 }
 
 /**
- * A stream that ends when all of it has arrived in the standard output, which itself cannot be destroyed: whoever waits
- * for a reader there could not be stopped.
+ * A stream that ends when all of it has arrived in the standard output, which itself cannot be destroyed. A
+ * pipeline into it could not be stopped while it waits for a reader.
  */
 function destroyable(stdout: NodeJS.WritableStream): Writable {
   stdout.on('error', () => {}); // the write under way reports it

@@ -13,7 +13,7 @@ export interface Mutant {
   readonly test: {
     readonly file: string;
     readonly name: string;
-    /** The store that it is about; without it the test is none of a store, or fails on SQLite too. */
+    /** The only store to run the tests on; both without it. */
     readonly store?: 'SQLite' | 'PostgreSQL';
   };
 }

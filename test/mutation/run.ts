@@ -19,7 +19,7 @@ const COPIES = 2;
 /** Minutes that a part of the suite has. A mutant that makes it wait for ever is noticed too. */
 const TIME_LIMIT = 3;
 
-/** Left out of a copy: what is large, and what belongs to whoever works here. */
+/** Left out of a copy: dependencies, and files of the developer's own. */
 const NOT_COPIED = ['.git', 'node_modules', 'data', 'secrets'];
 
 const HELP = `Usage: node test/mutation/run.ts [--only TEXT]
