@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from './support/postgres.ts';
 import { seed as chosenSeed, SEED } from './support/random.ts';
 import { pathTo } from './support/repository.ts';
-import { ONLY_STORE } from './support/service.ts';
+import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
 /** Rooms that need more than npm brings, or the network; they are run by name. */
 const BY_NAME_ONLY = ['browser', 'matrix', 'system'];
@@ -65,6 +65,8 @@ const COMPILE_CACHE = pathTo('node_modules/.cache/test');
 /** Files named when the run ends, so that LONGEST can be kept right. */
 const NAMED = 8;
 
+const STORE_NAMES: readonly string[] = [SQLITE.name, POSTGRES.name];
+
 const HELP = `Usage: node test/run.ts [FILE ...] [options]
 
 Runs these test files, or else all of them but those in ${BY_NAME_ONLY.join(', ')}.
@@ -80,6 +82,9 @@ Runs these test files, or else all of them but those in ${BY_NAME_ONLY.join(', '
   --minutes NUMBER   time limit of a file (default ${TIME_LIMIT})
   --help             this text
 `;
+
+/** The command line makes no sense; the message says why. */
+class Misuse extends Error {}
 
 interface Options {
   readonly files: readonly string[];
@@ -122,10 +127,13 @@ async function main(args: string[]): Promise<number> {
     return 0;
   }
   const store = values.fast ? 'SQLite' : values.store;
+  if (store !== undefined && !STORE_NAMES.includes(store)) {
+    throw new Misuse(`--store must be one of ${STORE_NAMES.join(', ')}, not "${store}".`);
+  }
   if (store !== undefined) process.env[ONLY_STORE] = store;
   const files = positionals.length > 0 ? positionals : values.fast ? FAST : allFiles();
   const missing = files.find((file) => !existsSync(file));
-  if (missing !== undefined) throw new Error(`${missing}: there is no such file`);
+  if (missing !== undefined) throw new Misuse(`${missing}: there is no such file.`);
 
   const options: Options = {
     files,
@@ -240,4 +248,8 @@ function byLength(one: string, other: string): number {
   return place(one) - place(other);
 }
 
-process.exitCode = await main(process.argv.slice(2));
+process.exitCode = await main(process.argv.slice(2)).catch((error) => {
+  if (!(error instanceof Misuse) && !String(error.code).startsWith('ERR_PARSE_ARGS')) throw error;
+  process.stderr.write(`${error.message}\n`);
+  return 2;
+});
