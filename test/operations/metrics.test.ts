@@ -24,7 +24,7 @@ import {
   type ServiceProcess,
   SQLITE,
   STORES,
-  startServiceProcess,
+  startCommand,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -395,14 +395,15 @@ async function start(context: TestContext, dbUrl: string): Promise<Started<Targe
   return { service, client, operations: operationsOf(service).url, log: () => service.log };
 }
 
-/** Starts the command in processes of its own. */
+/** Starts the command in processes of its own, with no request behind it but a login. */
 async function startProcess(
   context: TestContext,
   dbUrl: string,
   env: Record<string, string> = {},
 ): Promise<Started<ServiceProcess>> {
-  const service = await startServiceProcess(dbUrl, env);
-  context.after(() => service.process.kill('SIGKILL'));
+  const command = await startCommand({ ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: dbUrl, ...env });
+  context.after(() => command.process.kill('SIGKILL'));
+  const service = { ...command, dbUrl, client: await Client.logIn(command) };
   return { service, client: service.client, operations: operationsOf(service).url, log: () => service.log };
 }
 
