@@ -87,6 +87,11 @@ export class Batches<Item, Answer> {
    * left by then never will.
    */
   call(item: Item): Promise<Answer> {
+    // The pace of a slow store is known while there is work. A call after a rest says nothing about it any more.
+    if (this.idle) {
+      this.#pace = 0;
+      this.#size = this.#limits.size;
+    }
     let batch = this.#waiting.at(-1);
     if (batch === undefined || this.#isFull(batch)) {
       const ahead = (this.#waiting.length * this.#size * this.#pace) / this.#limits.inFlight;

@@ -104,4 +104,11 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     to: 'const FIRST_CHUNK_TIMEOUT = 7000;',
     test: { file: 'test/limits/answers.test.ts', name: 'while the network is cut', store: 'PostgreSQL' },
   },
+  {
+    name: 'a store that was slow once refuses requests later',
+    file: 'src/books/batches.ts',
+    from: 'if (this.idle) {',
+    to: 'if (false) {',
+    test: { file: 'test/stores/postgres.test.ts', name: 'is free, no request', store: 'PostgreSQL' },
+  },
 ];

@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { holdBooks } from '../support/locks.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
@@ -138,6 +139,16 @@ describe('PostgreSQL', { concurrency: true }, () => {
         (await client.request('PUT', `/book/${books[0]?.id}`, { body: { year: 2 } })).data.year,
         2,
       );
+    });
+
+    test('rule 23: once a table that was locked as a whole is free, no request is refused', async (context) => {
+      const { client, dbUrl } = await start(context);
+      const book = await client.create({ year: 1 });
+      const release = await holdBooks(dbUrl);
+      assert.equal((await client.request('GET', `/book/${book.id}`)).status, 503); // alone, after seconds
+      await release();
+      const reads = Array.from({ length: 64 }, () => client.request('GET', `/book/${book.id}`));
+      for (const { status } of await Promise.all(reads)) assert.equal(status, 200);
     });
 
     test('rule 23: a table locked as a whole is 503, and no request is lost for good', async (context) => {
