@@ -125,7 +125,8 @@ describe('the operations listener', { concurrency: 4 }, () => {
   test('rule 31: is at the address that ADMIN_HOST names, and at no other', async (context) => {
     const addresses = ['127.0.0.1', ...(await otherAddresses(context))];
     for (const ADMIN_HOST of addresses) {
-      const service = await start(context, { ADMIN_HOST });
+      const ADMIN_PORT = String(await unusedPort()); // not one that the system also gives to another listener
+      const service = await start(context, { ADMIN_HOST, ADMIN_PORT });
       const { url, port } = operationsOf(service);
       assert.equal(url, `http://${ADMIN_HOST.includes(':') ? `[${ADMIN_HOST}]` : ADMIN_HOST}:${port}`);
       assert.deepEqual(await ask(url, '/readyz'), [200, 'ready\n']);

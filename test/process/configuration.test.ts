@@ -14,6 +14,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { accepts, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
+import { unusedPort } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { endOf, ONLY_STORE, spawnService, startCommand, temporaryFolder } from '../support/service.ts';
@@ -428,7 +429,8 @@ describe('configuration', { concurrency: 2 }, () => {
 
     test('rule 14: HOST may be another loopback address', async (context) => {
       for (const HOST of await otherAddresses(context)) {
-        const service = await start(context, { HOST, DB_URL: freshSqliteUrl() });
+        const PORT = String(await unusedPort()); // not one that the system also gives to a listener on 127.0.0.1
+        const service = await start(context, { HOST, PORT, DB_URL: freshSqliteUrl() });
         await logIn(service, { username: 'admin', password: 'password' });
         assert.equal(await accepts('127.0.0.1', service.port), false);
       }
