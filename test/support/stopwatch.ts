@@ -3,7 +3,7 @@
 
 /** Milliseconds between two looks, and how late a look must be to count as a standstill. */
 const INTERVAL = 20;
-const STANDSTILL = 50;
+const STANDSTILL = 250;
 
 /** Measures time without the moments at which this process could not run, nor probably any other. */
 export class Stopwatch {
