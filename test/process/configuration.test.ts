@@ -452,7 +452,7 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.deepEqual(await accepted({ SECRET_TOKEN: SECRET }), [200, 'Books retrieved successfully']);
     });
 
-    test('rule 16: a secret shorter than 32 bytes is warned of, one of 32 bytes is not', async (context) => {
+    test('rule 16: a secret shorter than 32 bytes causes a warning, one of 32 bytes does not', async (context) => {
       const warnings = async (SECRET_TOKEN: string) => {
         const service = await start(context, { ...PAIR, SECRET_TOKEN, DB_URL: freshSqliteUrl() });
         return await warningsOf(service);

@@ -87,7 +87,7 @@ function testEnds(store: Store, workers: string): void {
 
   test('rule 27: two signals at the same moment, as of one Ctrl-C, end it well', async (context) => {
     const service = await start(context);
-    service.process.kill('SIGSTOP'); // so that it hears of both when it goes on
+    service.process.kill('SIGSTOP'); // so that both are there when it goes on
     service.process.kill('SIGINT');
     service.process.kill('SIGTERM');
     service.process.kill('SIGCONT');
