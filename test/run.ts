@@ -1,10 +1,10 @@
 // Owns: how the tests are run. Which files and in which order, how many at a time, the PostgreSQL server they share,
 // the seed of everything random in them, and the exit code.
-// Refuses: to pass when no test ran, or when a file was named that does not exist.
+// Refuses: to pass when no test ran, when a file was named that does not exist, or when one did not report its end.
 
 import { existsSync, globSync } from 'node:fs';
 import { constants } from 'node:os';
-import { relative } from 'node:path';
+import { relative, resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
@@ -187,6 +187,8 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   }
   report.end();
   await finished(report);
+  const isMissing = (file: string) => !totals.durations.has(relative(pathTo(''), resolve(file)));
+  const unfinished = signal.aborted ? [] : options.files.filter(isMissing);
 
   const slowest = [...totals.durations].sort(([, one], [, other]) => other - one).slice(0, NAMED);
   if (slowest.length > 1) {
@@ -200,8 +202,10 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   process.stdout.write(
     `\nSeed ${seed}, ${seconds} s\n${passed} passed, ${failed} failed, ${skipped} skipped\n`,
   );
+  for (const file of unfinished)
+    process.stderr.write(`${file} did not report its end: tests of it may be missing.\n`);
   if (passed + failed === 0) process.stderr.write('No test ran.\n');
-  return failed === 0 && passed > 0;
+  return failed === 0 && passed > 0 && unfinished.length === 0;
 }
 
 /** What happens in the run: the files side by side, then those that must be alone. */
@@ -222,7 +226,6 @@ async function* phases(
       concurrency,
       signal,
       timeout: options.timeLimit,
-      forceExit: !options.watch, // a file that timed out ends, whatever it has left open
       watch: options.watch,
       testNamePatterns: options.names,
       ...(options.random && { randomize: true, randomSeed: seed }),

@@ -24,6 +24,13 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.notEqual(code, 0, stdout);
   });
 
+  test('fails when a file ends before its tests do', async () => {
+    const leaving = `${PASSING} test('leaves', () => process.exit(0));`;
+    const { code, stderr } = await run({ 'test/some/a.test.ts': PASSING, 'test/some/b.test.ts': leaving });
+    assert.notEqual(code, 0);
+    assert.match(stderr, /^test\/some\/b\.test\.ts did not report its end: tests of it may be missing\.$/m);
+  });
+
   test('fails when no test ran', async () => {
     const { code, stderr } = await run({ 'test/some/a.test.ts': PASSING }, ['--name', 'of another name']);
     assert.notEqual(code, 0);
