@@ -25,6 +25,9 @@ export class Session {
   readonly #timeout: number;
   #current: Login | undefined;
   #next: Promise<Login> | undefined;
+  /** Calls that wait for the next login. */
+  #waiting = 0;
+  #giveUp = new AbortController();
 
   /**
    * @param request the one that logs in.
@@ -42,11 +45,15 @@ export class Session {
   async login(deadline: Deadline): Promise<Pick<Login, 'answer' | 'token'>> {
     if (this.#current !== undefined && performance.now() < this.#current.renewAt) return this.#current;
     this.#next ??= this.#logIn();
+    this.#waiting += 1;
     try {
       return await deadline.wait(this.#next);
     } catch (cause) {
       if (deadline.isGivenUp) throw cause;
       return { answer: noAnswer(deadline.message, cause), token: undefined };
+    } finally {
+      this.#waiting -= 1;
+      if (this.#waiting === 0) this.#giveUp.abort();
     }
   }
 
@@ -55,16 +62,20 @@ export class Session {
     if (this.#current?.token === token) this.#current = undefined;
   }
 
-  /** Is of no one caller: who gives up takes it from nobody. */
+  /** Belongs to all calls that wait for it, and ends when the last of them gives up. */
   async #logIn(): Promise<Login> {
-    const deadline = new Deadline(this.#timeout);
+    this.#giveUp = new AbortController();
+    const { signal } = this.#giveUp;
+    signal.addEventListener('abort', () => {
+      this.#next = undefined;
+    });
+    const deadline = new Deadline(this.#timeout, signal);
     const began = performance.now();
-    const answer = await send(this.#request, { deadline });
-    deadline.close();
+    const answer = await send(this.#request, { deadline }).finally(() => deadline.close());
     const token = answer.status === 200 ? (answer.data as { token?: string } | undefined)?.token : undefined;
     const renewAt = token === undefined ? 0 : began + lifetimeOf(token, answer) * USED_PART;
     this.#current = { answer, token, renewAt };
-    this.#next = undefined;
+    if (!signal.aborted) this.#next = undefined;
     return this.#current;
   }
 }

@@ -377,6 +377,17 @@ describe('the client', { concurrency: 2 }, () => {
       const paused = new BookCatalogue(away.url, PATIENT).find(1, { signal: pausing.signal });
       await assert.rejects(paused, /^Error: enough$/);
 
+      const loginEnded = Promise.withResolvers<void>();
+      const silent = await startFront(context, (incoming) => {
+        incoming.socket.once('close', () => loginEnded.resolve());
+      });
+      const leaving = new AbortController();
+      const left = new BookCatalogue(silent.url, PATIENT).find(1, { signal: leaving.signal });
+      await waitUntil(() => silent.seen.includes('POST /token'));
+      leaving.abort(new Error('enough'));
+      await assert.rejects(left, /^Error: enough$/);
+      await loginEnded.promise; // a login that nobody waits for ends, too
+
       const { signal: lasting } = new AbortController();
       await new BookCatalogue(service.url, PATIENT).find(1, { signal: lasting });
       await allOf(new BookCatalogue(service.url, PATIENT), { signal: lasting });
