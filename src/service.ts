@@ -1,6 +1,6 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
-import { connect } from 'node:net';
+import { BlockList, connect, isIPv6 } from 'node:net';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
@@ -65,12 +65,12 @@ export async function startService(
   const store = await storeAt.open(company.port === 'another');
   const catalogue = new Catalogue(store);
   const requests = new RequestCounts();
-  const app = buildApp({
+  const { server } = buildApp({
     catalogue,
     tokens: new Tokens(config.signingSecret, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
     takeTurn: company.takeTurn,
-    trustedProxies: config.trustedProxies,
+    trustedProxies: blockList(config.trustedProxies),
     corsOrigins: config.corsOrigins,
     docsPort,
     log,
@@ -78,20 +78,19 @@ export async function startService(
     bodyLimit: config.bodyLimit,
     headerLimit: config.headerLimit,
   });
-  await app.ready();
   const { port, host } = config;
   const place = { port, host, shared: company.port !== 'alone', variables: { port: 'PORT', host: 'HOST' } };
   let url: string;
   try {
     if (company.port === 'first') await beAlone(place);
-    url = await listen(app.server, place);
+    url = await listen(server, place);
   } catch (error) {
     await store.close();
     throw error;
   }
 
   const measurement = measureProcess();
-  const countConnections = promisify(app.server.getConnections.bind(app.server));
+  const countConnections = promisify(server.getConnections.bind(server));
   return {
     url,
     async metrics() {
@@ -111,11 +110,10 @@ export async function startService(
         () => false,
       ),
     async close() {
-      const closed = new Promise((resolve) => app.server.close(resolve));
+      const closed = new Promise((resolve) => server.close(resolve));
       // In a turn of its own, since what has arrived while others were served is read first.
-      const idle = setInterval(() => setImmediate(() => app.server.closeIdleConnections()), LAST_REQUEST);
-      const overdue = setTimeout(() => app.server.closeAllConnections(), GRACE);
-      await app.close();
+      const idle = setInterval(() => setImmediate(() => server.closeIdleConnections()), LAST_REQUEST);
+      const overdue = setTimeout(() => server.closeAllConnections(), GRACE);
       await closed;
       clearInterval(idle);
       clearTimeout(overdue);
@@ -145,4 +143,16 @@ async function beAlone(place: Place): Promise<void> {
   });
   probe.destroy();
   if (answered) throw portTaken(place);
+}
+
+/** @param networks addresses, or networks such as 10.0.0.0/8. */
+function blockList(networks: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', prefix] = network.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return list;
 }

@@ -2,8 +2,8 @@
 // Refuses to change anything for whoever else asks: without an allowed Origin an answer is what it would be
 // without this file. There are no cookies, so that no page can act for anybody but the token that it has.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { announceEnd } from './wire.ts';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { Answer, HeaderList } from '../http/answer.ts';
 
 /** What a client needs of an answer's head; a page's script sees no other header unless it is named. */
 const EXPOSED_HEADERS = 'location, x-request-id, retry-after, www-authenticate, allow';
@@ -13,8 +13,8 @@ const ACCEPTED_HEADERS = 'authorization, content-type, x-request-id';
 /** Seconds that a browser may remember a permission: as long as any browser does. */
 const PERMISSION_LASTS = '7200';
 
-/** Looks at a request's Origin, and marks the answer when that page may read it. */
-export type AllowOrigin = (request: FastifyRequest, reply: FastifyReply) => void;
+/** The headers that let the page a request comes from read the answer; undefined when it may not. */
+export type AllowOrigin = (headers: IncomingHttpHeaders) => HeaderList | undefined;
 
 /**
  * @param origins as browsers spell them; `null`, which every sandboxed page is, is none.
@@ -24,37 +24,37 @@ export function allowOrigins(origins: readonly string[], docsPort: number | unde
   const named = new Set(origins);
   const isDocsPage = (origin: string, host = '') =>
     docsPort !== undefined && origin === originAt(host.replace(/:\d*$/, ''), docsPort);
-  return ({ headers }, reply) => {
-    const { origin, host } = headers;
-    if (origin === undefined || !(named.has(origin) || isDocsPage(origin, host))) return;
-    reply.headers({
-      'access-control-allow-origin': origin,
-      'access-control-expose-headers': EXPOSED_HEADERS,
-      vary: 'Origin',
-    });
+  return ({ origin, host }) => {
+    if (origin === undefined || !(named.has(origin) || isDocsPage(origin, host))) return undefined;
+    return [
+      'access-control-allow-origin',
+      origin,
+      'access-control-expose-headers',
+      EXPOSED_HEADERS,
+      'vary',
+      'Origin',
+    ];
   };
 }
 
-/** Whether a browser asks beforehand what a page that is allowed may send. It asks without a token. */
-export function isPreflight({ method, headers }: FastifyRequest, reply: FastifyReply): boolean {
-  return (
-    method === 'OPTIONS' &&
-    headers['access-control-request-method'] !== undefined &&
-    reply.hasHeader('access-control-allow-origin')
-  );
+/** Whether a browser asks beforehand for what a page may send. It asks without a token. */
+export function isPreflight({ method, headers }: IncomingMessage): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-/** Answers it. */
-export function permit(app: FastifyInstance, reply: FastifyReply, methods: readonly string[]): FastifyReply {
-  announceEnd(app.server, reply.raw);
-  return reply
-    .code(204)
-    .headers({
-      'access-control-allow-methods': methods.join(', '),
-      'access-control-allow-headers': ACCEPTED_HEADERS,
-      'access-control-max-age': PERMISSION_LASTS,
-    })
-    .send();
+/** The answer to that, for a page that is allowed. */
+export function permission(methods: readonly string[]): Answer {
+  return {
+    status: 204,
+    headers: [
+      'access-control-allow-methods',
+      methods.join(', '),
+      'access-control-allow-headers',
+      ACCEPTED_HEADERS,
+      'access-control-max-age',
+      PERMISSION_LASTS,
+    ],
+  };
 }
 
 function originAt(hostname: string, port: number): string {

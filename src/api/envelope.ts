@@ -1,6 +1,8 @@
 // Owns: the envelope that every answer is, and every sentence the service says, each named once.
 // HTTP status and body status are one value here, so they cannot disagree.
 
+import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
+
 /** Every response body: exactly these three fields. */
 export interface Envelope<Data = unknown> {
   readonly status: number;
@@ -8,71 +10,90 @@ export interface Envelope<Data = unknown> {
   readonly data: Data;
 }
 
-function failure(status: number, message: string): Envelope<null> {
-  return Object.freeze({ status, message, data: null });
+/** An answer whose text is an envelope's. */
+export type EnvelopeAnswer = Answer & { readonly body: string };
+
+/** Headers of every answer (rule 24). */
+const COMMON_HEADERS: HeaderList = [
+  'content-type',
+  'application/json; charset=utf-8',
+  'x-content-type-options',
+  'nosniff',
+  'cache-control',
+  'no-store',
+];
+
+/** Headers of every answer of a status (rule 24). */
+const UNAUTHORIZED_HEADERS: HeaderList = [
+  ...COMMON_HEADERS,
+  'www-authenticate',
+  'Token realm="books"', // the header's whole value is the token: no scheme
+];
+const UNAVAILABLE_HEADERS: HeaderList = [...COMMON_HEADERS, 'retry-after', '1']; // seconds
+
+function success(status: number, message: string, data: unknown): EnvelopeAnswer {
+  return { status, headers: COMMON_HEADERS, body: JSON.stringify({ status, message, data }) };
+}
+
+/** Made once and sent often. */
+function failure(status: number, message: string): EnvelopeAnswer {
+  const headers =
+    status === 401 ? UNAUTHORIZED_HEADERS : status === 503 ? UNAVAILABLE_HEADERS : COMMON_HEADERS;
+  return Object.freeze({ status, headers, body: JSON.stringify({ status, message, data: null }) });
+}
+
+/** @param more headers, names and values by turns. */
+export function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
+  return { ...answer, headers: [...answer.headers, ...more] };
 }
 
 // Tokens
-export const tokenGenerated = (token: string): Envelope<{ token: string }> => ({
-  status: 200,
-  message: 'Token generated successfully',
-  data: { token },
-});
+export const tokenGenerated = (token: string) => success(200, 'Token generated successfully', { token });
 export const INVALID_LOGIN = failure(400, 'Invalid request payload');
 export const INVALID_CREDENTIALS = failure(401, 'Invalid credentials');
-export const TOO_MANY_ATTEMPTS = failure(429, 'Too many attempts');
+/** @param seconds until another attempt may be answered. */
+export const tooManyAttempts = (seconds: number) =>
+  withHeaders(failure(429, 'Too many attempts'), 'retry-after', `${seconds}`);
 export const TOKEN_NOT_GENERATED = failure(500, 'Could not generate token');
 export const TOKEN_REQUIRED = failure(401, 'Authorization token required');
 export const INVALID_TOKEN = failure(401, 'Invalid token');
 
 // Books
-export const bookCreated = <Book>(data: Book): Envelope<Book> => ({
-  status: 201,
-  message: 'Book created successfully',
-  data,
-});
-export const bookRetrieved = <Book>(data: Book): Envelope<Book> => ({
-  status: 200,
-  message: 'Book retrieved successfully',
-  data,
-});
-export const bookUpdated = <Book>(data: Book): Envelope<Book> => ({
-  status: 200,
-  message: 'Book updated successfully',
-  data,
-});
-export const BOOK_DELETED: Envelope<null> = { status: 200, message: 'Book deleted successfully', data: null };
+export const bookCreated = (book: { readonly id: number }) =>
+  withHeaders(success(201, 'Book created successfully', book), 'location', `/book/${book.id}`);
+export const bookRetrieved = (book: object) => success(200, 'Book retrieved successfully', book);
+export const bookUpdated = (book: object) => success(200, 'Book updated successfully', book);
+export const BOOK_DELETED = success(200, 'Book deleted successfully', null);
 export const INVALID_BOOK = failure(400, 'Invalid input');
 export const BOOK_NOT_FOUND = failure(404, 'Book not found');
 
-/** The list's envelope comes in two halves, the books streaming between them. */
-export const BOOKS_RETRIEVED = [
-  '{"status":200,"message":"Books retrieved successfully","data":[',
-  ']}',
-] as const;
+export const booksRetrieved = (books: readonly object[]) =>
+  success(200, 'Books retrieved successfully', books);
+
+const { body: EMPTY_LIST, ...LIST_HEAD } = booksRetrieved([]);
+
+/** @param list JSON text of books, a comma between two; undefined for the head alone, as HEAD is answered. */
+export function listRetrieved(list?: BodyStream): Answer {
+  if (list === undefined) return LIST_HEAD;
+  const chunks = async function* () {
+    yield EMPTY_LIST.slice(0, -']}'.length);
+    yield* list.chunks;
+    yield ']}';
+  };
+  return { ...LIST_HEAD, body: { chunks: chunks(), close: () => list.close() } };
+}
 
 // The wire (rule 20)
 export const BAD_REQUEST = failure(400, 'Bad request');
 export const NOT_FOUND = failure(404, 'Not found');
-export const METHOD_NOT_ALLOWED = failure(405, 'Method not allowed');
+/** @param allowed methods of the path. */
+export const methodNotAllowed = (allowed: readonly string[]) =>
+  withHeaders(failure(405, 'Method not allowed'), 'allow', allowed.join(', '));
 export const REQUEST_TIMEOUT = failure(408, 'Request timeout');
 export const PAYLOAD_TOO_LARGE = failure(413, 'Payload too large');
 export const HEADERS_TOO_LARGE = failure(431, 'Request header fields too large');
 export const INTERNAL_ERROR = failure(500, 'Internal server error');
 export const SERVICE_UNAVAILABLE = failure(503, 'Service unavailable');
 
-/** Headers of every answer (rule 24). */
-export const COMMON_HEADERS = {
-  'content-type': 'application/json; charset=utf-8',
-  'x-content-type-options': 'nosniff',
-  'cache-control': 'no-store',
-} as const;
-
-/** What a client may call its request, to find it again in the log (rule 24). */
+/** A name that a client may give its request, to find it again in the log (rule 24). */
 export const REQUEST_ID = /^[A-Za-z0-9_.:-]{1,128}$/;
-
-/** Headers that an answer has for its status (rule 24). */
-export const STATUS_HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
-  401: { 'www-authenticate': 'Token realm="books"' }, // the header's whole value is the token: no scheme
-  503: { 'retry-after': '1' }, // seconds
-};

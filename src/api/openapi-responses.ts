@@ -1,37 +1,39 @@
 // Owns: the responses of the API's description, in the very sentences and header values that the routes send.
 
-import type { Schema } from '../schema.ts';
+import type { HeaderList } from '../http/answer.ts';
 import {
   BAD_REQUEST,
   BOOK_DELETED,
   BOOK_NOT_FOUND,
-  BOOKS_RETRIEVED,
   bookCreated,
   bookRetrieved,
+  booksRetrieved,
   bookUpdated,
-  COMMON_HEADERS,
   type Envelope,
+  type EnvelopeAnswer,
   HEADERS_TOO_LARGE,
   INTERNAL_ERROR,
   INVALID_BOOK,
   INVALID_CREDENTIALS,
   INVALID_LOGIN,
   INVALID_TOKEN,
-  METHOD_NOT_ALLOWED,
+  methodNotAllowed,
   NOT_FOUND,
   PAYLOAD_TOO_LARGE,
   REQUEST_ID,
   REQUEST_TIMEOUT,
   SERVICE_UNAVAILABLE,
-  STATUS_HEADERS,
   TOKEN_NOT_GENERATED,
   TOKEN_REQUIRED,
-  TOO_MANY_ATTEMPTS,
   tokenGenerated,
+  tooManyAttempts,
 } from './envelope.ts';
 
+/** A JSON Schema, or a part of one. */
+export type Schema = Readonly<Record<string, unknown>>;
+
 /** One sentence that an operation may say. */
-interface Answer {
+interface Response {
   /** As the routes send it; where it has data, an example of it. */
   readonly envelope: Envelope;
   readonly when: string;
@@ -49,16 +51,13 @@ export function schemaRef(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function success(envelope: Envelope, data: Schema, when: string): Answer {
-  return { envelope, when, data };
+function success({ body }: EnvelopeAnswer, data: Schema, when: string): Response {
+  return { envelope: JSON.parse(body), when, data };
 }
 
-function failure(envelope: Envelope<null>, when: string): Answer {
-  return { envelope, when, data: { type: 'null' } };
+function failure(answer: EnvelopeAnswer, when: string): Response {
+  return success(answer, { type: 'null' }, when);
 }
-
-const [listHead, listTail] = BOOKS_RETRIEVED;
-const bookList = JSON.parse(listHead + JSON.stringify(BOOK) + listTail) as Envelope;
 
 const NOT_HTTP = failure(
   BAD_REQUEST,
@@ -68,7 +67,9 @@ const NOT_HTTP = failure(
 /** Every response by a name of its own, with every sentence that it may bring, all of one status. */
 export const RESPONSES = {
   TokenGenerated: [success(tokenGenerated(TOKEN), schemaRef('Token'), 'The pair is right.')],
-  BooksRetrieved: [success(bookList, { type: 'array', items: schemaRef('Book') }, 'Every book there is.')],
+  BooksRetrieved: [
+    success(booksRetrieved([BOOK]), { type: 'array', items: schemaRef('Book') }, 'Every book there is.'),
+  ],
   BookRetrieved: [success(bookRetrieved(BOOK), schemaRef('Book'), 'The book.')],
   BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'The book as it is now.')],
   BookDeleted: [success(BOOK_DELETED, { type: 'null' }, 'The book is gone.')],
@@ -99,7 +100,7 @@ export const RESPONSES = {
     failure(BOOK_NOT_FOUND, 'No book has this id, or it is no id: those are `1`, `2`, `3` and so on.'),
   ],
   NotFound: [failure(NOT_FOUND, 'There is no such path. Case and slashes count.')],
-  MethodNotAllowed: [failure(METHOD_NOT_ALLOWED, 'The path has other methods: `Allow` lists them.')],
+  MethodNotAllowed: [failure(methodNotAllowed(['GET']), 'The path has other methods: `Allow` lists them.')],
   RequestTimeout: [
     failure(REQUEST_TIMEOUT, 'The headers did not arrive within 15 seconds, or the request not within 30.'),
   ],
@@ -108,7 +109,7 @@ export const RESPONSES = {
   ],
   TooManyAttempts: [
     failure(
-      TOO_MANY_ATTEMPTS,
+      tooManyAttempts(1),
       'Too many logins have failed at this address. None is judged now, right or wrong.',
     ),
   ],
@@ -132,7 +133,7 @@ export const RESPONSES = {
         'happened.',
     ),
   ],
-} as const satisfies Readonly<Record<string, readonly [Answer, ...Answer[]]>>;
+} as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
 
 /** Every response has the first ones, those of some statuses have more (rule 24). */
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
@@ -150,12 +151,13 @@ export const REQUEST_ID_TEXT: Schema = {
 };
 
 export const HEADERS: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>> = {
-  'Content-Type': constant('Always JSON in UTF-8.', COMMON_HEADERS['content-type']),
+  'Content-Type': constant('Always JSON in UTF-8.', INVALID_TOKEN.headers, 'content-type'),
   'X-Content-Type-Options': constant(
     'No browser may guess another type.',
-    COMMON_HEADERS['x-content-type-options'],
+    INVALID_TOKEN.headers,
+    'x-content-type-options',
   ),
-  'Cache-Control': constant('No answer may be kept.', COMMON_HEADERS['cache-control']),
+  'Cache-Control': constant('No answer may be kept.', INVALID_TOKEN.headers, 'cache-control'),
   'X-Request-Id': {
     description: "Names the request in the service's log: the client's own name for it, if it sent one.",
     schema: REQUEST_ID_TEXT,
@@ -166,7 +168,8 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   },
   'WWW-Authenticate': constant(
     'Asks for a token. This is the form that HTTP demands; there is no scheme to send before it.',
-    STATUS_HEADERS[401]?.['www-authenticate'],
+    INVALID_TOKEN.headers,
+    'www-authenticate',
   ),
   'Retry-After': {
     description: 'Seconds after which it makes sense to try again.',
@@ -181,8 +184,9 @@ const ALLOW = {
   schema: { type: 'string', pattern: '^[A-Z]+(, [A-Z]+)*$', examples: ['GET, HEAD'] },
 };
 
-function constant(description: string, value: string | undefined) {
-  return { description, schema: { type: 'string', const: value } };
+/** A header that always has the value it has in these. */
+function constant(description: string, headers: HeaderList, name: string) {
+  return { description, schema: { type: 'string', const: headers[headers.indexOf(name) + 1] } };
 }
 
 function headerRef(name: string): [string, object] {
@@ -190,13 +194,13 @@ function headerRef(name: string): [string, object] {
 }
 
 export function describeResponse(name: ResponseName) {
-  const answers: readonly [Answer, ...Answer[]] = RESPONSES[name];
-  const [{ envelope, data }] = answers;
+  const responses: readonly [Response, ...Response[]] = RESPONSES[name];
+  const [{ envelope, data }] = responses;
   const { status } = envelope;
-  const messages = answers.map((answer) => answer.envelope.message);
+  const messages = responses.map((response) => response.envelope.message);
   const headers = [...HEADERS_OF_ALL, ...(HEADERS_OF_STATUS[status] ?? [])];
   return {
-    description: answers.map((answer) => `\`${answer.envelope.message}\`: ${answer.when}`).join('\n\n'),
+    description: responses.map(({ envelope, when }) => `\`${envelope.message}\`: ${when}`).join('\n\n'),
     headers: { ...Object.fromEntries(headers.map(headerRef)), ...(status === 405 && { Allow: ALLOW }) },
     content: {
       'application/json': {
@@ -206,9 +210,9 @@ export function describeResponse(name: ResponseName) {
           data,
         }),
         examples: Object.fromEntries(
-          answers.map((answer) => [
-            answer.envelope.message.replaceAll(' ', '-'),
-            { summary: answer.when, value: answer.envelope },
+          responses.map(({ envelope, when }) => [
+            envelope.message.replaceAll(' ', '-'),
+            { summary: when, value: envelope },
           ]),
         ),
       },

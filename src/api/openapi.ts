@@ -3,8 +3,7 @@
 // Refuses: to describe what is not on the service's own port.
 
 import { BOOK_FIELDS, BOOK_ID } from '../books/book.ts';
-import type { Schema } from '../schema.ts';
-import { METHOD_NOT_ALLOWED, NOT_FOUND } from './envelope.ts';
+import { LOGIN } from './login.ts';
 import {
   BOOK,
   describeResponse,
@@ -13,10 +12,10 @@ import {
   REQUEST_ID_TEXT,
   RESPONSES,
   type ResponseName,
+  type Schema,
   schemaRef,
   TOKEN,
 } from './openapi-responses.ts';
-import { LOGIN } from './token-routes.ts';
 
 interface Operation {
   readonly operationId: string;
@@ -173,8 +172,8 @@ the sentences below, and \`data\`, what was asked for, or \`null\` with every fa
 other request, without \`Bearer\` or any other word before it.
 
 Request bodies are read as JSON, whatever their \`Content-Type\` says, and a body where none belongs is ignored.
-A path that is not listed here is 404 \`${NOT_FOUND.message}\`, a method that its path does not have is
-405 \`${METHOD_NOT_ALLOWED.message}\`; neither needs a token.`;
+A path that is not listed here is 404 \`${RESPONSES.NotFound[0].envelope.message}\`, a method that its path does not have is
+405 \`${RESPONSES.MethodNotAllowed[0].envelope.message}\`; neither needs a token.`;
 
 /**
  * Describes what the service answers on its port.

@@ -28,7 +28,7 @@ export class RequestCounts {
   readonly storeFaults: Record<StoreFault, number> = { failure: 0, late: 0, overload: 0 };
 
   /**
-   * @param route as its path was given to the router, undefined where there is none.
+   * @param route its path, undefined where there is none.
    * @param milliseconds until the answer was ready; its reader may take longer.
    */
   add(route: string | undefined, method: string, status: number, milliseconds: number): void {
@@ -49,7 +49,7 @@ export class RequestCounts {
     const methods = this.#routes.get(route) ?? new Map<string, RequestSeries>();
     const method = METHODS.has(sentMethod) ? sentMethod : 'other';
     const series = methods.get(method) ?? {
-      route: route?.replace(/\(.*$/, '') ?? 'unknown', // without what the router is told of its parameter
+      route: route ?? 'unknown',
       method,
       answers: new Map<number, number>(),
       durations: new Histogram(DURATIONS),

@@ -1,15 +1,13 @@
 // Owns: the noun. What a book is, and what may become one (rules 1 to 5 and 10).
 // Knows neither HTTP nor a store.
 
-import { checkOf } from '../schema.ts';
-
 /**
  * Any well-formed Unicode without NUL, which not every store can hold (rule 4). JSON Schema has no word for it,
  * and the regular expressions of several languages cannot read a pattern of it.
  */
 const TEXT = { type: 'string', format: 'well-formed-text', default: '' } as const;
 
-/** The fields of a book: their checks, what a new book has where its body says nothing (rule 1), and their
+/** The fields of a book: their types, what a new book has where its body says nothing (rule 1), and their
  * description are all here, as JSON Schemas. */
 export const BOOK_FIELDS = {
   title: {
@@ -59,10 +57,10 @@ export interface Book extends BookFields {
 /** The fields present in a body; the absent ones keep their values. */
 export type BookChanges = Partial<BookFields>;
 
-const { title, author, year } = BOOK_FIELDS;
-const ABSENT: BookFields = { title: title.default, author: author.default, year: year.default };
-
-const areBookChanges = checkOf<BookChanges>({ type: 'object', properties: BOOK_FIELDS });
+const NAMES = Object.keys(BOOK_FIELDS) as (keyof BookFields)[];
+const ABSENT = Object.fromEntries(
+  NAMES.map((name) => [name, BOOK_FIELDS[name].default]),
+) as unknown as BookFields;
 
 /** A whole new book's fields from those that were sent. */
 export function completeFields(sent: BookChanges): BookFields {
@@ -74,13 +72,18 @@ export function completeFields(sent: BookChanges): BookFields {
  * @returns undefined when a field is of the wrong type or value (rules 2 to 4).
  */
 export function readBookChanges(body: Readonly<Record<string, unknown>>): BookChanges | undefined {
-  if (!areBookChanges(body)) return undefined;
-  const { title, author, year } = body;
-  const changes: { -readonly [Name in keyof BookChanges]: BookChanges[Name] } = {};
-  if (title !== undefined) changes.title = title;
-  if (author !== undefined) changes.author = author;
-  if (year !== undefined) changes.year = year + 0; // -0 is stored as 0 (rule 3)
+  const changes: Record<string, unknown> = {};
+  for (const name of NAMES) {
+    const value = body[name];
+    if (value === undefined) continue;
+    if (BOOK_FIELDS[name].type === 'string' ? !isText(value) : !Number.isSafeInteger(value)) return undefined;
+    changes[name] = value === 0 ? 0 : value; // -0 is stored as 0 (rule 3)
+  }
   return changes;
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string' && value.isWellFormed() && !value.includes('\0');
 }
 
 /**

@@ -4,7 +4,8 @@
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type { Answer } from '../http/answer.ts';
 
 interface Asset {
   readonly bytes: Buffer;
@@ -26,31 +27,42 @@ export interface KnownLogin {
   readonly password?: string;
 }
 
+/** Answers a GET of one path. */
+export type OperationsHandler = (request: IncomingMessage) => Answer | Promise<Answer>;
+
 /** @param servicePort where the service is; 0 when only the system will know. */
-export function addDocsRoutes(app: FastifyInstance, servicePort: () => number, login: KnownLogin): void {
-  app.get('/', (_request, reply) => reply.redirect('docs'));
-  app.get('/docs/login.json', (_request, reply) => reply.header('cache-control', 'no-store').send(login));
-  for (const { url, file, type } of ASSETS) {
-    let asset: Promise<Asset> | undefined; // two megabytes, for whoever has opened the page
-    app.get(url, async (request, reply) => {
-      asset ??= load(file).catch((error) => {
-        asset = undefined; // no file could be opened at that moment, say
-        throw error;
-      });
-      const { bytes, etag } = await asset;
-      reply.headers({
-        'content-type': `${type}; charset=utf-8`,
-        'content-security-policy': contentPolicy(request, servicePort()),
-        'x-content-type-options': 'nosniff',
-        'referrer-policy': 'no-referrer',
-        'cross-origin-resource-policy': 'same-origin',
-        'cache-control': 'no-cache', // that is: ask each time whether it is still the same
-        etag,
-      });
-      if (request.headers['if-none-match'] === etag) return reply.code(304).send();
-      return bytes;
+export function docsRoutes(
+  servicePort: () => number,
+  login: KnownLogin,
+): readonly (readonly [path: string, OperationsHandler])[] {
+  const loginHeaders = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'];
+  const loginAnswer = { status: 200, headers: loginHeaders, body: JSON.stringify(login) };
+  return [
+    ['/', () => ({ status: 302, headers: ['location', 'docs'], body: '' })],
+    ['/docs/login.json', () => loginAnswer],
+    ...ASSETS.map(({ url, file, type }) => [url, assetHandler(file, type, servicePort)] as const),
+  ];
+}
+
+function assetHandler(file: string, type: string, servicePort: () => number): OperationsHandler {
+  let asset: Promise<Asset> | undefined; // two megabytes, for whoever has opened the page
+  return async ({ headers: { host, 'if-none-match': known } }) => {
+    asset ??= load(file).catch((error) => {
+      asset = undefined; // no file could be opened at that moment, say
+      throw error;
     });
-  }
+    const { bytes, etag } = await asset;
+    const headers = [
+      ...['content-type', `${type}; charset=utf-8`],
+      ...['content-security-policy', contentPolicy(host, servicePort())],
+      ...['x-content-type-options', 'nosniff'],
+      ...['referrer-policy', 'no-referrer'],
+      ...['cross-origin-resource-policy', 'same-origin'],
+      ...['cache-control', 'no-cache'], // that is: ask each time whether it is still the same
+      ...['etag', etag],
+    ];
+    return known === etag ? { status: 304, headers } : { status: 200, headers, body: bytes };
+  };
 }
 
 async function load(file: string): Promise<Asset> {
@@ -59,8 +71,8 @@ async function load(file: string): Promise<Asset> {
 }
 
 /** Only files from here run, and they may ask only here and the service, which is on the host the page came from. */
-function contentPolicy({ headers }: FastifyRequest, servicePort: number): string {
-  const [, name, address] = /^(?:([\w.-]+)|(\[[\da-f:.]+\]))(?::\d+)?$/i.exec(headers.host ?? '') ?? [];
+function contentPolicy(asked = '', servicePort: number): string {
+  const [, name, address] = /^(?:([\w.-]+)|(\[[\da-f:.]+\]))(?::\d+)?$/i.exec(asked) ?? [];
   const host = address === undefined ? name : '*'; // a policy cannot name an address of IPv6
   const service = host && servicePort > 0 ? ` http://${host}:${servicePort}` : '';
   return [

@@ -58,9 +58,9 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a request that reads a book is refused for its body',
-    file: 'src/api/book-routes.ts',
-    from: 'async handler(request): Promise<Envelope> {\n      const id = pathId(request);',
-    to: 'async handler(request): Promise<Envelope> {\n      if (Number(request.headers["content-length"]) > 0) return INVALID_BOOK;\n      const id = pathId(request);',
+    file: 'src/api/books.ts',
+    from: 'const id = idOf(exchange);\n  const book = id',
+    to: 'if (Number(exchange.request.headers["content-length"]) > 0) return INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
     test: { file: 'test/contract/contract.test.ts', name: 'rule 7: .* when books are read', store: 'SQLite' },
   },
   {

@@ -4,7 +4,7 @@
 export interface Mutant {
   /** What the service then does wrong, such as `a body may be longer than BODY_LIMIT`. */
   readonly name: string;
-  /** The file that is changed, such as `src/api/wire.ts`. */
+  /** The file that is changed, such as `src/http/server.ts`. */
   readonly file: string;
   /** Occurs exactly once in that file. */
   readonly from: string;

@@ -21,7 +21,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'answers do not say that their connection ends',
     file: 'src/api/app.ts',
-    from: '  announceEnd(app.server, reply.raw);\n',
+    from: "    if (http.isLast(response)) more.push('connection', 'close');\n",
     to: '',
     test: { file: LIFECYCLE, name: 'requests completed after SIGTERM', store: 'SQLite' },
   },
@@ -83,8 +83,8 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a body that was refused is not said',
-    file: 'src/api/app.ts',
-    from: '    faults.ofBody(request.id);\n',
+    file: 'src/api/faults.ts',
+    from: "      this.#logBody(reqId, 'other large bodies take all the room there is');\n",
     to: '',
     test: { file: LOG, name: 'no room', store: 'SQLite' },
   },
@@ -97,8 +97,8 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a fault of the service is not said',
-    file: 'src/api/app.ts',
-    from: "  request.log.error({ reqId: request.id, err: error }, 'a request failed');\n",
+    file: 'src/api/faults.ts',
+    from: "    this.#log.error({ reqId, err: error }, 'a request failed');\n",
     to: '',
     test: { file: LOG, name: 'any other fault', store: 'SQLite' },
   },
@@ -111,7 +111,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a request that was late counts as one that failed',
-    file: 'src/api/app.ts',
+    file: 'src/api/faults.ts',
     from: 'this.#requests.storeFaults[kind] += 1;',
     to: "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
     test: { file: METRICS, name: 'requests that are late', store: 'PostgreSQL' },

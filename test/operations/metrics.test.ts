@@ -82,7 +82,7 @@ describe('metrics', { concurrency: 4 }, () => {
         const answered = sumOf(families, REQUESTS, { route, method });
         assert.equal(sumOf(families, `${DURATIONS}_count`, { route, method }), answered, series);
       }
-      const calls = { find: 38, insert: 10, update: 4, remove: 1 };
+      const calls = { find: 39, insert: 10, update: 4, remove: 1 };
       for (const [operation, count] of Object.entries(calls)) {
         assert.equal(sumOf(families, 'book_catalogue_batch_size_sum', { operation }), count);
         assert.equal(sumOf(families, 'book_catalogue_waiting_calls', { operation }), 0);

@@ -1,5 +1,6 @@
 // Owns: an application that cannot sign, which no service can be brought to from outside (rule 19).
 
+import { BlockList } from 'node:net';
 import { buildApp } from '../../src/api/app.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
 import type { CheckCredentials } from '../../src/auth/credentials.ts';
@@ -22,12 +23,12 @@ export async function startUnableApp(
   checkCredentials: CheckCredentials,
   log = createLog('silent', process.stderr),
 ): Promise<Target & { stop(): Promise<void> }> {
-  const app = buildApp({
+  const { server } = buildApp({
     catalogue: new Catalogue(store),
     tokens: new Unable(SECRET),
     checkCredentials,
     takeTurn: () => ({ kind: 'answer', delay: 0 }),
-    trustedProxies: [],
+    trustedProxies: new BlockList(),
     corsOrigins: [],
     docsPort: undefined,
     log,
@@ -35,18 +36,16 @@ export async function startUnableApp(
     bodyLimit: 1024,
     headerLimit: 16_384,
   });
-  await app.ready();
   await new Promise<void>((resolve) => {
-    app.server.listen(0, '127.0.0.1', resolve);
+    server.listen(0, '127.0.0.1', resolve);
   });
-  const { port } = app.server.address() as { port: number };
+  const { port } = server.address() as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
     port,
     async stop() {
-      app.server.close();
-      app.server.closeAllConnections();
-      await app.close();
+      server.close();
+      server.closeAllConnections();
     },
   };
 }

@@ -40,7 +40,12 @@ const large: Room = { taken: 0 };
  */
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const announced = Number(request.headers['content-length']);
+  const { 'content-length': contentLength, 'transfer-encoding': coding } = request.headers;
+  if (contentLength === undefined && coding === undefined) {
+    resolve(EMPTY); // the server has such a request emit nothing
+    return promise;
+  }
+  const announced = Number(contentLength);
   if (announced > limit) {
     reject(new BodyTooLarge());
     return promise;

@@ -1,0 +1,78 @@
+// Owns: the answer to a request that failed, and how it is counted and logged.
+// Refuses: to show a client anything of the reason, and to fill the log when every request meets the same fault.
+
+import { StoreUnavailable } from '../books/store.ts';
+import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
+import type { Log } from '../log.ts';
+import {
+  BAD_REQUEST,
+  type EnvelopeAnswer,
+  INTERNAL_ERROR,
+  PAYLOAD_TOO_LARGE,
+  SERVICE_UNAVAILABLE,
+} from './envelope.ts';
+import type { RequestCounts } from './request-counts.ts';
+
+/** Milliseconds between two lines of the log about one fault, however many requests meet it. */
+const FAULT_LINES_APART = 1000;
+
+export class Faults {
+  readonly #log: Log;
+  readonly #requests: RequestCounts;
+  readonly #logStore: (reqId: string, reason: string) => void;
+  readonly #logBody: (reqId: string, reason: string) => void;
+
+  constructor(log: Log, requests: RequestCounts) {
+    this.#log = log;
+    this.#requests = requests;
+    this.#logStore = faultLog(log, 'the store is unavailable');
+    this.#logBody = faultLog(log, 'a body was refused');
+  }
+
+  /** The answer to a request that failed. */
+  answer(error: unknown, reqId: string): EnvelopeAnswer {
+    if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
+    if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
+    if (error instanceof NoRoomForBody) {
+      this.#logBody(reqId, 'other large bodies take all the room there is');
+      return SERVICE_UNAVAILABLE;
+    }
+    if (error instanceof StoreUnavailable) {
+      this.#countStore(error, reqId);
+      return SERVICE_UNAVAILABLE;
+    }
+    this.#log.error({ reqId, err: error }, 'a request failed');
+    return INTERNAL_ERROR;
+  }
+
+  /** A list broke off half way: its client sees a broken connection, and cannot be told why. */
+  listBroke(reason: unknown, reqId: string): void {
+    this.#countStore(reason instanceof StoreUnavailable ? reason : new StoreUnavailable(reason), reqId);
+  }
+
+  #countStore({ kind, message }: StoreUnavailable, reqId: string): void {
+    this.#requests.storeFaults[kind] += 1;
+    this.#logStore(reqId, message);
+  }
+}
+
+/**
+ * One line at once; then, a second apart, one for each reason that counts the requests which met it: a flood would
+ * drown the rest.
+ */
+function faultLog(log: Log, message: string): (reqId: string, reason: string) => void {
+  const waiting = new Map<string, { readonly reqId: string; requests: number }>();
+  let isQuiet = true;
+  const logWaiting = () => {
+    isQuiet = waiting.size === 0;
+    for (const [reason, { reqId, requests }] of waiting) log.error({ reqId, reason, requests }, message);
+    waiting.clear();
+    if (!isQuiet) setTimeout(logWaiting, FAULT_LINES_APART).unref();
+  };
+  return (reqId, reason) => {
+    const known = waiting.get(reason);
+    if (known === undefined) waiting.set(reason, { reqId, requests: 1 });
+    else known.requests += 1;
+    if (isQuiet) logWaiting();
+  };
+}

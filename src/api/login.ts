@@ -1,0 +1,72 @@
+// Owns: POST /token, the one endpoint that needs no token.
+
+import { type BlockList, isIP, isIPv6 } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Answer } from '../http/answer.ts';
+import { parseJsonObject, readBody } from '../http/body.ts';
+import type { AppParts } from './app.ts';
+import {
+  INVALID_CREDENTIALS,
+  INVALID_LOGIN,
+  TOKEN_NOT_GENERATED,
+  tokenGenerated,
+  tooManyAttempts,
+} from './envelope.ts';
+import type { Exchange } from './exchange.ts';
+
+/** A login. A missing field is fine, it just differs from the pair; one that is not text is not (rule 15). */
+export const LOGIN = {
+  type: 'object',
+  properties: {
+    username: { type: 'string', description: 'The name that logs in.', examples: ['admin'] },
+    password: { type: 'string', description: 'Its password.', examples: ['password'] },
+  },
+} as const;
+
+export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
+  const { tokens, checkCredentials, takeTurn, log } = parts;
+  const login = parseJsonObject(await readBody(request, parts.bodyLimit));
+  if (login === undefined) return INVALID_LOGIN;
+  const { username, password } = login;
+  if (!isTextIfPresent(username) || !isTextIfPresent(password)) return INVALID_LOGIN;
+  const matches = checkCredentials(username, password);
+  const forwarded = request.headers['x-forwarded-for'];
+  const address = clientAddress(request.socket.remoteAddress ?? '', forwarded, parts.trustedProxies);
+  const turn = await takeTurn(address, matches);
+  if (turn.kind === 'refuse') return tooManyAttempts(turn.retryAfter);
+  if (turn.delay > 0) {
+    log.warn({ reqId: id, address }, 'too many logins failed: the answer comes late');
+    await pause(turn.delay);
+  }
+  if (!matches) return INVALID_CREDENTIALS;
+  try {
+    return tokenGenerated(tokens.issue());
+  } catch (error) {
+    log.error({ reqId: id, err: error }, 'a token could not be signed');
+    return TOKEN_NOT_GENERATED;
+  }
+}
+
+function isTextIfPresent(value: unknown): value is string | undefined {
+  return value === undefined || typeof value === 'string';
+}
+
+/**
+ * The client's own address as far as it can be believed: each trusted proxy names the one before it, the nearest proxy
+ * last (rule 29). A proxy that names no address stands for its clients.
+ */
+function clientAddress(peer: string, forwarded: string | string[] | undefined, proxies: BlockList): string {
+  const named = `${forwarded ?? ''}`.split(',').map((text) => text.trim());
+  let address = peer;
+  while (isTrusted(address, proxies)) {
+    const before = named.pop() ?? '';
+    if (isIP(before) === 0) break;
+    address = before;
+  }
+  return address;
+}
+
+function isTrusted(address: string, proxies: BlockList): boolean {
+  // It knows IPv4 addresses mapped to IPv6. An address of a socket that has closed is empty.
+  return isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+}

@@ -1,0 +1,131 @@
+// Owns: the HTTP server. Its limits and timeouts, and every request that Node would answer by itself, or not at all:
+// requests its parser cannot read, requests that come too slowly, CONNECT, methods of other protocols.
+// Knows neither paths nor what an answer says.
+
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { createRequire } from 'node:module';
+import type { Socket } from 'node:net';
+import { Connection, type Handle } from './connection.ts';
+
+// Imported, node:http would also load the parts that nobody uses here: 19 MiB, a sixth of the whole.
+const { createServer, METHODS } = createRequire(import.meta.url)('node:http') as typeof import('node:http');
+
+/** The methods of HTTP; Node's parser knows those of RTSP, too. */
+const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
+
+// Milliseconds (rule 22).
+const TIMEOUT_CHECK_INTERVAL = 1000;
+const READER_CHECK_INTERVAL = 5000;
+
+export interface ServerLimits {
+  /** Bytes of one request's line and headers. */
+  readonly headerLimit: number;
+  /** Milliseconds in which the headers of a request, and the whole of it, must be there. */
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  /** Milliseconds that a connection without a request stays open. */
+  readonly keepAliveTimeout: number;
+}
+
+/** Statuses of the answers to requests that HTTP cannot read. */
+export type UnreadableStatus = 400 | 408 | 431;
+
+/**
+ * The server, and the connections it has. Listening is the caller's. Closing it closes idle connections, too: those on
+ * which nothing has come since `closeIdleConnections` was last called, since a proxy may be about to use the others.
+ */
+export class HttpServer {
+  readonly server: Server;
+  readonly #connections = new Map<Socket, Connection>();
+
+  /** @param refuse writes an answer to what cannot be read, as the connection's last one. */
+  constructor(
+    { headerLimit, ...timeouts }: ServerLimits,
+    handle: Handle,
+    refuse: (status: UnreadableStatus, socket: Socket) => void,
+  ) {
+    const server = createServer(
+      {
+        ...timeouts,
+        maxHeaderSize: headerLimit,
+        requireHostHeader: false, // hasOneHost checks it
+        connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+        optimizeEmptyRequests: true, // a request without a body emits no events of one
+      },
+      (request, response) => {
+        const connection = this.#connections.get(request.socket);
+        if (isReadable(request)) connection?.take(request, response);
+        else refuseLatest(400, request.socket);
+      },
+    );
+    const refuseLatest = (status: UnreadableStatus, socket: Socket) => {
+      this.#connections.get(socket)?.refuse(() => refuse(status, socket));
+    };
+    this.server = server;
+    // A client that has closed its side after a whole request still gets its answer.
+    Object.assign(server, { httpAllowHalfOpen: true });
+    server.closeIdleConnections = () => {
+      for (const connection of this.#connections.values()) connection.closeIfIdle();
+    };
+    server.on('connection', (socket: Socket) => {
+      this.#connections.set(socket, new Connection(socket, handle));
+      socket.once('close', () => this.#connections.delete(socket));
+    });
+    server.once('listening', () => {
+      const check = setInterval(() => {
+        for (const connection of this.#connections.values()) connection.cutIfStalled();
+      }, READER_CHECK_INTERVAL).unref();
+      server.once('close', () => clearInterval(check));
+    });
+    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+      else refuseLatest(statusOf(error), socket);
+    });
+    server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseLatest(400, socket));
+    // RFC 9110 section 10.1.1 leaves it to the server; an expectation unknown to us changes nothing.
+    server.on('checkExpectation', (request, response) => {
+      server.emit('request', request, response);
+    });
+  }
+
+  /**
+   * Whether an answer is the last one of its connection, since the server stops and nothing that the client has asked
+   * for comes behind it. The answer must say so.
+   */
+  isLast(response: ServerResponse): boolean {
+    return !this.server.listening && this.#connections.get(response.req.socket)?.endWith(response) === true;
+  }
+}
+
+function isReadable(request: IncomingMessage): boolean {
+  return isHttp1(request) && hasKnownCoding(request) && hasOneHost(request);
+}
+
+/** Whether a request names its host as HTTP/1.1 demands: once, and once only (RFC 9112 section 3.2). */
+function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let hosts = 0;
+  for (let position = 0; position < rawHeaders.length; position += 2) {
+    const name = rawHeaders[position] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts === 1 || (hosts === 0 && httpVersion === '1.0');
+}
+
+/** Node's parser knows the methods of RTSP, too, and takes HTTP/0.9 and HTTP/2.0 for versions of HTTP/1. */
+function isHttp1({ method, httpVersionMajor }: IncomingMessage): boolean {
+  return HTTP_METHODS.has(method) && httpVersionMajor === 1;
+}
+
+/**
+ * Whether a body is coded in chunks or not at all. Node reads the chunks of other codings, and of HTTP/1.0,
+ * which has none; a proxy in front may see such a request's end elsewhere (RFC 9112 section 6.1).
+ */
+function hasKnownCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
+  const coding = headers['transfer-encoding'];
+  return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersionMinor === 1);
+}
+
+function statusOf({ code }: NodeJS.ErrnoException): UnreadableStatus {
+  if (code === 'HPE_HEADER_OVERFLOW') return 431;
+  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
+}
