@@ -19,7 +19,7 @@ import { Connection, parseAnswers } from '../support/client.ts';
 import { assertDescribed, dereferenced, describedBy, OPERATIONS } from '../support/description.ts';
 import { beHonest } from '../support/honest.ts';
 import { inTime } from '../support/in-time.ts';
-import { operationsOf } from '../support/operations.ts';
+import { openLists, operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { CHUNKED, compose, HOST } from '../support/raw-requests.ts';
 import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
@@ -196,7 +196,6 @@ describe('the time limits of the wire', () => {
       begunFirst(async () => {
         const target = services.get(name) as ServiceProcess;
         const { client } = target;
-        const statusOfList = async () => (await client.request('HEAD', '/books')).status;
         const begun = () => [
           stalledReaders(target, 4, client.token),
           drippingReaders(target, 4, client.token),
@@ -204,7 +203,7 @@ describe('the time limits of the wire', () => {
           stalledReadersOf(target, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS)),
         ];
         // On PostgreSQL there is room for eight lists, and these take all of it until they are cut.
-        const isFull = async () => name === 'SQLite' || (await statusOfList()) === 503;
+        const isFull = async () => name === 'SQLite' || (await openLists(target)) === 8;
         const cut = await beginBesideHonest(target, READER, begun, isFull);
         await assertCutBefore(
           threeSlowBodies(target),
@@ -212,7 +211,7 @@ describe('the time limits of the wire', () => {
           cut,
           'three slow bodies, one after the other,',
         );
-        await waitUntil(async () => (await statusOfList()) === 200);
+        await waitUntil(async () => (await openLists(target)) === 0);
       }),
     );
   }

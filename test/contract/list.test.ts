@@ -12,9 +12,8 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { type Book, Connection, readEnvelope, requestBytes } from '../support/client.ts';
 import { residentMemory } from '../support/memory.ts';
-import { operationsOf } from '../support/operations.ts';
+import { openLists } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
-import { scrape, sumOf } from '../support/prometheus.ts';
 import {
   fileOf,
   POSTGRES,
@@ -357,17 +356,6 @@ function listStatements(dbUrl: string): Promise<{ pid: number }[]> {
     `select pid from pg_stat_activity
      where datname = current_database() and pid <> pg_backend_pid() and state = 'active'
        and backend_type = 'client backend'`,
-  );
-}
-
-/** Lists that the service has open, by its own count. */
-async function openLists(service: ServiceProcess): Promise<number> {
-  const metrics = await scrape(operationsOf(service).url);
-  if (service.dbUrl.startsWith('sqlite:')) return sumOf(metrics, 'book_catalogue_sqlite_open_lists');
-  const ofLists = { pool: 'lists' };
-  return (
-    sumOf(metrics, 'book_catalogue_postgres_connections', ofLists) -
-    sumOf(metrics, 'book_catalogue_postgres_idle_connections', ofLists)
   );
 }
 
