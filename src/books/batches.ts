@@ -22,7 +22,9 @@ const FULL_BATCH_TIME = 500;
 interface Batch<Item, Answer> {
   readonly items: Item[];
   readonly calls: PromiseWithResolvers<Answer>[];
-  readonly deadline: NodeJS.Timeout;
+  /** When its calls are given up, on the clock of `performance.now()`. */
+  readonly deadline: number;
+  readonly timer: NodeJS.Timeout;
   weight: number;
 }
 
@@ -38,8 +40,17 @@ const DURATIONS = [
 /** What is to be seen of the carrying at any moment. */
 export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
 
+/**
+ * Carries a batch and answers it in its order. An answer may be a promise, of an item that must wait longer than others.
+ * @param deadline when nobody waits any more, on the clock of `performance.now()`: nothing may be begun later.
+ */
+export type Carry<Item, Answer> = (
+  items: readonly Item[],
+  deadline: number,
+) => Promise<readonly (Answer | Promise<Answer>)[]>;
+
 export class Batches<Item, Answer> {
-  readonly #carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>;
+  readonly #carry: Carry<Item, Answer>;
   readonly #limits: BatchLimits;
   readonly #weigh: (item: Item) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
@@ -56,11 +67,7 @@ export class Batches<Item, Answer> {
    * @param carry answers a batch, in its order; when it rejects, so does every call of the batch.
    * @param weigh an item's weight, in the unit of the limits.
    */
-  constructor(
-    carry: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
-    limits: BatchLimits,
-    weigh: (item: Item) => number = () => 0,
-  ) {
+  constructor(carry: Carry<Item, Answer>, limits: BatchLimits, weigh: (item: Item) => number = () => 0) {
     this.#carry = carry;
     this.#limits = limits;
     this.#size = limits.size;
@@ -114,7 +121,8 @@ export class Batches<Item, Answer> {
     const batch: Batch<Item, Answer> = {
       items: [],
       calls: [],
-      deadline: setTimeout(() => this.#expire(batch), DEADLINE),
+      deadline: performance.now() + DEADLINE,
+      timer: setTimeout(() => this.#expire(batch), DEADLINE),
       weight: 0,
     };
     this.#waiting.push(batch);
@@ -135,14 +143,20 @@ export class Batches<Item, Answer> {
     const isFull = this.#isFull(batch);
     const began = performance.now();
     try {
-      const answers = await this.#carry(batch.items);
+      const answers = await this.#carry(batch.items, batch.deadline);
+      const late: Promise<void>[] = [];
       batch.calls.forEach((call, position) => {
-        call.resolve(answers[position] as Answer | Promise<Answer>);
+        const answer = answers[position] as Answer | Promise<Answer>;
+        // Not resolved with the promise itself: the deadline is its, too.
+        if (answer instanceof Promise) late.push(answer.then(call.resolve, call.reject));
+        else call.resolve(answer);
       });
+      if (late.length === 0) clearTimeout(batch.timer);
+      else void Promise.all(late).then(() => clearTimeout(batch.timer));
     } catch (error) {
+      clearTimeout(batch.timer);
       for (const call of batch.calls) call.reject(error);
     } finally {
-      clearTimeout(batch.deadline);
       const time = performance.now() - began;
       this.sizes.observe(batch.items.length);
       this.durations.observe(time / 1000);

@@ -15,18 +15,18 @@ export class Catalogue {
   constructor(store: BookStore) {
     this.#store = store;
     const { limits } = store;
-    this.#finds = new Batches((ids) => store.find(ids), limits.find);
+    this.#finds = new Batches((ids, deadline) => store.find(ids, deadline), limits.find);
     this.#inserts = new Batches(
-      (books: readonly BookFields[]) => store.insert(books),
+      (books: readonly BookFields[], deadline) => store.insert(books, deadline),
       limits.insert,
       weightOf,
     );
     this.#updates = new Batches(
-      (updates) => store.update(updates),
+      (updates, deadline) => store.update(updates, deadline),
       limits.update,
       ({ changes }) => weightOf(changes),
     );
-    this.#removals = new Batches((ids) => store.remove(ids), limits.remove);
+    this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove);
   }
 
   /** @returns undefined when no book has the id. */

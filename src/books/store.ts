@@ -49,26 +49,27 @@ export type StoreFault = 'failure' | 'late' | 'overload';
 
 /**
  * A store of books. Every method rejects with StoreUnavailable when it cannot keep its promise, and
- * then it has either done nothing or nobody can tell; a write that resolves is durable.
+ * then it has either done nothing or nobody can tell; a write that resolves is durable. Nothing is begun after a
+ * deadline, given on the clock of `performance.now()`: nobody waits for it, and it might undo what came later.
  */
 export interface BookStore {
   /** Of each kind of batch; texts weigh a unit a character. */
   readonly limits: Readonly<Record<'find' | 'insert' | 'update' | 'remove', BatchLimits>>;
 
   /** The books of these ids, undefined where there is none. Ids may repeat. */
-  find(ids: readonly number[]): Promise<readonly (Book | undefined)[]>;
+  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]>;
 
   /** Stores new books and returns their ids: never used before, at most 2^53−1 (rule 12). */
-  insert(books: readonly BookFields[]): Promise<readonly number[]>;
+  insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]>;
 
   /**
    * Applies changes in the order given, each atomically (rule 9), and returns each book as its own
    * change left it, undefined where there is none.
    */
-  update(updates: readonly BookUpdate[]): Promise<readonly Eventual<Book | undefined>[]>;
+  update(updates: readonly BookUpdate[], deadline: number): Promise<readonly Eventual<Book | undefined>[]>;
 
   /** Removes books and tells of each id whether this very call removed it (rule 11). */
-  remove(ids: readonly number[]): Promise<readonly Eventual<boolean>[]>;
+  remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]>;
 
   /** Opens a list; resolves once its first chunk is at hand, so that nothing is sent in vain. */
   list(): Promise<BookList>;

@@ -40,6 +40,9 @@ export const NUMBERS = {
   },
 } as pg.CustomTypesConfig;
 
+/** Nobody waits for the answer any more, so that nothing is sent. */
+export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
+
 /** The pool's own time for a connection includes the wait for a free one. */
 class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
@@ -64,6 +67,8 @@ export class Connections {
   /** Connections that broke or fell silent; those that broke, to tell them apart. */
   #lost = 0;
   readonly #broken = new WeakSet<pg.ClientBase>();
+  /** Called when the pools move, by calls that wait for a connection. */
+  readonly #onMove = new Set<(value: undefined) => void>();
 
   /** @param address where the connections go at first. */
   constructor(hosts: Hosts, address: Address) {
@@ -72,45 +77,83 @@ export class Connections {
   }
 
   /**
-   * Sends one statement. Nothing is sent again whose outcome is unknown.
+   * Sends one statement. Nothing is sent again whose outcome is unknown, and nothing is sent after the deadline.
    * @throws StoreUnavailable
    */
   async query<Row extends pg.QueryResultRow>(
     kind: 'batches' | 'held',
     text: string,
     values: unknown[],
+    deadline: number,
   ): Promise<pg.QueryResult<Row>> {
     for (let attempt = 1; ; attempt += 1) {
-      const pools = this.#pools;
-      let client: pg.PoolClient | undefined;
+      const { client, pools } = await this.#connect(kind, deadline);
       try {
-        client = await pools[kind].connect();
         const result = await client.query<Row>(text, values);
         client.release();
         return result;
       } catch (error) {
-        const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');
-        client?.release(!again);
-        if (!again || attempt === ATTEMPTS) {
+        const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
+        client.release(code === undefined || HOST_FAILURE.test(code));
+        const rest = Math.random() * 10 * 2 ** attempt; // milliseconds, with full jitter
+        const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
+        if (!isTakenBack || attempt === ATTEMPTS || performance.now() + rest >= deadline) {
           // A connection that broke or fell silent puts all others to that server in doubt.
-          const isLost = client !== undefined && !(error instanceof pg.DatabaseError);
-          if (isLost && !this.#broken.has(client as pg.PoolClient)) this.#lost += 1;
+          const isLost = code === undefined;
+          if (isLost && !this.#broken.has(client)) this.#lost += 1;
           if (isLost && pools === this.#pools) this.#moveTo(pools.address);
           throw this.unavailable(error);
         }
         this.#retries += 1;
-        await pause(Math.random() * 10 * 2 ** attempt); // milliseconds, with full jitter
+        await pause(rest);
       }
     }
   }
 
   /**
-   * A connection for a list. Whoever takes it releases it.
+   * A connection, as soon as one is free. An attempt that ran into its time limit is repeated: nothing was sent.
+   * @throws StoreUnavailable
+   */
+  async #connect(
+    kind: 'batches' | 'held',
+    deadline: number,
+  ): Promise<{ readonly client: pg.PoolClient; readonly pools: Pools }> {
+    while (performance.now() < deadline) {
+      const pools = this.#pools;
+      const moved = Promise.withResolvers<undefined>();
+      this.#onMove.add(moved.resolve);
+      const connecting = pools[kind].connect();
+      try {
+        const client = await Promise.race([connecting, moved.promise]);
+        if (client !== undefined && performance.now() < deadline) return { client, pools };
+        // The pools have moved: those that wait for a connection of the old ones would wait in vain.
+        connecting.then(
+          (late) => late.release(),
+          () => {},
+        );
+      } catch (error) {
+        const unavailable = this.unavailable(error);
+        if ((error as { code?: string }).code !== undefined) throw unavailable; // it was refused, not lost
+        await pause(SEARCH_PAUSE * Math.random());
+        if (performance.now() >= deadline) throw unavailable;
+      } finally {
+        this.#onMove.delete(moved.resolve);
+      }
+    }
+    throw OVERDUE;
+  }
+
+  /**
+   * A connection for a list. The caller releases it.
    * @throws StoreUnavailable
    */
   async takeForList(): Promise<pg.PoolClient> {
+    const { lists } = this.#pools;
+    if (lists.idleCount === 0 && lists.totalCount >= LIST_CONNECTIONS) {
+      throw new StoreUnavailable(`${LIST_CONNECTIONS} lists are open already`);
+    }
     try {
-      return await this.#pools.lists.connect();
+      return await lists.connect();
     } catch (error) {
       throw this.unavailable(error);
     }
@@ -203,6 +246,7 @@ export class Connections {
     if (this.#closed) return;
     void end(this.#pools);
     this.#pools = this.#open(address);
+    for (const leave of this.#onMove) leave(undefined);
   }
 
   /** Looks, in the background, for the host that takes writes by now. One search at a time. */

@@ -7,7 +7,6 @@ import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import { Batches } from '../books/batches.ts';
 import type { Book, BookChanges, BookFields } from '../books/book.ts';
 import {
   type BookList,
@@ -17,7 +16,7 @@ import {
   StoreUnavailable,
 } from '../books/store.ts';
 import type { Metric } from '../prometheus.ts';
-import { Connections, SILENCE_TIMEOUT } from './postgres-connections.ts';
+import { Connections, OVERDUE, SILENCE_TIMEOUT } from './postgres-connections.ts';
 import { connectToWritable, type Hosts } from './postgres-hosts.ts';
 import { CATCH_UP, createStructure } from './postgres-structure.ts';
 
@@ -113,69 +112,76 @@ class PostgresStore implements BookStore {
     remove: ONE_AT_A_TIME,
   };
   readonly #connections: Connections;
-  readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes) =>
-    this.#updateHeld(id, changes),
+  readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes, deadline) =>
+    this.#updateHeld(id, changes, deadline),
   );
-  readonly #heldRemovals = new HeldBooks<null, boolean>((id, calls) => this.#removeHeld(id, calls.length));
+  readonly #heldRemovals = new HeldBooks<null, boolean>((id, calls, deadline) =>
+    this.#removeHeld(id, calls.length, deadline),
+  );
 
   constructor(connections: Connections) {
     this.#connections = connections;
   }
 
-  async find(ids: readonly number[]): Promise<readonly (Book | undefined)[]> {
-    const { rows } = await this.#connections.query<Book>('batches', FIND, [ids]);
+  async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]> {
+    const { rows } = await this.#connections.query<Book>('batches', FIND, [ids], deadline);
     const found = new Map(rows.map((book) => [book.id, book]));
     return ids.map((id) => found.get(id));
   }
 
-  async insert(books: readonly BookFields[]): Promise<readonly number[]> {
+  async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
     try {
-      return await this.#insert(books);
+      return await this.#insert(books, deadline);
     } catch (error) {
       if (!isIdTaken(error)) throw error;
       // Books were brought in with ids of their own, and the sequence is behind them. Nothing was stored.
-      await this.#connections.query('batches', CATCH_UP, []);
-      return await this.#insert(books);
+      await this.#connections.query('batches', CATCH_UP, [], deadline);
+      return await this.#insert(books, deadline);
     }
   }
 
-  async #insert(books: readonly BookFields[]): Promise<readonly number[]> {
-    const { rows } = await this.#connections.query<{ id: number }>('batches', INSERT, [
+  async #insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    const columns = [
       books.map(({ title }) => title),
       books.map(({ author }) => author),
       books.map(({ year }) => year),
-    ]);
+    ];
+    const { rows } = await this.#connections.query<{ id: number }>('batches', INSERT, columns, deadline);
     return rows.map(({ id }) => id);
   }
 
-  async update(updates: readonly BookUpdate[]): Promise<readonly Eventual<Book | undefined>[]> {
+  async update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly Eventual<Book | undefined>[]> {
     const merged = new Map<number, BookChanges>();
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged.values()];
-    const { rows } = await this.#connections.query<HeldRow>('batches', UPDATE, [
+    const columns = [
       [...merged.keys()],
       changes.map(({ title }) => title),
       changes.map(({ author }) => author),
       changes.map(({ year }) => year),
-    ]);
+    ];
+    const { rows } = await this.#connections.query<HeldRow>('batches', UPDATE, columns, deadline);
 
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
       const row = states.get(id);
       if (row === undefined) return undefined;
-      if (row.held) return this.#heldUpdates.call(id, changes);
+      if (row.held) return this.#heldUpdates.call(id, changes, deadline);
       const state = { ...row, ...changes };
       states.set(id, state);
       return { id, title: state.title, author: state.author, year: state.year };
     });
   }
 
-  async remove(ids: readonly number[]): Promise<readonly Eventual<boolean>[]> {
-    const { rows } = await this.#connections.query<HeldRow>('batches', REMOVE, [[...new Set(ids)]]);
+  async remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
+    const { rows } = await this.#connections.query<HeldRow>('batches', REMOVE, [[...new Set(ids)]], deadline);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
       const row = states.get(id);
-      if (row?.held) return this.#heldRemovals.call(id, null);
+      if (row?.held) return this.#heldRemovals.call(id, null, deadline);
       return states.delete(id); // true for the first call of each book only
     });
   }
@@ -214,10 +220,14 @@ class PostgresStore implements BookStore {
   }
 
   /** Applies changes of one book in order, waiting for whoever has it locked. */
-  async #updateHeld(id: number, calls: readonly BookChanges[]): Promise<readonly (Book | undefined)[]> {
+  async #updateHeld(
+    id: number,
+    calls: readonly BookChanges[],
+    deadline: number,
+  ): Promise<readonly (Book | undefined)[]> {
     const merged = Object.assign({}, ...calls) as BookChanges;
     const parameters = [id, merged.title, merged.author, merged.year];
-    const { rows } = await this.#connections.query<Book>('held', UPDATE_HELD, parameters);
+    const { rows } = await this.#connections.query<Book>('held', UPDATE_HELD, parameters, deadline);
     let state = rows[0];
     return calls.map((changes) => {
       state = state && { ...state, ...changes };
@@ -226,42 +236,68 @@ class PostgresStore implements BookStore {
   }
 
   /** Removes one book, waiting for whoever has it locked; of several calls the first one did it. */
-  async #removeHeld(id: number, calls: number): Promise<readonly boolean[]> {
-    const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id]);
+  async #removeHeld(id: number, calls: number, deadline: number): Promise<readonly boolean[]> {
+    const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id], deadline);
     return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
   }
 }
 
-/** Calls for books that somebody else has locked: each book waits by itself, all its calls together. */
-class HeldBooks<Item, Answer> {
-  readonly #carry: (id: number, items: readonly Item[]) => Promise<readonly Answer[]>;
-  readonly #books = new Map<number, Batches<Item, Answer>>();
+/** A call for a book that somebody else has locked. */
+interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
+  readonly item: Item;
+  readonly deadline: number;
+}
 
-  constructor(carry: (id: number, items: readonly Item[]) => Promise<readonly Answer[]>) {
+/**
+ * Calls for books that somebody else has locked. Each book waits by itself; calls that come while its statement waits
+ * for the lock are the next statement.
+ */
+class HeldBooks<Item, Answer> {
+  readonly #carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>;
+  /** The calls that wait for their statement, of each book that is waited for. */
+  readonly #books = new Map<number, HeldCall<Item, Answer>[]>();
+
+  constructor(carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>) {
     this.#carry = carry;
   }
 
-  call(id: number, item: Item): Promise<Answer> {
-    let book = this.#books.get(id);
-    if (book === undefined) {
-      book = new Batches((items) => this.#carryOne(id, items), {
-        size: Number.POSITIVE_INFINITY,
-        weight: Number.POSITIVE_INFINITY,
-        inFlight: 1,
-      });
-      this.#books.set(id, book);
+  call(id: number, item: Item, deadline: number): Promise<Answer> {
+    const call = { item, deadline, ...Promise.withResolvers<Answer>() };
+    const waiting = this.#books.get(id);
+    if (waiting === undefined) {
+      this.#books.set(id, [call]);
+      void this.#carryAll(id);
+    } else {
+      waiting.push(call);
     }
-    return book.call(item);
+    return call.promise;
   }
 
-  async #carryOne(id: number, items: readonly Item[]): Promise<readonly Answer[]> {
+  async #carryAll(id: number): Promise<void> {
+    await setImmediate(); // the calls of this turn together
+    for (
+      let calls = this.#books.get(id);
+      calls !== undefined && calls.length > 0;
+      calls = this.#books.get(id)
+    ) {
+      this.#books.set(id, []);
+      const { inTime = [], overdue = [] } = Object.groupBy(calls, ({ deadline }) =>
+        performance.now() < deadline ? 'inTime' : 'overdue',
+      );
+      for (const call of overdue) call.reject(OVERDUE);
+      await this.#carryTogether(id, inTime);
+    }
+    this.#books.delete(id);
+  }
+
+  async #carryTogether(id: number, calls: readonly HeldCall<Item, Answer>[]): Promise<void> {
+    if (calls.length === 0) return;
     try {
-      return await this.#carry(id, items);
-    } finally {
-      // Once this batch has been answered, a book that nobody else waits for is forgotten.
-      setImmediate(() => {
-        if (this.#books.get(id)?.idle) this.#books.delete(id);
-      });
+      const items = calls.map(({ item }) => item);
+      const answers = await this.#carry(id, items, Math.min(...calls.map(({ deadline }) => deadline)));
+      for (const [position, call] of calls.entries()) call.resolve(answers[position] as Answer);
+    } catch (error) {
+      for (const call of calls) call.reject(error);
     }
   }
 }
