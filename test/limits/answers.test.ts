@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import pg from 'pg';
 import type { Answer, Client } from '../support/client.ts';
 import { holdBooks } from '../support/locks.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
@@ -75,6 +76,35 @@ if (STORES.includes(POSTGRES)) {
       await assertInTime(context, locked);
     });
 
+    test('an answer is there within 5 s where its batch is slow and its book is locked', async (context) => {
+      const service = await startTestService(await freshDatabase());
+      context.after(() => service.stop());
+      const { client, dbUrl } = service;
+      for (const title of ['first', 'slow', 'locked']) await client.create({ title });
+      await execute(
+        dbUrl,
+        `create function slow() returns trigger language plpgsql as
+           $$ begin perform pg_sleep(case old.title when 'first' then 0.5 when 'slow' then 2.5 else 0 end); return new; end $$;
+         create trigger slow before update on books for each row execute function slow()`,
+      );
+      const locker = new pg.Client({ connectionString: dbUrl });
+      await locker.connect();
+      context.after(() => locker.end());
+      await locker.query('begin; update books set year = 1 where id = 3');
+      const change = (id: number) => client.request('PUT', `/book/${id}`, { body: { year: 2 } });
+      const first = change(1); // the others gather behind it
+      await waitUntil(async () => (await waitingFor('pg_sleep', locker)) > 0);
+      const slow = change(2);
+      const stopwatch = new Stopwatch();
+      const { status } = await change(3);
+      const milliseconds = Math.round(stopwatch.read());
+      stopwatch.stop();
+      context.diagnostic(`${status} after ${milliseconds} ms`);
+      assert.equal(status, 503);
+      assert.ok(milliseconds < ANSWER, `${milliseconds} ms`);
+      for (const { status } of await Promise.all([first, slow])) assert.equal(status, 200);
+    });
+
     test('answers are there within 5 s while the network is cut, and requests succeed within 2 s of its return', async (context) => {
       cutProxy.cut();
       await assertInTime(context, cut);
@@ -117,6 +147,13 @@ async function prepare(url: string): Promise<RunningService> {
   );
   assert.equal((await client.list()).length, 2);
   return service;
+}
+
+/** Statements of others that wait in this function. */
+async function waitingFor(event: string, client: pg.Client): Promise<number> {
+  const counted = 'select count(*)::int as count from pg_stat_activity where lower(wait_event) = $1';
+  const { rows } = await client.query(counted, [event.replace('_', '')]);
+  return rows[0].count;
 }
 
 async function prepareBehindProxy(): Promise<[TcpProxy, RunningService]> {

@@ -7,6 +7,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { exchange } from '../support/client.ts';
+import { inTime } from '../support/in-time.ts';
 import { holdBooks } from '../support/locks.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { compose } from '../support/raw-requests.ts';
@@ -16,6 +17,10 @@ import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds between two rounds of requests that go on until something else ends. */
 const REST = 50;
+
+/** Milliseconds that a call has, and that calls wait for a slow store before others are refused. */
+const DEADLINE = 4500;
+const PATIENCE = 2000;
 
 /** Connections that one process has for books that somebody else has locked, and connections of all kinds. */
 const HELD_CONNECTIONS = 4;
@@ -93,6 +98,34 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
     });
 
+    test('rule 23: waiting for a lock is not taken for a slow store: no change of its book is refused for it', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const another = new pg.Client({ connectionString: dbUrl });
+      await another.connect();
+      context.after(() => another.end());
+      const { id } = await client.create({});
+      const change = async () => (await client.request('PUT', `/book/${id}`, { body: { year: 1 } })).status;
+      await inTime(DEADLINE, async (startClock) => {
+        await locker.query('rollback; begin; update books set year = 2');
+        startClock();
+        const began = performance.now();
+        const first = change();
+        await waitUntilWaiting(dbUrl, 1);
+        const lockedAgain = another.query('rollback; begin; update books set year = 3');
+        await waitUntilWaiting(dbUrl, 2);
+        const second = change();
+        await waitUntil(() => performance.now() - began > PATIENCE);
+        await locker.query('commit');
+        assert.equal(await first, 200);
+        await lockedAgain;
+        await waitUntilWaiting(dbUrl, 1); // the second one
+        const others = [change(), change(), change()];
+        await pause(REST); // a refusal would come at once
+        await another.query('commit');
+        assert.deepEqual(await Promise.all([second, ...others]), [200, 200, 200, 200]);
+      });
+    });
+
     test('rule 9: changes of a book that its locker removes are 404', async (context) => {
       const { client, locker, dbUrl } = await startWithLocker(context);
       const { id } = await client.create({ title: 'held' });
@@ -105,6 +138,23 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await waitUntilWaiting(dbUrl, 2);
       await locker.query('commit');
       for (const request of requests) assert.equal((await request).status, 404);
+    });
+
+    test('a change that waited for its lock in vain costs no connection', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const { id } = await client.create({});
+      await locker.query('begin; update books set year = 2');
+      const waiting = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+      const pids: unknown[] = [];
+      for (let attempt = 0; attempt < 2; attempt += 1) {
+        const change = client.request('PUT', `/book/${id}`, { body: { year: 1 } });
+        await waitUntilWaiting(dbUrl, 1);
+        const [statement] = await execute(dbUrl, waiting);
+        pids.push(statement?.pid);
+        await execute(dbUrl, `select pg_cancel_backend(${statement?.pid})`);
+        assert.equal((await change).status, 503);
+      }
+      assert.equal(pids[0], pids[1]);
     });
 
     test('rule 23: of a hundred at once each is 503 in the end, new ones are stored meanwhile, no transaction stays open', async (context) => {
