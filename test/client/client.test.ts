@@ -190,7 +190,7 @@ describe('the client', { concurrency: 2 }, () => {
 
     test('rule 29: later, where others have failed to', async (context) => {
       const own = await startTestService(await SQLITE.freshUrl());
-      const guesses = Array.from({ length: 15 }, () => new Connection(own));
+      const guesses: Connection[] = [];
       context.after(() => {
         for (const { socket } of guesses) socket.destroy(); // some of them still wait
         return own.stop();
@@ -199,8 +199,12 @@ describe('the client', { concurrency: 2 }, () => {
       const guess = `POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
       const front = await startFront(context, async (...exchange) => {
         if (front.seen.length === 1) {
-          for (const connection of guesses) await connection.send(guess);
-          await waitUntil(async () => (await request(own, 'POST', '/token', { body })).status === 429);
+          await waitUntil(async () => {
+            const more = Array.from({ length: 6 }, () => new Connection(own));
+            guesses.push(...more);
+            for (const connection of more) await connection.send(guess);
+            return (await request(own, 'POST', '/token', { body })).status === 429;
+          });
         }
         passOn(own, ...exchange);
       });
