@@ -24,7 +24,7 @@ const LIFETIME = 1800;
 // batches for nobody, held books for somebody else's lock, lists for their readers.
 const BATCH_CONNECTIONS = 6;
 const HELD_CONNECTIONS = 4;
-const LIST_CONNECTIONS = 8;
+export const LIST_CONNECTIONS = 8;
 
 /** A transaction the server took back whole; the statement may simply be sent again. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
@@ -119,6 +119,7 @@ export class Connections {
     deadline: number,
   ): Promise<{ readonly client: pg.PoolClient; readonly pools: Pools }> {
     while (performance.now() < deadline) {
+      const began = performance.now();
       const pools = this.#pools;
       const moved = Promise.withResolvers<undefined>();
       this.#onMove.add(moved.resolve);
@@ -133,9 +134,8 @@ export class Connections {
         );
       } catch (error) {
         const unavailable = this.unavailable(error);
-        if ((error as { code?: string }).code !== undefined) throw unavailable; // it was refused, not lost
-        await pause(SEARCH_PAUSE * Math.random());
-        if (performance.now() >= deadline) throw unavailable;
+        const now = performance.now();
+        if (now - began < CONNECT_TIMEOUT || deadline - now < CONNECT_TIMEOUT) throw unavailable;
       } finally {
         this.#onMove.delete(moved.resolve);
       }
@@ -148,12 +148,8 @@ export class Connections {
    * @throws StoreUnavailable
    */
   async takeForList(): Promise<pg.PoolClient> {
-    const { lists } = this.#pools;
-    if (lists.idleCount === 0 && lists.totalCount >= LIST_CONNECTIONS) {
-      throw new StoreUnavailable(`${LIST_CONNECTIONS} lists are open already`);
-    }
     try {
-      return await lists.connect();
+      return await this.#pools.lists.connect();
     } catch (error) {
       throw this.unavailable(error);
     }

@@ -16,7 +16,8 @@ import {
   StoreUnavailable,
 } from '../books/store.ts';
 import type { Metric } from '../prometheus.ts';
-import { Connections, OVERDUE, SILENCE_TIMEOUT } from './postgres-connections.ts';
+import { OpenLists } from './open-lists.ts';
+import { Connections, LIST_CONNECTIONS, OVERDUE, SILENCE_TIMEOUT } from './postgres-connections.ts';
 import { connectToWritable, type Hosts } from './postgres-hosts.ts';
 import { CATCH_UP, createStructure } from './postgres-structure.ts';
 
@@ -32,10 +33,17 @@ const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 
 const FIND = 'select id, title, author, year from books where id = any($1::bigint[])';
 
+// An answered write is on disk (rule 23), also where the server's setting would acknowledge it before. Part of the
+// statement, as a pooler in transaction mode demands; stronger settings stay.
+const DURABLY = `
+  (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
+   from current_setting('synchronous_commit') as level) is not null`;
+
 const INSERT = `
   with book as materialized (
     select nextval('books_id_seq') as id, title, author, year, ordinal
     from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
+    where ${DURABLY}
   ), stored as (
     insert into books (id, title, author, year) select id, title, author, year from book
   )
@@ -47,7 +55,7 @@ const UPDATE = `
   with change as (
     select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
   ), before as materialized (
-    select id, title, author, year from books where id = any($1::bigint[]) for update skip locked
+    select id, title, author, year from books where id = any($1::bigint[]) and ${DURABLY} for update skip locked
   ), stored as (
     update books set
       title = coalesce(change.title, before.title),
@@ -59,7 +67,7 @@ const UPDATE = `
   from books left join before using (id) where id = any($1::bigint[])`;
 
 const UPDATE_HELD = `
-  with before as materialized (select id, title, author, year from books where id = $1 for update), stored as (
+  with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for update), stored as (
     update books set
       title = coalesce($2, before.title), author = coalesce($3, before.author), year = coalesce($4, before.year)
     from before where books.id = before.id
@@ -68,13 +76,13 @@ const UPDATE_HELD = `
 
 const REMOVE = `
   with free as materialized (
-    select id from books where id = any($1::bigint[]) for update skip locked
+    select id from books where id = any($1::bigint[]) and ${DURABLY} for update skip locked
   ), removed as (
     delete from books using free where books.id = free.id
   )
   select id, free.id is null as held from books left join free using (id) where id = any($1::bigint[])`;
 
-const REMOVE_HELD = 'delete from books where id = $1';
+const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
 
 // JSON text leaves no control character unescaped, so with these two as delimiter and quote, CSV passes
 // every row through as it is; the line end after each is white space to JSON. `offset 0` puts the books in
@@ -112,6 +120,7 @@ class PostgresStore implements BookStore {
     remove: ONE_AT_A_TIME,
   };
   readonly #connections: Connections;
+  readonly #lists = new OpenLists(LIST_CONNECTIONS);
   readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes, deadline) =>
     this.#updateHeld(id, changes, deadline),
   );
@@ -186,8 +195,12 @@ class PostgresStore implements BookStore {
     });
   }
 
-  async list(): Promise<BookList> {
+  list(): Promise<BookList> {
     const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
+    return this.#lists.open(() => this.#list(signal));
+  }
+
+  async #list(signal: AbortSignal): Promise<BookList> {
     const client = await this.#connections.takeForList();
     const rows = client.query(copyTo(LIST));
     // Whoever reads hears of an error; it may also come when nobody reads any more.

@@ -12,6 +12,7 @@ import { Worker } from 'node:worker_threads';
 import type { Book, BookFields } from '../books/book.ts';
 import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../books/store.ts';
 import { counter, gauge, type Metric } from '../prometheus.ts';
+import { OpenLists } from './open-lists.ts';
 import { OpenFile } from './sqlite-file.ts';
 import { makeFolderOf } from './sqlite-structure.ts';
 import { AS_JSON, BookText } from './sqlite-text.ts';
@@ -61,7 +62,7 @@ class SqliteStore implements BookStore {
   readonly #begin;
   readonly #find;
   readonly #commit;
-  #openLists = 0;
+  readonly #lists = new OpenLists(OPEN_LISTS);
 
   constructor(path: string, writer: WriterThread) {
     this.#path = path;
@@ -103,18 +104,16 @@ class SqliteStore implements BookStore {
   }
 
   async list(): Promise<BookList> {
-    if (this.#openLists === OPEN_LISTS) throw new StoreUnavailable(`${OPEN_LISTS} lists are open already`);
-    try {
-      this.#file.assertInPlace(); // else its books would be those of another file
-      this.#openLists += 1;
-      const snapshot = new Snapshot(this.#path, () => {
-        this.#openLists -= 1;
-      });
-      const first = snapshot.read();
-      return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
-    } catch (error) {
-      throw new StoreUnavailable(error);
-    }
+    return this.#lists.open(async () => {
+      try {
+        this.#file.assertInPlace(); // else its books would be those of another file
+        const snapshot = new Snapshot(this.#path);
+        const first = snapshot.read();
+        return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
+      } catch (error) {
+        throw new StoreUnavailable(error);
+      }
+    });
   }
 
   metrics(): Metric[] {
@@ -122,7 +121,7 @@ class SqliteStore implements BookStore {
     const restarts = 'How often the thread that writes had died and was started anew.';
     const sizes = 'Sizes of the file and of its write-ahead log; every worker has the same ones.';
     return [
-      gauge('book_catalogue_sqlite_open_lists', openLists, this.#openLists),
+      gauge('book_catalogue_sqlite_open_lists', openLists, this.#lists.count),
       counter('book_catalogue_sqlite_writer_restarts_total', restarts, this.#writer.restarts),
       gauge('book_catalogue_sqlite_file_bytes', sizes, [
         { labels: { file: 'books' }, value: sizeOf(this.#path) },
@@ -149,19 +148,12 @@ function openForReading(file: string): DatabaseSync {
 /** All books at one moment, read in chunks; closes itself as soon as the last chunk is in hand. */
 class Snapshot {
   readonly #db: DatabaseSync;
-  readonly #onClose: () => void;
   readonly #text: BookText;
 
-  constructor(file: string, onClose: () => void) {
-    this.#onClose = onClose;
-    try {
-      this.#db = openForReading(file);
-      this.#db.exec('begin'); // chunk after chunk from one snapshot
-      this.#text = new BookText(this.#db, AS_JSON, ',', CHUNK_BOOKS);
-    } catch (error) {
-      onClose();
-      throw error;
-    }
+  constructor(file: string) {
+    this.#db = openForReading(file);
+    this.#db.exec('begin'); // chunk after chunk from one snapshot
+    this.#text = new BookText(this.#db, AS_JSON, ',', CHUNK_BOOKS);
   }
 
   /** The next books as JSON, a comma between two. */
@@ -186,9 +178,7 @@ class Snapshot {
   }
 
   close(): void {
-    if (!this.#db.isOpen) return;
-    this.#db.close();
-    this.#onClose();
+    if (this.#db.isOpen) this.#db.close();
   }
 }
 

@@ -14,7 +14,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { readList } from '../../client/src/book-list.ts';
 import { Deadline } from '../../client/src/deadline.ts';
-import { Connection, request } from '../support/client.ts';
+import { Connection } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
 import { operationsOf } from '../support/operations.ts';

@@ -209,7 +209,18 @@ for (const store of STORES) {
       assert.equal(next.list.statusCode, 200);
       assert.equal(await openLists(service), limit);
       for (const { request } of [next, ...others]) request.destroy();
-      await waitUntil(async () => (await client.request('HEAD', '/books')).status === 200);
+      await waitUntil(async () => (await openLists(service)) === 0);
+    });
+
+    test('rule 23: of lists whose readers take nothing, one gives way to another list, and never looks whole', async () => {
+      const { client, dbUrl } = service;
+      await fill(dbUrl, LARGE);
+      await waitUntil(async () => (await openLists(service)) === 0);
+      const held = await Promise.all(Array.from({ length: limit }, () => openList(service)));
+      for (const { list } of held) assert.equal(list.statusCode, 200);
+      await waitUntil(async () => (await client.request('GET', '/books')).status === 200);
+      const whole = await Promise.all(held.map(async ({ list }) => (await readToTheEnd(list)).complete));
+      assert.ok(whole.includes(false));
     });
 
     test('rules 13 and 23: readers that go away half way, more than lists can be open, leave nothing behind', async () => {

@@ -65,15 +65,15 @@ export const STORES_MUTANTS: readonly Mutant[] = [
   {
     name: 'a write whose answer is lost is sent again',
     file: 'src/stores/postgres-connections.ts',
-    from: "const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '');",
-    to: "const again = SERIALIZATION_FAILURES.has((error as { code?: string }).code ?? '') || !(error instanceof pg.DatabaseError);",
+    from: "const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');",
+    to: 'const isTakenBack = code === undefined || SERIALIZATION_FAILURES.has(code);',
     test: { file: 'test/stores/outage.test.ts', name: 'whose answer is lost', store: 'PostgreSQL' },
   },
   {
     name: 'changes of locked books take the connections of all others',
     file: 'src/stores/postgres.ts',
-    from: "query<Book>('held', UPDATE_HELD, parameters)",
-    to: "query<Book>('batches', UPDATE_HELD, parameters)",
+    from: "query<Book>('held', UPDATE_HELD, parameters, deadline)",
+    to: "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
     test: { file: POSTGRES, name: 'of a hundred at once', store: 'PostgreSQL' },
   },
   {
@@ -110,5 +110,33 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     from: 'if (this.idle) {',
     to: 'if (false) {',
     test: { file: 'test/stores/postgres.test.ts', name: 'is free, no request', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a locked book has a deadline of its own',
+    file: 'src/books/batches.ts',
+    from: 'if (late.length === 0) clearTimeout(batch.timer);',
+    to: 'clearTimeout(batch.timer);',
+    test: { file: 'test/limits/answers.test.ts', name: 'its book is locked', store: 'PostgreSQL' },
+  },
+  {
+    name: 'every statement that fails ends its connection',
+    file: 'src/stores/postgres-connections.ts',
+    from: 'client.release(code === undefined || HOST_FAILURE.test(code));',
+    to: 'client.release(true);',
+    test: { file: POSTGRES, name: 'costs no connection', store: 'PostgreSQL' },
+  },
+  {
+    name: 'readers that take nothing keep all others from lists',
+    file: 'src/stores/open-lists.ts',
+    from: 'if (first === undefined) return false;',
+    to: 'if (Date.now() > 0) return false;',
+    test: { file: 'test/contract/list.test.ts', name: 'gives way', store: 'SQLite' },
+  },
+  {
+    name: 'a write is as durable as the server says',
+    file: 'src/stores/postgres.ts',
+    from: "when 'off' then 'on'",
+    to: "when 'off' then 'off'",
+    test: { file: POSTGRES, name: 'synchronous_commit', store: 'PostgreSQL' },
   },
 ];

@@ -144,7 +144,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const { client, locker, dbUrl } = await startWithLocker(context);
       const { id } = await client.create({});
       await locker.query('begin; update books set year = 2');
-      const waiting = "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
+      const waiting =
+        "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
       const pids: unknown[] = [];
       for (let attempt = 0; attempt < 2; attempt += 1) {
         const change = client.request('PUT', `/book/${id}`, { body: { year: 1 } });
@@ -281,6 +282,27 @@ describe('PostgreSQL', { concurrency: true }, () => {
         assert.deepEqual(await client.list(), [book]);
       });
     }
+  });
+
+  test('rule 23: an answered write is on disk where the server has synchronous_commit off', async (context) => {
+    const server = await PostgresServer.start(['synchronous_commit=off', 'wal_writer_delay=10s']);
+    context.after(() => server.remove());
+    const service = await startTestService(server.url());
+    context.after(() => service.stop());
+    const { client } = service;
+    await execute(server.url(), 'checkpoint'); // the table itself is there
+    const kept = await client.create({ title: 'kept' });
+    const changed = await client.create({ title: 'changed' });
+    const removed = await client.create({});
+    await client.request('PUT', `/book/${changed.id}`, { body: { year: 1 } });
+    const held = await client.create({});
+    await client.request('DELETE', `/book/${removed.id}`);
+    await server.kill('SIGQUIT'); // at once, as if the machine had lost its power
+    await server.startAgain();
+    const statusOf = async (id: number) => (await client.request('GET', `/book/${id}`)).status;
+    await waitUntil(async () => (await statusOf(kept.id)) !== 503);
+    assert.deepEqual(await Promise.all([kept.id, removed.id, held.id].map(statusOf)), [200, 404, 200]);
+    assert.equal((await client.request('GET', `/book/${changed.id}`)).data.year, 1);
   });
 
   describe('the structure', { concurrency: 2 }, () => {

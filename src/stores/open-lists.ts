@@ -1,0 +1,94 @@
+// Owns: how many lists are open at once, and which of them gives way. Each holds a snapshot and a connection for as long
+// as its reader takes; a few readers that take nothing must not keep all others from their lists.
+
+import { type BookList, StoreUnavailable } from '../books/store.ts';
+
+/** Milliseconds that a list waits for another one to end. */
+const WAIT_TIMEOUT = 3000;
+
+/** Milliseconds in which a reader has taken nothing, after which its list gives way to another one. */
+const STALL_TIMEOUT = 5000;
+
+class OpenList {
+  /** When the reader was handed what it has not taken yet; undefined while the store is at work. */
+  handedAt: number | undefined;
+  gaveWay = false;
+  /** Undefined until it is open. */
+  list: BookList | undefined;
+}
+
+export class OpenLists {
+  readonly #most: number;
+  readonly #open = new Set<OpenList>();
+  readonly #waiting = new Set<() => void>();
+
+  /** @param most lists open at once. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get count(): number {
+    return this.#open.size;
+  }
+
+  /**
+   * Opens a list once there is room for it.
+   * @throws StoreUnavailable when there is none in time; what `open` throws.
+   */
+  async open(open: () => Promise<BookList>): Promise<BookList> {
+    const deadline = performance.now() + WAIT_TIMEOUT;
+    while (this.#open.size >= this.#most && !this.#makeRoom()) await this.#roomOr(deadline);
+    const entry = new OpenList();
+    this.#open.add(entry);
+    try {
+      entry.list = await open();
+    } catch (error) {
+      this.#close(entry);
+      throw error;
+    }
+    return { chunks: this.#follow(entry, entry.list), close: () => this.#close(entry) };
+  }
+
+  /** Hands the chunks on, and notes how long the reader leaves them. */
+  async *#follow(entry: OpenList, { chunks }: BookList): AsyncGenerator<string | Uint8Array, void, void> {
+    for await (const chunk of chunks) {
+      entry.handedAt = performance.now();
+      yield chunk;
+      entry.handedAt = undefined;
+      if (entry.gaveWay) throw new StoreUnavailable('a list whose reader stalled gave way', 'overload');
+    }
+    this.#close(entry);
+  }
+
+  /** Closes the list whose reader has taken nothing for longest, if that is long enough. */
+  #makeRoom(): boolean {
+    const before = performance.now() - STALL_TIMEOUT;
+    const stalled = [...this.#open]
+      .filter(({ handedAt = Number.POSITIVE_INFINITY }) => handedAt < before)
+      .sort((one, other) => (one.handedAt as number) - (other.handedAt as number));
+    const [first] = stalled;
+    if (first === undefined) return false;
+    first.gaveWay = true;
+    this.#close(first);
+    return true;
+  }
+
+  /** Waits until a list is closed. */
+  async #roomOr(deadline: number): Promise<void> {
+    const remaining = deadline - performance.now();
+    if (remaining <= 0) throw new StoreUnavailable(`${this.#most} lists are open already`, 'overload');
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, Math.min(remaining, STALL_TIMEOUT / 10)); // or one has stalled
+    this.#waiting.add(resolve);
+    await promise;
+    this.#waiting.delete(resolve);
+    clearTimeout(timer);
+  }
+
+  #close(entry: OpenList): void {
+    entry.list?.close();
+    if (!this.#open.delete(entry)) return;
+    const [next] = this.#waiting;
+    next?.();
+  }
+}
