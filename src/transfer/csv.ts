@@ -53,10 +53,14 @@ async function readHeader(input: TextInput, wanted: string | undefined): Promise
   }
   await skipBlankLines(input);
   let widest: Tokenizer | undefined;
+  let length = 0; // of the widest; not an index, since `input.more()` moves the text
   for (const delimiter of wanted === undefined ? DELIMITERS : [wanted]) {
     const tokenizer = new Tokenizer(delimiter, MOST_COLUMNS);
     while (!tokenizer.read(input.text, input.at, input.ended)) await input.more();
-    if (tokenizer.fault === undefined && tokenizer.count > (widest?.count ?? 0)) widest = tokenizer;
+    if (tokenizer.fault === undefined && tokenizer.count > (widest?.count ?? 0)) {
+      widest = tokenizer;
+      length = tokenizer.next - input.at;
+    }
   }
   if (widest === undefined)
     throw new Refusal(`Line ${input.line}, the header, has a quote too many or too few.`);
@@ -69,7 +73,7 @@ async function readHeader(input: TextInput, wanted: string | undefined): Promise
     );
   }
   const text = widest.beginning(names.at(-1) === REFUSED ? count - 1 : count);
-  input.advance(widest.next);
+  input.advance(input.at + length);
   return { names, delimiter, text };
 }
 

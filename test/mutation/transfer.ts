@@ -96,6 +96,13 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/reading.test.ts', name: 'that are not certain', store: 'SQLite' },
   },
   {
+    name: 'rows after a header are skipped with the blank lines before it',
+    file: 'src/transfer/csv.ts',
+    from: 'length = tokenizer.next - input.at;',
+    to: 'length = tokenizer.next;',
+    test: { file: 'test/transfer/reading.test.ts', name: 'another delimiter would', store: 'SQLite' },
+  },
+  {
     name: 'the client sends a creation twice',
     file: 'client/src/request.ts',
     from: "if (isFinal || effect === 'once' || deadline.remaining < pause)",

@@ -404,6 +404,11 @@ describe('CSV', () => {
     'a byte order mark': ['\uFEFFtitle,year\na,1\n', ['2 a//1']],
     'a quoted header, with line ends': ['"the\ntitle","Title","Year"\nx,a,1\n', ['3 a//1']],
     semicolons: ['title;author;year\na,b;"c;d";1\n', ['2 a,b/c;d/1']],
+    // As many blank characters as a row has: counted twice, they would swallow one.
+    'a header after blank lines, with a quote that another delimiter would leave open': [
+      `${'\n'.repeat(8)}no,title,author,year;"\n1,a,b,1\n2,c,d,2\n`,
+      ['10 a/b/1', '11 c/d/2'],
+    ],
     tabs: ['title\tauthor\tyear\na,b;c\t"d\te"\t1\n', ['2 a,b;c/d\te/1']],
     'one column': ['title\na\n\n""\nb', ['2 a//0', '4 //0', '5 b//0']],
     'more and fewer fields': [
