@@ -22,7 +22,8 @@ const UNFINISHED = /^\.[0-9a-f]{12}\.unfinished(-journal|-wal|-shm)?$/;
 
 /**
  * Writes a file.
- * @param overwrite whether it may be there already; it stays what it was until the new one is whole.
+ * @param overwrite whether it may be there already; it stays what it was until the new one is whole, which gets its
+ *   owner and permissions.
  * @throws Refusal when it is there and may not be; what `write` throws, and then there is no new file.
  */
 export async function writeWholeFile(
@@ -31,7 +32,9 @@ export async function writeWholeFile(
   write: (file: WriteStream) => Promise<void>,
 ): Promise<void> {
   assertFree(path, overwrite);
-  await makeWholeFile(path, undefined, async (unfinished) => {
+  const there = statSync(path, { throwIfNoEntry: false });
+  const like = there && { uid: there.uid, gid: there.gid, mode: there.mode | 0o600 }; // it has to be written
+  await makeWholeFile(path, like, async (unfinished) => {
     const file = createWriteStream(unfinished);
     try {
       await write(file);

@@ -75,6 +75,13 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     },
   },
   {
+    name: 'an export that replaces a private file is readable to everybody',
+    file: 'src/transfer/whole-file.ts',
+    from: 'await makeWholeFile(path, like, ',
+    to: 'await makeWholeFile(path, undefined, ',
+    test: { file: 'test/transfer/export.test.ts', name: 'keeps its permissions', store: 'SQLite' },
+  },
+  {
     name: 'a restore replaces books without --overwrite',
     file: 'src/commands/restore.ts',
     from: 'if (store.isEmpty || overwrite) return store;',

@@ -125,6 +125,22 @@ describe('export and copy', { concurrency: 4 }, () => {
     assert.deepEqual(readdirSync(folder).toSorted(), ['a.csv', 'b.csv']);
   });
 
+  test('export: a file that is replaced keeps its permissions', async () => {
+    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
+    await fill(url, BOOKS);
+    const file = join(folder, 'a.csv');
+    for (const mode of [0o600, 0o660, 0o604]) {
+      writeFileSync(file, 'mine');
+      chmodSync(file, mode);
+      assert.equal((await command(['export', 'a.csv', '--overwrite'], url, folder)).code, 0);
+      assert.equal(readFileSync(file, 'utf8'), CSV);
+      assert.equal((statSync(file).mode & 0o777).toString(8), mode.toString(8));
+    }
+    chmodSync(file, 0o400); // the new one must be writable, at least for its owner
+    assert.equal((await command(['export', 'a.csv', '--overwrite'], url, folder)).code, 0);
+    assert.equal((statSync(file).mode & 0o777).toString(8), '600');
+  });
+
   test('export: called wrongly ends with 2 and one sentence', async () => {
     for (const args of [['books.txt'], ['--format', 'xml'], ['a.csv', 'b.csv'], ['--formt', 'csv']]) {
       const { code, stdout, stderr } = await command(['export', ...args], await SQLITE.freshUrl());
