@@ -24,7 +24,8 @@ interrupted is run again. Rows that cannot be read are told with their line, and
 
   --dry-run              says what would be done, and stores nothing
   --on-duplicate WHAT    skip rows that are there already, or add them all the same (skip)
-  --ids WHAT             keep the ids of the file, or give new ones (keep, when it is one of our exports)
+  --ids WHAT             keep the ids of the file, or give new ones (keep, when the columns are those of
+                         an export: id,title,author,year)
   --title COLUMN         the column of the title,
   --author COLUMN        of the author,
   --year COLUMN          of the year (found by their usual names)

@@ -79,6 +79,12 @@ export class ImportReport {
       const rows = refused === 1 ? '1 refused row is' : `${refused} refused rows are`;
       this.#say(`${rows} in ${rejects}: mend ${refused === 1 ? 'it' : 'them'} there and import that file.`);
     }
+    const { withTakenId } = tally;
+    if (withTakenId === 1) {
+      this.#say('1 row has an id that belongs to another book: --ids new gives it a new one.');
+    } else if (withTakenId > 1) {
+      this.#say(`${withTakenId} rows have ids that belong to other books: --ids new gives them new ones.`);
+    }
     const trouble = this.#explain(outcome);
     if (trouble !== undefined) this.#warn(trouble);
     return trouble === undefined && refused === 0 ? 0 : 1;

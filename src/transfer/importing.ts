@@ -25,6 +25,8 @@ export class Tally {
   withoutTitle = 0;
   withoutAuthor = 0;
   withoutYear = 0;
+  /** Of the refused ones, those whose ids belong to other books. */
+  withTakenId = 0;
 
   store(books: readonly BookFields[]): void {
     this.books += books.length;
@@ -82,6 +84,7 @@ export async function importBooks(
       const refusals = [...refused, ...taken.refused].sort((one, other) => one.line - other.line);
       tally.read += books.length + refused.length;
       tally.refused += refusals.length;
+      tally.withTakenId += taken.refused.length;
       tally.line = books.at(-1)?.line ?? tally.line;
       await refuse(refusals, (text) => progress.line(text));
       progress.at(position, tally.read);

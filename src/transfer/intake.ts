@@ -20,7 +20,7 @@ export interface Intake {
 export interface Taken {
   /** Stored, or would be. */
   readonly stored: readonly BookFields[];
-  /** What cannot be. */
+  /** Rows whose ids belong to other books. */
   readonly refused: readonly RefusedRecord[];
 }
 

@@ -24,7 +24,7 @@ export interface ReadingOptions {
   readonly delimiter?: string | undefined;
   /** Names of columns; the others are found by their usual names. */
   readonly columns: Readonly<Partial<Record<Field, string | undefined>>>;
-  /** Whether the books keep the file's ids; undefined: they do when it is one of our own exports. */
+  /** Whether the books keep the file's ids; undefined: they do when its columns are those of an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }
 

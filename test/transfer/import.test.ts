@@ -98,6 +98,10 @@ for (const { name, freshUrl } of STORES) {
         'second.csv:5: id "8" belongs to another book: "a"',
       ]);
       assert.match(second.stdout, /^4 rows read: 1 imported, 1 already there, 2 refused\.$/m);
+      assert.match(
+        second.stdout,
+        /^2 rows have ids that belong to other books: --ids new gives them new ones\.$/m,
+      );
       assert.equal(
         readFileSync(join(folder, 'second.rejects.csv'), 'utf8'),
         'id,title,author,year,refused\n900,"Grendel","",1971,"id: belongs to another book: ""Beowulf"""\n8,"b","",0,"id: belongs to another book: ""a"""\n',
@@ -229,6 +233,33 @@ describe('import', { concurrency: 4 }, () => {
         ['C', '\u001b[31mD', 1999],
       ],
     );
+  });
+
+  test('where ids of the file belong to other books, the report names the way out', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({
+      'books.csv': SAMPLE,
+      'theirs.csv':
+        'id,title,author,year\n1,Ulysses,James Joyce,1922\n2,Emma,Jane Austen,1815\n3,Dune,F,MCM\n',
+    });
+    await importing(url, folder, 'books.csv');
+    const advice = '1 row has an id that belongs to another book: --ids new gives it a new one.\n';
+    const dry = await importing(url, folder, 'theirs.csv', '--dry-run');
+    assert.ok(dry.stdout.endsWith(`: 0 imported, 1 already there, 2 refused.\n${advice}`), dry.stdout);
+    const kept = await importing(url, folder, 'theirs.csv');
+    assert.equal(kept.code, 1);
+    assert.ok(kept.stdout.endsWith(` and import that file.\n${advice}`), kept.stdout);
+    const given = await importing(url, folder, 'theirs.csv', '--ids', 'new');
+    assert.match(
+      given.stdout,
+      /^3 rows read: 1 imported, 1 already there, 1 refused\.\n1 refused row is in [^\n]+\n$/,
+    );
+    assert.deepEqual((await booksOf(url)).at(-1), {
+      id: 5,
+      title: 'Ulysses',
+      author: 'James Joyce',
+      year: 1922,
+    });
   });
 
   test('--on-duplicate add stores what is there already once more; but an id is of one book', async () => {
