@@ -175,7 +175,7 @@ async function readThrough(db: DatabaseSync, watch: Watch, original?: DatabaseSy
       throw new Error('the copy is not what was read');
     }
     if (lines !== '') checksum.addText(`${lines}\n`);
-    watch('pages verified', Math.floor((pages * text.position) / last), pages);
+    watch('pages verified', text.isComplete ? pages : Math.floor((pages * text.position) / last), pages);
     await setImmediate(); // signals first
   }
   return { books: number(db, 'select count(*) from books'), checksum: checksum.digest() };

@@ -66,8 +66,9 @@ export class BookText {
   read(): string {
     let [books, last, bytes] = this.#measure.get(this.#position) as unknown as Measure;
     this.#isComplete = books < this.#chunkBooks && bytes <= CHUNK_BYTES;
+    if (books === 0) return ''; // the last chunk was full
     if (bytes > CHUNK_BYTES) [last] = this.#fit.get(this.#position) as unknown as [number];
-    const [text] = books === 0 ? [''] : (this.#read.get(this.#position, last) as unknown as [string]);
+    const [text] = this.#read.get(this.#position, last) as unknown as [string];
     this.#position = last;
     return text;
   }

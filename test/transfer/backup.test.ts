@@ -24,7 +24,7 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { seize } from '../../src/stores/sqlite-backup.ts';
+import { copyCatalogue, seize } from '../../src/stores/sqlite-backup.ts';
 import { runCommand } from '../support/command.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
 import {
@@ -172,6 +172,28 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const { code } = await outcome(folder, ['backup', 'there.db', '--overwrite']);
     assert.equal(code, 0);
     assert.deepEqual(years(join(folder, 'there.db')), [1, 2, 3]);
+  });
+
+  test('its progress ends with the last page, whatever the number of books', async () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 501);
+    const store = new DatabaseSync(join(folder, 'books.db'));
+    for (const books of [501, 500, 250, 1, 0]) {
+      store.exec(`delete from books where id > ${books}`);
+      const file = join(folder, `${books}.db`);
+      writeFileSync(file, '');
+      const verified: [done: number, total: number][] = [];
+      await copyCatalogue(store, file, (unit, done, total) => {
+        if (unit === 'pages verified') verified.push([done, total]);
+      });
+      const pages = statSync(file).size / 4096;
+      assert.deepEqual(verified.at(-1), [pages, pages], `${books} books`);
+      assert.deepEqual(
+        verified,
+        verified.toSorted(([one], [other]) => one - other),
+      );
+    }
+    store.close();
   });
 
   test('a copy that differs from the store gets no name', async () => {
