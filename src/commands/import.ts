@@ -32,7 +32,7 @@ interrupted is run again. Rows that cannot be read are told with their line, and
   --format FORMAT        csv, json or jsonl (told by FILE)
   --encoding ENCODING    such as windows-1252 (UTF-8, or as its byte order mark says)
   --delimiter CHARACTER  between the fields of CSV, \\t for a tab (told by the header)
-  --rejects FILE         where refused rows go (beside FILE: FILE.rejects.csv)
+  --rejects FILE         where refused rows go (beside FILE: FILE.rejects.csv; in a dry run nowhere)
 
 Ends with 0 when every row is in the catalogue, else with 1.
 `;
@@ -78,9 +78,8 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
     }
     const report = new ImportReport(surroundings, { ...wish, name, store: describeStore(url) });
     report.begin(reading);
-    const rejects = wish.isDryRun
-      ? undefined
-      : new Rejects(reading, wish.rejects ?? rejectsPath(file, reading));
+    const path = wish.rejects ?? (wish.isDryRun ? undefined : rejectsPath(file, reading));
+    const rejects = path === undefined ? undefined : new Rejects(reading, path);
     const store = wish.isDryRun ? await at.openBulk('read') : await at.openBulk('write');
     const target = {
       store,

@@ -77,7 +77,9 @@ export class ImportReport {
     if (tally.withoutYear > 0) this.#say(`${tally.withoutYear} without a year: stored as 0.`);
     if (rejects !== undefined) {
       const rows = refused === 1 ? '1 refused row is' : `${refused} refused rows are`;
-      this.#say(`${rows} in ${rejects}: mend ${refused === 1 ? 'it' : 'them'} there and import that file.`);
+      // After a dry run the other rows are not imported: that file alone would not do.
+      const advice = `: mend ${refused === 1 ? 'it' : 'them'} there and import that file`;
+      this.#say(`${rows} in ${rejects}${this.#options.isDryRun ? '' : advice}.`);
     }
     const { withTakenId } = tally;
     if (withTakenId === 1) {

@@ -262,6 +262,26 @@ describe('import', { concurrency: 4 }, () => {
     });
   });
 
+  test('a dry run writes refused rows where --rejects says, and nowhere without it', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({ 'books.csv': 'title,author,year\nEmma,Jane Austen,1815\nDune,,MCM\n' });
+    const said =
+      'Dry run: nothing was stored. Without --dry-run:\n2 rows read: 1 imported, 0 already there, 1 refused.\n';
+    const plain = await importing(url, folder, 'books.csv', '--dry-run');
+    assert.deepEqual([plain.code, plain.stdout], [1, said]);
+    assert.deepEqual(readdirSync(folder), ['books.csv']);
+    const named = await importing(url, folder, 'books.csv', '--dry-run', '--rejects', 'wrong.csv');
+    assert.deepEqual([named.code, named.stdout], [1, `${said}1 refused row is in wrong.csv.\n`]);
+    assert.equal(
+      readFileSync(join(folder, 'wrong.csv'), 'utf8'),
+      'title,author,year,refused\nDune,,MCM,"year: does not tell one year for certain"\n',
+    );
+    const nowhere = await importing(url, folder, 'books.csv', '--dry-run', '--rejects', 'none/wrong.csv');
+    assert.equal(nowhere.code, 1);
+    assert.match(nowhere.stderr, /\nThere is no folder none for refused rows\.\n$/);
+    assert.equal(await countOf(url), 0);
+  });
+
   test('--on-duplicate add stores what is there already once more; but an id is of one book', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': SAMPLE, 'export.csv': 'id,title,author,year\n1,"a","",0\n' });
