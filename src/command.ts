@@ -109,10 +109,18 @@ function readCall(command: Command | undefined, name: string | undefined, args: 
   }
   const { values, positionals } = call;
   const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);
-  const [least, most] = command?.OPERANDS ?? [0, 0];
-  if (!values.help && !values.version && (operands.length < least || operands.length > most)) {
-    const expected = least === most ? `${least}` : `${least} to ${most}`;
-    throw new Misuse(`Unknown arguments: ${name} takes ${expected}, not ${operands.length}. ${help}`);
+  if (!values.help && !values.version) {
+    const fault = faultOf(operands.length, command?.OPERANDS ?? []);
+    if (fault !== undefined) throw new Misuse(`${name} ${fault}. ${help}`);
   }
   return { options: values, operands };
+}
+
+/** What is wrong with so many operands, to follow the command's name. Shows none of them: one may hold a password. */
+function faultOf(given: number, names: readonly string[]): string | undefined {
+  const needed = names.filter((name) => !name.startsWith('['));
+  if (given < needed.length) return `needs ${needed.join(' and ')}`;
+  if (given <= names.length) return undefined;
+  if (names.length === 0) return `takes no arguments, but got ${given}`;
+  return `takes only ${names.join(' and ').replaceAll(/[[\]]/g, '')}, but got ${given} arguments`;
 }

@@ -21,7 +21,7 @@ PostgreSQL has tools of its own: pg_dump, pg_basebackup.
 `;
 
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
-export const OPERANDS = [1, 1] as const;
+export const OPERANDS = ['FILE'] as const;
 
 export async function run(
   { env, stdout, stderr, stop }: Surroundings,

@@ -21,8 +21,8 @@ export interface Command {
   readonly HELP: string;
   /** Its options beside `--help`, none if absent; any of them may be left out. */
   readonly OPTIONS?: Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>;
-  /** How few and how many operands it takes; none if absent. */
-  readonly OPERANDS?: readonly [least: number, most: number];
+  /** The names of its operands, as HELP has them: one in brackets may be left out. None if absent. */
+  readonly OPERANDS?: readonly string[];
   /**
    * @returns the exit code.
    * @throws Refusal, whose sentence is for stderr, to end with 1; Misuse, to end with 2.

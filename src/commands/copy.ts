@@ -18,7 +18,7 @@ TO is compared with what was read before it counts: all is copied, or nothing. T
 `;
 
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
-export const OPERANDS = [2, 2] as const;
+export const OPERANDS = ['FROM', 'TO'] as const;
 
 export async function run(surroundings: Surroundings, { operands, options }: Call): Promise<number> {
   const [from = '', to = ''] = operands;

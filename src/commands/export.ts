@@ -21,7 +21,7 @@ service may go on meanwhile. What is written is the same, byte for byte, from ev
 `;
 
 export const OPTIONS = { format: { type: 'string' }, overwrite: { type: 'boolean' } } as const;
-export const OPERANDS = [0, 1] as const;
+export const OPERANDS = ['[FILE]'] as const;
 
 /** How a file of each format is made from the books' text. */
 const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Uint8Array>>([

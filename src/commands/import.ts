@@ -49,7 +49,7 @@ export const OPTIONS = {
   delimiter: { type: 'string' },
   rejects: { type: 'string' },
 } as const;
-export const OPERANDS = [1, 1] as const;
+export const OPERANDS = ['FILE'] as const;
 
 export async function run(surroundings: Surroundings, call: Call): Promise<number> {
   const { env, stderr, stop } = surroundings;

@@ -21,7 +21,7 @@ stopped. FILE is looked through first and stays as it is. Killed at any moment, 
 `;
 
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
-export const OPERANDS = [1, 1] as const;
+export const OPERANDS = ['FILE'] as const;
 
 export async function run(
   { env, stdout, stderr, stop }: Surroundings,

@@ -33,6 +33,31 @@ describe('commands', { concurrency: 3 }, () => {
     }
   });
 
+  test('one sentence says which arguments are missing or too many, and shows none of them', async () => {
+    const url = `postgres://librarian:${MARK}@db.example.org/library`;
+    for (const [args, sentence] of [
+      [['import'], 'import needs FILE. See book-catalogue import --help.'],
+      [
+        ['import', '--dry-run', 'a.csv', 'b.csv'],
+        'import takes only FILE, but got 2 arguments. See book-catalogue import --help.',
+      ],
+      [
+        ['export', 'a.csv', 'b.csv'],
+        'export takes only FILE, but got 2 arguments. See book-catalogue export --help.',
+      ],
+      [['copy', url], 'copy needs FROM and TO. See book-catalogue copy --help.'],
+      [
+        ['copy', url, url, url],
+        'copy takes only FROM and TO, but got 3 arguments. See book-catalogue copy --help.',
+      ],
+      [['backup'], 'backup needs FILE. See book-catalogue backup --help.'],
+      [['restore'], 'restore needs FILE. See book-catalogue restore --help.'],
+      [['token', MARK], 'token takes no arguments, but got 1. See book-catalogue token --help.'],
+    ] as const) {
+      assert.deepEqual(await runCommand(args, {}), { code: 2, stdout: '', stderr: `${sentence}\n` });
+    }
+  });
+
   test('rule 27: a signal to `npm start` reaches the service', async (context) => {
     const child = spawn('npm', ['start'], {
       cwd: pathTo(''),

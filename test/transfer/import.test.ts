@@ -335,7 +335,7 @@ describe('import', { concurrency: 4 }, () => {
         /^--on-duplicate is one of skip, add, not "perhaps"\.\n$/,
       ],
       [['books.csv', '--format', 'xml'], 2, /^--format is one of csv, json, jsonl, not "xml"\.\n$/],
-      [[], 2, /^Unknown arguments: import takes 1, not 0\. [^\n]+\n$/],
+      [[], 2, /^import needs FILE\. [^\n]+\n$/],
     ] as const;
     for (const [args, code, sentence] of cases) {
       const url = await SQLITE.freshUrl();
