@@ -28,7 +28,7 @@ VOLUME /app/data
 USER 1000:1000
 EXPOSE 8080
 # Asked inside, where the operations listener is on loopback.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "src/main.js", "ready"]
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "src/main.js", "ready", "--alive"]
 # Without a shell between, SIGTERM reaches the service.
 ENTRYPOINT ["node", "src/main.js"]
 CMD ["serve"]

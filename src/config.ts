@@ -111,7 +111,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     corsOrigins: readOrigins(env),
     trustedProxies: readTrustedProxies(env),
     logLevel: readLogLevel(env),
-    bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 1024 ** 3),
+    bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 256 * 1024 ** 2),
     headerLimit: readWholeNumber(env, 'HEADER_LIMIT', 16 * 1024, 1024, 1024 ** 2),
     builtInCredentials: username === undefined,
     warnings,
@@ -127,7 +127,7 @@ export function readStoreUrl(env: Environment, readFile: ReadFile): string {
 }
 
 /** Whether only this machine can reach the address (undefined: every interface). */
-function isLoopback(host: string | undefined): boolean {
+export function isLoopback(host: string | undefined): boolean {
   return host === '::1' || (host !== undefined && isIP(host) === 4 && host.startsWith('127.'));
 }
 

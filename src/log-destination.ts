@@ -1,7 +1,7 @@
 // Owns: where the log goes. A terminal, a pipe or a file; whoever reads there, or no longer does, holds
 // nobody up.
 
-import { constants, openSync } from 'node:fs';
+import { constants, openSync, writeSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import pino from 'pino';
 import type { LogLevel } from './config.ts';
@@ -36,20 +36,27 @@ export class Lines {
   /** Lines that wait for others. */
   #text = '';
   #lost = 0;
+  /** Whether everything that was handed on has left. */
+  #isDrained = true;
   #closed = false;
   readonly #piece: number;
+  readonly #fd: number;
 
   /** @param shared whether other processes write there, too. */
   constructor({ fd, isTTY }: Readers, shared: boolean) {
     this.#piece = shared ? PIECE.shared : PIECE.alone;
+    this.#fd = isTTY ? openTerminal(fd) : fd;
     this.#output = pino.destination({
-      fd: isTTY ? openTerminal(fd) : fd,
+      fd: this.#fd,
       sync: false,
       maxLength: LOG_BACKLOG,
       maxWrite: this.#piece,
     });
     this.#output.on('error', () => {}); // a full disk, say: the service is worth more than its log
-    this.#output.flushSync = () => {}; // at exit it would try for ever; `close` is what the last lines have
+    this.#output.flushSync = () => this.#writeRest(); // called at exit; sonic-boom's own would try for ever
+    this.#output.on('drain', () => {
+      this.#isDrained = true;
+    });
     this.#output.on('drop', (text: string) => {
       this.#lost += text.split('\n').length - 1;
     });
@@ -83,8 +90,19 @@ export class Lines {
   }
 
   #send(): void {
-    if (this.#text !== '') this.#output.write(this.#text);
+    if (this.#text === '') return;
+    this.#isDrained = false;
+    this.#output.write(this.#text);
     this.#text = '';
+  }
+
+  /** A process that ends by a fault has no time for `close`. Where a reader is slow, these lines are lost. */
+  #writeRest(): void {
+    if (this.#closed || !this.#isDrained) return;
+    try {
+      writeSync(this.#fd, this.#text);
+      this.#text = '';
+    } catch {} // nobody reads any more
   }
 }
 

@@ -1,7 +1,6 @@
 // Owns: the form of the log. JSON lines for programs, one readable line each for people at a terminal; and how
 // loud each request is said.
-// Refuses to show where in the code an error came from, or anything a client sent but method, path and the
-// name of its request.
+// Refuses to show anything a client sent but method, path and the name of its request.
 
 import { styleText } from 'node:util';
 import pino, { type DestinationStream, type Logger } from 'pino';
@@ -15,6 +14,9 @@ const SLOW_LINES_APART = 1000;
 
 /** Late on purpose (rule 29), and the lines about an unavailable store speak for all requests that meet it. */
 const NEVER_SLOW: ReadonlySet<number> = new Set([401, 503]);
+
+/** The folder of the project, as a stack names it. */
+const PROJECT = new URL('..', import.meta.url).href;
 
 /** The styles of levels on a terminal; `info` has none. */
 const STYLES = { fatal: 'red', error: 'red', warn: 'yellow', debug: 'dim', trace: 'dim' } as const;
@@ -45,11 +47,17 @@ export function createLog(level: LogLevel, destination: DestinationStream, lines
       base: null,
       timestamp: () => `,"time":"${isoTime()}"`,
       formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: ({ name, message }: Error) => ({ name, message }) },
+      serializers: { err: ({ name, message, stack }: Error) => ({ name, message, stack: placesOf(stack) }) },
     },
     destination,
   );
   return Object.assign(logger, { request: requestLog(logger, destination), linesLost });
+}
+
+/** Where an error arose: its calls, innermost first, in files of the project. */
+function placesOf(stack = ''): string[] {
+  const calls = stack.split('\n').filter((line) => line.startsWith('    at '));
+  return calls.map((call) => call.trim().replace(PROJECT, ''));
 }
 
 /** Writes its lines by itself: through the logger, they took a fifth of all reads. */

@@ -12,7 +12,7 @@ enableCompileCache(fileURLToPath(new URL('../node_modules/.cache', import.meta.u
 const { run } = await import('./command.ts');
 
 process.on('uncaughtException', (error) => {
-  process.stderr.write(`The service ended because of a fault of its own: ${error.message}\n`);
+  process.stderr.write(`Internal error, exiting: ${error.stack}\n`);
   process.exit(1);
 });
 

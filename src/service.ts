@@ -1,6 +1,7 @@
 // Owns: the order of opening (store, then the port) and of closing (port, requests, store).
 
 import { BlockList, connect, isIPv6 } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
@@ -16,12 +17,16 @@ import { measureProcess } from './operations/process-metrics.ts';
 import type { Metric } from './prometheus.ts';
 import { readDbUrl } from './stores/open.ts';
 
-/** Milliseconds that requests under way have to finish; with the store's closing, within 10 s. */
+/** Milliseconds that requests under way have to finish, and that the store has then to close (rule 27: within 10 s). */
 const GRACE = 6000;
+const STORE_GRACE = 3000;
 
 /** Milliseconds that a connection has to bring a last request. Closed while that is on its way, it would lose it,
  * and no proxy may send what is not idempotent again. */
 const LAST_REQUEST = 500;
+
+/** Milliseconds that the store has to show that it answers. */
+const ANSWER_TIMEOUT = 4500;
 
 /** Milliseconds in which whoever serves a port of this machine answers. */
 const PROBE_TIMEOUT = 1000;
@@ -73,6 +78,7 @@ export async function startService(
     trustedProxies: blockList(config.trustedProxies),
     corsOrigins: config.corsOrigins,
     docsPort,
+    onlyThisMachine: config.builtInCredentials,
     log,
     requests,
     bodyLimit: config.bodyLimit,
@@ -104,8 +110,9 @@ export async function startService(
         ...(await measurement.metrics()),
       ];
     },
+    // The store itself: calls that wait for their batch say how much there is to do, not whether it answers.
     storeAnswers: () =>
-      catalogue.find(1).then(
+      store.find([1], performance.now() + ANSWER_TIMEOUT).then(
         () => true,
         () => false,
       ),
@@ -117,7 +124,7 @@ export async function startService(
       await closed;
       clearInterval(idle);
       clearTimeout(overdue);
-      await store.close();
+      await Promise.race([store.close(), pause(STORE_GRACE, undefined, { ref: false })]);
       measurement.stop();
     },
   };

@@ -10,6 +10,7 @@ import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
+import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import type { Log } from '../log.ts';
@@ -19,6 +20,7 @@ import {
   BAD_REQUEST,
   HEADERS_TOO_LARGE,
   INVALID_TOKEN,
+  MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
   REQUEST_ID,
@@ -47,6 +49,8 @@ export interface AppParts {
   readonly corsOrigins: readonly string[];
   /** Port of the operations listener, whose own page calls from a browser. */
   readonly docsPort: number | undefined;
+  /** Everybody knows the password: nobody but this machine may ask, nor a page that only seems to be of it. */
+  readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
   /** Bytes. */
@@ -114,12 +118,14 @@ export function buildApp(parts: AppParts): HttpServer {
     const { method = '', url = '', headers } = request;
     const sentId = headers['x-request-id'];
     const id = typeof sentId === 'string' && REQUEST_ID.test(sentId) ? sentId : newRequestId();
-    const cors = allowOrigin(headers);
+    const isMisdirected = parts.onlyThisMachine && !namesThisMachine(headers.host);
+    const cors = isMisdirected ? undefined : allowOrigin(headers);
     const path = pathOf(url);
     const route = path && routeOf(path.decoded);
     let answer: Answer;
     try {
       if (path === undefined) answer = BAD_REQUEST;
+      else if (isMisdirected) answer = MISDIRECTED_REQUEST;
       else answer = await answerTo(route, new Exchange(request, id, path.sent, before), cors);
     } catch (error) {
       answer = faults.answer(error, id);

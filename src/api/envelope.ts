@@ -91,6 +91,7 @@ export const methodNotAllowed = (allowed: readonly string[]) =>
   withHeaders(failure(405, 'Method not allowed'), 'allow', allowed.join(', '));
 export const REQUEST_TIMEOUT = failure(408, 'Request timeout');
 export const PAYLOAD_TOO_LARGE = failure(413, 'Payload too large');
+export const MISDIRECTED_REQUEST = failure(421, 'Misdirected request');
 export const HEADERS_TOO_LARGE = failure(431, 'Request header fields too large');
 export const INTERNAL_ERROR = failure(500, 'Internal server error');
 export const SERVICE_UNAVAILABLE = failure(503, 'Service unavailable');

@@ -17,6 +17,7 @@ import {
   INVALID_CREDENTIALS,
   INVALID_LOGIN,
   INVALID_TOKEN,
+  MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
   PAYLOAD_TOO_LARGE,
@@ -106,6 +107,13 @@ export const RESPONSES = {
   ],
   PayloadTooLarge: [
     failure(PAYLOAD_TOO_LARGE, 'The body is longer than 1 MiB, or than the service was set to take.'),
+  ],
+  MisdirectedRequest: [
+    failure(
+      MISDIRECTED_REQUEST,
+      'The service is for its own machine, and `Host` is not a name of that: `localhost`, an address of 127.0.0.0/8 or ' +
+        '`[::1]`.',
+    ),
   ],
   TooManyAttempts: [
     failure(

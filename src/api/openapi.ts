@@ -29,7 +29,12 @@ interface Operation {
 }
 
 /** Of every operation. */
-const ANY: readonly ResponseName[] = ['RequestTimeout', 'HeadersTooLarge', 'ServiceUnavailable'];
+const ANY: readonly ResponseName[] = [
+  'RequestTimeout',
+  'MisdirectedRequest',
+  'HeadersTooLarge',
+  'ServiceUnavailable',
+];
 const GUARDED: readonly ResponseName[] = ['Unauthorized', 'InternalError', ...ANY];
 
 /** Of requests that are no operation; OpenAPI has no place for them. */
@@ -38,6 +43,7 @@ const OTHER: readonly ResponseName[] = [
   'NotFound',
   'MethodNotAllowed',
   'RequestTimeout',
+  'MisdirectedRequest',
   'HeadersTooLarge',
 ];
 

@@ -12,6 +12,9 @@ import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
 import type { Surroundings } from './command.ts';
 
+/** Milliseconds after which the process ends even if a disk does not answer; it needs less by itself (rule 27). */
+const LAST_RESORT = 9500;
+
 export const HELP = `Usage: book-catalogue serve
 
 Serves the catalogue until SIGTERM or SIGINT, then finishes what is under way and ends with 0 within
@@ -57,8 +60,10 @@ async function serve(
     for (const warning of config.warnings) log.warn(warning);
 
     log.info({ signal: await stop }, 'stopping');
+    const overdue = setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_RESORT);
     operations?.drain();
     await service.close();
+    clearTimeout(overdue);
     log.info('stopped');
   } finally {
     await operations?.close();

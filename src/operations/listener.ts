@@ -3,9 +3,11 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
 import { describeApi } from '../api/openapi.ts';
-import type { Config } from '../config.ts';
+import { type Config, isLoopback } from '../config.ts';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
+import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import { listen, PortRefused } from '../listen.ts';
@@ -51,6 +53,7 @@ export interface OperationsListener {
 export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
   const { port, host, required } = config.admin;
   const { builtInCredentials, username, password } = config;
+  const onlyThisMachine = isLoopback(host);
   let service: Service | undefined;
   let unready = 'starting';
 
@@ -125,7 +128,8 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
     const handler = method === 'GET' || method === 'HEAD' ? routes.get(pathOf(url)?.decoded) : undefined;
     let answer: Answer;
     try {
-      answer = handler === undefined ? text(404, 'Not found') : await handler(request);
+      if (onlyThisMachine && !namesThisMachine(request.headers.host)) answer = MISDIRECTED_REQUEST;
+      else answer = handler === undefined ? text(404, 'Not found') : await handler(request);
     } catch (error) {
       log.error({ err: error }, 'the operations listener failed to answer');
       answer = text(500, 'Internal server error');

@@ -8,10 +8,12 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { Connection } from '../support/client.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import {
   ENVIRONMENT,
   endOf,
   fileOf,
+  POSTGRES,
   SQLITE,
   spawnService,
   startServiceProcess,
@@ -38,6 +40,38 @@ describe('rule 27: within 10 s', { concurrency: true }, () => {
     context.after(() => db.close());
     db.exec('begin exclusive');
     await isRefused(context, `sqlite:${file}`);
+  });
+
+  test('SIGTERM ends it with 0 when its database has fallen silent', async (context) => {
+    const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
+    context.after(() => proxy.stop());
+    const service = await startServiceProcess(proxiedUrl);
+    context.after(() => service.process.kill('SIGKILL'));
+    proxy.swallowAnswers();
+    // Requests that become whole one by one: a statement is under way when the time that they have is over.
+    const head = `POST /book HTTP/1.1\r\nHost: x\r\nAuthorization: ${service.client.token}\r\nContent-Length: 2\r\n\r\n`;
+    const halves = Array.from({ length: 100 }, () => new Connection(service));
+    context.after(() => {
+      for (const { socket } of halves) socket.destroy();
+    });
+    await Promise.all(halves.map((half) => half.send(`${head}{`)));
+    const stopwatch = new Stopwatch();
+    const asking = setInterval(
+      () =>
+        halves
+          .pop()
+          ?.send('}')
+          .catch(() => {}),
+      100,
+    );
+    service.process.kill('SIGTERM');
+    await once(service.process, 'exit');
+    const took = stopwatch.read();
+    stopwatch.stop();
+    clearInterval(asking);
+    context.diagnostic(`ended after ${Math.round(took)} ms`);
+    assert.equal(service.process.exitCode, 0);
+    assert.ok(took < LIMIT, `${took} ms`);
   });
 
   for (const WORKERS of ['1', '2']) {

@@ -3,6 +3,7 @@
 
 import type { Mutant } from './mutant.ts';
 
+const HOST = 'test/api/host.test.ts';
 const LIFECYCLE = 'test/process/lifecycle.test.ts';
 const WORKERS = 'test/process/workers.test.ts';
 const CONFIGURATION = 'test/process/configuration.test.ts';
@@ -136,5 +137,33 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     from: 'env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },',
     to: 'env: {},',
     test: { file: 'test/process/compile.test.ts', name: 'translates no file', store: 'SQLite' },
+  },
+  {
+    name: 'a store that has much to do is not ready',
+    file: 'src/service.ts',
+    from: 'store.find([1], performance.now() + ANSWER_TIMEOUT).then(',
+    to: 'catalogue.find(1).then(',
+    test: { file: OPERATIONS, name: 'more to do than it can', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a page of any name gets a token of the built-in pair',
+    file: 'src/api/app.ts',
+    from: 'else if (isMisdirected) answer = MISDIRECTED_REQUEST;',
+    to: '',
+    test: { file: HOST, name: 'on both ports', store: 'SQLite' },
+  },
+  {
+    name: 'a page of any name reads what operators ask',
+    file: 'src/operations/listener.ts',
+    from: 'onlyThisMachine && !namesThisMachine',
+    to: 'false && !namesThisMachine',
+    test: { file: HOST, name: 'on the operations port alone', store: 'SQLite' },
+  },
+  {
+    name: 'the last lines of the log die with the process',
+    file: 'src/log-destination.ts',
+    from: 'writeSync(this.#fd, this.#text);',
+    to: '',
+    test: { file: LOG, name: 'told with its place', store: 'SQLite' },
   },
 ];

@@ -4,17 +4,23 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts, Connection } from '../support/client.ts';
+import { accepts, Client, Connection } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
+import { execute } from '../support/postgres.ts';
+import { scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
+import { compose } from '../support/raw-requests.ts';
 import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds that requests under way at SIGTERM have. */
 const GRACE = 6000;
+
+/** Milliseconds that the store has to answer. */
+const READY_TIMEOUT = 2000;
 
 /** Milliseconds in which a database lets the service in. */
 const CONNECT_TIMEOUT = 3000;
@@ -77,6 +83,36 @@ describe('the operations listener', { concurrency: 4 }, () => {
       for (const operations of listeners) {
         await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 200);
       }
+    });
+  }
+
+  if (STORES.includes(POSTGRES)) {
+    test('rule 31: is ready while the store has more to do than it can in time', async (context) => {
+      const DB_URL = await POSTGRES.freshUrl();
+      const service = await start(context, { DB_URL });
+      const { token } = await Client.logIn(service);
+      await execute(
+        DB_URL,
+        `alter table books rename to stored;
+         create view books as select stored.* from stored right join pg_sleep(0.7) on true`,
+      );
+      const operations = operationsOf(service).url;
+      const read = compose('GET', '/book/1', { token });
+      const connections = Array.from({ length: 300 }, () => new Connection(service));
+      context.after(() => {
+        for (const { socket } of connections) socket.destroy();
+      });
+      const refused = async () =>
+        sumOf(await scrape(operations), 'book_catalogue_store_errors_total', { reason: 'overload' });
+      await inTime(READY_TIMEOUT, async (startClock) => {
+        const before = await refused();
+        await waitUntil(async () => {
+          for (const { socket } of connections) socket.write(read.repeat(8));
+          return (await refused()) > before;
+        });
+        startClock();
+        assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
+      });
     });
   }
 

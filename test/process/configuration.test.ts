@@ -233,6 +233,7 @@ describe('configuration', { concurrency: 2 }, () => {
       'a BODY_LIMIT with a unit': { BODY_LIMIT: '1MiB' },
       'a BODY_LIMIT of nothing': { BODY_LIMIT: '0' },
       'an empty BODY_LIMIT': { BODY_LIMIT: '' },
+      'a BODY_LIMIT of more than a text may have': { BODY_LIMIT: '268435457' },
     });
     refusals('rule 22', 'HEADER_LIMIT', {
       'a HEADER_LIMIT that is no number': { HEADER_LIMIT: 'many' },

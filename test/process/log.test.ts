@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -27,6 +28,7 @@ import {
   SECRET,
   SQLITE,
   spawnService,
+  startCommand,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
@@ -201,6 +203,31 @@ describe('the log of faults', { concurrency: 4 }, () => {
     });
   });
 
+  test('a fault that ends the process is told with its place, and the request that met it is in the log', async (context) => {
+    const crash = `
+      import { subscribe } from 'node:diagnostics_channel';
+      subscribe('http.server.response.finish', ({ request }) => {
+        if (request.url === '/crash') throw new Error('as the test wishes');
+      });`;
+    const service = await startCommand({
+      ...ENVIRONMENT,
+      LOG_LEVEL: 'info',
+      DB_URL: await SQLITE.freshUrl(),
+      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
+    });
+    context.after(() => service.process.kill('SIGKILL'));
+    let errors = '';
+    service.process.stderr?.on('data', (text) => {
+      errors += text;
+    });
+    const closed = once(service.process, 'close');
+    await request(service, 'GET', '/crash').catch(() => {});
+    const [code] = await closed;
+    assert.equal(code, 1);
+    assert.match(errors, /^Internal error, exiting: Error: as the test wishes\n {4}at /);
+    assert.ok(service.log.some((line) => JSON.parse(line).path === '/crash'));
+  });
+
   test('rules 19 and 20: a token that cannot be signed, and any other fault of the service, are said', async (context) => {
     const lines: Line[] = [];
     const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) });
@@ -224,7 +251,11 @@ describe('the log of faults', { concurrency: 4 }, () => {
     ] as const) {
       const [line, request, ...others] = lines.filter(({ reqId }) => reqId === headers.get('x-request-id'));
       const { time: _, reqId: _id, ...rest } = line ?? {};
-      assert.deepEqual(rest, { level: 'error', err: { name: 'Error', message }, msg });
+      const { stack, ...err } = rest.err as { stack: string[] };
+      assert.deepEqual({ ...rest, err }, { level: 'error', err: { name: 'Error', message }, msg });
+      // Where it arose, in files of the project.
+      assert.match(stack[0] ?? '', /^at .*test\/(support\/unable|process\/log\.test)\.ts:\d+:\d+\)?$/);
+      assert.ok(stack.some((call) => call.includes('(src/api/') || call.includes('(src/books/')));
       assert.deepEqual([request?.msg, request?.level, request?.status], ['request', 'error', 500]);
       assert.equal(others.length, 0);
     }
@@ -294,7 +325,7 @@ describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
     child.kill('SIGUSR2');
     await waitUntil(() => child.exitCode !== null && stderr !== '');
     assert.equal(child.exitCode, 1);
-    assert.equal(stderr, 'The service ended because of a fault of its own: as the test wishes\n');
+    assert.match(stderr, /^Internal error, exiting: Error: as the test wishes\n {4}at /);
   });
 });
 

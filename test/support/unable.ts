@@ -31,6 +31,7 @@ export async function startUnableApp(
     trustedProxies: new BlockList(),
     corsOrigins: [],
     docsPort: undefined,
+    onlyThisMachine: false,
     log,
     requests: new RequestCounts(),
     bodyLimit: 1024,

@@ -1,0 +1,98 @@
+// A service that is for its own machine only, asked by pages of names that lead there (DNS rebinding). Titles name the
+// rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { assertRefusal } from '../support/answers.ts';
+import { exchange, type RawAnswer, type Target } from '../support/client.ts';
+import { startHere } from '../support/command.ts';
+import { operationsOf } from '../support/operations.ts';
+import { ENVIRONMENT, SQLITE } from '../support/service.ts';
+
+const LOGIN = '{"username":"admin","password":"password"}';
+
+const OWN_HOSTS = [
+  'localhost',
+  'LOCALHOST:8080',
+  '127.0.0.1',
+  '127.1.2.3:80',
+  '[::1]',
+  '[::1]:65535',
+  '127.0.0.1:',
+];
+const FOREIGN_HOSTS = [
+  'evil.example',
+  'evil.example:8080',
+  'localhost.evil.example',
+  '127.0.0.1.evil.example',
+  'evil.example:127.0.0.1',
+  '10.0.0.1',
+  '0.0.0.0',
+  '[::2]',
+  '',
+];
+
+describe('a Host', { concurrency: true }, () => {
+  test('rule 33: other than this machine is 421 on both ports while the built-in pair logs in', async (context) => {
+    const { service, operations } = await start(context, {});
+    const origin = (host: string) => `http://${host.replace(/:\\d*$/, '')}:${operations.port}`;
+    for (const host of OWN_HOSTS) {
+      assert.equal((await post(service, host, origin(host))).status, 200, host);
+      assert.equal((await get(operations, host, '/livez')).status, 200, host);
+    }
+    for (const host of FOREIGN_HOSTS) {
+      for (const answer of [
+        await post(service, host, origin(host)),
+        await get(service, host, '/nowhere'),
+        await get(service, host, '/book/1'),
+      ]) {
+        assertRefusal(answer, 421, 'Misdirected request', host);
+        assert.equal(answer.headers['access-control-allow-origin'], undefined, host);
+      }
+      for (const path of ['/docs/login.json', '/readyz', '/nowhere']) {
+        const { status, body } = await get(operations, host, path);
+        assert.equal(status, 421, host);
+        assert.deepEqual(JSON.parse(body), { status: 421, message: 'Misdirected request', data: null });
+      }
+    }
+  });
+
+  test('rule 33: of any name is served with a pair of its own, and on the operations port with a public ADMIN_HOST', async (context) => {
+    const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
+    const { service, operations } = await start(context, {
+      AUTH_USERNAME,
+      AUTH_PASSWORD,
+      ADMIN_HOST: '0.0.0.0',
+    });
+    for (const host of [...OWN_HOSTS, ...FOREIGN_HOSTS]) {
+      assert.equal((await post(service, host)).status, 401, host);
+      assert.equal((await get(operations, host, '/readyz')).status, 200, host);
+    }
+  });
+
+  test('rule 33: other than this machine is 421 on the operations port alone with a pair of its own', async (context) => {
+    const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
+    const { service, operations } = await start(context, { AUTH_USERNAME, AUTH_PASSWORD });
+    assert.equal((await post(service, 'evil.example')).status, 401);
+    assert.equal((await get(operations, 'evil.example', '/metrics')).status, 421);
+    assert.equal((await get(operations, '127.0.0.1', '/metrics')).status, 200);
+  });
+});
+
+async function start(context: TestContext, env: Record<string, string>) {
+  const DB_URL = await SQLITE.freshUrl();
+  const service = await startHere({ PORT: '0', DB_URL, LOG_LEVEL: 'info', ...env });
+  context.after(() => service.stop());
+  return { service, operations: operationsOf(service) };
+}
+
+async function post(target: Target, host: string, origin = 'http://evil.example'): Promise<RawAnswer> {
+  const headers = `Host: ${host}\r\nOrigin: ${origin}\r\nContent-Length: ${LOGIN.length}\r\n`;
+  const [answer] = await exchange(target, `POST /token HTTP/1.1\r\n${headers}\r\n${LOGIN}`);
+  return answer as RawAnswer;
+}
+
+async function get(target: Target, host: string, path: string): Promise<RawAnswer> {
+  const [answer] = await exchange(target, `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+  return answer as RawAnswer;
+}
