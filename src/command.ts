@@ -59,15 +59,17 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
 
 /**
  * Runs a command to its end.
+ * @param streams the process, or what stands for it.
  * @param stop resolves when the service shall end.
  * @returns the exit code: 0 done, 1 not done, which one sentence on stderr explains, 2 called wrongly.
  */
 export async function run(
   args: readonly string[],
   env: Environment,
-  { stdout, stderr }: Pick<Surroundings, 'stdout' | 'stderr'>,
+  streams: Pick<Surroundings, 'stdin' | 'stdout' | 'stderr'>,
   stop: Promise<unknown>,
 ): Promise<number> {
+  const { stdout, stderr } = streams;
   const named = args.find((arg) => !arg.startsWith('-'));
   try {
     const load = COMMANDS.get(named ?? 'serve');
@@ -82,7 +84,16 @@ export async function run(
       stdout.write(command?.HELP ?? HELP);
       return 0;
     }
-    return await (command ?? (await load())).run({ env, stdout, stderr, stop }, { options, operands });
+    const surroundings: Surroundings = {
+      env,
+      get stdin() {
+        return streams.stdin; // a process opens it when it is asked for it, and most commands have no use for it
+      },
+      stdout,
+      stderr,
+      stop,
+    };
+    return await (command ?? (await load())).run(surroundings, { options, operands });
   } catch (error) {
     if (!(error instanceof Refusal || error instanceof Misuse)) throw error;
     stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes

@@ -1,9 +1,11 @@
 // Owns: what a command is, and what surrounds it.
 
+import type { Readable } from 'node:stream';
 import type { Environment } from '../config.ts';
 
 export interface Surroundings {
   readonly env: Environment;
+  readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: NodeJS.WriteStream & { readonly fd: number };
   readonly stderr: NodeJS.WriteStream;
   /** Resolves when the process is asked to end. */

@@ -1,7 +1,6 @@
 // Owns: `import`. The books of a file, or of a pipe, into DB_URL; what is said of it, and the exit code.
 
 import { open } from 'node:fs/promises';
-import process from 'node:process';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { Refusal, readStoreUrl } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
@@ -52,7 +51,7 @@ export const OPTIONS = {
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(surroundings: Surroundings, call: Call): Promise<number> {
-  const { env, stderr, stop } = surroundings;
+  const { env, stop } = surroundings;
   const wish = readWish(call);
   staySmall();
   const url = readStoreUrl(env, readSecretFile);
@@ -63,7 +62,7 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
 
   const file = wish.reading.name;
   const name = file === '-' ? 'stdin' : file;
-  const { bytes, size } = await openInput(file, stderr, signal);
+  const { bytes, size } = await openInput(file, surroundings, signal);
   bytes.on('error', () => {}); // whoever reads is told
   try {
     const reading = await readBooks(bytes, wish.reading).catch((error: Error) => {
@@ -153,12 +152,13 @@ function makeIntake(reading: Reading, { onDuplicate }: Wish, target: Target): In
 /** @throws Refusal when it cannot be opened. */
 async function openInput(
   file: string,
-  stderr: Surroundings['stderr'],
+  surroundings: Surroundings,
   signal: AbortSignal,
 ): Promise<{ bytes: Readable; size: number | undefined }> {
   if (file === '-') {
-    if (process.stdin.isTTY) stderr.write('Reading what you type, until Ctrl-D on a line of its own.\n');
-    return { bytes: addAbortSignal(signal, process.stdin), size: undefined };
+    const { stdin, stderr } = surroundings;
+    if (stdin.isTTY) stderr.write('Reading what you type, until Ctrl-D on a line of its own.\n');
+    return { bytes: addAbortSignal(signal, stdin), size: undefined };
   }
   try {
     const handle = await open(file);

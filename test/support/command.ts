@@ -4,7 +4,7 @@
 
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/command.ts';
 import type { Target } from './client.ts';
 import { temporaryFolder } from './service.ts';
@@ -31,19 +31,21 @@ let previous: Promise<unknown> = Promise.resolve();
  * Runs a command to its end, with nothing in its environment but what is given.
  * @param folder where it runs; without one, its paths must be absolute.
  * @param stop resolves when the command is asked to stop, as by a signal.
+ * @param stdin what it reads as its standard input; nothing if absent.
  */
 export function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
   folder?: string,
   stop: Promise<unknown> = new Promise(() => {}),
+  stdin: Readable = Readable.from([]),
 ): Promise<Outcome> {
-  if (folder === undefined) return begin(args, env, stop).ended;
+  if (folder === undefined) return begin(args, env, stop, stdin).ended;
   const ended = previous.then(async () => {
     const home = process.cwd();
     process.chdir(folder);
     try {
-      return await begin(args, env, stop).ended;
+      return await begin(args, env, stop, stdin).ended;
     } finally {
       process.chdir(home);
     }
@@ -55,7 +57,7 @@ export function runCommand(
 /** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which it says so. */
 export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
-  const { stdout, ended } = begin([], env, stopped);
+  const { stdout, ended } = begin([], env, stopped, Readable.from([]));
   let outcome: Outcome | undefined;
   void ended.then((reached) => {
     outcome = reached;
@@ -79,10 +81,15 @@ export async function startHere(env: Readonly<Record<string, string>>): Promise<
   };
 }
 
-function begin(args: readonly string[], env: Readonly<Record<string, string>>, stop: Promise<unknown>) {
+function begin(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  stop: Promise<unknown>,
+  stdin: Readable,
+) {
   const stdout = new Output();
   const stderr = new Output();
-  const streams = { stdout, stderr } as unknown as Parameters<typeof run>[2];
+  const streams = { stdin, stdout, stderr } as unknown as Parameters<typeof run>[2];
   const ended = run(args, env, streams, stop).then((code): Outcome => {
     return { code, stdout: stdout.text, stderr: stderr.text };
   });

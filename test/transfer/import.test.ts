@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { Duplicates } from '../../src/transfer/duplicates.ts';
 import { booksOf, countOf } from '../support/books.ts';
@@ -309,6 +310,18 @@ describe('import', { concurrency: 4 }, () => {
     );
     assert.match(stderr, /^stdin: JSON Lines, title from "title", [^\n]+\nstdin:2: title "7" is no text\n$/);
     assert.equal((await booksOf(url))[0]?.author, 'Jane Austen, Another');
+  });
+
+  test('who types at a terminal is told how to end it', async () => {
+    const url = await SQLITE.freshUrl();
+    const typed = Object.assign(Readable.from([Buffer.from('title\nEmma\n')]), { isTTY: true });
+    const { code, stderr } = await runCommand(['import', '-'], { DB_URL: url }, undefined, undefined, typed);
+    assert.match(
+      stderr,
+      /^Reading what you type, until Ctrl-D on a line of its own\.\nstdin: CSV, [^\n]+\n$/,
+    );
+    assert.equal(code, 0);
+    assert.equal(await countOf(url), 1);
   });
 
   test('what cannot be done is said in one sentence, and stores nothing', async () => {
