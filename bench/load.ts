@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { pinned } from './processes.ts';
 
 export const CONNECTIONS = 64;
 
@@ -16,6 +17,8 @@ export interface Load {
   /** Whole requests as they go over the wire; sent in order, then from the first one again. */
   readonly requests: readonly string[];
   readonly seconds: number;
+  /** Whether the server has a core of its own, of which the load takes nothing. */
+  readonly isPinned?: boolean;
   /** Requests under way at once; CONNECTIONS when absent. */
   readonly connections?: number;
 }
@@ -41,14 +44,22 @@ export async function applyLoad(load: Load): Promise<LoadResult> {
   return result;
 }
 
-async function withWrk({ port, requests, seconds, connections = CONNECTIONS }: Load): Promise<LoadResult> {
+async function withWrk({
+  port,
+  requests,
+  seconds,
+  connections = CONNECTIONS,
+  isPinned = false,
+}: Load): Promise<LoadResult> {
   const folder = await mkdtemp(join(tmpdir(), 'book-catalogue-bench-'));
   try {
     const file = join(folder, 'requests');
     await writeFile(file, `${requests.join('\0')}\0`);
     const script = fileURLToPath(new URL('wrk.lua', import.meta.url));
     const options = ['-t1', `-c${connections}`, `-d${seconds}s`, '-s', script];
-    const wrk = spawn('wrk', [...options, `http://127.0.0.1:${port}`, '--', file]);
+    const args = [...options, `http://127.0.0.1:${port}`, '--', file];
+    const [command, ownArgs] = isPinned ? pinned('load', 'wrk', args) : ['wrk', args];
+    const wrk = spawn(command, ownArgs);
     let output = '';
     wrk.stdout.on('data', (text) => {
       output += text;

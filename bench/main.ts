@@ -14,7 +14,7 @@ import {
   STANDING_BOOKS,
   TOKEN,
 } from './operations.ts';
-import { type Measured, startBareServer, startService } from './processes.ts';
+import { IS_PINNED, type Measured, startBareServer, startService } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts';
 import { measureTransfers, reportTransfers, type TransferRow } from './transfer.ts';
@@ -37,6 +37,10 @@ interface OperationRow {
   readonly p50: number;
   readonly p99: number;
   readonly cpuMicroseconds: number;
+  /** Of bare node:http: its requests a second and CPU, and the fastest round against the slowest, which is the noise. */
+  readonly bareRate: number;
+  readonly bareCpuMicroseconds: number;
+  readonly spreadOfBare: number;
   /** To bare node:http answering the same request. */
   readonly ratioToBare: number;
   readonly p99ToBare: number;
@@ -149,30 +153,33 @@ async function withStore<Result>(
 
 async function measure(store: BenchStore, wanted: readonly Operation[]): Promise<OperationRow[]> {
   const seconds = Number(options.seconds);
-  const service = await startService(store.dbUrl);
-  const bare = await startBareServer();
+  const isPinned = IS_PINNED && store.name === 'SQLite';
+  const service = await startService(store.dbUrl, {}, isPinned);
+  const bare = await startBareServer(isPinned);
   await store.addBooks(STANDING_BOOKS);
 
-  const samples = new Map<Operation, Omit<OperationRow, 'operation' | 'store'>[]>();
+  const samples = new Map<Operation, Omit<OperationRow, 'operation' | 'store' | 'spreadOfBare'>[]>();
   for (let round = 1; round <= Number(options.rounds); round += 1) {
     for (const operation of wanted) {
       progress(`${store.name}: ${operation}, round ${round} of ${options.rounds}`);
       const doomed = operation === 'delete' ? await doomedBooks(store, seconds) : [];
       const requests = requestsOf(operation, doomed);
       if (round === 1 && operation !== 'delete')
-        await applyLoad({ port: service.port, requests, seconds: 1 });
-      const own = await load(service, requests, seconds);
+        await applyLoad({ port: service.port, requests, seconds: 1, isPinned });
+      const own = await load(service, requests, seconds, isPinned);
       const isRefused = REFUSED_OPERATIONS.includes(operation);
       if (own.refused > 0 !== isRefused) {
         throw new Error(`${operation}: ${own.refused} of ${own.requests} answers were refusals`);
       }
-      const limit = await load(bare, requestsOf(bareOperation(operation), []), seconds);
+      const limit = await load(bare, requestsOf(bareOperation(operation), []), seconds, isPinned);
       const ofStore = await store.limit(operation, seconds);
       const sample = {
         requestsPerSecond: own.requests / own.seconds,
         p50: own.p50,
         p99: own.p99,
         cpuMicroseconds: own.cpuMicroseconds,
+        bareRate: limit.requests / limit.seconds,
+        bareCpuMicroseconds: limit.cpuMicroseconds,
         ratioToBare: own.requests / own.seconds / (limit.requests / limit.seconds),
         p99ToBare: own.p99 / limit.p99,
         ...(ofStore && {
@@ -185,7 +192,11 @@ async function measure(store: BenchStore, wanted: readonly Operation[]): Promise
   }
   await service.stop();
   await bare.stop();
-  return [...samples].map(([operation, rounds]) => ({ operation, store: store.name, ...medians(rounds) }));
+  return [...samples].map(([operation, rounds]) => {
+    const bareRates = rounds.map(({ bareRate }) => bareRate);
+    const spreadOfBare = Math.max(...bareRates) / Math.min(...bareRates);
+    return { operation, store: store.name, ...medians(rounds), spreadOfBare };
+  });
 }
 
 function bareOperation(operation: Operation): Operation {
@@ -199,9 +210,9 @@ async function doomedBooks(store: BenchStore, seconds: number): Promise<number[]
   return Array.from({ length: count }, (_, position) => last - position);
 }
 
-async function load(server: Measured, requests: readonly string[], seconds: number) {
+async function load(server: Measured, requests: readonly string[], seconds: number, isPinned = false) {
   const before = server.cpuSeconds();
-  const result = await applyLoad({ port: server.port, requests, seconds });
+  const result = await applyLoad({ port: server.port, requests, seconds, isPinned });
   const cpuMicroseconds = ((server.cpuSeconds() - before) * 1e6) / result.requests;
   return { ...result, cpuMicroseconds };
 }
@@ -340,7 +351,7 @@ function report(
 ): void {
   progress('');
   console.log(
-    `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores; medians of ${options.rounds} rounds\n`,
+    `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores${IS_PINNED ? ', on SQLite the server on one of its own' : ''}; medians of ${options.rounds} rounds\n`,
   );
   table(
     [
@@ -349,8 +360,8 @@ function report(
       'requests/s',
       'p50 ms',
       'p99 ms',
-      'CPU µs',
-      '× bare',
+      'CPU µs (bare)',
+      '× bare (noise)',
       'p99 × bare',
       '× store alone',
     ],
@@ -360,8 +371,8 @@ function report(
       row.requestsPerSecond.toFixed(0),
       row.p50.toFixed(2),
       row.p99.toFixed(2),
-      row.cpuMicroseconds.toFixed(1),
-      row.ratioToBare.toFixed(2),
+      `${row.cpuMicroseconds.toFixed(1)} (${row.bareCpuMicroseconds.toFixed(1)})`,
+      `${row.ratioToBare.toFixed(2)} (±${((row.spreadOfBare - 1) * 50).toFixed(0)} %)`,
       row.p99ToBare.toFixed(2),
       row.ratioToStore === undefined ? '' : `${row.ratioToStore.toFixed(2)} (${row.storeLimit})`,
     ]),

@@ -1,12 +1,25 @@
 // Owns: the processes that are measured: started, asked for their CPU time and memory, stopped, or run to their end.
 
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { unusedPort } from '../test/support/ports.ts';
 
 export const SECRET = 'a secret for benchmarks, long enough';
+
+const CORES = availableParallelism();
+
+/** Whether a server can have a core of its own, the last one, so that its threads take nothing from the load. */
+export const IS_PINNED = CORES > 1 && spawnSync('taskset', ['--version']).error === undefined;
+
+/** A command on the core of the server, or, of the load, on all others. */
+export function pinned(who: 'server' | 'load', command: string, args: readonly string[]): [string, string[]] {
+  if (!IS_PINNED) return [command, [...args]];
+  const cores = who === 'server' ? `${CORES - 1}` : `0-${CORES - 2}`;
+  return ['taskset', ['--cpu-list', cores, command, ...args]];
+}
 
 /** Clock ticks of /proc a second; the same on every Linux that Node runs on. */
 const TICKS = 100;
@@ -25,9 +38,16 @@ export interface Measured {
   stop(): Promise<void>;
 }
 
-/** Starts the service on a store. */
-export function startService(dbUrl: string, env: Record<string, string> = {}): Promise<Measured> {
-  return start('../src/main.js', {
+/**
+ * Starts the service on a store.
+ * @param isPinned whether it has a core of its own, where that is possible: not where its store needs the same cores.
+ */
+export function startService(
+  dbUrl: string,
+  env: Record<string, string> = {},
+  isPinned = dbUrl.startsWith('sqlite:'),
+): Promise<Measured> {
+  return start('../src/main.js', isPinned, {
     AUTH_USERNAME: 'bench',
     AUTH_PASSWORD: 'bench',
     SECRET_TOKEN: SECRET,
@@ -69,15 +89,16 @@ export async function runToEnd(
   return { seconds: (performance.now() - began) / 1000, peakBytes };
 }
 
-export function startBareServer(): Promise<Measured> {
-  return start('bare-server.ts', {});
+export function startBareServer(isPinned: boolean): Promise<Measured> {
+  return start('bare-server.ts', isPinned, {});
 }
 
-async function start(script: string, env: Record<string, string>): Promise<Measured> {
+async function start(script: string, isPinned: boolean, env: Record<string, string>): Promise<Measured> {
   const port = await unusedPort();
   const began = performance.now();
   const path = fileURLToPath(new URL(script, import.meta.url));
-  const child = spawn(process.execPath, [path], {
+  const command: [string, string[]] = [process.execPath, [path]];
+  const child = spawn(...(isPinned ? pinned('server', ...command) : command), {
     env: { ...env, PORT: `${port}`, HOST: '127.0.0.1' },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
