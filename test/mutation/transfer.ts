@@ -96,6 +96,13 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/import.test.ts', name: 'what is new is stored', store: 'SQLite' },
   },
   {
+    name: 'an import is as durable as the server says',
+    file: 'src/stores/postgres-bulk.ts',
+    from: "where current_setting('synchronous_commit') = 'off'",
+    to: "where current_setting('synchronous_commit') = 'none'",
+    test: { file: 'test/transfer/import.test.ts', name: 'synchronous_commit', store: 'PostgreSQL' },
+  },
+  {
     name: 'a year beyond what JSON readers hold exactly is imported',
     file: 'src/transfer/years.ts',
     from: 'Number.isSafeInteger(year)',

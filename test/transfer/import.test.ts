@@ -8,8 +8,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { Duplicates } from '../../src/transfer/duplicates.ts';
-import { booksOf, countOf } from '../support/books.ts';
+import { booksOf, countOf, fill } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
+import { execute, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
@@ -413,6 +414,27 @@ describe('import', { concurrency: 4 }, () => {
         /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\. Run the same command again to go on: [^\n]+\n$/,
       );
       assert.ok(!stderr.includes('password'));
+    });
+
+    test('what is imported is on disk where the server has synchronous_commit off', async (context) => {
+      const server = await PostgresServer.start(['synchronous_commit=off', 'wal_writer_delay=10s']);
+      context.after(() => server.remove());
+      const url = server.url();
+      const folder = folderWith({
+        'new.csv': SAMPLE,
+        'kept.csv': 'id,title,author,year\n900,"Grendel","John Gardner",1971\n',
+      });
+      await fill(url, []);
+      await execute(url, 'checkpoint'); // the table itself is there
+      for (const [file, books] of [
+        ['new.csv', 4],
+        ['kept.csv', 5],
+      ] as const) {
+        assert.equal((await importing(url, folder, file)).code, 0);
+        await server.kill('SIGQUIT'); // at once, as if the machine had lost its power
+        await server.startAgain();
+        assert.equal(await countOf(url), books);
+      }
     });
   }
 
