@@ -37,7 +37,9 @@ function ask(
   path: string,
 ): Promise<{ status: number | undefined; text: string }> {
   return new Promise((resolve, reject) => {
-    const request = get({ host, port, path, signal: AbortSignal.timeout(TIMEOUT) }, (response) => {
+    const headers = { host: 'localhost' }; // whatever the address, it is this machine that is asked
+    const options = { host, port, path, headers, signal: AbortSignal.timeout(TIMEOUT) };
+    const request = get(options, (response) => {
       let text = '';
       response.setEncoding('utf8');
       response.on('data', (chunk) => {

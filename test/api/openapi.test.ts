@@ -20,6 +20,7 @@ import {
   request,
   type Target,
 } from '../support/client.ts';
+import { startHere } from '../support/command.ts';
 import {
   assertDescribed,
   checkOf,
@@ -35,6 +36,7 @@ import { operationsOf } from '../support/operations.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
 import {
+  ENVIRONMENT,
   ONLY_STORE,
   type ServiceProcess,
   startServiceProcess,
@@ -107,7 +109,7 @@ describe('the description of the API', () => {
     const { port } = service;
     for (const [host, url] of [
       ['127.0.0.1:1', `http://127.0.0.1:${port}`],
-      ['books.example.org', `http://books.example.org:${port}`],
+      ['localhost', `http://localhost:${port}`],
       ['[::1]:8081', `http://[::1]:${port}`],
     ] as const) {
       assert.deepEqual((await describedBy(operations, host)).servers[0].url, url);
@@ -220,6 +222,7 @@ async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
       ),
       provokeTooLarge(service),
       provokeFaults(service.client),
+      provokeMisdirected(),
       provokeTooManyAttempts(),
       provokeNoRoom(),
     ]);
@@ -314,6 +317,20 @@ async function provokeFaults({ token }: Client): Promise<void> {
   } finally {
     await target.stop();
   }
+}
+
+/** A service with the built-in pair, asked by another name than this machine's. */
+async function provokeMisdirected(): Promise<void> {
+  const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...env } = ENVIRONMENT;
+  const own = await startHere({
+    ...env,
+    DB_URL: `sqlite:${join(folder, 'misdirected.db')}`,
+    LOG_LEVEL: 'info',
+  });
+  for (const [method, path] of [...OPERATIONS, ['GET', '/nowhere'] as const]) {
+    await request(own, method, path, { headers: { host: 'evil.example' } });
+  }
+  await own.stop();
 }
 
 async function provokeTooManyAttempts(): Promise<void> {

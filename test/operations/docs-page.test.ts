@@ -12,7 +12,8 @@ let operations: Target;
 
 before(async () => {
   const dbUrl = await SQLITE.freshUrl();
-  service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
+  const own = { ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' };
+  service = await startHere({ ...own, ADMIN_HOST: '0.0.0.0' }); // so that it may be asked by any name
   operations = operationsOf(service);
 });
 after(() => service?.stop());

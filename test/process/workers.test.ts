@@ -94,7 +94,7 @@ describe('workers', { concurrency: 3 }, () => {
     await waitUntil(async () => {
       const [answer] = await exchange(
         service,
-        `GET /books HTTP/1.1\r\nHost: x\r\nAuthorization: ${token}\r\n\r\n`,
+        `GET /books HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${token}\r\n\r\n`,
       );
       assert.equal(answer?.status, 200);
       processes.add(processOf(answer?.headers));
@@ -246,5 +246,5 @@ function processOf(headers: Record<string, string> = {}): string {
 }
 
 function post(path: string, body: string, token = ''): string {
-  return `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  return `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${token}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
