@@ -4,9 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
-
-/** What was asked for cannot be done with what was given. The message is the one sentence the operator reads. */
-export class Refusal extends Error {}
+import { Refusal } from './refusal.ts';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];

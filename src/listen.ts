@@ -1,7 +1,7 @@
 // Owns: opening a port, and the sentence the operator reads when it cannot be had (rule 27).
 
 import type { AddressInfo, Server } from 'node:net';
-import { Refusal } from './config.ts';
+import { Refusal } from './refusal.ts';
 
 export interface Place {
   readonly port: number;

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 const { enableCompileCache } = await import('node:module');
 // Where the folder cannot be written everything works as well, only slower to start.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache', import.meta.url)));
-const { run } = await import('./command.ts');
+const { run } = await import('./cli.ts');
 
 process.on('uncaughtException', (error) => {
   process.stderr.write(`Internal error, exiting: ${error.stack}\n`);

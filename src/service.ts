@@ -11,10 +11,10 @@ import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
 import { listen, type Place, portTaken } from './listen.ts';
-import type { Log } from './log.ts';
-import { buildMetric, loginMetric, logMetric, serviceMetrics } from './operations/metrics.ts';
-import { measureProcess } from './operations/process-metrics.ts';
-import type { Metric } from './prometheus.ts';
+import type { Log } from './log/log.ts';
+import { measureProcess } from './metrics/process.ts';
+import type { Metric } from './metrics/prometheus.ts';
+import { buildMetric, loginMetric, logMetric, serviceMetrics } from './metrics/service.ts';
 import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds that requests under way have to finish, and that the store has then to close (rule 27: within 10 s). */

@@ -6,11 +6,12 @@
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LoginGuard, type LoginTurn, type TakeTurn } from './auth/login-guard.ts';
-import { type Config, Refusal } from './config.ts';
-import type { Log } from './log.ts';
-import { buildMetric, loginMetric, logMetric } from './operations/metrics.ts';
-import { measureProcess } from './operations/process-metrics.ts';
-import { type Metric, mergeMetrics } from './prometheus.ts';
+import type { Config } from './config.ts';
+import type { Log } from './log/log.ts';
+import { measureProcess } from './metrics/process.ts';
+import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
+import { buildMetric, loginMetric, logMetric } from './metrics/service.ts';
+import { Refusal } from './refusal.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, when the first one fails. */

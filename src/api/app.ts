@@ -13,7 +13,7 @@ import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts'
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import { createBook, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isPreflight, permission } from './cors.ts';
 import {

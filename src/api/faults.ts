@@ -3,7 +3,7 @@
 
 import { StoreUnavailable } from '../books/store.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
-import type { Log } from '../log.ts';
+import type { Log } from '../log/log.ts';
 import {
   BAD_REQUEST,
   type EnvelopeAnswer,

@@ -3,7 +3,7 @@
 // Refuses: anything a client could make up as a name. Paths that are none, and unusual methods, are one each.
 
 import type { StoreFault } from '../books/store.ts';
-import { Histogram } from '../prometheus.ts';
+import { Histogram } from '../metrics/prometheus.ts';
 
 /** Seconds: alone a read takes less than a millisecond, and no answer takes much more than five seconds (rule 23). */
 const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];

@@ -3,7 +3,7 @@
 // of its turn, and a batch that is full goes at once. More than can be answered in time is refused on
 // arrival. Knows nothing of books.
 
-import { Histogram } from '../prometheus.ts';
+import { Histogram } from '../metrics/prometheus.ts';
 import { type BatchLimits, StoreUnavailable } from './store.ts';
 
 /** Milliseconds from a call to its answer, a store that hangs or not (rule 23: within 5 s). */

@@ -1,7 +1,7 @@
 // Owns: what a store of books promises. Every operation takes a batch and answers in its order.
 // A store gets only what `book.ts` let through, so whatever fails here is the store's own fault.
 
-import type { Metric } from '../prometheus.ts';
+import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 
 /** How a store takes its batches. */

@@ -1,13 +1,14 @@
 // Owns: `backup`. A verified copy of the embedded store in one file, beside a service or without one.
 
 import { statSync } from 'node:fs';
-import { Refusal, readStoreUrl } from '../config.ts';
+import { readStoreUrl } from '../config.ts';
+import { Refusal } from '../refusal.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
-import { copyCatalogue, isPartOf } from '../stores/sqlite-backup.ts';
-import { openCatalogue } from '../stores/sqlite-structure.ts';
-import { Steps } from '../transfer/steps.ts';
-import { assertFree, makeWholeFile } from '../transfer/whole-file.ts';
+import { copyCatalogue, isPartOf } from '../stores/sqlite/backup.ts';
+import { openCatalogue } from '../stores/sqlite/structure.ts';
+import { Steps } from '../terminal/steps.ts';
+import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
 import type { Call, Surroundings } from './command.ts';
 
 export const HELP = `Usage: book-catalogue backup FILE [--overwrite]

@@ -1,11 +1,11 @@
 // Owns: `copy`. All books of one store into another one, with their ids.
 
-import { Refusal } from '../config.ts';
+import { staySmall } from '../import/memory.ts';
+import { Refusal } from '../refusal.ts';
 import type { BulkStore } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
-import { staySmall } from '../transfer/memory.ts';
-import { Progress } from '../transfer/progress.ts';
+import { Progress } from '../terminal/progress.ts';
 import { type Call, Misuse, type Surroundings } from './command.ts';
 
 export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]

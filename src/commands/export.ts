@@ -2,13 +2,14 @@
 
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { Refusal, readStoreUrl } from '../config.ts';
+import { readStoreUrl } from '../config.ts';
+import { Refusal } from '../refusal.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type BulkStore, CSV_HEADER } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
-import { isPartOf } from '../stores/sqlite-backup.ts';
-import { Progress } from '../transfer/progress.ts';
-import { writeWholeFile } from '../transfer/whole-file.ts';
+import { isPartOf } from '../stores/sqlite/backup.ts';
+import { Progress } from '../terminal/progress.ts';
+import { writeWholeFile } from '../terminal/whole-file.ts';
 import { type Call, Misuse, type Surroundings } from './command.ts';
 
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]

@@ -2,16 +2,17 @@
 
 import { open } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
-import { Refusal, readStoreUrl } from '../config.ts';
+import { readStoreUrl } from '../config.ts';
+import { type Reading, type ReadingOptions, readBooks } from '../files/reading.ts';
+import { importBooks } from '../import/importing.ts';
+import { EveryRow, type Intake, KeptIds, NewRows, type Target } from '../import/intake.ts';
+import { staySmall } from '../import/memory.ts';
+import { Rejects, rejectsPath } from '../import/rejects.ts';
+import { ImportReport } from '../import/report.ts';
+import { Refusal } from '../refusal.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
-import { ImportReport } from '../transfer/import-report.ts';
-import { importBooks } from '../transfer/importing.ts';
-import { EveryRow, type Intake, KeptIds, NewRows, type Target } from '../transfer/intake.ts';
-import { staySmall } from '../transfer/memory.ts';
-import { Progress } from '../transfer/progress.ts';
-import { type Reading, type ReadingOptions, readBooks } from '../transfer/reading.ts';
-import { Rejects, rejectsPath } from '../transfer/rejects.ts';
+import { Progress } from '../terminal/progress.ts';
 import { type Call, Misuse, type Surroundings } from './command.ts';
 
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]

@@ -3,13 +3,14 @@
 
 import { existsSync, realpathSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { Refusal, readStoreUrl } from '../config.ts';
+import { readStoreUrl } from '../config.ts';
+import { Refusal } from '../refusal.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
-import { copyBackup, isPartOf, leftBehind, type Seized, seize } from '../stores/sqlite-backup.ts';
-import { makeFolderOf } from '../stores/sqlite-structure.ts';
-import { Steps } from '../transfer/steps.ts';
-import { makeWholeFile } from '../transfer/whole-file.ts';
+import { copyBackup, isPartOf, leftBehind, type Seized, seize } from '../stores/sqlite/backup.ts';
+import { makeFolderOf } from '../stores/sqlite/structure.ts';
+import { Steps } from '../terminal/steps.ts';
+import { makeWholeFile } from '../terminal/whole-file.ts';
 import type { Call, Surroundings } from './command.ts';
 
 export const HELP = `Usage: book-catalogue restore FILE [--overwrite]

@@ -1,10 +1,10 @@
 // Owns: `serve`. What is said at the start, and the order in which the service and its operations listener
 // begin and end.
 
+import { type OperationsListener, openOperations } from '../admin/listener.ts';
 import { type Config, readConfig } from '../config.ts';
-import type { Log } from '../log.ts';
-import { Lines, openLog } from '../log-destination.ts';
-import { type OperationsListener, openOperations } from '../operations/listener.ts';
+import { Lines, openLog } from '../log/destination.ts';
+import type { Log } from '../log/log.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type Service, startService } from '../service.ts';
 import { describeStore } from '../stores/open.ts';

@@ -1,7 +1,8 @@
 // Owns: `token`. A token for scripts, without a login.
 
 import { Tokens } from '../auth/tokens.ts';
-import { Refusal, readConfig } from '../config.ts';
+import { readConfig } from '../config.ts';
+import { Refusal } from '../refusal.ts';
 import { readSecretFile } from '../secret-file.ts';
 import type { Surroundings } from './command.ts';
 

@@ -3,10 +3,10 @@
 // asked for and no other.
 
 import type { BookStore } from '../books/store.ts';
-import { Refusal } from '../config.ts';
+import { Refusal } from '../refusal.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
-import type { Hosts } from './postgres-hosts.ts';
-import { urlsOfHosts } from './postgres-url.ts';
+import type { Hosts } from './postgres/hosts.ts';
+import { urlsOfHosts } from './postgres/url.ts';
 
 /** A store that is known by its URL, not yet touched. What opens it throws a Refusal when that cannot be done. */
 export interface StoreAt {
@@ -42,11 +42,11 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       return {
         file,
         open: async (mustExist) => {
-          const { openSqlite } = await import('./sqlite.ts');
+          const { openSqlite } = await import('./sqlite/store.ts');
           return openSqlite(file, mustExist).catch(refuse);
         },
         openBulk: async (mode: BulkMode) => {
-          const { openSqliteBulk } = await import('./sqlite-bulk.ts');
+          const { openSqliteBulk } = await import('./sqlite/bulk.ts');
           return openSqliteBulk(file, mode).catch(refuse) as Promise<BulkStore>;
         },
       };
@@ -56,7 +56,7 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       if (!urlsOfHosts(dbUrl).every(isWellEscaped)) {
         throw new Refusal(`${name} is not a valid URL: percent-encode special characters in its parts.`);
       }
-      const { readHosts } = await import('./postgres-hosts.ts');
+      const { readHosts } = await import('./postgres/hosts.ts');
       let hosts: Hosts;
       try {
         hosts = readHosts(dbUrl);
@@ -66,11 +66,11 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       return {
         file: undefined,
         open: async () => {
-          const { openPostgres } = await import('./postgres.ts');
+          const { openPostgres } = await import('./postgres/store.ts');
           return openPostgres(hosts).catch(refuse);
         },
         openBulk: async (mode: BulkMode) => {
-          const { openPostgresBulk } = await import('./postgres-bulk.ts');
+          const { openPostgresBulk } = await import('./postgres/bulk.ts');
           return openPostgresBulk(hosts, mode).catch(refuse) as Promise<BulkStore>;
         },
       };

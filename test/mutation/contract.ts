@@ -30,28 +30,28 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a list that cannot be read to its end looks whole',
-    file: 'src/stores/sqlite.ts',
+    file: 'src/stores/sqlite/store.ts',
     from: 'const json = this.read();',
     to: "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
     test: { file: LIST, name: 'when a list breaks off', store: 'SQLite' },
   },
   {
     name: 'one list more than 32 is open on SQLite',
-    file: 'src/stores/sqlite.ts',
+    file: 'src/stores/sqlite/store.ts',
     from: 'const OPEN_LISTS = 32;',
     to: 'const OPEN_LISTS = 33;',
     test: { file: LIST, name: '32 lists are open at most', store: 'SQLite' },
   },
   {
     name: 'one list more than 8 is open on PostgreSQL',
-    file: 'src/stores/postgres-connections.ts',
+    file: 'src/stores/postgres/connections.ts',
     from: 'const LIST_CONNECTIONS = 8;',
     to: 'const LIST_CONNECTIONS = 9;',
     test: { file: LIST, name: '8 lists are open at most', store: 'PostgreSQL' },
   },
   {
     name: 'the chunks of a list are of different moments',
-    file: 'src/stores/sqlite.ts',
+    file: 'src/stores/sqlite/store.ts',
     from: "this.#db.exec('begin'); // chunk after chunk from one snapshot",
     to: '',
     test: { file: LIST, name: 'a list shows the moment at which it began', store: 'SQLite' },
@@ -76,7 +76,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'of removals of one book that meet in a batch all are 200',
-    file: 'src/stores/postgres.ts',
+    file: 'src/stores/postgres/store.ts',
     from: 'return states.delete(id);',
     to: 'return states.has(id);',
     test: {

@@ -115,13 +115,13 @@ test('the map of the architecture has every file of src, and no other', () => {
     // What else a line names, and the lines below it, is in the folder of its first file.
     const [, path] = /^ {2}(\S+\.[jt]s)\s/.exec(line) ?? [];
     if (path !== undefined) folder = dirname(path);
-    for (const name of matches(line, /(?<![\w/-])((?:[a-z-]+\/)?[a-z-]+\.[jt]s)\b/g)) {
+    for (const name of matches(line, /(?<![\w/-])((?:[a-z-]+\/)*[a-z-]+\.[jt]s)\b/g)) {
       named.add(name.includes('/') ? name : join(folder, name));
     }
   }
   const files = paths('src/**/*.{ts,js}')
     .map((path) => path.slice('src/'.length))
-    .filter((path) => !path.startsWith('operations/page/'));
+    .filter((path) => !path.startsWith('admin/page/'));
   assert.deepEqual([...named].toSorted(), files.toSorted());
 });
 

@@ -5,7 +5,7 @@
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
-import { run } from '../../src/command.ts';
+import { run } from '../../src/cli.ts';
 import type { Target } from './client.ts';
 import { temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';

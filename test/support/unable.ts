@@ -7,7 +7,7 @@ import type { CheckCredentials } from '../../src/auth/credentials.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { Catalogue } from '../../src/books/catalogue.ts';
 import type { BookStore } from '../../src/books/store.ts';
-import { createLog } from '../../src/log.ts';
+import { createLog } from '../../src/log/log.ts';
 import type { Target } from './client.ts';
 import { SECRET } from './service.ts';
 

@@ -24,7 +24,7 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { copyCatalogue, seize } from '../../src/stores/sqlite-backup.ts';
+import { copyCatalogue, seize } from '../../src/stores/sqlite/backup.ts';
 import { runCommand } from '../support/command.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
 import {

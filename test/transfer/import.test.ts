@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
-import { Duplicates } from '../../src/transfer/duplicates.ts';
+import { Duplicates } from '../../src/import/duplicates.ts';
 import { booksOf, countOf, fill } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';

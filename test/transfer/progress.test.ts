@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { Progress } from '../../src/transfer/progress.ts';
+import { Progress } from '../../src/terminal/progress.ts';
 
 const UTF_8 = { LANG: 'de_DE.UTF-8' };
 const CLEAR = '\r\u001b[K';

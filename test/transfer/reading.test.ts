@@ -8,10 +8,10 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { readBookChanges } from '../../src/books/book.ts';
-import type { ReadBatch, ReadBook, RefusedRecord } from '../../src/transfer/read-batch.ts';
-import { type Reading, type ReadingOptions, readBooks } from '../../src/transfer/reading.ts';
-import { Rejects, rejectsPath } from '../../src/transfer/rejects.ts';
-import { readYear } from '../../src/transfer/years.ts';
+import { type Reading, type ReadingOptions, readBooks } from '../../src/files/reading.ts';
+import type { ReadBatch, ReadBook, RefusedRecord } from '../../src/files/rows.ts';
+import { readYear } from '../../src/files/years.ts';
+import { Rejects, rejectsPath } from '../../src/import/rejects.ts';
 import '../support/random.ts';
 
 type Content = string | Buffer;

@@ -1,0 +1,160 @@
+// Owns: the operations listener, a port of its own for what operators ask about the service (rule 31).
+// Refuses: to be needed. The service answers its clients whether or not anybody can ask here.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
+import { describeApi } from '../api/openapi.ts';
+import { type Config, isLoopback } from '../config.ts';
+import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
+import { namesThisMachine } from '../http/host.ts';
+import { pathOf } from '../http/path.ts';
+import { HttpServer, type UnreadableStatus } from '../http/server.ts';
+import { listen, PortRefused } from '../listen.ts';
+import type { Log } from '../log/log.ts';
+import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
+import type { Service } from '../service.ts';
+import { version } from '../version.ts';
+import { docsRoutes, type OperationsHandler } from './docs.ts';
+
+/** Milliseconds that the store has to answer /readyz. */
+const READY_TIMEOUT = 2000;
+
+/** Milliseconds. Whoever asks here is near, and must not take the service's connections by being slow. */
+const REQUEST_TIMEOUT = 5000;
+const KEEP_ALIVE_TIMEOUT = 30_000;
+
+/** Bytes. */
+const HEADER_LIMIT = 16 * 1024;
+
+/** More than operators, their tools and a browser have. */
+const MAX_CONNECTIONS = 64;
+
+const TEXT: HeaderList = ['content-type', 'text/plain; charset=utf-8'];
+const JSON_HEADERS: HeaderList = ['content-type', 'application/json; charset=utf-8'];
+const UNREADABLE = { 400: 'Bad request', 408: 'Request timeout', 431: 'Request header fields too large' };
+
+export interface OperationsListener {
+  /** `http://host:port` as a browser on this machine would write it. */
+  readonly url: string;
+  readonly port: number;
+  /** Tells that the service serves: until now it was starting. */
+  serve(service: Service): void;
+  /** Tells that the service is about to end. */
+  drain(): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the listener; /readyz says `starting`.
+ * @returns undefined when a port that nobody asked for cannot be had, which is logged.
+ * @throws Refusal when one that was asked for cannot be had.
+ */
+export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
+  const { port, host, required } = config.admin;
+  const { builtInCredentials, username, password } = config;
+  const onlyThisMachine = isLoopback(host);
+  let service: Service | undefined;
+  let unready = 'starting';
+
+  const servicePort = () => (service === undefined ? config.port : Number(new URL(service.url).port));
+  const routes = new Map<string | undefined, OperationsHandler>([
+    ['/livez', () => text(200, 'alive')],
+    [
+      '/readyz',
+      async () => {
+        if (service === undefined) return text(503, unready);
+        return (await answersInTime(service)) ? text(200, 'ready') : text(503, 'the store does not answer');
+      },
+    ],
+    [
+      '/metrics',
+      async () => {
+        if (service === undefined) return text(503, unready);
+        const headers = ['content-type', PROMETHEUS_TEXT];
+        return { status: 200, headers, body: prometheusText(await service.metrics()) };
+      },
+    ],
+    [
+      '/openapi.json',
+      ({ headers }) => {
+        const serverUrl = `http://${hostname(headers.host)}:${servicePort()}`;
+        return {
+          status: 200,
+          headers: JSON_HEADERS,
+          body: JSON.stringify(describeApi({ version, serverUrl })),
+        };
+      },
+    ],
+    ...docsRoutes(servicePort, builtInCredentials ? { username, password } : {}),
+  ]);
+  const timeouts = {
+    headersTimeout: REQUEST_TIMEOUT,
+    requestTimeout: REQUEST_TIMEOUT,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+  };
+  const { server } = new HttpServer({ headerLimit: HEADER_LIMIT, ...timeouts }, handle, refuse);
+  server.maxConnections = MAX_CONNECTIONS;
+
+  const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
+  let url: string;
+  try {
+    url = await listen(server, { port, host, shared: false, variables });
+  } catch (error) {
+    if (required || !(error instanceof PortRefused)) throw error;
+    log.warn(`${error.message} The service goes on without it.`);
+    return undefined;
+  }
+
+  return {
+    url,
+    port: Number(new URL(url).port),
+    serve(running) {
+      service = running;
+    },
+    drain() {
+      service = undefined;
+      unready = 'draining';
+    },
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve));
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { method, url = '' } = request;
+    const handler = method === 'GET' || method === 'HEAD' ? routes.get(pathOf(url)?.decoded) : undefined;
+    let answer: Answer;
+    try {
+      if (onlyThisMachine && !namesThisMachine(request.headers.host)) answer = MISDIRECTED_REQUEST;
+      else answer = handler === undefined ? text(404, 'Not found') : await handler(request);
+    } catch (error) {
+      log.error({ err: error }, 'the operations listener failed to answer');
+      answer = text(500, 'Internal server error');
+    }
+    send(response, answer, [], () => {});
+  }
+
+  function refuse(status: UnreadableStatus, socket: Socket): void {
+    sendLast(socket, text(status, UNREADABLE[status]), []);
+  }
+}
+
+function text(status: number, line: string): Answer & { readonly body: string } {
+  return { status, headers: TEXT, body: `${line}\n` };
+}
+
+/** The host that a client asked, without its port. */
+function hostname(host = 'localhost'): string {
+  return host.replace(/:\d*$/, '');
+}
+
+async function answersInTime(service: Service): Promise<boolean> {
+  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => resolve(false), READY_TIMEOUT);
+  const answers = await Promise.race([service.storeAnswers(), late]);
+  clearTimeout(timer);
+  return answers;
+}

@@ -1,0 +1,138 @@
+// Owns: the command line. Which command is meant, and the exit code it ends with. Loads that command alone:
+// a health check that runs every few seconds has no use for the rest.
+
+import { parseArgs } from 'node:util';
+import { type Call, type Command, Misuse, type Surroundings } from './commands/command.ts';
+import type { Environment } from './config.ts';
+import { Refusal } from './refusal.ts';
+import { version } from './version.ts';
+
+const HELP = `Usage: npx book-catalogue [COMMAND] [--help]
+       npx book-catalogue --version
+
+A catalogue of books: JSON over HTTP.
+
+  serve    serves it; what is done without a command, and by \`npm start\`
+  config   shows the configuration in effect, or what is wrong with it
+  ready    asks the running service whether it is ready
+  token    prints a token for scripts
+  import   stores the books of a file: CSV, JSON or JSON Lines
+  export   writes all books to a file: CSV, JSON or JSON Lines
+  copy     copies all books from one store to another
+  backup   writes a verified copy of the SQLite store to a file, also while it is served
+  restore  puts a backup in the place of the SQLite store
+
+Everything is set by environment variables; all of them may be left out.
+
+  PORT                    port to listen on (8080)
+  HOST                    address to listen on (this machine only, until AUTH_USERNAME,
+                          AUTH_PASSWORD and SECRET_TOKEN are set; then every address)
+  DB_URL                  sqlite:<path> or postgres://user:password@host:port/database, of
+                          several hosts host:port,host:port (sqlite:data/books.db)
+  SECRET_TOKEN            secret that signs tokens (random, new at every start)
+  SECRET_TOKEN_PREVIOUS   the one before it, whose tokens live out their time (none)
+  AUTH_USERNAME           the name and
+  AUTH_PASSWORD           the password that log in (admin and password)
+  WORKERS                 processes that serve together, on as many cores (1)
+  ADMIN_PORT              port for operators: health, metrics, /docs (PORT + 1)
+  ADMIN_HOST              address of that port (this machine only)
+  CORS_ORIGINS            origins whose pages may call the service from a browser (none)
+  TRUST_PROXY             addresses or networks of proxies whose X-Forwarded-For is believed (none)
+  LOG_LEVEL               fatal, error, warn, info, debug, trace or silent (info)
+  BODY_LIMIT              bytes of one request's body (1048576)
+  HEADER_LIMIT            bytes of one request's line and headers (16384)
+
+DB_URL_FILE, SECRET_TOKEN_FILE, SECRET_TOKEN_PREVIOUS_FILE and AUTH_PASSWORD_FILE name a file that
+holds the value instead.
+`;
+
+const COMMANDS = new Map<string, () => Promise<Command>>([
+  ['serve', () => import('./commands/serve.ts')],
+  ['config', () => import('./commands/config.ts')],
+  ['ready', () => import('./commands/ready.ts')],
+  ['token', () => import('./commands/token.ts')],
+  ['import', () => import('./commands/import.ts')],
+  ['export', () => import('./commands/export.ts')],
+  ['copy', () => import('./commands/copy.ts')],
+  ['backup', () => import('./commands/backup.ts')],
+  ['restore', () => import('./commands/restore.ts')],
+]);
+
+/**
+ * Runs a command to its end.
+ * @param streams the process, or what stands for it.
+ * @param stop resolves when the service shall end.
+ * @returns the exit code: 0 done, 1 not done, which one sentence on stderr explains, 2 called wrongly.
+ */
+export async function run(
+  args: readonly string[],
+  env: Environment,
+  streams: Pick<Surroundings, 'stdin' | 'stdout' | 'stderr'>,
+  stop: Promise<unknown>,
+): Promise<number> {
+  const { stdout, stderr } = streams;
+  const named = args.find((arg) => !arg.startsWith('-'));
+  try {
+    const load = COMMANDS.get(named ?? 'serve');
+    if (load === undefined) throw new Misuse(`There is no command "${named}". See --help.`);
+    const command = named === undefined ? undefined : await load();
+    const { options, operands } = readCall(command, named, args);
+    if (options.version) {
+      stdout.write(`${version}\n`);
+      return 0;
+    }
+    if (options.help) {
+      stdout.write(command?.HELP ?? HELP);
+      return 0;
+    }
+    const surroundings: Surroundings = {
+      env,
+      get stdin() {
+        return streams.stdin; // a process opens it when it is asked for it, and most commands have no use for it
+      },
+      stdout,
+      stderr,
+      stop,
+    };
+    return await (command ?? (await load())).run(surroundings, { options, operands });
+  } catch (error) {
+    if (!(error instanceof Refusal || error instanceof Misuse)) throw error;
+    stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
+    return error instanceof Misuse ? 2 : 1;
+  }
+}
+
+/**
+ * @param command undefined when none is named, which is to serve, without any option of its own.
+ * @throws Misuse when there is an option that the command does not know, or too few or too many operands.
+ */
+function readCall(command: Command | undefined, name: string | undefined, args: readonly string[]): Call {
+  const help = `See ${name === undefined ? '' : `book-catalogue ${name} `}--help.`;
+  const options = {
+    ...command?.OPTIONS,
+    help: { type: 'boolean', short: 'h' },
+    version: { type: 'boolean' },
+  } as const;
+  let call: { values: Call['options']; positionals: string[] };
+  try {
+    call = parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    throw new Misuse(`${(error as Error).message.split('. ')[0]}. ${help}`); // what follows is about any program
+  }
+  const { values, positionals } = call;
+  const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);
+  if (!values.help && !values.version) {
+    const fault = faultOf(operands.length, command?.OPERANDS ?? []);
+    if (fault !== undefined) throw new Misuse(`${name} ${fault}. ${help}`);
+  }
+  return { options: values, operands };
+}
+
+/** What is wrong with so many operands, to follow the command's name. Shows none of them: one may hold a password. */
+function faultOf(given: number, names: readonly string[]): string | undefined {
+  const needed = names.filter((name) => !name.startsWith('['));
+  if (given < needed.length) return `needs ${needed.join(' and ')}`;
+  if (given <= names.length) return undefined;
+  if (names.length === 0) return `takes no arguments, but got ${given}`;
+  return `takes only ${names.join(' and ').replaceAll(/[[\]]/g, '')}, but got ${given} arguments`;
+}

@@ -1,0 +1,141 @@
+// Owns: which column of another program's file is the title, the author, the year: by their usual names.
+// Refuses a file that has no title, and a column by a name that there is none of.
+
+import { Refusal } from '../refusal.ts';
+
+export type Field = 'title' | 'author' | 'year';
+
+/** The name of a book's field -> that of the column that it is in. */
+export interface Columns extends Readonly<Record<Field, string | undefined>> {
+  /** The column of the edition's year, where that of the year is of the work: it counts for books without the other. */
+  readonly editionYear: string | undefined;
+}
+
+/** The last column of a file of what was refused: why. It is never read. */
+export const REFUSED = 'refused';
+
+const YEARS_OF_THE_WORK = [
+  'original publication year', // Goodreads, goodbooks-10k
+  'first publish year', // Open Library
+  'original year published', // BookBuddy
+  'first publish date', // Best Books Ever
+  'original date published',
+];
+
+const YEARS_OF_THE_EDITION = [
+  'year published', // Goodreads, BookBuddy
+  'publication year', // Zotero, Openreads
+  'published year', // Kaggle's 7k books
+  'year of publication', // Book-Crossing
+  'publish year',
+  'publication date', // Kaggle's Goodreads-books
+  'edition publication date', // Inventaire
+  'publish date', // Hardcover, Libib, Best Books Ever
+  'published date',
+  'date published', // BookBuddy, Book Catalogue
+  'pubdate', // Calibre
+  'copyrightdate', // Koha
+];
+
+/**
+ * The usual names, the first that is there wins. Case, and whatever is no letter and no digit, makes no difference:
+ * `Original Publication Year` is `original_publication_year`.
+ * The year of the work comes before that of the edition, which stands in where the other is missing. Never a year: when something was read, added or entered
+ * (`Date Read`, `timestamp`, `Entry Date`), nor Project Gutenberg's `Issued`, which is its own date.
+ */
+const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
+  title: [
+    'title', // ours, Goodreads, LibraryThing, Calibre, Open Library, StoryGraph, Zotero, goodbooks-10k, Koha …
+    'book title', // Book-Crossing
+    'edition title', // Inventaire
+    'original_title',
+    'name',
+  ],
+  author: [
+    'author', // ours, Goodreads, Hardcover, BookBuddy, Zotero, Openreads, Koha
+    'authors', // Calibre, Open Library, StoryGraph, goodbooks-10k, LibraryThing's JSON
+    'primary author', // LibraryThing
+    'author_name', // Open Library's search
+    'book author', // Book-Crossing
+    'creators', // Libib
+    'creator', // Dublin Core
+    'authors labels', // Inventaire
+    'author_text', // BookWyrm
+    'author (last, first)', // LibraryThing's older exports
+    'author (first, last)',
+    'author l-f', // Goodreads
+    'author_details', // Book Catalogue
+  ],
+  year: [
+    'year', // ours
+    ...YEARS_OF_THE_WORK,
+    ...YEARS_OF_THE_EDITION,
+    'published',
+    'date', // LibraryThing, Dublin Core
+  ],
+};
+
+/** Names and characters of each that a sentence shows. */
+const SHOWN = 30;
+const SHOWN_LENGTH = 40;
+
+/**
+ * Finds the columns.
+ * @param names of all columns; where two are the same, the first one counts.
+ * @param wanted names that the caller has given.
+ * @throws Refusal
+ */
+export function findColumns(
+  names: readonly string[],
+  wanted: Readonly<Partial<Record<Field, string | undefined>>>,
+): Columns {
+  const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
+  const firstOf = (usualNames: readonly string[]) =>
+    usualNames.map((usual) => byPlainName.get(plain(usual))).find((found) => found !== undefined);
+  const find = (field: Field) => {
+    const name = wanted[field];
+    if (name === undefined) return firstOf(USUAL_NAMES[field]);
+    const found = names.includes(name) ? name : byPlainName.get(plain(name));
+    if (found === undefined)
+      throw new Refusal(`There is no column "${name}" for the ${field}: ${list(names)}`);
+    return found;
+  };
+  const year = find('year');
+  const isOfWork =
+    year !== undefined && wanted.year === undefined && YEARS_OF_THE_WORK.map(plain).includes(plain(year));
+  const editionYear = isOfWork ? firstOf(YEARS_OF_THE_EDITION) : undefined;
+  const columns = { title: find('title'), author: find('author'), year, editionYear };
+  if (columns.title === undefined) {
+    throw new Refusal(
+      `There is no column for the title; --title, --author and --year name the columns: ${list(names)}`,
+    );
+  }
+  return columns;
+}
+
+/**
+ * Whether the books keep the file's ids: unless the caller says so, when its columns are those of an export, or of
+ * what was refused of one.
+ * @throws Refusal when they are to be kept and there are none.
+ */
+export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
+  const fields = names.at(-1) === REFUSED ? names.slice(0, -1) : names;
+  if (wanted === undefined) return fields.join() === 'id,title,author,year';
+  if (wanted === 'keep' && !names.includes('id')) {
+    throw new Refusal(`Ids cannot be kept, there is no column "id": ${list(names)}`);
+  }
+  return wanted === 'keep';
+}
+
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');
+}
+
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, SHOWN).map((name) => {
+    const plainText = name.slice(0, SHOWN_LENGTH).replaceAll(/\p{Cc}+/gu, ' ');
+    return name.length > SHOWN_LENGTH ? `${plainText}…` : plainText;
+  });
+  const more = names.length > SHOWN ? ` and ${names.length - SHOWN} more` : '';
+  return `the columns are ${shown.join(', ')}${more}.`;
+}

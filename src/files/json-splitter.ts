@@ -1,0 +1,180 @@
+// Owns: where in a JSON text one record ends and the next begins: the elements of an array, or lines. What is in a
+// record is not its concern. Refuses an array that breaks off or has something else between its elements.
+
+import { Refusal } from '../refusal.ts';
+import type { TextInput } from './decoding.ts';
+
+export interface JsonRecord {
+  readonly text: string;
+  /** The line where it begins. */
+  readonly line: number;
+  /** Whether it is nested so deeply that reading it could take any amount of memory. */
+  readonly isDeep: boolean;
+}
+
+/** No book is nested more deeply; JSON.parse would take a hundred bytes for every bracket. */
+const DEEPEST = 1000;
+
+/** Characters of a line that is looked into before it is parsed: a shorter one cannot be deep enough to harm. */
+const LONG_LINE = 64 * 1024;
+
+const NOT_SPACE = /[^ \t\r\n]/g;
+/** A number, a word, or whatever else stands there. */
+const SCALAR_END = /[,\]}\s]/g;
+const KEY = /"(?:[^"\\]|\\.)*"\s*:/y;
+
+/** The elements of an array; also the values of an object, which LibraryThing's export is, by the books' ids. */
+export class ArraySplitter {
+  #close = '';
+  #isFirst = true;
+  /** Whether the end has been read. */
+  ended = false;
+
+  /**
+   * Takes the next element from the input.
+   * @returns undefined when it needs more text, or there is no more.
+   * @throws Refusal when the array is broken.
+   */
+  next(input: TextInput): JsonRecord | undefined {
+    const { text } = input;
+    let at = skipSpace(text, input.at);
+    if (this.ended) {
+      if (at < text.length) this.#fail(input, at, 'something follows after the end of the array');
+      return undefined;
+    }
+    let close = this.#close;
+    if (close === '') {
+      if (at === text.length) return this.#wait(input);
+      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin, with [');
+      close = text[at] === '[' ? ']' : '}';
+      at = skipSpace(text, at + 1);
+    }
+    if (at === text.length) return this.#wait(input);
+    if (text[at] === close && (this.#isFirst || this.#close !== '')) {
+      this.#close = close;
+      this.ended = true;
+      input.advance(at + 1);
+      return this.next(input); // nothing may follow
+    }
+    if (!this.#isFirst) {
+      if (text[at] !== ',') this.#fail(input, at, `after an element, a comma or ${close} should follow`);
+      at = skipSpace(text, at + 1);
+    }
+    if (close === '}') {
+      if (!input.ended && text.indexOf(':', at) === -1) return this.#wait(input);
+      KEY.lastIndex = at;
+      if (!KEY.test(text)) {
+        if (!input.ended) return this.#wait(input);
+        this.#fail(input, at, 'a key should follow');
+      }
+      at = skipSpace(text, KEY.lastIndex);
+    }
+    if (at === text.length) return this.#wait(input);
+    const { end, deepest } = findEnd(text, at);
+    if (end === at) this.#fail(input, at, 'an element should follow');
+    // What goes to the end of the text may go on.
+    if (end === -1 || (end === text.length && !input.ended)) return this.#wait(input);
+    input.advance(at);
+    const { line } = input;
+    input.advance(end);
+    this.#close = close;
+    this.#isFirst = false;
+    return { text: text.slice(at, end), line, isDeep: deepest > DEEPEST };
+  }
+
+  #wait(input: TextInput): undefined {
+    if (!input.ended) return undefined;
+    const at = skipSpace(input.text, input.at);
+    if (this.#close === '' && at === input.text.length)
+      throw new Refusal('The file is empty: there is not even an array.');
+    input.advance(at);
+    throw new Refusal(
+      `The array is not whole: what begins in line ${input.line} breaks off at the end of the file.`,
+    );
+  }
+
+  #fail(input: TextInput, at: number, expected: string): never {
+    input.advance(at);
+    throw new Refusal(`The array is broken in line ${input.line}: ${expected}.`);
+  }
+}
+
+/** The lines of a file that are not blank. */
+export class LineSplitter {
+  /** Whether the end has been read: it is the input's. */
+  readonly ended = false;
+
+  /** Takes the next line from the input; undefined when it needs more text, or there is no more. */
+  next(input: TextInput): JsonRecord | undefined {
+    const { text } = input;
+    const start = skipSpace(text, input.at);
+    const end = lineEnd(text, start);
+    if (end === start || (end === text.length && !input.ended)) return undefined;
+    input.advance(start);
+    const { line } = input;
+    input.advance(end);
+    const record = text.slice(start, end);
+    return { text: record, line, isDeep: end - start > LONG_LINE && findEnd(text, start).deepest > DEEPEST };
+  }
+}
+
+function lineEnd(text: string, start: number): number {
+  for (let at = start; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === 10 || code === 13) return at;
+  }
+  return text.length;
+}
+
+function skipSpace(text: string, start: number): number {
+  NOT_SPACE.lastIndex = start;
+  return NOT_SPACE.exec(text)?.index ?? text.length;
+}
+
+/** Where a JSON value ends, -1 if not in this text, and how deeply it is nested. Its brackets need not match. */
+function findEnd(text: string, start: number): { end: number; deepest: number } {
+  let depth = 0;
+  let deepest = 0;
+  let at = start;
+  do {
+    switch (text.charCodeAt(at)) {
+      case 0x22: // "
+        at = stringEnd(text, at);
+        if (at === -1) return { end: -1, deepest };
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        depth += 1;
+        if (depth > deepest) deepest = depth;
+        at += 1;
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        if (depth === 0) return { end: at, deepest };
+        depth -= 1;
+        at += 1;
+        break;
+      default:
+        if (depth === 0) return { end: scalarEnd(text, at), deepest };
+        at += 1;
+    }
+  } while (depth > 0 && at < text.length);
+  return { end: depth > 0 ? -1 : at, deepest };
+}
+
+function scalarEnd(text: string, start: number): number {
+  SCALAR_END.lastIndex = start;
+  return SCALAR_END.exec(text)?.index ?? text.length;
+}
+
+/** Where the string ends that begins with the quote at `start`; -1 if not in this text. */
+function stringEnd(text: string, start: number): number {
+  let quote = text.indexOf('"', start + 1);
+  while (quote !== -1) {
+    let backslashes = 0;
+    while (text.charCodeAt(quote - 1 - backslashes) === 0x5c) backslashes += 1;
+    if (backslashes % 2 === 0) return quote + 1;
+    quote = text.indexOf('"', quote + 1);
+  }
+  return -1;
+}

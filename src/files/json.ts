@@ -1,0 +1,217 @@
+// Owns: JSON, an array or one object on each line, from text to books. Refuses, one by one, records that are no object
+// or that have a field which is no book's (rules 2 to 4); nothing is converted but years that are texts.
+
+import { type BookChanges, readBookChanges } from '../books/book.ts';
+import { type JsonObject, parseJsonText } from '../json.ts';
+import { Refusal } from '../refusal.ts';
+import { type Columns, findColumns, keepsIds } from './columns.ts';
+import type { TextInput } from './decoding.ts';
+import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
+import type { Reading, ReadingOptions } from './reading.ts';
+import { isFull, type OpenBatch, readBatches, readFileId, shorten } from './rows.ts';
+import { readYear } from './years.ts';
+
+/** Characters whose objects tell the columns. */
+const BEGINNING = 64 * 1024;
+
+/** What is wrong with a record, and in which of its fields. */
+class FieldRefusal {
+  readonly field: keyof Columns | 'id';
+  readonly reason: string;
+
+  constructor(field: keyof Columns | 'id', reason: string) {
+    this.field = field;
+    this.reason = reason;
+  }
+}
+
+/** @throws Refusal when none of its keys is called as titles are. */
+export async function readJson(
+  input: TextInput,
+  format: 'json' | 'jsonl',
+  options: ReadingOptions,
+): Promise<Reading> {
+  const makeSplitter = () => (format === 'json' ? new ArraySplitter() : new LineSplitter());
+  const names = await readNames(input, makeSplitter());
+  const columns = names === undefined ? NO_COLUMNS : findColumns(names, options.columns);
+  const keepIds = names !== undefined && keepsIds(names, options.ids);
+  const records = new JsonRecords(input, makeSplitter(), columns, keepIds);
+  return {
+    format,
+    keepsIds: keepIds,
+    columns,
+    header: undefined,
+    batches: readBatches(input, (batch) => records.fill(batch)),
+  };
+}
+
+const NO_COLUMNS: Columns = {
+  title: undefined,
+  author: undefined,
+  year: undefined,
+  editionYear: undefined,
+};
+
+/**
+ * The keys of the objects at the beginning, in their order; what is read for it will be read again. Other programs
+ * leave out of an object what it has no value for, so one of them does not tell.
+ * @returns undefined when there is nothing in the file.
+ */
+async function readNames(
+  input: TextInput,
+  splitter: ArraySplitter | LineSplitter,
+): Promise<string[] | undefined> {
+  await input.begin(BEGINNING);
+  let record = splitter.next(input);
+  while (record === undefined && !splitter.ended && !input.ended) {
+    await input.more();
+    record = splitter.next(input);
+  }
+  if (record === undefined) {
+    input.rewind();
+    return undefined;
+  }
+  if (record.text === '{') {
+    throw new Refusal(
+      `Line ${record.line} has the beginning of an object only: a file of objects is an array, or has each on one line.`,
+    );
+  }
+  const names = new Set<string>();
+  try {
+    for (; record !== undefined; record = splitter.next(input)) {
+      for (const name of Object.keys(parse(record) ?? {})) names.add(name);
+    }
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error; // what is broken is said where it is reached
+  }
+  if (names.size === 0) throw new Refusal('None of the first records is a JSON object that has a key.');
+  input.rewind();
+  return [...names];
+}
+
+function parse(record: JsonRecord): JsonObject | undefined {
+  return record.isDeep ? undefined : parseJsonText(record.text);
+}
+
+class JsonRecords {
+  readonly #input: TextInput;
+  readonly #splitter: ArraySplitter | LineSplitter;
+  readonly #columns: Columns;
+  readonly #keepIds: boolean;
+
+  constructor(input: TextInput, splitter: ArraySplitter | LineSplitter, columns: Columns, keepIds: boolean) {
+    this.#input = input;
+    this.#splitter = splitter;
+    this.#columns = columns;
+    this.#keepIds = keepIds;
+  }
+
+  /** @returns false when it needs more text, or there is no more. */
+  fill(batch: OpenBatch): boolean {
+    while (!isFull(batch)) {
+      const record = this.#splitter.next(this.#input);
+      if (record === undefined) return false;
+      batch.size += record.text.length;
+      this.#add(batch, record);
+    }
+    return true;
+  }
+
+  #add(batch: OpenBatch, record: JsonRecord): void {
+    const object = parse(record);
+    if (object === undefined) {
+      this.#refuse(
+        batch,
+        record,
+        undefined,
+        record.text,
+        record.isDeep ? 'is nested too deeply' : 'is no JSON object',
+      );
+      return;
+    }
+    try {
+      const { title = '', author = '', year = 0 } = readFields(object, this.#columns);
+      const id = this.#keepIds ? readId(object) : undefined;
+      const original = id === undefined ? undefined : record.text;
+      batch.books.push({ id, title, author, year, line: record.line, original });
+    } catch (error) {
+      if (!(error instanceof FieldRefusal)) throw error;
+      const column = error.field === 'id' ? 'id' : this.#columns[error.field];
+      this.#refuse(batch, record, column, ownValue(object, column), error.reason);
+    }
+  }
+
+  #refuse(
+    batch: OpenBatch,
+    record: JsonRecord,
+    column: string | undefined,
+    value: unknown,
+    reason: string,
+  ): void {
+    const { line, text: original } = record;
+    const shown = shorten(typeof value === 'object' ? JSON.stringify(value) : `${value ?? ''}`);
+    batch.refused.push({
+      line,
+      column,
+      value: shown,
+      reason,
+      original,
+      takesReason: parse(record) !== undefined,
+    });
+  }
+}
+
+/** @throws FieldRefusal */
+function readFields(object: JsonObject, columns: Columns): BookChanges {
+  const title = ownValue(object, columns.title) ?? '';
+  const author = joinNames(ownValue(object, columns.author) ?? '');
+  let yearField: 'year' | 'editionYear' = 'year';
+  let year = yearIn(object, columns, yearField);
+  if (year === 0 && columns.editionYear !== undefined) {
+    yearField = 'editionYear';
+    year = yearIn(object, columns, yearField);
+  }
+  const fields = readBookChanges({ title, author, year });
+  if (fields !== undefined) return fields;
+  if (readBookChanges({ title }) === undefined) throw new FieldRefusal('title', explainText(title));
+  if (readBookChanges({ author }) === undefined) throw new FieldRefusal('author', explainText(author));
+  throw new FieldRefusal(yearField, 'is neither a whole number within ±(2^53−1) nor a text');
+}
+
+/**
+ * @returns 0 where there is none; what is no text, as it is.
+ * @throws FieldRefusal
+ */
+function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYear'): unknown {
+  const value = ownValue(object, columns[field]) ?? 0;
+  if (typeof value !== 'string') return value;
+  const year = readYear(value);
+  if (typeof year === 'string') throw new FieldRefusal(field, year);
+  return year;
+}
+
+/** Several authors, as names or as objects that have one: `name`, or `fl` (first name first) in LibraryThing's. */
+function joinNames(value: unknown): unknown {
+  if (!Array.isArray(value)) return value;
+  const names = value.map((author) =>
+    typeof author === 'object' && author !== null ? (author.name ?? author.fl) : author,
+  );
+  return names.every((name) => typeof name === 'string') ? names.join(', ') : value;
+}
+
+/** @throws FieldRefusal */
+function readId(object: JsonObject): number {
+  const value = ownValue(object, 'id');
+  const id = typeof value === 'string' || typeof value === 'number' ? readFileId(`${value}`) : undefined;
+  if (id === undefined) throw new FieldRefusal('id', 'is no id from 1 to 2^52');
+  return id;
+}
+
+/** An object's own value; null is as good as none. */
+function ownValue(object: JsonObject, name: string | undefined): unknown {
+  return name !== undefined && Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
+}
+
+function explainText(value: unknown): string {
+  return typeof value === 'string' ? 'has a NUL character or half a surrogate pair' : 'is no text';
+}

@@ -1,0 +1,140 @@
+// Owns: what an import says: on stderr how the file is understood, each refused row, and why not all of it was done; on
+// stdout what has become of the rows. That begins with `<n> rows read: <n> imported, <n> already there, <n> refused.`,
+// for scripts; an import that was stopped or failed does not know what is already there, and says it without.
+
+import type { Format, Reading } from '../files/reading.ts';
+import type { RefusedRecord } from '../files/rows.ts';
+import { Refusal } from '../refusal.ts';
+import type { Outcome } from './importing.ts';
+import type { Rejects } from './rejects.ts';
+
+/** Refused rows that a terminal shows; a pipe gets all of them. */
+const SHOWN_REFUSALS = 20;
+
+const FORMATS: Readonly<Record<Format, string>> = {
+  csv: 'CSV',
+  json: 'a JSON array',
+  jsonl: 'JSON Lines',
+};
+
+export interface ReportOptions {
+  /** What the file is called. */
+  readonly name: string;
+  /** What the store is called. */
+  readonly store: string;
+  readonly isDryRun: boolean;
+  readonly onDuplicate: 'skip' | 'add';
+}
+
+type Writers = Readonly<Record<'stdout' | 'stderr', Pick<NodeJS.WriteStream, 'isTTY' | 'write'>>>;
+
+export class ImportReport {
+  readonly #writers: Writers;
+  readonly #options: ReportOptions;
+  #refused = 0;
+
+  constructor(writers: Writers, options: ReportOptions) {
+    this.#writers = writers;
+    this.#options = options;
+  }
+
+  begin(reading: Reading): void {
+    this.#warn(`${this.#options.name}: ${describe(reading)}; into ${this.#options.store}`);
+  }
+
+  /** Prints them, and has them written. */
+  async refuse(
+    records: readonly RefusedRecord[],
+    rejects: Rejects | undefined,
+    print: (line: string) => void,
+  ): Promise<void> {
+    for (const { line, column, value, reason } of records) {
+      this.#refused += 1;
+      if (this.#writers.stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
+      const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
+      const said = what.filter((part) => part !== undefined).join(' ');
+      print(printable(`${this.#options.name}:${line}: ${said}`));
+    }
+    await rejects?.add(records);
+  }
+
+  /**
+   * @param rejects the file that refused rows are in.
+   * @returns the exit code: 0 when every row is in the catalogue.
+   */
+  end(outcome: Outcome, rejects: string | undefined): number {
+    const { tally, failure } = outcome;
+    const { read, refused, books } = tally;
+    if (this.#writers.stderr.isTTY && refused > SHOWN_REFUSALS) {
+      this.#warn(`and ${refused - SHOWN_REFUSALS} more refused rows.`);
+    }
+    if (this.#options.isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
+    const there = read - refused - books;
+    const known = failure === undefined ? ` ${there} already there,` : '';
+    this.#say(`${read} rows read: ${books} imported,${known} ${refused} refused.`);
+    if (tally.withoutTitle > 0) this.#say(`${tally.withoutTitle} without a title: stored as "".`);
+    if (tally.withoutAuthor > 0) this.#say(`${tally.withoutAuthor} without an author: stored as "".`);
+    if (tally.withoutYear > 0) this.#say(`${tally.withoutYear} without a year: stored as 0.`);
+    if (rejects !== undefined) {
+      const rows = refused === 1 ? '1 refused row is' : `${refused} refused rows are`;
+      // After a dry run the other rows are not imported: that file alone would not do.
+      const advice = `: mend ${refused === 1 ? 'it' : 'them'} there and import that file`;
+      this.#say(`${rows} in ${rejects}${this.#options.isDryRun ? '' : advice}.`);
+    }
+    const { withTakenId } = tally;
+    if (withTakenId === 1) {
+      this.#say('1 row has an id that belongs to another book: --ids new gives it a new one.');
+    } else if (withTakenId > 1) {
+      this.#say(`${withTakenId} rows have ids that belong to other books: --ids new gives them new ones.`);
+    }
+    const trouble = this.#explain(outcome);
+    if (trouble !== undefined) this.#warn(trouble);
+    return trouble === undefined && refused === 0 ? 0 : 1;
+  }
+
+  /** Why not all is done, and what to do. */
+  #explain({ tally: { read, refused, line }, fault, failure }: Outcome): string | undefined {
+    const { name, store, isDryRun, onDuplicate } = this.#options;
+    const advice = isDryRun
+      ? ''
+      : onDuplicate === 'skip'
+        ? ' Run the same command again to go on: what is stored already is skipped.'
+        : ` Of ${name}, all is stored up to line ${line}: import only what comes after it.`;
+    if (failure instanceof Refusal) return `${failure.message}${advice}`;
+    if (failure instanceof Error) {
+      return failure.name === 'AbortError' ? `Stopped.${advice}` : `${store}: ${failure.message}.${advice}`;
+    }
+    if (fault instanceof Error) {
+      const reason = fault instanceof Refusal ? fault.message : `it cannot be read: ${fault.message}.`;
+      const rest = read > 0 && !isDryRun ? ' What comes before that is imported.' : '';
+      return `${name}: ${reason}${rest}`;
+    }
+    if (read === 0) return `Nothing was imported: ${name} has no rows.`;
+    return refused === read ? 'Nothing was imported: every row is refused.' : undefined;
+  }
+
+  #say(line: string): void {
+    this.#writers.stdout.write(`${printable(line)}\n`);
+  }
+
+  #warn(line: string): void {
+    this.#writers.stderr.write(`${printable(line)}\n`);
+  }
+}
+
+/** Such as `CSV, title from "title", author from "authors", no year`. */
+function describe({ format, columns, keepsIds }: Reading): string {
+  const fields = (['title', 'author', 'year'] as const).map((field) => {
+    const column = columns[field];
+    return column === undefined ? `no ${field}` : `${field} from "${column}"`;
+  });
+  const orElse = columns.editionYear === undefined ? '' : ` or else "${columns.editionYear}"`;
+  return `${[FORMATS[format], ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
+}
+
+/** What a file says is for no terminal to obey. */
+function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}

@@ -1,0 +1,117 @@
+// Owns: what is measured of a process, whatever it does: processor, memory, files, garbage collection, and how late its
+// event loop is. Names and meanings are those that Prometheus clients have in common.
+// Refuses: to stand in anybody's way. What a system does not tell is left out.
+
+import { readdir, readFile } from 'node:fs/promises';
+import { constants, PerformanceObserver } from 'node:perf_hooks';
+import { cpuUsage, memoryUsage } from 'node:process';
+import { counter, gauge, Histogram, histogram, type Metric } from './prometheus.ts';
+
+/** Milliseconds between two looks at how late the event loop is. */
+const LOOK_INTERVAL = 20;
+
+/** Seconds. A timer is late by up to a millisecond when all is well. */
+const DELAYS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const COLLECTIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25];
+
+const COLLECTION_KINDS = new Map([
+  [constants.NODE_PERFORMANCE_GC_MINOR, 'minor'],
+  [constants.NODE_PERFORMANCE_GC_MAJOR, 'major'],
+  [constants.NODE_PERFORMANCE_GC_INCREMENTAL, 'incremental'],
+  [constants.NODE_PERFORMANCE_GC_WEAKCB, 'weakcb'],
+]);
+
+type Collection = PerformanceEntry & { readonly detail: { readonly kind: number } };
+
+export interface ProcessMeasurement {
+  metrics(): Promise<Metric[]>;
+  stop(): void;
+}
+
+/** Begins to measure this process. */
+export function measureProcess(): ProcessMeasurement {
+  const delays = new Histogram(DELAYS);
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    delays.observe(Math.max(0, now - last - LOOK_INTERVAL) / 1000);
+    last = now;
+  }, LOOK_INTERVAL).unref();
+
+  const collections = new Map(
+    [...COLLECTION_KINDS.values()].map((kind) => [kind, new Histogram(COLLECTIONS)]),
+  );
+  const observer = new PerformanceObserver((list) => {
+    for (const { detail, duration } of list.getEntries() as Collection[]) {
+      collections.get(COLLECTION_KINDS.get(detail.kind) ?? '')?.observe(duration / 1000);
+    }
+  });
+  observer.observe({ entryTypes: ['gc'] });
+
+  return {
+    async metrics() {
+      return [
+        ...runtimeMetrics(),
+        ...(await linuxMetrics()),
+        histogram(
+          'nodejs_event_loop_delay_seconds',
+          'How late the event loop ran what was due, looked at 50 times a second.',
+          delays.samples(),
+        ),
+        histogram(
+          'nodejs_gc_duration_seconds',
+          'Pauses for garbage collection, by kind.',
+          [...collections].flatMap(([kind, durations]) => durations.samples({ kind })),
+        ),
+      ];
+    },
+    stop() {
+      clearInterval(timer);
+      observer.disconnect();
+    },
+  };
+}
+
+function runtimeMetrics(): Metric[] {
+  const { user, system } = cpuUsage(); // microseconds
+  const { rss, heapTotal, heapUsed, external } = memoryUsage();
+  const { active, idle } = performance.eventLoopUtilization(); // milliseconds
+  return [
+    counter('process_cpu_user_seconds_total', 'Processor time spent in the program.', user / 1e6),
+    counter('process_cpu_system_seconds_total', 'Processor time that the system spent for it.', system / 1e6),
+    counter('process_cpu_seconds_total', 'Processor time, both kinds.', (user + system) / 1e6),
+    gauge(
+      'process_start_time_seconds',
+      'When the process began, in Unix time.',
+      performance.timeOrigin / 1000,
+    ),
+    gauge('process_resident_memory_bytes', 'Memory in use, as the system counts it.', rss),
+    gauge('nodejs_heap_size_total_bytes', 'Size of the heap for objects.', heapTotal),
+    gauge('nodejs_heap_size_used_bytes', 'What is used of it.', heapUsed),
+    gauge('nodejs_external_memory_bytes', 'Memory of objects outside of the heap.', external),
+    counter('nodejs_event_loop_active_seconds_total', 'Time the event loop was at work.', active / 1000),
+    counter('nodejs_event_loop_idle_seconds_total', 'Time the event loop waited for work.', idle / 1000),
+  ];
+}
+
+/** What only Linux tells, and in these files. */
+async function linuxMetrics(): Promise<Metric[]> {
+  try {
+    const [descriptors, limits, status] = await Promise.all([
+      readdir('/proc/self/fd'),
+      readFile('/proc/self/limits', 'latin1'),
+      readFile('/proc/self/status', 'latin1'),
+    ]);
+    const limit = /^Max open files +(\d+)/m.exec(limits)?.[1]; // or `unlimited`
+    const kibibytes = Number(/^VmSize:\s+(\d+) kB$/m.exec(status)?.[1]);
+    return [
+      gauge('process_open_fds', 'Open file descriptors.', descriptors.length),
+      ...(limit === undefined
+        ? []
+        : [gauge('process_max_fds', 'File descriptors that may be open.', Number(limit))]),
+      gauge('process_virtual_memory_bytes', 'Addresses in use.', kibibytes * 1024),
+    ];
+  } catch {
+    return []; // another system
+  }
+}

@@ -1,0 +1,245 @@
+// Owns: books in large numbers in and out of PostgreSQL, beside a service or without one. Twin of
+// `sqlite/bulk.ts`. One connection; a batch is one COPY.
+
+import { once } from 'node:events';
+import { finished } from 'node:stream/promises';
+import type pg from 'pg';
+import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import type { Book, BookFields } from '../../books/book.ts';
+import { asCsv, asCsvFields, type BulkMode, type BulkStore, type RecordFormat } from '../bulk.ts';
+import { NUMBERS } from './connections.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
+import { createStructure } from './structure.ts';
+
+const LAST_ID = `
+  select greatest(
+    coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books)
+  ) as value`;
+
+// A transaction that is committed is on disk, also where the server's setting would not wait for the disk. Stronger
+// settings stay.
+const DURABLY = `
+  select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'`;
+
+// `offset 0` puts the books in order before their text is built: sorted afterwards, long texts would go through
+// the disk. JSON text leaves no control character unescaped, so with these two as delimiter and quote, CSV passes
+// every line through as it is.
+const TEXTS: Readonly<Record<RecordFormat, string>> = {
+  csv: `
+    copy (select id, title, author, year from books order by id)
+    to stdout with (format csv, force_quote (title, author), encoding 'UTF8')`,
+  jsonl: `
+    copy (
+      select '{"id":' || id || ',"title":' || to_json(title) || ',"author":' || to_json(author)
+        || ',"year":' || year || '}'
+      from (select id, title, author, year from books order by id offset 0) as books
+    ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`,
+};
+
+// A row a line, a tab between two values.
+const BOOKS = "copy (select id, title, author, year from books order by id) to stdout with (encoding 'UTF8')";
+
+/** Bytes that become a string at once: of larger strings the process holds many before they are collected. */
+const PIECE = 16 * 1024;
+
+/** What stands behind a backslash for a character that would end a value or a line. */
+const ESCAPED: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
+
+/**
+ * Connects; when it is for writing, creates or updates the structure.
+ * @returns undefined when it is to be read and there is no table of books.
+ * @throws Error with the reason when that cannot be done.
+ */
+export async function openPostgresBulk(hosts: Hosts, mode: BulkMode): Promise<BulkStore | undefined> {
+  const { client } = await connectToWritable(hosts);
+  const store = new PostgresBulk(client);
+  try {
+    if (mode === 'write') await createStructure(client);
+    else if (!(await store.exists())) {
+      await store.close();
+      return undefined;
+    }
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+class PostgresBulk implements BulkStore {
+  readonly #client: pg.Client;
+  readonly #lost = new AbortController();
+  #inTransaction = false;
+  /** What goes to the server just now; no other statement gets through before its end. */
+  #copying:
+    | { readonly into: string; readonly stream: CopyStreamQuery; readonly end: Promise<void> }
+    | undefined;
+  /** Books are on their way to us; until the last one has come, no statement gets through. */
+  #isSending = false;
+
+  constructor(client: pg.Client) {
+    this.#client = client;
+    client.once('error', (error) => this.#lost.abort(error));
+    client.once('end', () => this.#lost.abort(new Error('the connection has ended')));
+  }
+
+  async exists(): Promise<boolean> {
+    const [row] = await this.#query<{ found: boolean }>("select to_regclass('books') is not null as found");
+    return row?.found === true;
+  }
+
+  inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#transaction('begin isolation level repeatable read read only', work);
+  }
+
+  inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#transaction('begin', async () => {
+      await this.#query(DURABLY);
+      return await work();
+    });
+  }
+
+  async count(): Promise<number> {
+    return this.#number('select count(*) as value from books');
+  }
+
+  async lastId(): Promise<number> {
+    return this.#number(LAST_ID);
+  }
+
+  find(ids: readonly number[]): Promise<readonly Book[]> {
+    return this.#query<Book>('select id, title, author, year from books where id = any($1::bigint[])', [ids]);
+  }
+
+  async *books(): AsyncGenerator<readonly Book[], void, void> {
+    const decoder = new TextDecoder();
+    let begun = ''; // a line that has not come whole
+    for await (const chunk of this.#receive(BOOKS)) {
+      for (let start = 0; start < chunk.length; start += PIECE) {
+        const piece = decoder.decode(chunk.subarray(start, start + PIECE), { stream: true });
+        const lines = (begun + piece).split('\n');
+        begun = lines.pop() as string;
+        if (lines.length > 0) yield lines.map(bookOf);
+      }
+    }
+  }
+
+  text(format: RecordFormat): AsyncIterable<Buffer> {
+    return this.#receive(TEXTS[format]);
+  }
+
+  async insert(books: readonly BookFields[]): Promise<void> {
+    await this.#copy('books (title, author, year)', books.map(asCsvFields).join(''));
+  }
+
+  async insertWithIds(books: readonly Book[]): Promise<void> {
+    await this.#copy('books (id, title, author, year)', books.map(asCsv).join(''));
+  }
+
+  async removeAll(): Promise<void> {
+    await this.#query('delete from books');
+  }
+
+  retireIds(lastId: number): Promise<number> {
+    return this.#joined(async () => {
+      // While the table is locked nobody draws an id, so the sequence is never set back.
+      await this.#query('lock table books in share row exclusive mode');
+      const given = await this.lastId();
+      const last = Math.max(lastId, given); // books may have been brought in beyond the sequence
+      if (last > 0) await this.#query("select setval('books_id_seq', $1::bigint)", [last]);
+      return given;
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end();
+  }
+
+  async #transaction<Result>(begin: string, work: () => Promise<Result>): Promise<Result> {
+    await this.#query(begin);
+    this.#inTransaction = true;
+    try {
+      const result = await work();
+      await this.#query('commit');
+      return result;
+    } catch (error) {
+      // What cannot be told to roll back does so when the connection ends.
+      if (!this.#isSending) await this.#query('rollback').catch(() => {});
+      throw error;
+    } finally {
+      this.#inTransaction = false;
+    }
+  }
+
+  /** Within the transaction that is open, or in one of its own. */
+  #joined<Result>(work: () => Promise<Result>): Promise<Result> {
+    return this.#inTransaction ? work() : this.inTransaction(work);
+  }
+
+  /** Within a transaction, what is copied one after the other is one COPY. */
+  #copy(into: string, lines: string): Promise<void> {
+    return this.#joined(async () => {
+      if (this.#copying?.into !== into) {
+        await this.#endCopy();
+        const stream = this.#client.query(
+          copyFrom(`copy ${into} from stdin with (format csv, encoding 'UTF8')`),
+        );
+        stream.on('error', () => {}); // it may come more than once
+        const end = this.#unlessLost((signal) => finished(stream, { signal }));
+        end.catch(() => {}); // whoever waits for it is told, however much later
+        this.#copying = { into, stream, end };
+      }
+      const { stream, end } = this.#copying;
+      if (!stream.write(lines) && !stream.destroyed) {
+        await this.#unlessLost((signal) => once(stream, 'drain', { signal }));
+      }
+      if (stream.destroyed) await end; // which fails with the reason
+    });
+  }
+
+  /** What a COPY waits for does not come when its connection is lost, and it is not told. */
+  async #unlessLost<Result>(wait: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
+    const { signal } = this.#lost;
+    try {
+      return await wait(signal);
+    } catch (error) {
+      throw signal.aborted ? signal.reason : error;
+    }
+  }
+
+  /** Resolves when all of the COPY that is under way, if any, has arrived. */
+  async #endCopy(): Promise<void> {
+    const copying = this.#copying;
+    this.#copying = undefined;
+    copying?.stream.end();
+    await copying?.end;
+  }
+
+  /** Runs a statement, after what is being copied. */
+  async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
+    await this.#endCopy();
+    return (await this.#client.query<Row>({ text, values, types: NUMBERS })).rows;
+  }
+
+  async *#receive(statement: string): AsyncGenerator<Buffer, void, void> {
+    await this.#endCopy();
+    this.#isSending = true;
+    yield* this.#client.query(copyTo(statement)) as AsyncIterable<Buffer>;
+    this.#isSending = false;
+  }
+
+  async #number(text: string): Promise<number> {
+    const [row] = await this.#query<{ value: number | null }>(text);
+    return row?.value ?? 0;
+  }
+}
+
+function bookOf(line: string): Book {
+  const [id, title = '', author = '', year] = line.split('\t');
+  return { id: Number(id), title: unescaped(title), author: unescaped(author), year: Number(year) };
+}
+
+/** https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-FILE-FORMATS, the text format. */
+function unescaped(value: string): string {
+  return value.replaceAll(/\\(.)/g, (_, character: string) => ESCAPED[character] ?? character);
+}

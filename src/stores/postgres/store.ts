@@ -1,0 +1,339 @@
+// Owns: the store of books in PostgreSQL. Twin of `sqlite/store.ts`.
+// A batch is one statement: one round trip, one commit. Every statement stands alone, so it works through
+// a pooler in transaction mode; nothing is used that PostgreSQL's distributed relatives lack.
+
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import type { Book, BookChanges, BookFields } from '../../books/book.ts';
+import {
+  type BookList,
+  type BookStore,
+  type BookUpdate,
+  type Eventual,
+  StoreUnavailable,
+} from '../../books/store.ts';
+import type { Metric } from '../../metrics/prometheus.ts';
+import { OpenLists } from '../open-lists.ts';
+import { Connections, LIST_CONNECTIONS, OVERDUE, SILENCE_TIMEOUT } from './connections.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
+import { CATCH_UP, createStructure } from './structure.ts';
+
+/** Milliseconds. */
+const FIRST_CHUNK_TIMEOUT = 4500;
+
+// Large enough that a round trip vanishes in the cost of its books, small enough that a batch takes
+// milliseconds, even of the longest texts. Two under way keep the server busy while the first one's answers
+// are sent; updates and removals go one by one, so that two batches of one process never wait for each
+// other's books.
+const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
+const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
+
+const FIND = 'select id, title, author, year from books where id = any($1::bigint[])';
+
+// An answered write is on disk (rule 23), also where the server's setting would acknowledge it before. Part of the
+// statement, as a pooler in transaction mode demands; stronger settings stay.
+const DURABLY = `
+  (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
+   from current_setting('synchronous_commit') as level) is not null`;
+
+const INSERT = `
+  with book as materialized (
+    select nextval('books_id_seq') as id, title, author, year, ordinal
+    from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
+    where ${DURABLY}
+  ), stored as (
+    insert into books (id, title, author, year) select id, title, author, year from book
+  )
+  select id from book order by ordinal`;
+
+// Books that somebody else has locked are skipped and told apart from those that do not exist; the
+// others come back as they were, and the changes applied to them are known.
+const UPDATE = `
+  with change as (
+    select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
+  ), before as materialized (
+    select id, title, author, year from books where id = any($1::bigint[]) and ${DURABLY} for update skip locked
+  ), stored as (
+    update books set
+      title = coalesce(change.title, before.title),
+      author = coalesce(change.author, before.author),
+      year = coalesce(change.year, before.year)
+    from before join change using (id) where books.id = before.id
+  )
+  select id, before.id is null as held, before.title, before.author, before.year
+  from books left join before using (id) where id = any($1::bigint[])`;
+
+const UPDATE_HELD = `
+  with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for update), stored as (
+    update books set
+      title = coalesce($2, before.title), author = coalesce($3, before.author), year = coalesce($4, before.year)
+    from before where books.id = before.id
+  )
+  select id, title, author, year from before`;
+
+const REMOVE = `
+  with free as materialized (
+    select id from books where id = any($1::bigint[]) and ${DURABLY} for update skip locked
+  ), removed as (
+    delete from books using free where books.id = free.id
+  )
+  select id, free.id is null as held from books left join free using (id) where id = any($1::bigint[])`;
+
+const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
+
+// JSON text leaves no control character unescaped, so with these two as delimiter and quote, CSV passes
+// every row through as it is; the line end after each is white space to JSON. `offset 0` puts the books in
+// order before their text is built: sorted afterwards, long texts would go through the disk.
+const LIST = `
+  copy (
+    select ',{"id":' || id || ',"title":' || to_json(title) || ',"author":' || to_json(author)
+      || ',"year":' || year || '}'
+    from (select id, title, author, year from books order by id offset 0) as books
+  ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`;
+
+/**
+ * Opens the store, creating or updating its structure.
+ * @throws Error with the reason when that cannot be done.
+ */
+export async function openPostgres(hosts: Hosts): Promise<BookStore> {
+  const { address, client } = await connectToWritable(hosts);
+  try {
+    await createStructure(client);
+  } finally {
+    void client.end();
+  }
+  return new PostgresStore(new Connections(hosts, address));
+}
+
+interface HeldRow extends Book {
+  readonly held: boolean;
+}
+
+class PostgresStore implements BookStore {
+  readonly limits = {
+    find: OVERLAPPING,
+    insert: OVERLAPPING,
+    update: ONE_AT_A_TIME,
+    remove: ONE_AT_A_TIME,
+  };
+  readonly #connections: Connections;
+  readonly #lists = new OpenLists(LIST_CONNECTIONS);
+  readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes, deadline) =>
+    this.#updateHeld(id, changes, deadline),
+  );
+  readonly #heldRemovals = new HeldBooks<null, boolean>((id, calls, deadline) =>
+    this.#removeHeld(id, calls.length, deadline),
+  );
+
+  constructor(connections: Connections) {
+    this.#connections = connections;
+  }
+
+  async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]> {
+    const { rows } = await this.#connections.query<Book>('batches', FIND, [ids], deadline);
+    const found = new Map(rows.map((book) => [book.id, book]));
+    return ids.map((id) => found.get(id));
+  }
+
+  async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    try {
+      return await this.#insert(books, deadline);
+    } catch (error) {
+      if (!isIdTaken(error)) throw error;
+      // Books were brought in with ids of their own, and the sequence is behind them. Nothing was stored.
+      await this.#connections.query('batches', CATCH_UP, [], deadline);
+      return await this.#insert(books, deadline);
+    }
+  }
+
+  async #insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    const columns = [
+      books.map(({ title }) => title),
+      books.map(({ author }) => author),
+      books.map(({ year }) => year),
+    ];
+    const { rows } = await this.#connections.query<{ id: number }>('batches', INSERT, columns, deadline);
+    return rows.map(({ id }) => id);
+  }
+
+  async update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly Eventual<Book | undefined>[]> {
+    const merged = new Map<number, BookChanges>();
+    for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
+    const changes = [...merged.values()];
+    const columns = [
+      [...merged.keys()],
+      changes.map(({ title }) => title),
+      changes.map(({ author }) => author),
+      changes.map(({ year }) => year),
+    ];
+    const { rows } = await this.#connections.query<HeldRow>('batches', UPDATE, columns, deadline);
+
+    const states = new Map(rows.map((row) => [row.id, row]));
+    return updates.map(({ id, changes }) => {
+      const row = states.get(id);
+      if (row === undefined) return undefined;
+      if (row.held) return this.#heldUpdates.call(id, changes, deadline);
+      const state = { ...row, ...changes };
+      states.set(id, state);
+      return { id, title: state.title, author: state.author, year: state.year };
+    });
+  }
+
+  async remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
+    const { rows } = await this.#connections.query<HeldRow>('batches', REMOVE, [[...new Set(ids)]], deadline);
+    const states = new Map(rows.map((row) => [row.id, row]));
+    return ids.map((id) => {
+      const row = states.get(id);
+      if (row?.held) return this.#heldRemovals.call(id, null, deadline);
+      return states.delete(id); // true for the first call of each book only
+    });
+  }
+
+  list(): Promise<BookList> {
+    const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
+    return this.#lists.open(() => this.#list(signal));
+  }
+
+  async #list(signal: AbortSignal): Promise<BookList> {
+    const client = await this.#connections.takeForList();
+    const rows = client.query(copyTo(LIST));
+    // Whoever reads hears of an error; it may also come when nobody reads any more.
+    rows.on('error', () => {});
+    const onClientError = (error: Error) => rows.destroy(error);
+    client.on('error', onClientError);
+
+    let open = true;
+    const close = () => {
+      if (!open) return;
+      open = false;
+      client.release(!rows.readableEnded); // rows still under way: only ending the connection stops them
+      client.off('error', onClientError);
+    };
+    try {
+      await once(rows, 'readable', { signal });
+    } catch (error) {
+      close();
+      throw this.#connections.unavailable(error);
+    }
+    return { chunks: withoutLeadingComma(rows), close };
+  }
+
+  metrics(): Metric[] {
+    return this.#connections.metrics();
+  }
+
+  async close(): Promise<void> {
+    await this.#connections.close();
+  }
+
+  /** Applies changes of one book in order, waiting for whoever has it locked. */
+  async #updateHeld(
+    id: number,
+    calls: readonly BookChanges[],
+    deadline: number,
+  ): Promise<readonly (Book | undefined)[]> {
+    const merged = Object.assign({}, ...calls) as BookChanges;
+    const parameters = [id, merged.title, merged.author, merged.year];
+    const { rows } = await this.#connections.query<Book>('held', UPDATE_HELD, parameters, deadline);
+    let state = rows[0];
+    return calls.map((changes) => {
+      state = state && { ...state, ...changes };
+      return state;
+    });
+  }
+
+  /** Removes one book, waiting for whoever has it locked; of several calls the first one did it. */
+  async #removeHeld(id: number, calls: number, deadline: number): Promise<readonly boolean[]> {
+    const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id], deadline);
+    return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
+  }
+}
+
+/** A call for a book that somebody else has locked. */
+interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
+  readonly item: Item;
+  readonly deadline: number;
+}
+
+/**
+ * Calls for books that somebody else has locked. Each book waits by itself; calls that come while its statement waits
+ * for the lock are the next statement.
+ */
+class HeldBooks<Item, Answer> {
+  readonly #carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>;
+  /** The calls that wait for their statement, of each book that is waited for. */
+  readonly #books = new Map<number, HeldCall<Item, Answer>[]>();
+
+  constructor(carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>) {
+    this.#carry = carry;
+  }
+
+  call(id: number, item: Item, deadline: number): Promise<Answer> {
+    const call = { item, deadline, ...Promise.withResolvers<Answer>() };
+    const waiting = this.#books.get(id);
+    if (waiting === undefined) {
+      this.#books.set(id, [call]);
+      void this.#carryAll(id);
+    } else {
+      waiting.push(call);
+    }
+    return call.promise;
+  }
+
+  async #carryAll(id: number): Promise<void> {
+    await setImmediate(); // the calls of this turn together
+    for (
+      let calls = this.#books.get(id);
+      calls !== undefined && calls.length > 0;
+      calls = this.#books.get(id)
+    ) {
+      this.#books.set(id, []);
+      const { inTime = [], overdue = [] } = Object.groupBy(calls, ({ deadline }) =>
+        performance.now() < deadline ? 'inTime' : 'overdue',
+      );
+      for (const call of overdue) call.reject(OVERDUE);
+      await this.#carryTogether(id, inTime);
+    }
+    this.#books.delete(id);
+  }
+
+  async #carryTogether(id: number, calls: readonly HeldCall<Item, Answer>[]): Promise<void> {
+    if (calls.length === 0) return;
+    try {
+      const items = calls.map(({ item }) => item);
+      const answers = await this.#carry(id, items, Math.min(...calls.map(({ deadline }) => deadline)));
+      for (const [position, call] of calls.entries()) call.resolve(answers[position] as Answer);
+    } catch (error) {
+      for (const call of calls) call.reject(error);
+    }
+  }
+}
+
+/** Whether an insert met a book that has an id which the sequence gave out just now. */
+function isIdTaken(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
+  return cause instanceof pg.DatabaseError && cause.code === '23505' && cause.constraint === 'books_pkey';
+}
+
+/**
+ * The rows as they come. Each begins with a comma, so that none needs to know whether it is the first.
+ * A server that falls silent while more is wanted breaks the list.
+ */
+async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void, void> {
+  const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
+  let first = true;
+  for (;;) {
+    const silence = setTimeout(() => rows.destroy(new Error('the server fell silent')), SILENCE_TIMEOUT);
+    const { done, value } = await chunks.next().finally(() => clearTimeout(silence));
+    if (done) return;
+    yield first ? value.subarray(1) : value;
+    first = false;
+    await setImmediate(); // others first: a socket that is full is read 32 times in a row, 2 MiB
+  }
+}

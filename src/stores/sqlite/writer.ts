@@ -1,0 +1,146 @@
+// Owns: the one connection that writes to a SQLite file, in a thread of its own, so that waiting for a
+// disk never holds up a request. Everything that waited together is committed together, with one sync
+// (group commit), and answered only after it.
+// Refuses: reading for the service, which `store.ts` does on its own connections.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import type { Book, BookFields } from '../../books/book.ts';
+import type { BookUpdate } from '../../books/store.ts';
+import { OpenFile } from './file.ts';
+import { now, openForWriting, retryWhileBusy } from './structure.ts';
+
+export type WriteRequest = {
+  readonly ticket: number;
+  /** Milliseconds of `performance.timeOrigin + performance.now()`, after which the request is not begun: its callers are about to give up. */
+  readonly deadline: number;
+} & (
+  | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
+  | { readonly kind: 'update'; readonly items: readonly BookUpdate[] }
+  | { readonly kind: 'remove'; readonly items: readonly number[] }
+);
+
+export type WriteAnswers = readonly number[] | readonly (Book | undefined)[] | readonly boolean[];
+
+/** What the thread says: once that it is ready, then one outcome for each request. */
+export type WriterMessage =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'done'; readonly ticket: number; readonly answers: WriteAnswers }
+  | { readonly kind: 'failed'; readonly ticket: number; readonly reason: string };
+
+// Requests committed together at most, and the milliseconds after which no more of them is begun, so that the
+// first one is not kept waiting for the last.
+const GROUP_SIZE = 64;
+const GROUP_TIME = 250;
+
+function serve(port: MessagePort, path: string): void {
+  const writer = new Writer(openForWriting(path), path);
+  const say = (message: WriterMessage) => port.postMessage(message);
+
+  port.on('message', (first: WriteRequest | 'close') => {
+    let message: WriteRequest | 'close' | undefined = first;
+    /** The next request whose callers still wait; what comes after it stays where it is until asked for. */
+    const next = (): WriteRequest | undefined => {
+      for (;;) {
+        message ??= receiveMessageOnPort(port)?.message as WriteRequest | 'close' | undefined;
+        if (message === undefined || message === 'close') return undefined;
+        const request = message;
+        message = undefined;
+        if (now() < request.deadline) return request;
+        say({ kind: 'failed', ticket: request.ticket, reason: 'other writes took too long' });
+      }
+    };
+    const group: WriteRequest[] = [];
+    try {
+      const answers = writer.commit(next, group);
+      group.forEach(({ ticket }, position) => {
+        say({ kind: 'done', ticket, answers: answers[position] as WriteAnswers });
+      });
+    } catch (error) {
+      for (const { ticket } of group) say({ kind: 'failed', ticket, reason: (error as Error).message });
+    }
+    if (message === 'close') {
+      writer.close();
+      port.close();
+    }
+  });
+  say({ kind: 'ready' });
+}
+
+class Writer {
+  readonly #db: DatabaseSync;
+  readonly #file: OpenFile;
+  /** The write-ahead log, which holds what was committed last, and its index. */
+  readonly #companions: readonly OpenFile[];
+  readonly #begin;
+  readonly #insert;
+  readonly #update;
+  readonly #remove;
+  readonly #commit;
+
+  constructor(db: DatabaseSync, path: string) {
+    this.#db = db;
+    this.#file = new OpenFile(path);
+    this.#companions = [new OpenFile(`${path}-wal`), new OpenFile(`${path}-shm`)];
+    this.#begin = db.prepare('begin immediate');
+    this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
+    this.#update = db.prepare(`
+      update books set title = coalesce(?, title), author = coalesce(?, author), year = coalesce(?, year)
+      where id = ?
+      returning id, title, author, year`);
+    this.#remove = db.prepare('delete from books where id = ?');
+    this.#commit = db.prepare('commit');
+  }
+
+  /**
+   * Carries out requests in one transaction, as many as there are and as its time allows.
+   * @param group gets the requests that were begun; when this throws, none of them happened.
+   * @returns their answers, in their order.
+   */
+  commit(next: () => WriteRequest | undefined, group: WriteRequest[]): WriteAnswers[] {
+    const first = next();
+    if (first === undefined) return [];
+    group.push(first);
+    retryWhileBusy(() => this.#begin.run(), first.deadline);
+    try {
+      const end = now() + GROUP_TIME;
+      const answers = [this.#execute(first)];
+      while (group.length < GROUP_SIZE && now() < end) {
+        const request = next();
+        if (request === undefined) break;
+        group.push(request);
+        answers.push(this.#execute(request));
+      }
+      if (this.#file.assertInPlace() === 0)
+        throw new Error('the file has been emptied: restore it and start anew');
+      for (const companion of this.#companions) companion.assertInPlace();
+      this.#commit.run();
+      return answers;
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // a full disk has rolled back already
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#db.close();
+  }
+
+  #execute(request: WriteRequest): WriteAnswers {
+    switch (request.kind) {
+      case 'insert':
+        return request.items.map(({ title, author, year }) =>
+          Number(this.#insert.run(title, author, year).lastInsertRowid),
+        );
+      case 'update':
+        return request.items.map(({ id, changes: { title, author, year } }) => {
+          const row = this.#update.get(title ?? null, author ?? null, year ?? null, id);
+          return row === undefined ? undefined : ({ ...row } as unknown as Book);
+        });
+      case 'remove':
+        return request.items.map((id) => this.#remove.run(id).changes === 1);
+    }
+  }
+}
+
+if (parentPort !== null) serve(parentPort, workerData as string);
