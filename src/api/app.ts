@@ -61,8 +61,11 @@ export interface AppParts {
 
 type Handler = (exchange: Exchange, parts: AppParts) => Promise<Answer>;
 
+/** In the path of a route, one segment of any text. */
+const ID = ':id';
+
 interface Route {
-  /** In metrics; `:id` stands for one segment of a path. */
+  /** As it stands, or ending in `:id`. */
   readonly path: string;
   readonly needsToken: boolean;
   readonly handlers: Readonly<Record<string, Handler>>;
@@ -78,8 +81,6 @@ const ROUTES: readonly Route[] = [
     handlers: { GET: readBook, HEAD: readBook, PUT: updateBook, DELETE: removeBook },
   },
 ];
-
-const ROUTES_BY_PATH: ReadonlyMap<string, Route> = new Map(ROUTES.map((route) => [route.path, route]));
 
 /** The methods of any path. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
@@ -169,13 +170,12 @@ export function buildApp(parts: AppParts): HttpServer {
   }
 }
 
-/** A path is in the table as it stands, or with its last segment as `:id`. */
 function routeOf(path: string): Route | undefined {
-  const parent = path.lastIndexOf('/') + 1;
-  return (
-    ROUTES_BY_PATH.get(path) ??
-    (parent < path.length ? ROUTES_BY_PATH.get(`${path.slice(0, parent)}:id`) : undefined)
-  );
+  return ROUTES.find((route) => {
+    if (!route.path.endsWith(ID)) return route.path === path;
+    const end = route.path.length - ID.length; // of what stands before the segment
+    return path.length > end && path.startsWith(route.path.slice(0, end)) && !path.includes('/', end);
+  });
 }
 
 /** Unique among processes by its random beginning, within one by its count. */
