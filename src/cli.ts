@@ -3,9 +3,13 @@
 
 import { parseArgs } from 'node:util';
 import { type Call, type Command, Misuse, type Surroundings } from './commands/command.ts';
-import type { Environment } from './config.ts';
+import { type Environment, SECRETS, VARIABLES, type Variable } from './config.ts';
 import { Refusal } from './refusal.ts';
 import { version } from './version.ts';
+
+/** Characters of a line of help, and of what stands before it. */
+const HELP_WIDTH = 72;
+const NAME_WIDTH = 23;
 
 const HELP = `Usage: npx book-catalogue [COMMAND] [--help]
        npx book-catalogue --version
@@ -24,26 +28,8 @@ A catalogue of books: JSON over HTTP.
 
 Everything is set by environment variables; all of them may be left out.
 
-  PORT                    port to listen on (8080)
-  HOST                    address to listen on (this machine only, until AUTH_USERNAME,
-                          AUTH_PASSWORD and SECRET_TOKEN are set; then every address)
-  DB_URL                  sqlite:<path> or postgres://user:password@host:port/database, of
-                          several hosts host:port,host:port (sqlite:data/books.db)
-  SECRET_TOKEN            secret that signs tokens (random, new at every start)
-  SECRET_TOKEN_PREVIOUS   the one before it, whose tokens live out their time (none)
-  AUTH_USERNAME           the name and
-  AUTH_PASSWORD           the password that log in (admin and password)
-  WORKERS                 processes that serve together, on as many cores (1)
-  ADMIN_PORT              port for operators: health, metrics, /docs (PORT + 1)
-  ADMIN_HOST              address of that port (this machine only)
-  CORS_ORIGINS            origins whose pages may call the service from a browser (none)
-  TRUST_PROXY             addresses or networks of proxies whose X-Forwarded-For is believed (none)
-  LOG_LEVEL               fatal, error, warn, info, debug, trace or silent (info)
-  BODY_LIMIT              bytes of one request's body (1048576)
-  HEADER_LIMIT            bytes of one request's line and headers (16384)
-
-DB_URL_FILE, SECRET_TOKEN_FILE, SECRET_TOKEN_PREVIOUS_FILE and AUTH_PASSWORD_FILE name a file that
-holds the value instead.
+${Object.entries<Variable>(VARIABLES).map(variableHelp).join('')}
+${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the value instead.
 `;
 
 const COMMANDS = new Map<string, () => Promise<Command>>([
@@ -57,6 +43,17 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['backup', () => import('./commands/backup.ts')],
   ['restore', () => import('./commands/restore.ts')],
 ]);
+
+/** A variable's lines: its name, what it is, and in brackets what there is without it. */
+function variableHelp([name, { help, absent }]: readonly [string, Variable]): string {
+  const lines = [''];
+  for (const word of `${help} (${absent})`.split(' ')) {
+    const longer = `${lines.at(-1)} ${word}`;
+    if (longer.length > HELP_WIDTH) lines.push(` ${word}`);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(NAME_WIDTH)}${line}\n`).join('');
+}
 
 /**
  * Runs a command to its end.

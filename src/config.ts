@@ -45,13 +45,124 @@ export interface Config {
   readonly warnings: readonly string[];
 }
 
+/** How a variable is explained, and shown when it is in effect. */
+export interface Variable {
+  readonly help: string;
+  /** What there is without it. */
+  readonly absent: string;
+  /** Its value in effect, without any secret; that of DB_URL is for `stores/open.ts` to show. */
+  readonly show?: (config: Config) => string;
+}
+
+/** A variable that is a whole number; without it, it is `absent`. */
+interface NumberVariable extends Variable {
+  readonly least: number;
+  readonly most: number;
+}
+
+const shownAs = (isSet: boolean) => (isSet ? '(set)' : '(none)');
+
+/** Every variable, in the order in which they are shown: reading, `config` and `--help` follow this list. */
+export const VARIABLES = {
+  PORT: {
+    help: 'port to listen on',
+    absent: '8080',
+    least: 0,
+    most: 65_535,
+    show: ({ port }) => String(port),
+  },
+  HOST: {
+    help: 'address to listen on',
+    absent:
+      'this machine only, until AUTH_USERNAME, AUTH_PASSWORD and SECRET_TOKEN are set; then every address',
+    show: ({ host }) => host ?? '(every address)',
+  },
+  DB_URL: {
+    help: 'sqlite:<path> or postgres://user:password@host:port/database, of several hosts host:port,host:port',
+    absent: 'sqlite:data/books.db',
+  },
+  SECRET_TOKEN: {
+    help: 'secret that signs tokens',
+    absent: 'random, new at every start',
+    show: ({ randomSecret }) => (randomSecret ? '(random, new at every start)' : '(set)'),
+  },
+  SECRET_TOKEN_PREVIOUS: {
+    help: 'the one before it, whose tokens live out their time',
+    absent: 'none',
+    show: ({ previousSigningSecret }) => shownAs(previousSigningSecret !== undefined),
+  },
+  AUTH_USERNAME: {
+    help: 'the name that logs in',
+    absent: 'admin',
+    show: ({ username }) => (/\p{Cc}/u.test(username) ? JSON.stringify(username) : username),
+  },
+  AUTH_PASSWORD: {
+    help: 'its password',
+    absent: 'password',
+    show: ({ builtInCredentials, password }) => (builtInCredentials ? password : '(set)'),
+  },
+  WORKERS: {
+    help: 'processes that serve together, on as many cores',
+    absent: '1',
+    least: 1,
+    most: 256,
+    show: ({ workers }) => String(workers),
+  },
+  ADMIN_PORT: {
+    help: 'port for operators: health, metrics, /docs',
+    absent: 'PORT + 1',
+    least: 0,
+    most: 65_535,
+    show: ({ admin }) => String(admin.port),
+  },
+  ADMIN_HOST: {
+    help: 'address of that port',
+    absent: 'this machine only',
+    show: ({ admin }) => admin.host,
+  },
+  CORS_ORIGINS: {
+    help: 'origins whose pages may call the service from a browser',
+    absent: 'none',
+    show: ({ corsOrigins }) => corsOrigins.join(',') || '(none)',
+  },
+  TRUST_PROXY: {
+    help: 'addresses or networks of proxies whose X-Forwarded-For is believed',
+    absent: 'none',
+    show: ({ trustedProxies }) => trustedProxies.join(',') || '(none)',
+  },
+  LOG_LEVEL: {
+    help: 'fatal, error, warn, info, debug, trace or silent',
+    absent: 'info',
+    show: ({ logLevel }) => logLevel,
+  },
+  BODY_LIMIT: {
+    help: "bytes of one request's body",
+    absent: '1048576',
+    least: 1,
+    most: 256 * 1024 ** 2,
+    show: ({ bodyLimit }) => String(bodyLimit),
+  },
+  HEADER_LIMIT: {
+    help: "bytes of one request's line and headers",
+    absent: '16384',
+    least: 1024,
+    most: 1024 ** 2,
+    show: ({ headerLimit }) => String(headerLimit),
+  },
+} as const satisfies Readonly<Record<string, Variable | NumberVariable>>;
+
+type Name = keyof typeof VARIABLES;
+type NumberName = { [N in Name]: (typeof VARIABLES)[N] extends NumberVariable ? N : never }[Name];
+
+/** Those that may come from a file instead, named by the variable with `_FILE` behind (rule 25). */
+export const SECRETS = ['DB_URL', 'SECRET_TOKEN', 'SECRET_TOKEN_PREVIOUS', 'AUTH_PASSWORD'] as const;
+type SecretName = (typeof SECRETS)[number];
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads a file as bytes; throws as `fs.readFileSync` does. */
 export type ReadFile = (path: string) => Uint8Array;
 
-const BUILT_IN_USERNAME = 'admin';
-const BUILT_IN_PASSWORD = 'password';
 const LOOPBACK = '127.0.0.1';
 const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is no shorter than its digest
 
@@ -72,7 +183,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     throw new Refusal('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS is the one before it.');
   }
   const host = readHost(env, username !== undefined && secret !== undefined);
-  const port = readWholeNumber(env, 'PORT', 8080, 0, 65_535);
+  const port = readWholeNumber(env, 'PORT');
 
   if (!isLoopback(host)) {
     const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
@@ -102,15 +213,15 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     signingSecret: secret ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
     randomSecret: secret === undefined,
     previousSigningSecret: previousSecret,
-    username: username ?? BUILT_IN_USERNAME,
-    password: password ?? BUILT_IN_PASSWORD,
-    workers: readWholeNumber(env, 'WORKERS', 1, 1, 256),
+    username: username ?? VARIABLES.AUTH_USERNAME.absent,
+    password: password ?? VARIABLES.AUTH_PASSWORD.absent,
+    workers: readWholeNumber(env, 'WORKERS'),
     admin: readAdmin(env, port),
     corsOrigins: readOrigins(env),
     trustedProxies: readTrustedProxies(env),
     logLevel: readLogLevel(env),
-    bodyLimit: readWholeNumber(env, 'BODY_LIMIT', 1024 * 1024, 1, 256 * 1024 ** 2),
-    headerLimit: readWholeNumber(env, 'HEADER_LIMIT', 16 * 1024, 1024, 1024 ** 2),
+    bodyLimit: readWholeNumber(env, 'BODY_LIMIT'),
+    headerLimit: readWholeNumber(env, 'HEADER_LIMIT'),
     builtInCredentials: username === undefined,
     warnings,
   });
@@ -121,7 +232,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
  * @throws Refusal when the variable cannot be meant as it stands.
  */
 export function readStoreUrl(env: Environment, readFile: ReadFile): string {
-  return readSecret(env, readFile, 'DB_URL') ?? 'sqlite:data/books.db';
+  return readSecret(env, readFile, 'DB_URL') ?? VARIABLES.DB_URL.absent;
 }
 
 /** Whether only this machine can reach the address (undefined: every interface). */
@@ -140,7 +251,7 @@ function readHost(env: Environment, guarded: boolean): string | undefined {
 /** The operations listener is beside the service's port, and for this machine only, unless told otherwise. */
 function readAdmin(env: Environment, port: number): Config['admin'] {
   const beside = port === 0 ? 0 : port < 65_535 ? port + 1 : port - 1;
-  const adminPort = readWholeNumber(env, 'ADMIN_PORT', beside, 0, 65_535);
+  const adminPort = readWholeNumber(env, 'ADMIN_PORT', beside);
   if (adminPort === port && port !== 0) {
     throw new Refusal(`ADMIN_PORT ${adminPort} is PORT as well: they must differ.`);
   }
@@ -187,7 +298,7 @@ function isNetwork(text: string): boolean {
 }
 
 function readLogLevel(env: Environment): LogLevel {
-  const text = readText(env, 'LOG_LEVEL') ?? 'info';
+  const text = readText(env, 'LOG_LEVEL') ?? VARIABLES.LOG_LEVEL.absent;
   const level = LOG_LEVELS.find((known) => known === text);
   if (level === undefined) {
     throw new Refusal(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
@@ -195,23 +306,18 @@ function readLogLevel(env: Environment): LogLevel {
   return level;
 }
 
-function readWholeNumber(
-  env: Environment,
-  name: string,
-  absent: number,
-  least: number,
-  most: number,
-): number {
-  const text = readText(env, name);
-  if (text === undefined) return absent;
-  const value = Number(text);
-  if (!/^\d{1,10}$/.test(text) || value < least || value > most) {
-    throw new Refusal(`${name} must be a whole number from ${least} to ${most}, not "${text}".`);
+function readWholeNumber(env: Environment, name: NumberName, absent?: number): number {
+  const { least, most, absent: text = '' } = VARIABLES[name];
+  const given = readText(env, name);
+  if (given === undefined) return absent ?? Number(text);
+  const value = Number(given);
+  if (!/^\d{1,10}$/.test(given) || value < least || value > most) {
+    throw new Refusal(`${name} must be a whole number from ${least} to ${most}, not "${given}".`);
   }
   return value;
 }
 
-function readText(env: Environment, name: string): string | undefined {
+function readText(env: Environment, name: Name | `${SecretName}_FILE`): string | undefined {
   const text = env[name];
   if (text === '') {
     throw new Refusal(`${name} is set but empty: give it a value, or leave it out.`);
@@ -220,7 +326,7 @@ function readText(env: Environment, name: string): string | undefined {
 }
 
 /** A value that may be given in place (`NAME`) or as a file (`NAME_FILE`), never both (rule 25). */
-function readSecret(env: Environment, readFile: ReadFile, name: string): string | undefined {
+function readSecret(env: Environment, readFile: ReadFile, name: SecretName): string | undefined {
   const text = readText(env, name);
   const path = readText(env, `${name}_FILE`);
   if (path === undefined) return text;

@@ -1,7 +1,7 @@
 // Owns: `config`. The configuration in effect, without its secrets, or what is wrong with it.
 
 import { styleText } from 'node:util';
-import { type Config, type Environment, readConfig } from '../config.ts';
+import { type Environment, readConfig, VARIABLES, type Variable } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import type { Surroundings } from './command.ts';
@@ -16,7 +16,9 @@ Opens neither the store nor a port.
 export async function run({ env, stdout, stderr }: Surroundings): Promise<number> {
   const config = readConfig(env, readSecretFile);
   await readDbUrl(config.dbUrl);
-  const settings = Object.entries(describe(config));
+  const settings = Object.entries<Variable>(VARIABLES).map(([name, { show }]) => {
+    return [name, show === undefined ? describeStore(config.dbUrl) : show(config)] as const;
+  });
   if (stdout.isTTY) {
     const width = (column: readonly string[]) => Math.max(...column.map((text) => text.length));
     const names = width(settings.map(([name]) => name));
@@ -30,27 +32,6 @@ export async function run({ env, stdout, stderr }: Surroundings): Promise<number
   }
   for (const warning of config.warnings) stderr.write(`${warning}\n`);
   return 0;
-}
-
-function describe(config: Config): Readonly<Record<string, string>> {
-  const secret = (set: boolean) => (set ? '(set)' : '(none)');
-  return {
-    PORT: String(config.port),
-    HOST: config.host ?? '(every address)',
-    DB_URL: describeStore(config.dbUrl),
-    SECRET_TOKEN: config.randomSecret ? '(random, new at every start)' : '(set)',
-    SECRET_TOKEN_PREVIOUS: secret(config.previousSigningSecret !== undefined),
-    AUTH_USERNAME: /\p{Cc}/u.test(config.username) ? JSON.stringify(config.username) : config.username,
-    AUTH_PASSWORD: config.builtInCredentials ? config.password : '(set)',
-    WORKERS: String(config.workers),
-    ADMIN_PORT: String(config.admin.port),
-    ADMIN_HOST: config.admin.host,
-    CORS_ORIGINS: config.corsOrigins.join(',') || '(none)',
-    TRUST_PROXY: config.trustedProxies.join(',') || '(none)',
-    LOG_LEVEL: config.logLevel,
-    BODY_LIMIT: String(config.bodyLimit),
-    HEADER_LIMIT: String(config.headerLimit),
-  };
 }
 
 function sourceOf(env: Environment, name: string): string {
