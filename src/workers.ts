@@ -66,124 +66,160 @@ export const isWorker = cluster.isWorker;
  * @throws Refusal as one service would; no worker is left then.
  */
 export async function startWorkers(config: Config, log: Log, docsPort?: number): Promise<Service> {
-  const workers = new Set<Worker>();
-  const serving = new Map<number, Worker>(); // by their number, which one that takes another's place takes too
-  const asked = new Map<number, (answer: Answers[Question]) => void>();
-  let lastTicket = 0;
-  const measurement = measureProcess();
-  const guard = new LoginGuard(); // an address has no more guesses at several workers than at one
-  let { port } = config;
-  let stopping = false;
+  const pool = new WorkerPool(config, log, docsPort);
+  try {
+    return await pool.start();
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+}
 
-  const start = async (number: number, use: PortUse): Promise<string> => {
-    const worker = cluster.fork();
-    workers.add(worker);
-    worker.on('error', () => {}); // it has gone; 'exit' follows
-    const started = Promise.withResolvers<string>();
-    worker.once('exit', () => {
-      workers.delete(worker);
-      started.reject(new Refusal('A worker ended before it could serve.'));
-    });
-    worker.on('message', (report: Report) => {
-      switch (report.kind) {
-        case 'serving':
-          started.resolve(report.url);
-          break;
-        case 'refused':
-          started.reject(new Refusal(report.reason));
-          break;
-        case 'login': {
-          const turn = guard.takeTurn(report.address, report.succeeded);
-          tell(worker, { kind: 'turn', ticket: report.ticket, turn });
-          break;
-        }
-        case 'answer':
-          asked.get(report.ticket)?.(report.answer);
-      }
-    });
-    tell(worker, { kind: 'serve', config: { ...config, port }, docsPort, use });
-    const url = await started.promise;
-    serving.set(number, worker);
-    const { pid } = worker.process;
-    log.info({ pid }, 'a worker serves');
-    worker.once('exit', (code: number, signal: string | null) => {
-      serving.delete(number);
-      if (stopping) return;
-      log.error({ pid, code, signal }, 'a worker ended; another takes its place');
-      void replace(number);
-    });
-    return url;
-  };
-  const replace = async (number: number): Promise<void> => {
-    while (!stopping) {
-      try {
-        await start(number, 'another');
-        return;
-      } catch (error) {
-        log.error({ reason: (error as Error).message }, 'a worker could not be replaced yet');
-        await pause(RETRY_PAUSE);
-      }
-    }
-  };
-  const ask = async <Asked extends Question>(worker: Worker, question: Asked): Promise<Answers[Asked]> => {
-    lastTicket += 1;
-    const ticket = lastTicket;
-    const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
-    const timer = setTimeout(() => reject(new Error('the worker does not answer')), ANSWER_TIMEOUT);
-    asked.set(ticket, resolve as (answer: Answers[Question]) => void);
-    tell(worker, { kind: 'ask', ticket, question });
-    try {
-      return await promise;
-    } finally {
-      asked.delete(ticket);
-      clearTimeout(timer);
-    }
-  };
-  const storeAnswers = async (): Promise<boolean> => {
-    const answers = [...serving.values()].map(async (worker) => {
-      if (!(await ask(worker, 'storeAnswers'))) throw new Error('not to this one');
-    });
-    return Promise.any(answers).then(
-      () => true,
-      () => false,
-    );
-  };
-  const metrics = async (): Promise<Metric[]> => {
-    const own = [
-      buildMetric(),
-      loginMetric(guard.outcomes),
-      logMetric(log.linesLost()),
-      ...(await measurement.metrics()),
-    ];
-    const answers = [...serving].map(async ([number, worker]) => {
-      return [String(number), await ask(worker, 'metrics').catch(() => [])] as const;
-    });
-    return mergeMetrics(new Map<string, readonly Metric[]>([['0', own], ...(await Promise.all(answers))]));
-  };
-  const close = async (): Promise<void> => {
-    stopping = true;
+/** The workers, as the process sees them that started them. */
+class WorkerPool {
+  readonly #config: Config;
+  readonly #log: Log;
+  readonly #docsPort: number | undefined;
+  readonly #workers = new Set<Worker>();
+  /** Those that serve, by their number; one that takes another's place takes its number, too. */
+  readonly #serving = new Map<number, Worker>();
+  readonly #asked = new Map<number, (answer: Answers[Question]) => void>();
+  /** An address has no more guesses at several workers than at one. */
+  readonly #guard = new LoginGuard();
+  readonly #measurement = measureProcess();
+  #lastTicket = 0;
+  #port: number;
+  #isStopping = false;
+
+  constructor(config: Config, log: Log, docsPort: number | undefined) {
+    this.#config = config;
+    this.#log = log;
+    this.#docsPort = docsPort;
+    this.#port = config.port;
+  }
+
+  async start(): Promise<Service> {
+    const url = await this.#startWorker(1, 'first');
+    if (this.#port === 0) this.#port = Number(new URL(url).port); // the system chose one
+    const others = Array.from({ length: this.#config.workers - 1 }, (_, index) => index + 2);
+    await Promise.all(others.map((number) => this.#startWorker(number, 'another')));
+    return {
+      url,
+      storeAnswers: () => this.#storeAnswers(),
+      metrics: () => this.#metrics(),
+      close: () => this.close(),
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#isStopping = true;
     const overdue = setTimeout(() => {
-      for (const worker of workers) worker.process.kill('SIGKILL');
+      for (const worker of this.#workers) worker.process.kill('SIGKILL');
     }, LAST_RESORT);
     await Promise.all(
-      [...workers].map(async (worker) => {
+      [...this.#workers].map(async (worker) => {
         const ended = new Promise((resolve) => worker.once('exit', resolve));
         tell(worker, { kind: 'stop' });
         await ended;
       }),
     );
     clearTimeout(overdue);
-    measurement.stop();
-  };
+    this.#measurement.stop();
+  }
 
-  try {
-    const url = await start(1, 'first');
-    if (port === 0) port = Number(new URL(url).port); // the system chose one
-    await Promise.all(Array.from({ length: config.workers - 1 }, (_, index) => start(index + 2, 'another')));
-    return { url, storeAnswers, metrics, close };
-  } catch (error) {
-    await close();
-    throw error;
+  /** @returns the URL that it serves. */
+  async #startWorker(number: number, use: PortUse): Promise<string> {
+    const worker = cluster.fork();
+    this.#workers.add(worker);
+    worker.on('error', () => {}); // it has gone; 'exit' follows
+    const started = Promise.withResolvers<string>();
+    worker.once('exit', () => {
+      this.#workers.delete(worker);
+      started.reject(new Refusal('A worker ended before it could serve.'));
+    });
+    worker.on('message', (report: Report) => this.#hear(worker, report, started));
+    const config = { ...this.#config, port: this.#port };
+    tell(worker, { kind: 'serve', config, docsPort: this.#docsPort, use });
+    const url = await started.promise;
+    this.#serving.set(number, worker);
+    const { pid } = worker.process;
+    this.#log.info({ pid }, 'a worker serves');
+    worker.once('exit', (code: number, signal: string | null) => {
+      this.#serving.delete(number);
+      if (this.#isStopping) return;
+      this.#log.error({ pid, code, signal }, 'a worker ended; another takes its place');
+      void this.#replace(number);
+    });
+    return url;
+  }
+
+  #hear(worker: Worker, report: Report, started: PromiseWithResolvers<string>): void {
+    switch (report.kind) {
+      case 'serving':
+        started.resolve(report.url);
+        break;
+      case 'refused':
+        started.reject(new Refusal(report.reason));
+        break;
+      case 'login': {
+        const turn = this.#guard.takeTurn(report.address, report.succeeded);
+        tell(worker, { kind: 'turn', ticket: report.ticket, turn });
+        break;
+      }
+      case 'answer':
+        this.#asked.get(report.ticket)?.(report.answer);
+    }
+  }
+
+  async #replace(number: number): Promise<void> {
+    while (!this.#isStopping) {
+      try {
+        await this.#startWorker(number, 'another');
+        return;
+      } catch (error) {
+        this.#log.error({ reason: (error as Error).message }, 'a worker could not be replaced yet');
+        await pause(RETRY_PAUSE);
+      }
+    }
+  }
+
+  async #ask<Asked extends Question>(worker: Worker, question: Asked): Promise<Answers[Asked]> {
+    this.#lastTicket += 1;
+    const ticket = this.#lastTicket;
+    const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
+    const timer = setTimeout(() => reject(new Error('the worker does not answer')), ANSWER_TIMEOUT);
+    this.#asked.set(ticket, resolve as (answer: Answers[Question]) => void);
+    tell(worker, { kind: 'ask', ticket, question });
+    try {
+      return await promise;
+    } finally {
+      this.#asked.delete(ticket);
+      clearTimeout(timer);
+    }
+  }
+
+  /** Whether the store answers one of them. */
+  async #storeAnswers(): Promise<boolean> {
+    const answers = [...this.#serving.values()].map(async (worker) => {
+      if (!(await this.#ask(worker, 'storeAnswers'))) throw new Error('not to this one');
+    });
+    return Promise.any(answers).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async #metrics(): Promise<Metric[]> {
+    const own = [
+      buildMetric(),
+      loginMetric(this.#guard.outcomes),
+      logMetric(this.#log.linesLost()),
+      ...(await this.#measurement.metrics()),
+    ];
+    const answers = [...this.#serving].map(async ([number, worker]) => {
+      return [String(number), await this.#ask(worker, 'metrics').catch(() => [])] as const;
+    });
+    return mergeMetrics(new Map<string, readonly Metric[]>([['0', own], ...(await Promise.all(answers))]));
   }
 }
 
