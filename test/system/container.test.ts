@@ -19,7 +19,7 @@ import {
 import { dirname, join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { Client } from '../support/client.ts';
+import { accepts, Client } from '../support/client.ts';
 import { unusedPort } from '../support/ports.ts';
 import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -72,7 +72,7 @@ describe('the image', () => {
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ...(await ports()) };
     const container = new Container(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
     await container.healthy();
-    const found = /retrieving transpile cache for StrippedTypeScript \S+command\.ts\.\.\.success/;
+    const found = /retrieving transpile cache for StrippedTypeScript \S+cli\.ts\.\.\.success/;
     await waitUntil(() => found.test(container.said) && container.said.includes('"msg":"listening"'));
     assert.doesNotMatch(container.said, /no transpile cache/);
     const book = await (await container.client()).create({ title: 'kept' });
@@ -183,8 +183,9 @@ describe('the image', () => {
       });
     }
 
-    client(): Promise<Client> {
+    async client(): Promise<Client> {
       const port = Number(this.#env.PORT);
+      await waitUntil(() => accepts('127.0.0.1', port));
       return Client.logIn({ url: `http://127.0.0.1:${port}`, port });
     }
 
