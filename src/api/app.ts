@@ -147,11 +147,11 @@ export function buildApp(parts: AppParts): HttpServer {
     cors: HeaderList | undefined,
   ): Answer | Promise<Answer> {
     const { request } = exchange;
-    const methods = route && Object.keys(route.handlers);
-    if (cors !== undefined && isPreflight(request)) return permission(methods ?? ALL_METHODS);
-    if (route === undefined || methods === undefined) return NOT_FOUND;
+    if (cors !== undefined && isPreflight(request))
+      return permission(route === undefined ? ALL_METHODS : methodsOf(route));
+    if (route === undefined) return NOT_FOUND;
     const handler = route.handlers[request.method as string];
-    if (handler === undefined) return methodNotAllowed(methods);
+    if (handler === undefined) return methodNotAllowed(methodsOf(route));
     return (route.needsToken ? refuseToken(request) : undefined) ?? handler(exchange, parts);
   }
 
@@ -168,6 +168,10 @@ export function buildApp(parts: AppParts): HttpServer {
     log.info({ reqId: id, status }, 'request'); // nothing else of it is known
     sendLast(socket, answer, ['x-request-id', id]);
   }
+}
+
+function methodsOf({ handlers }: Route): string[] {
+  return Object.keys(handlers);
 }
 
 function routeOf(path: string): Route | undefined {
