@@ -1,6 +1,7 @@
 // Owns: tokens, issued and verified (rules 17 to 19): JSON Web Tokens (RFC 7519) signed by HMAC, checked as RFC 8725
 // advises. Knows no HTTP.
 
+import { isUtf8 } from 'node:buffer';
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import { BoundedMemory } from './bounded-memory.ts';
 
@@ -88,10 +89,10 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
-/** A part of a token; undefined when it is not a JSON object in base64url, spelled as base64url spells it. */
+/** A part of a token; undefined when it is not a JSON object in UTF-8 and base64url, spelled as base64url spells it. */
 function decode(text: string): Readonly<Record<string, unknown>> | undefined {
   const bytes = Buffer.from(text, 'base64url');
-  if (bytes.toString('base64url') !== text) return undefined;
+  if (bytes.toString('base64url') !== text || !isUtf8(bytes)) return undefined; // RFC 8725 section 3.7
   try {
     const part: unknown = JSON.parse(bytes.toString());
     const isObject = typeof part === 'object' && part !== null && !Array.isArray(part);

@@ -354,6 +354,54 @@ describe('tokens', { concurrency: true }, () => {
     );
   });
 
+  test('A4, rule 18: every HMAC case of Wycheproof’s JsonWebSignature vectors is refused but the valid one', async () => {
+    // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made of a
+    // token that this service accepts.
+    const header = '{"alg":"HS256","kid":"kid-aes-sign"}';
+    const whole = make(header, CLAIMS);
+    const [head = '', claims = '', signature = ''] = whole.split('.');
+    await assertAccepted(whole, 'acceptsValid');
+    const other = (part: string) => `${part[0] === 'X' ? 'Y' : 'X'}${part.slice(1)}`;
+    await assertAllRefused([
+      ['rejectsModifiedSignature', `${head}.${claims}.${other(signature)}`],
+      ['rejectsMissingSignature', `${head}.${claims}.`],
+      ['rejectsMissingSignatureAndSeparator', `${head}.${claims}`],
+      ['rejectsModifiedPayload', `${head}.${encode(`{"exp":${LATER + 1}}`)}.${signature}`],
+      ['rejectsMissingPayload', `${head}..${signature}`],
+      ['rejectsMissingPayloadAndSeparator', `${head}.${signature}`],
+      ['rejectsModifiedHeader', `${encode(header.replace('kid-', 'Xid-'))}.${claims}.${signature}`],
+      ['rejectsMissingHeader', `.${claims}.${signature}`],
+      ['rejectsMissingHeaderAndSeparator', `${claims}.${signature}`],
+      ['rejectsMissingHeaderAndSignature', `.${claims}.`],
+      ['rejectsMissingHeaderSignatureAndSeparators', claims],
+      ['rejectsExtraEmptyComponent', `${whole}.`],
+      ['rejectsExtraComponent', `${whole}.foo`],
+      [
+        'rejectsNoneAlgorithmAndMissingSignature',
+        `${encode('{"alg":"none","kid":"kid-aes-sign"}')}.${claims}.`,
+      ],
+      [
+        'rejectsValidJsonSerialization',
+        JSON.stringify({ payload: claims, signatures: [{ protected: head, header: {}, signature }] }),
+      ],
+    ]);
+    const { status, message } = await request(service, 'GET', '/book/1', { token: '' });
+    assert.deepEqual([status, message], [401, 'Authorization token required'], 'rejectsEmptyString');
+  });
+
+  test('A4, rule 18: a token whose parts are not UTF-8 is refused though signed (RFC 8725, section 3.7)', async () => {
+    const latin1 = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
+    const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('base64url');
+    const sign = (signed: string) => `${signed}.${hmac(signed)}`;
+    const header = encode('{"alg":"HS256"}');
+    await assertAllRefused([
+      ['a header in Latin-1', sign(`${latin1('{"alg":"HS256","kid":"é"}')}.${encode(CLAIMS)}`)],
+      ['claims in Latin-1', sign(`${header}.${latin1(`{"exp":${LATER},"sub":"é"}`)}`)],
+      ['a header in UTF-16', sign(`${utf16('{"alg":"HS256"}')}.${encode(CLAIMS)}`)],
+      ['claims with a byte order mark', sign(`${header}.${encode(`\ufeff${CLAIMS}`)}`)],
+    ]);
+  });
+
   test('A4, rule 18: a token with any one bit changed is refused, also once it was accepted', async () => {
     const changed: string[] = [];
     for (let position = 0; position < VALID.length; position += 1) {
