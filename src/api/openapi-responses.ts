@@ -1,5 +1,6 @@
 // Owns: the responses of the API's description, in the very sentences and header values that the routes send.
 
+import { BOOK_FIELDS, BOOK_ID, FIELD_NAMES } from '../books/book.ts';
 import type { HeaderList } from '../http/answer.ts';
 import {
   BAD_REQUEST,
@@ -45,7 +46,10 @@ interface Response {
 export type ResponseName = keyof typeof RESPONSES;
 
 /** What the examples show. */
-export const BOOK = { id: 1, title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
+export const BOOK_EXAMPLE = Object.fromEntries(
+  FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].examples[0]]),
+);
+const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE };
 export const TOKEN = 'eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJleHAiOjE3OTAwMDAwMDB9.c2lnbmF0dXJl';
 
 export function schemaRef(name: string): Schema {

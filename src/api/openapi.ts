@@ -5,7 +5,7 @@
 import { BOOK_FIELDS, BOOK_ID } from '../books/book.ts';
 import { LOGIN } from './login.ts';
 import {
-  BOOK,
+  BOOK_EXAMPLE,
   describeResponse,
   exactly,
   HEADERS,
@@ -98,7 +98,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'once the book is on disk.',
       body: {
         schema: 'NewBook',
-        examples: { book: { title: BOOK.title, author: BOOK.author, year: BOOK.year }, empty: {} },
+        examples: { book: BOOK_EXAMPLE, empty: {} },
       },
       responses: ['BookCreated', 'InvalidBook', 'PayloadTooLarge', ...GUARDED],
     },

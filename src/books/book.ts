@@ -57,10 +57,17 @@ export interface Book extends BookFields {
 /** The fields present in a body; the absent ones keep their values. */
 export type BookChanges = Partial<BookFields>;
 
-const NAMES = Object.keys(BOOK_FIELDS) as (keyof BookFields)[];
+/** The names of the fields, in the order in which they are answered and written. */
+export const FIELD_NAMES = Object.keys(BOOK_FIELDS) as readonly (keyof BookFields)[];
+
 const ABSENT = Object.fromEntries(
-  NAMES.map((name) => [name, BOOK_FIELDS[name].default]),
+  FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].default]),
 ) as unknown as BookFields;
+
+/** Whether two books are the same in all but their ids. */
+export function isSameBook(one: BookFields, other: BookFields): boolean {
+  return FIELD_NAMES.every((name) => one[name] === other[name]);
+}
 
 /** A whole new book's fields from those that were sent. */
 export function completeFields(sent: BookChanges): BookFields {
@@ -73,7 +80,7 @@ export function completeFields(sent: BookChanges): BookFields {
  */
 export function readBookChanges(body: Readonly<Record<string, unknown>>): BookChanges | undefined {
   const changes: Record<string, unknown> = {};
-  for (const name of NAMES) {
+  for (const name of FIELD_NAMES) {
     const value = body[name];
     if (value === undefined) continue;
     if (BOOK_FIELDS[name].type === 'string' ? !isText(value) : !Number.isSafeInteger(value)) return undefined;

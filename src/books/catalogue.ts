@@ -63,6 +63,8 @@ export class Catalogue {
 }
 
 /** Characters of text, which is all that makes one book heavier than another. */
-function weightOf({ title = '', author = '' }: BookChanges): number {
-  return title.length + author.length;
+function weightOf(changes: BookChanges): number {
+  let characters = 0;
+  for (const value of Object.values(changes)) if (typeof value === 'string') characters += value.length;
+  return characters;
 }

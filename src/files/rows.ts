@@ -1,15 +1,12 @@
 // Owns: what reading gives, books and refused records, a batch at a time.
 
-import { readBookId } from '../books/book.ts';
+import { type BookFields, readBookId } from '../books/book.ts';
 import type { TextInput } from './decoding.ts';
 
 /** A book that may be stored (rules 1 to 4). A text or a year that the record does not tell is '' or 0. */
-export interface ReadBook {
+export interface ReadBook extends BookFields {
   /** Its own id, where ids are kept (rule 10). */
   readonly id: number | undefined;
-  readonly title: string;
-  readonly author: string;
-  readonly year: number;
   /** The line where its record begins; the file's first line is 1. */
   readonly line: number;
   /** Its record as a refused one has it, where ids are kept: the id may turn out to be taken. */

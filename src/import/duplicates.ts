@@ -3,7 +3,7 @@
 // what may be there is put aside, in a temporary file, until all books of the store are read once more.
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import type { Book, BookFields } from '../books/book.ts';
+import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { Refusal } from '../refusal.ts';
 import { BATCH_CHARACTERS } from '../stores/bulk.ts';
 import { BookFilter, BookHash } from './book-filter.ts';
@@ -82,7 +82,7 @@ export class Duplicates {
     let misses = 0;
     for await (const books of known) {
       for (const book of books) {
-        if (row !== undefined && isEqual(row, book)) {
+        if (row !== undefined && isSameBook(row, book)) {
           this.#scratch.drop(row.id);
           row = rows.next().value;
           misses = 0;
@@ -243,10 +243,6 @@ class Scratch {
     (this.#dropped[id >>> 3] as number) |= 1 << (id & 7);
     this.#droppedCount += 1;
   }
-}
-
-function isEqual(one: BookFields, other: BookFields): boolean {
-  return one.title === other.title && one.author === other.author && one.year === other.year;
 }
 
 /** A statement that takes many rows at once. */

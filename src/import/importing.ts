@@ -3,7 +3,7 @@
 // far it came, whatever ended it.
 
 import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
-import type { BookFields } from '../books/book.ts';
+import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { Reading } from '../files/reading.ts';
 import type { ReadBatch, RefusedRecord } from '../files/rows.ts';
 import type { Intake, Target } from './intake.ts';
@@ -22,24 +22,21 @@ export class Tally {
   /** The line of the last book. */
   line = 0;
   books = 0;
-  withoutTitle = 0;
-  withoutAuthor = 0;
-  withoutYear = 0;
+  /** Books that lack a field, by its name. */
+  lacking = Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])) as Record<keyof BookFields, number>;
   /** Of the refused ones, those whose ids belong to other books. */
   withTakenId = 0;
 
   store(books: readonly BookFields[]): void {
     this.books += books.length;
-    for (const { title, author, year } of books) {
-      if (title === '') this.withoutTitle += 1;
-      if (author === '') this.withoutAuthor += 1;
-      if (year === 0) this.withoutYear += 1;
+    for (const book of books) {
+      for (const name of FIELD_NAMES) if (!book[name]) this.lacking[name] += 1;
     }
   }
 
   /** A copy to go on with. */
   copy(): Tally {
-    return Object.assign(new Tally(), this);
+    return Object.assign(new Tally(), this, { lacking: { ...this.lacking } });
   }
 }
 

@@ -1,7 +1,7 @@
 // Owns: what becomes of the books of a file, batch by batch: which are stored, which are there already.
 
 import { Readable } from 'node:stream';
-import type { Book, BookFields } from '../books/book.ts';
+import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
 import type { BulkStore } from '../stores/bulk.ts';
 import type { Progress } from '../terminal/progress.ts';
@@ -167,13 +167,13 @@ function judge(
   const byId = new Map(there.map((book) => [book.id, book]));
   const fresh: Book[] = [];
   const refused: RefusedRecord[] = [];
-  for (const { id = 0, title, author, year, line, original = '' } of rows) {
+  for (const { line, original = '', id = 0, ...fields } of rows) {
     const other = byId.get(id);
     if (other === undefined) {
-      const book = { id, title, author, year };
+      const book = { id, ...fields };
       byId.set(id, book);
       fresh.push(book);
-    } else if (other.title !== title || other.author !== author || other.year !== year) {
+    } else if (!isSameBook(other, fields)) {
       const reason = `belongs to another book: "${shorten(other.title)}"`;
       refused.push({ line, column: 'id', value: String(id), reason, original, takesReason: true });
     }

@@ -2,6 +2,7 @@
 // stdout what has become of the rows. That begins with `<n> rows read: <n> imported, <n> already there, <n> refused.`,
 // for scripts; an import that was stopped or failed does not know what is already there, and says it without.
 
+import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import type { Format, Reading } from '../files/reading.ts';
 import type { RefusedRecord } from '../files/rows.ts';
 import { Refusal } from '../refusal.ts';
@@ -72,9 +73,13 @@ export class ImportReport {
     const there = read - refused - books;
     const known = failure === undefined ? ` ${there} already there,` : '';
     this.#say(`${read} rows read: ${books} imported,${known} ${refused} refused.`);
-    if (tally.withoutTitle > 0) this.#say(`${tally.withoutTitle} without a title: stored as "".`);
-    if (tally.withoutAuthor > 0) this.#say(`${tally.withoutAuthor} without an author: stored as "".`);
-    if (tally.withoutYear > 0) this.#say(`${tally.withoutYear} without a year: stored as 0.`);
+    for (const name of FIELD_NAMES) {
+      if (tally.lacking[name] === 0) continue;
+      const what = `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`;
+      this.#say(
+        `${tally.lacking[name]} without ${what}: stored as ${JSON.stringify(BOOK_FIELDS[name].default)}.`,
+      );
+    }
     if (rejects !== undefined) {
       const rows = refused === 1 ? '1 refused row is' : `${refused} refused rows are`;
       // After a dry run the other rows are not imported: that file alone would not do.
@@ -122,9 +127,9 @@ export class ImportReport {
   }
 }
 
-/** Such as `CSV, title from "title", author from "authors", no year`. */
+/** Such as `CSV, title from "title", no year`. */
 function describe({ format, columns, keepsIds }: Reading): string {
-  const fields = (['title', 'author', 'year'] as const).map((field) => {
+  const fields = FIELD_NAMES.map((field) => {
     const column = columns[field];
     return column === undefined ? `no ${field}` : `${field} from "${column}"`;
   });

@@ -1,12 +1,12 @@
 // Owns: what a store promises to whoever moves books in large numbers, in, out or across, instead of serving them.
 // One caller at a time. Whatever fails is an Error whose message is the reason; nothing here is for a client.
 
-import type { Book, BookFields } from '../books/book.ts';
+import { type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
 
 /**
  * How a book is written, a line each, the same bytes from every store.
- * `csv`: `7,"Emma","Jane Austen",1815`: texts always in quotes, quotes within doubled.
- * `jsonl`: `{"id":7,"title":"Emma","author":"Jane Austen","year":1815}`.
+ * `csv`: `7,"Emma",…,1815`: texts always in quotes, quotes within doubled.
+ * `jsonl`: `{"id":7,"title":"Emma",…,"year":1815}`.
  */
 export type RecordFormat = 'csv' | 'jsonl';
 
@@ -65,9 +65,13 @@ export function asCsv(book: Book): string {
 }
 
 /** The same line without the id. */
-export function asCsvFields({ title, author, year }: BookFields): string {
-  return `"${title.replaceAll('"', '""')}","${author.replaceAll('"', '""')}",${year}\n`;
+export function asCsvFields(book: BookFields): string {
+  const values = FIELD_NAMES.map((name) => {
+    const value = book[name];
+    return typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : value;
+  });
+  return `${values.join()}\n`;
 }
 
 /** The line before the first book in a file of the format `csv`. */
-export const CSV_HEADER = 'id,title,author,year\n';
+export const CSV_HEADER = `${['id', ...FIELD_NAMES].join()}\n`;
