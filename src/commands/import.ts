@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { readStoreUrl } from '../config.ts';
 import { type Reading, type ReadingOptions, readBooks } from '../files/reading.ts';
-import { importBooks } from '../import/importing.ts';
+import { Import } from '../import/importing.ts';
 import { EveryRow, type Intake, KeptIds, NewRows, type Target } from '../import/intake.ts';
 import { staySmall } from '../import/memory.ts';
 import { Rejects, rejectsPath } from '../import/rejects.ts';
@@ -89,9 +89,9 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
     };
     const intake = makeIntake(reading, wish, target);
     try {
-      const outcome = await importBooks(reading, size, intake, target, (records, print) =>
-        report.refuse(records, rejects, print),
-      );
+      const outcome = await new Import(reading, intake, target, (records, print) => {
+        return report.refuse(records, rejects, print);
+      }).run(size);
       return report.end(outcome, await rejects?.close());
     } finally {
       intake.close();

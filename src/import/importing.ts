@@ -6,6 +6,7 @@ import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises'
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { Reading } from '../files/reading.ts';
 import type { ReadBatch, RefusedRecord } from '../files/rows.ts';
+import type { Progress } from '../terminal/progress.ts';
 import type { Intake, Target } from './intake.ts';
 
 /** Batches of one transaction. */
@@ -48,61 +49,50 @@ export interface Outcome {
   readonly failure: unknown;
 }
 
-/**
- * @param size bytes of the file, if known.
- * @param refuse is told of refused records, and how to print a line; resolves when it can take more.
- */
-export async function importBooks(
-  reading: Reading,
-  size: number | undefined,
-  intake: Intake,
-  target: Target,
-  refuse: (records: readonly RefusedRecord[], print: (line: string) => void) => Promise<void>,
-): Promise<Outcome> {
-  const { store, isDryRun, signal, startProgress } = target;
-  let done = new Tally();
-  let fault: unknown;
-  let failure: unknown;
+/** Takes refused records, and how to print a line; resolves when it can take more. */
+export type Refuse = (records: readonly RefusedRecord[], print: (line: string) => void) => Promise<void>;
 
-  /** What work counts becomes true when all of it is durable. */
-  const together = async (work: (tally: Tally) => Promise<void>) => {
-    const tally = done.copy();
-    if (store === undefined || isDryRun) await work(tally);
-    else await store.inTransaction(() => work(tally));
-    done = tally;
-    signal.throwIfAborted();
-  };
+/** One import, from the first row to the last. */
+export class Import {
+  readonly #reading: Reading;
+  readonly #intake: Intake;
+  readonly #target: Target;
+  readonly #refuse: Refuse;
+  #done = new Tally();
+  #fault: unknown;
 
-  const read = async () => {
-    const progress = startProgress('rows', size);
-    const take = async ({ books, refused, position }: ReadBatch, tally: Tally) => {
-      const taken = await intake.take(books);
-      tally.store(taken.stored);
-      const refusals = [...refused, ...taken.refused].sort((one, other) => one.line - other.line);
-      tally.read += books.length + refused.length;
-      tally.refused += refusals.length;
-      tally.withTakenId += taken.refused.length;
-      tally.line = books.at(-1)?.line ?? tally.line;
-      await refuse(refusals, (text) => progress.line(text));
-      progress.at(position, tally.read);
-    };
+  constructor(reading: Reading, intake: Intake, target: Target, refuse: Refuse) {
+    this.#reading = reading;
+    this.#intake = intake;
+    this.#target = target;
+    this.#refuse = refuse;
+  }
 
-    const batches = reading.batches[Symbol.asyncIterator]();
-    const readNext = async () => {
-      const next = await batches.next().catch((error: unknown) => {
-        fault = error;
-      });
-      return next?.value;
-    };
-    let next = readNext();
+  /** @param size bytes of the file, if known. */
+  async run(size: number | undefined): Promise<Outcome> {
+    let failure: unknown;
+    try {
+      await this.#intake.begin();
+      await this.#read(size);
+      await this.#storeRest();
+    } catch (error) {
+      failure = error;
+    }
+    return { tally: this.#done, fault: this.#fault, failure };
+  }
+
+  async #read(size: number | undefined): Promise<void> {
+    const progress = this.#target.startProgress('rows', size);
+    const batches = this.#reading.batches[Symbol.asyncIterator]();
+    let next = this.#next(batches);
     try {
       for (let batch = await next; batch !== undefined; ) {
-        await together(async (tally) => {
+        await this.#together(async (tally) => {
           for (let count = 1; batch !== undefined; count += 1) {
-            const taking = take(batch, tally);
-            next = readNext();
+            const taking = this.#take(batch, tally, progress);
+            next = this.#next(batches);
             await taking;
-            if (count === GROUP_BATCHES || signal.aborted || !(await isAtHand(next))) break;
+            if (count === GROUP_BATCHES || this.#target.signal.aborted || !(await isAtHand(next))) break;
             batch = await next;
           }
         });
@@ -111,15 +101,39 @@ export async function importBooks(
     } finally {
       progress.end();
     }
-  };
+  }
 
-  const storeRest = async () => {
-    const { count, batches } = await intake.rest();
+  /** @returns undefined at the end of the file, and where it cannot be read any further. */
+  async #next(batches: AsyncIterator<ReadBatch>): Promise<ReadBatch | undefined> {
+    try {
+      return (await batches.next()).value;
+    } catch (error) {
+      this.#fault = error;
+      return undefined;
+    }
+  }
+
+  async #take(batch: ReadBatch, tally: Tally, progress: Progress): Promise<void> {
+    const { books, refused, position } = batch;
+    const taken = await this.#intake.take(books);
+    tally.store(taken.stored);
+    const refusals = [...refused, ...taken.refused].sort((one, other) => one.line - other.line);
+    tally.read += books.length + refused.length;
+    tally.refused += refusals.length;
+    tally.withTakenId += taken.refused.length;
+    tally.line = books.at(-1)?.line ?? tally.line;
+    await this.#refuse(refusals, (text) => progress.line(text));
+    progress.at(position, tally.read);
+  }
+
+  async #storeRest(): Promise<void> {
+    const { store, isDryRun, startProgress } = this.#target;
+    const { count, batches } = await this.#intake.rest();
     const progress = startProgress('books stored', count);
     try {
       let stored = 0;
       for (const books of batches) {
-        await together(async (tally) => {
+        await this.#together(async (tally) => {
           if (!isDryRun) await store?.insert(books);
           tally.store(books);
         });
@@ -130,16 +144,17 @@ export async function importBooks(
     } finally {
       progress.end();
     }
-  };
-
-  try {
-    await intake.begin();
-    await read();
-    await storeRest();
-  } catch (error) {
-    failure = error;
   }
-  return { tally: done, fault, failure };
+
+  /** What work counts becomes true when all of it is durable. */
+  async #together(work: (tally: Tally) => Promise<void>): Promise<void> {
+    const { store, isDryRun, signal } = this.#target;
+    const tally = this.#done.copy();
+    if (store === undefined || isDryRun) await work(tally);
+    else await store.inTransaction(() => work(tally));
+    this.#done = tally;
+    signal.throwIfAborted();
+  }
 }
 
 async function isAtHand(next: Promise<unknown>): Promise<boolean> {
