@@ -60,7 +60,7 @@ export function send(
   });
 }
 
-/** Writes an answer to a request that HTTP could not read, and that has no response therefore, as the connection's last. */
+/** Writes the last answer of a connection: to a request that HTTP could not read, and that so has no response object. */
 export function sendLast(
   socket: Socket,
   { status, headers, body }: Answer & { readonly body: string },
