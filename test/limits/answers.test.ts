@@ -92,8 +92,12 @@ if (STORES.includes(POSTGRES)) {
       context.after(() => locker.end());
       await locker.query('begin; update books set year = 1 where id = 3');
       const change = (id: number) => client.request('PUT', `/book/${id}`, { body: { year: 2 } });
-      const first = change(1); // the others gather behind it
-      await waitUntil(async () => (await waitingFor('pg_sleep', locker)) > 0);
+      let isAnswered = false;
+      const first = change(1).finally(() => {
+        isAnswered = true;
+      });
+      // The others gather behind it, unless the machine was too slow to see it.
+      await waitUntil(async () => isAnswered || (await waitingFor('pg_sleep', locker)) > 0);
       const slow = change(2);
       const stopwatch = new Stopwatch();
       const { status } = await change(3);
