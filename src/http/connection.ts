@@ -101,11 +101,12 @@ export class Connection {
     return true;
   }
 
-  /** Closes the connection if nothing is under way on it and nothing has come since this was last called. */
-  closeIfIdle(): void {
+  /** Whether an answer is under way, or something has come since this was last asked. */
+  isInUse(): boolean {
     const { bytesRead } = this.#socket;
-    if (this.#latest?.writableFinished !== false && bytesRead === this.#received) this.#socket.destroy();
+    const hasReceived = bytesRead !== this.#received;
     this.#received = bytesRead;
+    return hasReceived || this.#latest?.writableFinished === false;
   }
 
   /**

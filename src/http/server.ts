@@ -64,8 +64,18 @@ export class HttpServer {
     this.server = server;
     // A client that has closed its side after a whole request still gets its answer.
     Object.assign(server, { httpAllowHalfOpen: true });
+    const { closeIdleConnections } = server;
     server.closeIdleConnections = () => {
-      for (const connection of this.#connections.values()) connection.closeIfIdle();
+      // Only Node knows which connections bring a request that is not whole; but it takes a connection for idle whose
+      // answer was handed over and not sent, and knows no time in which a proxy may be about to use one.
+      const spared = [...this.#connections].filter(([socket, connection]) => {
+        const isInUse = connection.isInUse();
+        if (!isInUse && socket.bytesRead === 0) socket.destroy(); // Node would wait for its request
+        return isInUse;
+      });
+      for (const [socket] of spared) socket.destroy = () => socket;
+      closeIdleConnections.call(server);
+      for (const [socket] of spared) Reflect.deleteProperty(socket, 'destroy');
     };
     server.on('connection', (socket: Socket) => {
       this.#connections.set(socket, new Connection(socket, handle));
