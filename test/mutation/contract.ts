@@ -81,7 +81,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     to: 'return states.has(id);',
     test: {
       file: 'test/contract/concurrency.test.ts',
-      name: 'of 32 deletes of one book that arrive together',
+      name: 'of 32 deletes racing for one book exactly one',
       store: 'PostgreSQL',
     },
   },
