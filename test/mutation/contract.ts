@@ -80,8 +80,8 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     from: 'return states.delete(id);',
     to: 'return states.has(id);',
     test: {
-      file: 'test/contract/concurrency.test.ts',
-      name: 'of 32 deletes racing for one book exactly one',
+      file: 'test/stores/postgres.test.ts',
+      name: 'that meet in a batch exactly one is 200',
       store: 'PostgreSQL',
     },
   },

@@ -296,6 +296,24 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
   });
 
+  test('rule 11: of removals of one book that meet in a batch exactly one is 200', async (context) => {
+    const dbUrl = await freshDatabase();
+    const { client } = await start(context, dbUrl);
+    await execute(
+      dbUrl,
+      `create function slow() returns trigger language plpgsql as
+         $$ begin if old.title = 'slow' then perform pg_sleep(1); end if; return old; end $$;
+       create trigger slow before delete on books for each row execute function slow()`,
+    );
+    const slow = await client.create({ title: 'slow' });
+    const { id } = await client.create({});
+    const remove = async (book: number) => (await client.request('DELETE', `/book/${book}`)).status;
+    const first = remove(slow.id); // the others gather behind it
+    const others = await Promise.all(Array.from({ length: 8 }, () => remove(id)));
+    assert.equal(await first, 200);
+    assert.deepEqual(others.toSorted(), [200, 404, 404, 404, 404, 404, 404, 404]);
+  });
+
   test('rule 23: an answered write is on disk where the server has synchronous_commit off', async (context) => {
     const server = await PostgresServer.start(['synchronous_commit=off', 'wal_writer_delay=10s']);
     context.after(() => server.remove());
