@@ -219,6 +219,8 @@ for (const store of STORES) {
       const held = await Promise.all(Array.from({ length: limit }, () => openList(service)));
       for (const { list } of held) assert.equal(list.statusCode, 200);
       await waitUntil(async () => (await client.request('GET', '/books')).status === 200);
+      // One alone, and long before all of them are cut.
+      await waitUntil(async () => (await openLists(service)) === limit - 1);
       const whole = await Promise.all(held.map(async ({ list }) => (await readToTheEnd(list)).complete));
       assert.ok(whole.includes(false));
     });
