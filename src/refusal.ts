@@ -1,4 +1,4 @@
 // Owns: the one sentence that an operator reads when something cannot be done.
 
-/** What was asked for cannot be done with what was given. The message is shown as it is, without a stack. */
+/** A command or a start that cannot be done as asked. Its message is shown as it is, without a stack. */
 export class Refusal extends Error {}

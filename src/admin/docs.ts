@@ -45,7 +45,7 @@ export function docsRoutes(
 }
 
 function assetHandler(file: string, type: string, servicePort: () => number): OperationsHandler {
-  let asset: Promise<Asset> | undefined; // two megabytes, for whoever has opened the page
+  let asset: Promise<Asset> | undefined; // two megabytes, read when the page is first opened
   return async ({ headers: { host, 'if-none-match': known } }) => {
     asset ??= load(file).catch((error) => {
       asset = undefined; // no file could be opened at that moment, say

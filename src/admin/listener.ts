@@ -20,7 +20,7 @@ import { docsRoutes, type OperationsHandler } from './docs.ts';
 /** Milliseconds that the store has to answer /readyz. */
 const READY_TIMEOUT = 2000;
 
-/** Milliseconds. Whoever asks here is near, and must not take the service's connections by being slow. */
+/** Milliseconds. Clients of this port are near, and slow ones must not use up the service's connections. */
 const REQUEST_TIMEOUT = 5000;
 const KEEP_ALIVE_TIMEOUT = 30_000;
 
@@ -93,7 +93,16 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
     requestTimeout: REQUEST_TIMEOUT,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   };
-  const { server } = new HttpServer({ headerLimit: HEADER_LIMIT, ...timeouts }, handle, refuse);
+  const { server } = new HttpServer(
+    { headerLimit: HEADER_LIMIT, ...timeouts },
+    (request, response) => {
+      handle(request, response).catch((error) => {
+        log.error({ err: error }, 'an answer could not be sent');
+        response.destroy();
+      });
+    },
+    refuse,
+  );
   server.maxConnections = MAX_CONNECTIONS;
 
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };

@@ -28,7 +28,7 @@ export class RequestCounts {
   readonly storeFaults: Record<StoreFault, number> = { failure: 0, late: 0, overload: 0 };
 
   /**
-   * @param route its path, undefined where there is none.
+   * @param route its path; undefined for an unknown path.
    * @param milliseconds until the answer was ready; its reader may take longer.
    */
   add(route: string | undefined, method: string, status: number, milliseconds: number): void {

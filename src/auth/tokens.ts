@@ -60,7 +60,7 @@ export class Tokens {
       this.#forged.set(token, true);
       return undefined;
     }
-    // Only who has the secret comes this far.
+    // Only a token made with the secret comes this far.
     const [header, claims, ...more] = signed.split('.').map(decode);
     if (header?.alg !== algorithm.alg || claims === undefined || more.length > 0) return undefined;
     if (header.crit !== undefined) return undefined; // we understand no extension (RFC 7515 section 4.1.11)

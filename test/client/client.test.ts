@@ -592,7 +592,7 @@ describe('the client', { concurrency: 2 }, () => {
               assert.equal(outcome.mayBeDone, isChange && status >= 500, name);
             }
             const times = message === 'Invalid token' ? 2 : 1;
-            // What was misdirected, fetch itself sends once more.
+            // After a 421, fetch itself sends the request once more.
             if (status !== 421) assert.equal(front.asked, times, name);
           }
         }
