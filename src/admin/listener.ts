@@ -93,15 +93,8 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
     requestTimeout: REQUEST_TIMEOUT,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   };
-  const { server } = new HttpServer(
-    { headerLimit: HEADER_LIMIT, ...timeouts },
-    (request, response) => {
-      handle(request, response).catch((error) => {
-        log.error({ err: error }, 'an answer could not be sent');
-        response.destroy();
-      });
-    },
-    refuse,
+  const { server } = new HttpServer({ headerLimit: HEADER_LIMIT, ...timeouts }, handle, refuse, (error) =>
+    log.error({ err: error }, 'an answer could not be sent'),
   );
   server.maxConnections = MAX_CONNECTIONS;
 

@@ -98,15 +98,8 @@ export function buildApp(parts: AppParts): HttpServer {
     requestTimeout: WHOLE_REQUEST_TIMEOUT,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   };
-  const http = new HttpServer(
-    { headerLimit: parts.headerLimit, ...timeouts },
-    (request, response, before) => {
-      handle(request, response, before).catch((error) => {
-        log.error({ err: error }, 'an answer could not be sent');
-        response.destroy();
-      });
-    },
-    refuse,
+  const http = new HttpServer({ headerLimit: parts.headerLimit, ...timeouts }, handle, refuse, (error) =>
+    log.error({ err: error }, 'an answer could not be sent'),
   );
   return http;
 

@@ -115,7 +115,7 @@ export function findColumns(
 
 /**
  * Whether the books keep the file's ids: unless the caller says so, when its columns are those of an export, or of
- * what was refused of one.
+ * the refused rows of one.
  * @throws Refusal when they are to be kept and there are none.
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {

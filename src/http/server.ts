@@ -38,12 +38,23 @@ export class HttpServer {
   readonly server: Server;
   readonly #connections = new Map<Socket, Connection>();
 
-  /** @param refuse writes an answer to what cannot be read, as the connection's last one. */
+  /**
+   * @param handle answers a request; where it fails, the connection is destroyed.
+   * @param refuse writes an answer to what cannot be read, as the connection's last one.
+   * @param onFault called with the reason why `handle` failed.
+   */
   constructor(
     { headerLimit, ...timeouts }: ServerLimits,
-    handle: Handle,
+    handle: (...exchange: Parameters<Handle>) => Promise<void>,
     refuse: (status: UnreadableStatus, socket: Socket) => void,
+    onFault: (error: unknown) => void,
   ) {
+    const handleSafely: Handle = (request, response, before) => {
+      handle(request, response, before).catch((error) => {
+        onFault(error);
+        response.destroy();
+      });
+    };
     const server = createServer(
       {
         ...timeouts,
@@ -78,7 +89,7 @@ export class HttpServer {
       for (const [socket] of spared) Reflect.deleteProperty(socket, 'destroy');
     };
     server.on('connection', (socket: Socket) => {
-      this.#connections.set(socket, new Connection(socket, handle));
+      this.#connections.set(socket, new Connection(socket, handleSafely));
       socket.once('close', () => this.#connections.delete(socket));
     });
     server.once('listening', () => {

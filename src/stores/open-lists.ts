@@ -89,6 +89,8 @@ export class OpenLists {
     entry.list?.close();
     if (!this.#open.delete(entry)) return;
     const [next] = this.#waiting;
-    next?.();
+    if (next === undefined) return;
+    this.#waiting.delete(next); // so that another list that ends wakes another one
+    next();
   }
 }
