@@ -4,14 +4,14 @@ import { open } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { readStoreUrl } from '../config.ts';
 import { type Reading, type ReadingOptions, readBooks } from '../files/reading.ts';
-import { Import } from '../import/importing.ts';
+import { Import, type Refuse } from '../import/importing.ts';
 import { EveryRow, type Intake, KeptIds, NewRows, type Target } from '../import/intake.ts';
 import { staySmall } from '../import/memory.ts';
 import { Rejects, rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { Refusal } from '../refusal.ts';
 import { readSecretFile } from '../secret-file.ts';
-import { describeStore, readDbUrl } from '../stores/open.ts';
+import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Call, Misuse, type Surroundings } from './command.ts';
 
@@ -80,22 +80,17 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
     report.begin(reading);
     const path = wish.rejects ?? (wish.isDryRun ? undefined : rejectsPath(file, reading));
     const rejects = path === undefined ? undefined : new Rejects(reading, path);
-    const store = wish.isDryRun ? await at.openBulk('read') : await at.openBulk('write');
-    const target = {
-      store,
-      isDryRun: wish.isDryRun,
-      signal,
-      startProgress: (unit: string, total: number | undefined) => new Progress(surroundings, unit, total),
-    };
-    const intake = makeIntake(reading, wish, target);
+    const scratch = wish.isDryRun ? await openScratch() : undefined;
+    const store =
+      scratch === undefined ? await at.openBulk('write') : ((await at.openBulk('read')) ?? scratch);
+    const refuse: Refuse = (records, print) => report.refuse(records, rejects, print);
     try {
-      const outcome = await new Import(reading, intake, target, (records, print) => {
-        return report.refuse(records, rejects, print);
-      }).run(size);
+      const importing = new Import(reading, makeIntake(reading, wish, { store, scratch }), refuse, signal);
+      const outcome = await importing.run(new Progress(surroundings, 'rows', size));
       return report.end(outcome, await rejects?.close());
     } finally {
-      intake.close();
-      await store?.close().catch(() => {}); // what has failed may fail again
+      await store.close().catch(() => {}); // what has failed may fail again
+      if (scratch !== store) await scratch?.close();
     }
   } finally {
     bytes.destroy();

@@ -1,19 +1,11 @@
-// Owns: the way of a file's books into a store, in small batches, of which many become durable together: small ones for
-// the sake of memory, whose garbage is then collected before it spreads; together for the sake of the disk. Tells how
-// far it came, whatever ended it.
+// Owns: the way of a file's books into a store, group by group. Knows how far it came, whatever ended it.
 
-import { setTimeout as pause, setImmediate as turn } from 'node:timers/promises';
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { Reading } from '../files/reading.ts';
-import type { ReadBatch, RefusedRecord } from '../files/rows.ts';
+import type { ReadBatch, ReadBook, RefusedRecord } from '../files/rows.ts';
+import type { StoredBooks } from '../stores/bulk.ts';
 import type { Progress } from '../terminal/progress.ts';
-import type { Intake, Target } from './intake.ts';
-
-/** Batches of one transaction. */
-const GROUP_BATCHES = 40;
-
-/** Milliseconds to wait for more of the file with a transaction open, in which nobody else may be able to write. */
-const PATIENCE = 20;
+import type { Intake } from './intake.ts';
 
 /** How far it is. What is stored is durable, or would be. */
 export class Tally {
@@ -28,11 +20,9 @@ export class Tally {
   /** Of the refused ones, those whose ids belong to other books. */
   withTakenId = 0;
 
-  store(books: readonly BookFields[]): void {
-    this.books += books.length;
-    for (const book of books) {
-      for (const name of FIELD_NAMES) if (!book[name]) this.lacking[name] += 1;
-    }
+  add({ count, lacking }: StoredBooks): void {
+    this.books += count;
+    for (const name of FIELD_NAMES) this.lacking[name] += lacking[name];
   }
 
   /** A copy to go on with. */
@@ -54,109 +44,93 @@ export type Refuse = (records: readonly RefusedRecord[], print: (line: string) =
 
 /** One import, from the first row to the last. */
 export class Import {
-  readonly #reading: Reading;
+  readonly #batches: AsyncIterator<ReadBatch>;
   readonly #intake: Intake;
-  readonly #target: Target;
+  readonly #signal: AbortSignal;
   readonly #refuse: Refuse;
   #done = new Tally();
   #fault: unknown;
+  /** The batch that is read while the one before it is stored. */
+  #next: Promise<ReadBatch | undefined>;
+  /** Whose ids belong to other books: refused by the intake, not yet by this import. */
+  #withTakenId: RefusedRecord[] = [];
 
-  constructor(reading: Reading, intake: Intake, target: Target, refuse: Refuse) {
-    this.#reading = reading;
+  /** @param signal ends the work where nothing is half done. */
+  constructor(reading: Reading, intake: Intake, refuse: Refuse, signal: AbortSignal) {
+    this.#batches = reading.batches[Symbol.asyncIterator]();
     this.#intake = intake;
-    this.#target = target;
     this.#refuse = refuse;
+    this.#signal = signal;
+    this.#next = this.#read();
   }
 
-  /** @param size bytes of the file, if known. */
-  async run(size: number | undefined): Promise<Outcome> {
+  async run(progress: Progress): Promise<Outcome> {
     let failure: unknown;
     try {
-      await this.#intake.begin();
-      await this.#read(size);
-      await this.#storeRest();
+      while ((await this.#next) !== undefined) await this.#storeGroup(progress);
+      this.#signal.throwIfAborted();
     } catch (error) {
       failure = error;
     }
+    progress.end();
     return { tally: this.#done, fault: this.#fault, failure };
   }
 
-  async #read(size: number | undefined): Promise<void> {
-    const progress = this.#target.startProgress('rows', size);
-    const batches = this.#reading.batches[Symbol.asyncIterator]();
-    let next = this.#next(batches);
-    try {
-      for (let batch = await next; batch !== undefined; ) {
-        await this.#together(async (tally) => {
-          for (let count = 1; batch !== undefined; count += 1) {
-            const taking = this.#take(batch, tally, progress);
-            next = this.#next(batches);
-            await taking;
-            if (count === GROUP_BATCHES || this.#target.signal.aborted || !(await isAtHand(next))) break;
-            batch = await next;
-          }
-        });
-        batch = await next;
-      }
-    } finally {
-      progress.end();
+  async #storeGroup(progress: Progress): Promise<void> {
+    const tally = this.#done.copy();
+    const group = this.#group(tally, progress);
+    for await (const stored of this.#intake.take(group, (records) => this.#withTakenId.push(...records))) {
+      tally.add(stored);
+      this.#done = tally;
+      this.#signal.throwIfAborted();
+    }
+    this.#done = tally;
+  }
+
+  /** @yields the books of the next batches; each is stored, or put aside to be, when the next one is asked for. */
+  async *#group(tally: Tally, progress: Progress): AsyncGenerator<readonly ReadBook[], void, void> {
+    for (let size = 1; ; size += 1) {
+      const batch = await this.#next;
+      this.#signal.throwIfAborted();
+      if (batch === undefined) return;
+      this.#next = this.#read();
+      if (batch.books.length > 0) yield batch.books;
+      await this.#note(batch, tally, progress);
+      if (size === this.#intake.groupSize || !(await isAtHand(this.#next, this.#intake.patience))) return;
     }
   }
 
-  /** @returns undefined at the end of the file, and where it cannot be read any further. */
-  async #next(batches: AsyncIterator<ReadBatch>): Promise<ReadBatch | undefined> {
-    try {
-      return (await batches.next()).value;
-    } catch (error) {
-      this.#fault = error;
-      return undefined;
-    }
-  }
-
-  async #take(batch: ReadBatch, tally: Tally, progress: Progress): Promise<void> {
-    const { books, refused, position } = batch;
-    const taken = await this.#intake.take(books);
-    tally.store(taken.stored);
-    const refusals = [...refused, ...taken.refused].sort((one, other) => one.line - other.line);
+  async #note({ books, refused, position }: ReadBatch, tally: Tally, progress: Progress): Promise<void> {
+    const withTakenId = this.#withTakenId;
+    this.#withTakenId = [];
+    const refusals = [...refused, ...withTakenId].sort((one, other) => one.line - other.line);
     tally.read += books.length + refused.length;
     tally.refused += refusals.length;
-    tally.withTakenId += taken.refused.length;
+    tally.withTakenId += withTakenId.length;
     tally.line = books.at(-1)?.line ?? tally.line;
     await this.#refuse(refusals, (text) => progress.line(text));
     progress.at(position, tally.read);
   }
 
-  async #storeRest(): Promise<void> {
-    const { store, isDryRun, startProgress } = this.#target;
-    const { count, batches } = await this.#intake.rest();
-    const progress = startProgress('books stored', count);
+  /** @returns undefined at the end of the file, and where it cannot be read any further. */
+  async #read(): Promise<ReadBatch | undefined> {
     try {
-      let stored = 0;
-      for (const books of batches) {
-        await this.#together(async (tally) => {
-          if (!isDryRun) await store?.insert(books);
-          tally.store(books);
-        });
-        stored += books.length;
-        progress.at(stored);
-        await turn();
-      }
-    } finally {
-      progress.end();
+      return (await this.#batches.next()).value;
+    } catch (error) {
+      this.#fault = error;
+      return undefined;
     }
-  }
-
-  /** What work counts becomes true when all of it is durable. */
-  async #together(work: (tally: Tally) => Promise<void>): Promise<void> {
-    const { store, isDryRun, signal } = this.#target;
-    const tally = this.#done.copy();
-    if (store === undefined || isDryRun) await work(tally);
-    else await store.inTransaction(() => work(tally));
-    this.#done = tally;
-    signal.throwIfAborted();
   }
 }
 
-async function isAtHand(next: Promise<unknown>): Promise<boolean> {
-  return Promise.race([next.then(() => true), pause(PATIENCE, false, { ref: false })]);
+/** @param patience milliseconds. */
+async function isAtHand(next: Promise<unknown>, patience: number): Promise<boolean> {
+  if (patience === Number.POSITIVE_INFINITY) return true;
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, patience, false);
+  next.then(() => {
+    clearTimeout(timer);
+    resolve(true);
+  });
+  return promise;
 }

@@ -1,162 +1,134 @@
-// Owns: what becomes of the books of a file, batch by batch: which are stored, which are there already.
+// Owns: which rows of a file are stored: all of them, those that are new, or each with its id.
 
-import { Readable } from 'node:stream';
 import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
-import type { BulkStore } from '../stores/bulk.ts';
-import type { Progress } from '../terminal/progress.ts';
-import { Duplicates, TakenIds } from './duplicates.ts';
+import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts';
+
+/** Rows that are stored together, batch by batch. */
+export type Group = AsyncIterable<readonly ReadBook[]>;
 
 export interface Intake {
-  /** Before the first batch. */
-  begin(): Promise<void>;
-  /** Stores what is new, within a transaction. */
-  take(rows: readonly ReadBook[]): Promise<Taken>;
-  /** After the last batch: what turns out to be new. */
-  rest(): Promise<Rest>;
-  close(): void;
+  /** Batches of a group. */
+  readonly groupSize: number;
+  /** Milliseconds to wait for more of the file before a group that is smaller is stored. */
+  readonly patience: number;
+  /**
+   * Stores of a group what is to be stored.
+   * @param refuse takes rows whose ids belong to other books, before the next batch of the group is asked for.
+   * @yields what is durable, or would be.
+   */
+  take(group: Group, refuse: (records: readonly RefusedRecord[]) => void): AsyncIterable<StoredBooks>;
 }
-
-export interface Taken {
-  /** Stored, or would be. */
-  readonly stored: readonly BookFields[];
-  /** Rows whose ids belong to other books. */
-  readonly refused: readonly RefusedRecord[];
-}
-
-export interface Rest {
-  readonly count: number;
-  readonly batches: Iterable<readonly BookFields[]>;
-}
-
-const NO_REST: Rest = { count: 0, batches: [] };
 
 export interface Target {
-  /** Undefined when there is none, and nothing shall be stored. */
-  readonly store: BulkStore | undefined;
-  /** Everything is as it would be, but nothing is stored. */
-  readonly isDryRun: boolean;
-  /** Ends the work between two batches. */
-  readonly signal: AbortSignal;
-  readonly startProgress: (unit: string, total: number | undefined) => Progress;
+  readonly store: BulkStore;
+  /** In a dry run: a store for what would be stored, empty at first. */
+  readonly scratch: BulkStore | undefined;
 }
 
-/** Every row is stored as a new book. */
+// Rows of one transaction. Meanwhile nobody else may be able to write.
+const TRANSACTION_SIZE = 40;
+const TRANSACTION_PATIENCE = 20;
+
+// Rows that are compared with all books of the store at once. With more of them, the temporary file is larger.
+const COMPARISON_SIZE = 8000;
+const COMPARISON_PATIENCE = 1000;
+
+/** Stores every row as a new book. */
 export class EveryRow implements Intake {
-  readonly #target: Target;
+  readonly groupSize = TRANSACTION_SIZE;
+  readonly patience = TRANSACTION_PATIENCE;
+  readonly #sink: BulkStore;
 
-  constructor(target: Target) {
-    this.#target = target;
+  constructor({ store, scratch }: Target) {
+    this.#sink = scratch ?? store;
   }
 
-  async begin(): Promise<void> {}
-
-  async take(rows: readonly ReadBook[]): Promise<Taken> {
-    if (!this.#target.isDryRun) await this.#target.store?.insert(rows);
-    return { stored: rows, refused: [] };
+  async *take(group: Group): AsyncGenerator<StoredBooks, void, void> {
+    yield* await storeEach(this.#sink, group, async (rows) => {
+      await this.#sink.insert(rows);
+      return rows;
+    });
   }
-
-  async rest(): Promise<Rest> {
-    return NO_REST;
-  }
-
-  close(): void {}
 }
 
-/** Rows are stored that have no equal in the store nor before them in the file. */
+/** Stores the rows that have no equal in the store nor before them in the file. */
 export class NewRows implements Intake {
+  readonly groupSize: number;
+  readonly patience: number;
   readonly #target: Target;
-  readonly #duplicates = new Duplicates();
 
   constructor(target: Target) {
     this.#target = target;
+    const isDryRun = target.scratch !== undefined; // one group, since none of them is stored
+    this.groupSize = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_SIZE;
+    this.patience = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_PATIENCE;
   }
 
-  async begin(): Promise<void> {
-    if (this.#target.isDryRun) return; // nothing is stored at once: all rows will be compared in the end
-    await this.#withBooksOfStore(async (all) => {
-      for await (const books of all) this.#duplicates.note(books);
-    });
-  }
-
-  async take(rows: readonly ReadBook[]): Promise<Taken> {
-    if (this.#target.isDryRun) {
-      this.#duplicates.putAside(rows);
-      return { stored: [], refused: [] };
-    }
-    const stored = this.#duplicates.takeNew(rows);
-    if (stored.length > 0) await this.#target.store?.insert(stored);
-    return { stored, refused: [] };
-  }
-
-  async rest(): Promise<Rest> {
-    if (this.#duplicates.asideCount === 0) return NO_REST;
-    await this.#withBooksOfStore((all) => this.#duplicates.drop(all));
-    return { count: this.#duplicates.asideCount, batches: this.#duplicates.left() };
-  }
-
-  close(): void {
-    this.#duplicates.close();
-  }
-
-  async #withBooksOfStore(work: (books: AsyncIterable<readonly Book[]>) => Promise<void>): Promise<void> {
-    const { store, signal, startProgress } = this.#target;
-    if (store === undefined) {
-      await work(Readable.from([]));
-      return;
-    }
-    await store.inSnapshot(async () => {
-      const progress = startProgress('books compared', await store.count());
-      await work(watched(store.books(), progress, signal));
-      progress.end();
-    });
+  async *take(group: Group): AsyncGenerator<StoredBooks, void, void> {
+    const { store, scratch } = this.#target;
+    if (scratch === undefined) yield* store.insertNew(group);
+    else yield await store.countNew(group);
   }
 }
 
-/** Books keep the ids that they have in the file. An id is of one book: equal ones are there already. */
+/** Stores books with the ids that they have in the file. An id is of one book: equal ones are there already. */
 export class KeptIds implements Intake {
-  readonly #store: BulkStore | undefined;
-  /** When nothing is stored. */
-  readonly #taken: TakenIds | undefined;
-  /** Ids up to this one are given to no book that somebody creates meanwhile. */
-  #retired = 0;
+  readonly groupSize = TRANSACTION_SIZE;
+  readonly patience = TRANSACTION_PATIENCE;
+  readonly #store: BulkStore;
+  readonly #scratch: BulkStore | undefined;
+  /** Ids up to this one are given to no book that somebody creates meanwhile. Undefined before the first group. */
+  #retired: number | undefined;
 
-  constructor({ store, isDryRun }: Target) {
+  constructor({ store, scratch }: Target) {
     this.#store = store;
-    this.#taken = isDryRun ? new TakenIds() : undefined;
+    this.#scratch = scratch;
   }
 
-  async begin(): Promise<void> {
-    this.#retired = (await this.#store?.lastId()) ?? 0;
+  async *take(
+    group: Group,
+    refuse: (records: readonly RefusedRecord[]) => void,
+  ): AsyncGenerator<StoredBooks, void, void> {
+    const sink = this.#scratch ?? this.#store;
+    yield* await storeEach(sink, group, async (rows) => {
+      const { fresh, refused } = judge(rows, await this.#findThere(rows));
+      await sink.insertWithIds(fresh);
+      refuse(refused);
+      return fresh;
+    });
   }
 
-  async take(rows: readonly ReadBook[]): Promise<Taken> {
-    if (rows.length === 0) return { stored: [], refused: [] };
+  /** @returns the books that have ids of these rows; no others will, from now on. */
+  async #findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
     const ids = rows.map(({ id }) => id as number);
-    const highest = Math.max(...ids);
+    this.#retired ??= await this.#store.lastId();
     let given = this.#retired; // beyond it, the store has no book
-    if (this.#taken === undefined && highest > given) {
-      given = (await this.#store?.retireIds(highest)) ?? 0; // first of all, so that what is free stays free
+    const highest = Math.max(...ids);
+    if (this.#scratch === undefined && highest > given) {
+      given = await this.#store.retireIds(highest); // first of all, so that what is free stays free
       this.#retired = highest;
     }
     const perhapsTaken = ids.filter((id) => id <= given);
-    const there = [
-      ...((perhapsTaken.length > 0 && (await this.#store?.find(perhapsTaken))) || []),
-      ...(this.#taken?.find(ids) ?? []),
-    ];
-    const { fresh, refused } = judge(rows, there);
-    if (this.#taken !== undefined) this.#taken.put(fresh);
-    else if (fresh.length > 0) await this.#store?.insertWithIds(fresh);
-    return { stored: fresh, refused };
+    const stored = perhapsTaken.length > 0 ? await this.#store.find(perhapsTaken) : [];
+    return this.#scratch === undefined ? stored : [...stored, ...(await this.#scratch.find(ids))];
   }
+}
 
-  async rest(): Promise<Rest> {
-    return NO_REST;
-  }
-
-  close(): void {
-    this.#taken?.close();
-  }
+/**
+ * Stores a group in one transaction.
+ * @param storeRows returns the books that it has stored.
+ */
+async function storeEach(
+  sink: BulkStore,
+  group: Group,
+  storeRows: (rows: readonly ReadBook[]) => Promise<readonly BookFields[]>,
+): Promise<readonly StoredBooks[]> {
+  return sink.inTransaction(async () => {
+    const stored: StoredBooks[] = [];
+    for await (const rows of group) stored.push(countBooks(await storeRows(rows)));
+    return stored;
+  });
 }
 
 /** @param there books that have ids of these rows. */
@@ -179,19 +151,4 @@ function judge(
     }
   }
   return { fresh, refused };
-}
-
-/** Passes batches on, until the work is to end. */
-async function* watched(
-  batches: AsyncIterable<readonly Book[]>,
-  progress: Progress,
-  signal: AbortSignal,
-): AsyncGenerator<readonly Book[], void, void> {
-  let done = 0;
-  for await (const books of batches) {
-    yield books;
-    done += books.length;
-    progress.at(done);
-    signal.throwIfAborted();
-  }
 }

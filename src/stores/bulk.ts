@@ -1,7 +1,7 @@
 // Owns: what a store promises to whoever moves books in large numbers, in, out or across, instead of serving them.
 // One caller at a time. Whatever fails is an Error whose message is the reason; nothing here is for a client.
 
-import { type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
+import { BOOK_FIELDS, type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
 
 /**
  * How a book is written, a line each, the same bytes from every store.
@@ -12,6 +12,13 @@ export type RecordFormat = 'csv' | 'jsonl';
 
 /** Reading never changes the structure of what it reads; writing makes it, or brings it up to date. */
 export type BulkMode = 'read' | 'write';
+
+/** Books that were stored, or would be. */
+export interface StoredBooks {
+  readonly count: number;
+  /** How many of them have nothing in a field, by its name. */
+  readonly lacking: Readonly<Record<keyof BookFields, number>>;
+}
 
 export interface BulkStore {
   /** Runs work that sees one state of all books, whatever others write meanwhile. */
@@ -41,6 +48,16 @@ export interface BulkStore {
   /** Stores a batch of books with their ids, none of which is taken. A transaction of its own when in none. */
   insertWithIds(books: readonly Book[]): Promise<void>;
 
+  /**
+   * Stores the rows that equal no book of the store, nor a row before them, in their order, with new ids. It takes all
+   * rows, into a temporary table, before it stores the first. In transactions of its own.
+   * @yields what each transaction has stored.
+   */
+  insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncIterable<StoredBooks>;
+
+  /** What `insertNew` would store. */
+  countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks>;
+
   /** Removes every book. */
   removeAll(): Promise<void>;
 
@@ -58,6 +75,35 @@ export const BATCH_BOOKS = 250;
 
 /** Characters of titles and authors after which a batch is full with fewer books. */
 export const BATCH_CHARACTERS = 512 * 1024;
+
+/** SQL: the columns of a book without its id, and with it. */
+export const COLUMNS = FIELD_NAMES.join(', ');
+export const ALL_COLUMNS = `id, ${COLUMNS}`;
+
+/** SQL that counts rows: `books` of them, and under each field's name those that lack it. */
+export const COUNTS = [
+  'count(*) as books',
+  ...FIELD_NAMES.map((name) => `count(*) filter (where ${name} = ${absentValue(name)}) as ${name}`),
+].join(', ');
+
+/** A row of what `COUNTS` selects. */
+export type Counts = { readonly books: number } & StoredBooks['lacking'];
+
+export function storedBooks({ books, ...lacking }: Counts): StoredBooks {
+  return { count: books, lacking };
+}
+
+export function countBooks(books: readonly BookFields[]): StoredBooks {
+  const lacking = FIELD_NAMES.map((name) => {
+    return [name, books.filter((book) => book[name] === BOOK_FIELDS[name].default).length];
+  });
+  return { count: books.length, lacking: Object.fromEntries(lacking) };
+}
+
+function absentValue(name: keyof BookFields): string {
+  const value = BOOK_FIELDS[name].default;
+  return typeof value === 'string' ? `'${value}'` : String(value);
+}
 
 /** A book's line of the format `csv`. */
 export function asCsv(book: Book): string {

@@ -82,6 +82,12 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
   }
 }
 
+/** Opens a store of no books, which is gone when it is closed, or the process dies. */
+export async function openScratch(): Promise<BulkStore> {
+  const { openTemporaryBulk } = await import('./sqlite/bulk.ts');
+  return openTemporaryBulk();
+}
+
 /** What may be shown of a DB_URL: where the store is, never who logs in to it and how. */
 export function describeStore(dbUrl: string): string {
   if (!/^postgres(ql)?:/i.test(dbUrl)) return dbUrl;

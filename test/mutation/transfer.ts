@@ -90,10 +90,24 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'an import stores again what is there already',
-    file: 'src/import/duplicates.ts',
-    from: 'if (this.#known.add(this.#hash)) return true;',
-    to: 'if (this.#known.add(this.#hash) || row.title.length > 0) return true;',
+    file: 'src/stores/sqlite/bulk.ts',
+    from: 'where books.id > ? and books.id <= ?`',
+    to: 'where books.id > ? and books.id < ?`',
     test: { file: 'test/transfer/import.test.ts', name: 'what is new is stored', store: 'SQLite' },
+  },
+  {
+    name: 'an import compares with the first books only',
+    file: 'src/stores/sqlite/bulk.ts',
+    from: 'for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {',
+    to: 'for (let last = 0, end = this.#number(next, 0); last === 0 && end > last; ) {',
+    test: { file: 'test/transfer/import.test.ts', name: 'however many there are', store: 'SQLite' },
+  },
+  {
+    name: 'an import stores once more what PostgreSQL has',
+    file: 'src/stores/postgres/bulk.ts',
+    from: 'where not exists (select from known where known.id = firsts.id)',
+    to: '',
+    test: { file: 'test/transfer/import.test.ts', name: 'what is new is stored', store: 'PostgreSQL' },
   },
   {
     name: 'an import is as durable as the server says',

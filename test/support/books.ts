@@ -25,7 +25,8 @@ export async function booksOf(url: string): Promise<Book[]> {
   const store = await (await readDbUrl(url)).openBulk('read');
   assert.ok(store !== undefined, 'there is no store');
   try {
-    return await store.inSnapshot(async () => (await Array.fromAsync(store.books())).flat());
+    const all = await store.inSnapshot(async () => (await Array.fromAsync(store.books())).flat());
+    return all.map((book) => ({ ...book })); // as object literals are
   } finally {
     await store.close();
   }

@@ -7,7 +7,6 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
-import { Duplicates } from '../../src/import/duplicates.ts';
 import { booksOf, countOf, fill } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
@@ -54,6 +53,39 @@ for (const { name, freshUrl } of STORES) {
         { id: 3, title: 'Beowulf', author: '', year: 1000 },
         { id: 4, title: 'A "quoted", title', author: 'Somebody', year: 0 },
       ]);
+    });
+
+    test('each row is compared with all books and with all rows before it, however many there are', async () => {
+      const url = await freshUrl();
+      const book = (number: number) => ({
+        title: `t${number % 200}`,
+        author: `a${Math.floor(number / 200)}`,
+        year: number % 50,
+      });
+      const before = Array.from({ length: 25_000 }, (_, index) => book(index * 2));
+      await fill(
+        url,
+        before.map((fields, index) => ({ id: 3 * index + 1, ...fields })),
+      );
+      const rows = Array.from({ length: 45_000 }, (_, index) => book(12_000 + ((index * 7) % 36_000)));
+      const file = rows.map(({ title, author, year }) => `${title},${author},${year}\n`).join('');
+      const folder = folderWith({ 'books.csv': `title,author,year\n${file}` });
+      const known = new Set(before.map((row) => JSON.stringify(row)));
+      const expected = rows.filter((row) => {
+        const text = JSON.stringify(row);
+        return !known.has(text) && known.add(text);
+      });
+      const summary = `45000 rows read: ${expected.length} imported, ${45_000 - expected.length} already there, 0 refused.`;
+      for (const args of [['--dry-run'], []]) {
+        const { code, stdout } = await importing(url, folder, 'books.csv', ...args);
+        assert.equal(code, 0);
+        assert.ok(stdout.split('\n').includes(summary), stdout);
+      }
+      const stored = (await booksOf(url)).slice(before.length);
+      assert.deepEqual(
+        stored.map(({ title, author, year }) => ({ title, author, year })),
+        expected,
+      );
     });
 
     test('a dry run prints the same, and stores nothing', async () => {
@@ -167,9 +199,14 @@ for (const { name, freshUrl } of STORES) {
       })();
       const [header, ...rows] = manyRows(20_000).split(/(?<=\n)/);
       child.stdin?.write(header);
-      for (const share of [rows.slice(0, 10_000), rows.slice(10_000)]) {
+      for (const [first, last] of [
+        [0, 10_000],
+        [10_000, 20_000],
+      ] as const) {
+        child.stdin?.write(rows.slice(first, last).join(''));
+        const most = last - 1000; // the end of a share is read with what follows
+        await waitUntil(async () => (await countOf(url)) - created > most);
         const before = created;
-        child.stdin?.write(share.join(''));
         await waitUntil(() => created > before);
       }
       child.stdin?.end();
@@ -454,38 +491,6 @@ describe('import', { concurrency: 4 }, () => {
       /\nThe temporary file [^\n]+ cannot be written: [^\n]+ SQLITE_TMPDIR names another folder for it\.\n$/,
     );
   });
-
-  test('rows that the filter does not tell apart are compared as they are', async () => {
-    const book = (number: number) => ({
-      title: `t${number % 90}`,
-      author: `a${number % 70}`,
-      year: number % 50,
-    });
-    const store = Array.from({ length: 1000 }, (_, index) => book(index * 2));
-    const rows = Array.from({ length: 3000 }, (_, index) => book(index));
-    const known = new Set(store.map((row) => JSON.stringify(row)));
-    const fresh = rows.filter((row) => !known.has(JSON.stringify(row)) && known.add(JSON.stringify(row)));
-    for (const [size, isTurned] of [
-      [32, false],
-      [32, true],
-      [1024, false],
-      [1024 * 1024, false],
-    ] as const) {
-      const duplicates = new Duplicates(size);
-      duplicates.note(store);
-      const atOnce = duplicates.takeNew(rows);
-      const stored = [...store, ...atOnce];
-      await duplicates.drop(inBatches(isTurned ? stored.toReversed() : stored));
-      const left = [...duplicates.left()].flat().map((row) => ({ ...row }));
-      duplicates.close();
-      assert.ok(size > 1024 ? left.length === 0 : left.length > 0);
-      const order = new Map(rows.map((row, index) => [JSON.stringify(row), -index]));
-      const places = left.map((row) => order.get(JSON.stringify(row)) as number);
-      assert.equal(places.length, new Set(places).size);
-      const texts = (books: readonly object[]) => books.map((row) => JSON.stringify(row)).sort();
-      assert.deepEqual(texts([...atOnce, ...left]), texts(fresh));
-    }
-  });
 });
 
 function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
@@ -516,8 +521,4 @@ async function importing(url: string, folder: string, ...args: string[]) {
     return '';
   });
   return { ...ended, stderr };
-}
-
-async function* inBatches<Item>(items: readonly Item[]): AsyncGenerator<readonly Item[], void, void> {
-  for (let start = 0; start < items.length; start += 100) yield items.slice(start, start + 100);
 }

@@ -6,7 +6,19 @@ import { finished } from 'node:stream/promises';
 import type pg from 'pg';
 import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { Book, BookFields } from '../../books/book.ts';
-import { asCsv, asCsvFields, type BulkMode, type BulkStore, type RecordFormat } from '../bulk.ts';
+import {
+  ALL_COLUMNS,
+  asCsv,
+  asCsvFields,
+  type BulkMode,
+  type BulkStore,
+  COLUMNS,
+  COUNTS,
+  type Counts,
+  type RecordFormat,
+  type StoredBooks,
+  storedBooks,
+} from '../bulk.ts';
 import { NUMBERS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { createStructure } from './structure.ts';
@@ -37,7 +49,20 @@ const TEXTS: Readonly<Record<RecordFormat, string>> = {
 };
 
 // A row a line, a tab between two values.
-const BOOKS = "copy (select id, title, author, year from books order by id) to stdout with (encoding 'UTF8')";
+const BOOKS = `copy (select ${ALL_COLUMNS} from books order by id) to stdout with (encoding 'UTF8')`;
+
+// Dropped with its transaction: a pooler may give each transaction another connection.
+const TEMPORARY_TABLE = `
+  create temporary table aside on commit drop as select ${COLUMNS} from books with no data;
+  alter table aside add id bigint generated always as identity`;
+
+// Of rows that are equal, the first; none that equals a book. Joined, the smaller side is held in memory.
+const NEW_ROWS = `
+  with firsts as (select min(id) as id, ${COLUMNS} from aside group by ${COLUMNS}),
+    known as (select firsts.id from firsts join books using (${COLUMNS}))
+  select ${COLUMNS} from firsts
+  where not exists (select from known where known.id = firsts.id)
+  order by id`;
 
 /** Bytes that become a string at once: of larger strings the process holds many before they are collected. */
 const PIECE = 16 * 1024;
@@ -108,7 +133,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>('select id, title, author, year from books where id = any($1::bigint[])', [ids]);
+    return this.#query<Book>(`select ${ALL_COLUMNS} from books where id = any($1::bigint[])`, [ids]);
   }
 
   async *books(): AsyncGenerator<readonly Book[], void, void> {
@@ -129,11 +154,27 @@ class PostgresBulk implements BulkStore {
   }
 
   async insert(books: readonly BookFields[]): Promise<void> {
-    await this.#copy('books (title, author, year)', books.map(asCsvFields).join(''));
+    await this.#copy(`books (${COLUMNS})`, books.map(asCsvFields).join(''));
   }
 
   async insertWithIds(books: readonly Book[]): Promise<void> {
-    await this.#copy('books (id, title, author, year)', books.map(asCsv).join(''));
+    await this.#copy(`books (${ALL_COLUMNS})`, books.map(asCsv).join(''));
+  }
+
+  async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
+    yield await this.inTransaction(async () => {
+      await this.#setAside(rows);
+      return this.#countRows(
+        `with stored as (insert into books (${COLUMNS}) ${NEW_ROWS} returning ${COLUMNS}) select ${COUNTS} from stored`,
+      );
+    });
+  }
+
+  countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks> {
+    return this.inTransaction(async () => {
+      await this.#setAside(rows);
+      return this.#countRows(`select ${COUNTS} from (${NEW_ROWS}) as new`);
+    });
   }
 
   async removeAll(): Promise<void> {
@@ -174,6 +215,18 @@ class PostgresBulk implements BulkStore {
   /** Within the transaction that is open, or in one of its own. */
   #joined<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#inTransaction ? work() : this.inTransaction(work);
+  }
+
+  /** Puts rows into a temporary table of the transaction. */
+  async #setAside(rows: AsyncIterable<readonly BookFields[]>): Promise<void> {
+    await this.#query(TEMPORARY_TABLE);
+    for await (const batch of rows) await this.#copy(`aside (${COLUMNS})`, batch.map(asCsvFields).join(''));
+    await this.#query('analyze aside');
+  }
+
+  async #countRows(text: string): Promise<StoredBooks> {
+    const [row] = await this.#query<Counts>(text);
+    return storedBooks(row as Counts);
   }
 
   /** Within a transaction, what is copied one after the other is one COPY. */

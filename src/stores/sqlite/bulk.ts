@@ -2,11 +2,25 @@
 // `postgres/bulk.ts`. One connection, on the calling thread.
 
 import { resolve } from 'node:path';
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
-import type { Book, BookFields } from '../../books/book.ts';
-import { BATCH_BOOKS, BATCH_CHARACTERS, type BulkMode, type BulkStore, type RecordFormat } from '../bulk.ts';
+import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
+import { Refusal } from '../../refusal.ts';
 import {
+  ALL_COLUMNS,
+  BATCH_BOOKS,
+  BATCH_CHARACTERS,
+  type BulkMode,
+  type BulkStore,
+  COLUMNS,
+  COUNTS,
+  type Counts,
+  type RecordFormat,
+  type StoredBooks,
+  storedBooks,
+} from '../bulk.ts';
+import {
+  createStructure,
   MOVING_TIMEOUT,
   makeFolderOf,
   now,
@@ -19,7 +33,28 @@ import { AS_CSV, AS_JSON, BookText, MOVED_BOOKS } from './text.ts';
 /** Books stored by one statement: most of what a statement costs is calling it. */
 const STATEMENT_BOOKS = 50;
 
-type Row = [id: number, title: string, author: string, year: number];
+/** Books of one step of a comparison, and rows of one transaction: a signal, or another writer, has its turn between. */
+const STEP = 20_000;
+
+// The tables of a comparison. No journal: a statement that fails there ends the import.
+const TEMPORARY_TABLES = `
+  pragma temp_store = file;
+  pragma temp.journal_mode = off;
+  pragma temp.cache_size = -4096;
+  drop table if exists temp.aside;
+  drop table if exists temp.known;
+  create temporary table aside (id integer primary key, ${COLUMNS});
+  create temporary table known (id integer primary key)`;
+
+const DOUBLES = `
+  create index temp.aside_by_fields on aside (${COLUMNS});
+  insert into known
+    select later.id
+    from (select min(id) as first, ${COLUMNS} from aside group by ${COLUMNS} having count(*) > 1) as several
+    cross join aside as later using (${COLUMNS})
+    where later.id > several.first`;
+
+const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (select id from known)';
 
 /**
  * Opens the file, when it is for writing made with its folder if missing.
@@ -34,6 +69,13 @@ export async function openSqliteBulk(path: string, mode: BulkMode): Promise<Bulk
   }
   const db = openCatalogue(file);
   return db && new SqliteBulk(db);
+}
+
+/** A store of no books in a temporary file, which SQLite removes when it is closed, or the process dies. */
+export function openTemporaryBulk(): BulkStore {
+  const db = new DatabaseSync('');
+  createStructure(db);
+  return new SqliteBulk(db);
 }
 
 class SqliteBulk implements BulkStore {
@@ -54,27 +96,26 @@ class SqliteBulk implements BulkStore {
   }
 
   async count(): Promise<number> {
-    return this.#number('select count(*) from books');
+    return this.#number('select count(*) as value from books');
   }
 
   async lastId(): Promise<number> {
-    return this.#number("select max(seq) from sqlite_sequence where name = 'books'");
+    return this.#number("select max(seq) as value from sqlite_sequence where name = 'books'");
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
-    const find = this.#prepare('select id, title, author, year from books where id = ?');
+    const find = this.#prepare(`select ${ALL_COLUMNS} from books where id = ?`);
     return ids.flatMap((id) => {
-      const row = find.get(id) as Row | undefined;
-      return row === undefined ? [] : [bookOf(row)];
+      const book = find.get(id) as Book | undefined;
+      return book === undefined ? [] : [book];
     });
   }
 
   async *books(): AsyncGenerator<readonly Book[], void, void> {
-    const all = this.#prepare('select id, title, author, year from books order by id');
+    const all = this.#prepare(`select ${ALL_COLUMNS} from books order by id`);
     let batch: Book[] = [];
     let characters = 0;
-    for (const row of all.iterate() as Iterable<unknown>) {
-      const book = bookOf(row as Row);
+    for (const book of all.iterate() as Iterable<unknown> as Iterable<Book>) {
       batch.push(book);
       characters += book.title.length + book.author.length;
       if (batch.length < BATCH_BOOKS && characters < BATCH_CHARACTERS) continue;
@@ -96,13 +137,30 @@ class SqliteBulk implements BulkStore {
   }
 
   insert(books: readonly BookFields[]): Promise<void> {
-    return this.#insert('(title, author, year)', books, ({ title, author, year }) => [title, author, year]);
+    return this.#joined(async () => this.#insert('books', FIELD_NAMES, books));
   }
 
   insertWithIds(books: readonly Book[]): Promise<void> {
-    return this.#insert('(id, title, author, year)', books, ({ id, title, author, year }) => {
-      return [id, title, author, year];
-    });
+    return this.#joined(async () => this.#insert('books', ['id', ...FIELD_NAMES], books));
+  }
+
+  async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
+    const count = await this.#compare(rows);
+    const insert = this.#prepare(
+      `insert into books (${COLUMNS}) select ${COLUMNS} from (${NEW_ROWS}) order by id`,
+    );
+    for (let first = 1; first <= count; first += STEP) {
+      const last = first + STEP - 1;
+      yield await this.inTransaction(async () => {
+        insert.run(first, last);
+        return this.#countNew(first, last);
+      });
+      await setImmediate();
+    }
+  }
+
+  async countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks> {
+    return this.#countNew(1, await this.#compare(rows));
   }
 
   async removeAll(): Promise<void> {
@@ -142,43 +200,80 @@ class SqliteBulk implements BulkStore {
     return this.#db.isTransaction ? work() : this.inTransaction(work);
   }
 
-  #insert<Item>(
-    columns: string,
-    books: readonly Item[],
-    valuesOf: (book: Item) => (string | number)[],
-  ): Promise<void> {
-    return this.#joined(async () => {
-      const one = this.#prepare(insertion(columns, 1));
-      const many = this.#prepare(insertion(columns, STATEMENT_BOOKS));
-      const whole = books.length - (books.length % STATEMENT_BOOKS);
-      for (let start = 0; start < whole; start += STATEMENT_BOOKS) {
-        many.run(...books.slice(start, start + STATEMENT_BOOKS).flatMap(valuesOf));
-      }
-      for (const book of books.slice(whole)) one.run(...valuesOf(book));
-    });
+  /**
+   * Puts rows into the temporary table `aside`, numbered from 1, and into `known` the numbers of those that equal a book
+   * or a row before them.
+   * @returns how many rows there are.
+   */
+  async #compare(rows: AsyncIterable<readonly BookFields[]>): Promise<number> {
+    let count = 0;
+    inTemporaryFile(() => this.#db.exec(TEMPORARY_TABLES));
+    for await (const batch of rows) {
+      inTemporaryFile(() => this.#insert('aside', FIELD_NAMES, batch));
+      count += batch.length;
+    }
+    inTemporaryFile(() => this.#db.exec(DOUBLES));
+    const compare = this.#prepare(`
+      insert or ignore into known select aside.id from books cross join aside using (${COLUMNS})
+      where books.id > ? and books.id <= ?`);
+    const next = `select max(id) as value from (select id from books where id > ? order by id limit ${STEP})`;
+    for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {
+      compare.run(last, end);
+      last = end;
+      await setImmediate();
+    }
+    return count;
   }
 
-  #number(sql: string): number {
-    const [value] = this.#prepare(sql).get() as unknown as [number | null];
-    return value ?? 0;
+  /** Of the rows with these numbers, those that are new. */
+  #countNew(first: number, last: number): StoredBooks {
+    const counts = this.#prepare(`select ${COUNTS} from (${NEW_ROWS})`).get(first, last);
+    return storedBooks(counts as unknown as Counts);
+  }
+
+  #insert<Name extends string>(
+    table: 'books' | 'aside',
+    columns: readonly Name[],
+    rows: readonly Readonly<Record<Name, string | number>>[],
+  ): void {
+    const one = this.#prepare(insertion(table, columns, 1));
+    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS));
+    const valuesOf = (row: Readonly<Record<Name, string | number>>) => columns.map((name) => row[name]);
+    const whole = rows.length - (rows.length % STATEMENT_BOOKS);
+    for (let start = 0; start < whole; start += STATEMENT_BOOKS) {
+      many.run(...rows.slice(start, start + STATEMENT_BOOKS).flatMap(valuesOf));
+    }
+    for (const row of rows.slice(whole)) one.run(...valuesOf(row));
+  }
+
+  #number(sql: string, ...values: number[]): number {
+    const row = this.#prepare(sql).get(...values) as { value: number | null };
+    return row.value ?? 0;
   }
 
   #prepare(sql: string): StatementSync {
     const prepared = this.#statements.get(sql);
     if (prepared !== undefined) return prepared;
     const statement = this.#db.prepare(sql);
-    statement.setReturnArrays(true);
     this.#statements.set(sql, statement);
     return statement;
   }
 }
 
-/** SQL that stores so many books. */
-function insertion(columns: string, books: number): string {
-  const row = `(${columns.split(',').map(() => '?')})`;
-  return `insert into books ${columns} values ${Array(books).fill(row)}`;
+/** SQL that stores so many rows. */
+function insertion(table: string, columns: readonly string[], rows: number): string {
+  const row = `(${columns.map(() => '?')})`;
+  return `insert into ${table} (${columns}) values ${Array(rows).fill(row)}`;
 }
 
-function bookOf([id, title, author, year]: Row): Book {
-  return { id, title, author, year };
+/** @throws Refusal that does not blame the store. */
+function inTemporaryFile(work: () => void): void {
+  try {
+    work();
+  } catch (error) {
+    throw new Refusal(
+      `The temporary file in which rows are compared cannot be written: ${(error as Error).message}. ` +
+        'SQLITE_TMPDIR names another folder for it.',
+    );
+  }
 }

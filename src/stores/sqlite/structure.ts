@@ -109,7 +109,8 @@ export function retryWhileBusy(attempt: () => void, deadline: number): void {
   }
 }
 
-function createStructure(db: DatabaseSync): void {
+/** Creates or updates the table. */
+export function createStructure(db: DatabaseSync): void {
   db.exec('begin immediate');
   try {
     // autoincrement: the id of a removed book never comes back (rule 12).
