@@ -2,7 +2,7 @@
 
 import { staySmall } from '../import/memory.ts';
 import { Refusal } from '../refusal.ts';
-import type { BulkStore } from '../stores/bulk.ts';
+import { type BulkStore, booksOf } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { Progress } from '../terminal/progress.ts';
@@ -67,7 +67,7 @@ async function copy(
       try {
         const read = new Checksum();
         let books = 0;
-        for await (const batch of source.books()) {
+        for await (const batch of booksOf(source)) {
           if (isStopped) throw new Error('stopped');
           await target.insertWithIds(batch);
           read.addBooks(batch);

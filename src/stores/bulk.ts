@@ -33,11 +33,8 @@ export interface BulkStore {
   /** The highest id ever given, to books since removed too; 0 when none was. It is never given again (rule 12). */
   lastId(): Promise<number>;
 
-  /** The books of these ids, at most a batch, in no order. */
+  /** The books of these ids, in no order. */
   find(ids: readonly number[]): Promise<readonly Book[]>;
-
-  /** All books in batches, ascending by id. */
-  books(): AsyncIterable<readonly Book[]>;
 
   /** All books as text, ascending by id; chunks end anywhere, each line with a line feed. */
   text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
@@ -70,11 +67,17 @@ export interface BulkStore {
   close(): Promise<void>;
 }
 
-/** Books of one batch: many enough that calling the store vanishes in their cost, few enough for memory. */
-export const BATCH_BOOKS = 250;
-
-/** Characters of titles and authors after which a batch is full with fewer books. */
-export const BATCH_CHARACTERS = 512 * 1024;
+/** All books of a store in batches, ascending by id. */
+export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[], void, void> {
+  const decoder = new TextDecoder();
+  let begun = ''; // a line that has not come whole
+  for await (const chunk of store.text('jsonl')) {
+    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
+    const lines = (begun + text).split('\n');
+    begun = lines.pop() as string;
+    yield lines.map((line) => JSON.parse(line) as Book);
+  }
+}
 
 /** SQL: the columns of a book without its id, and with it. */
 export const COLUMNS = FIELD_NAMES.join(', ');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { BulkStore } from '../../src/stores/bulk.ts';
+import { type BulkStore, booksOf } from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { STORES, startTestService } from '../support/service.ts';
 
@@ -27,7 +27,7 @@ for (const { name, freshUrl } of STORES) {
       await store.insertWithIds(BOOKS.toReversed());
       await store.inSnapshot(async () => {
         assert.equal(await store.count(), 4);
-        assert.deepEqual(await flat(store.books()), BOOKS);
+        assert.deepEqual(await flat(booksOf(store)), BOOKS);
         const csv = [
           '3,"Emma","Jane Austen",1815\n',
           '7,"a ""quote"", a comma;\r\na line\n","",-750\n',
@@ -38,7 +38,10 @@ for (const { name, freshUrl } of STORES) {
         const jsonl = await textOf(store, 'jsonl');
         assert.equal(jsonl, BOOKS.map((book) => `${JSON.stringify(book)}\n`).join(''));
       });
-      assert.deepEqual(new Set(await store.find([7, 3, 4])), new Set(BOOKS.slice(0, 2)));
+      assert.deepEqual(
+        new Set((await store.find([7, 3, 4])).map((book) => ({ ...book }))),
+        new Set(BOOKS.slice(0, 2)),
+      );
     });
 
     test('rule 12: new ids come after the highest one ever given, for the service as well', async (context) => {
@@ -61,7 +64,7 @@ for (const { name, freshUrl } of STORES) {
       await using store = await open(await freshUrl());
       await store.insertWithIds(BOOKS.slice(0, 1));
       await assert.rejects(store.insertWithIds(BOOKS.toReversed()));
-      await store.inSnapshot(async () => assert.deepEqual(await flat(store.books()), BOOKS.slice(0, 1)));
+      await store.inSnapshot(async () => assert.deepEqual(await flat(booksOf(store)), BOOKS.slice(0, 1)));
     });
 
     test('a transaction happens as a whole or not at all', async () => {
@@ -94,7 +97,7 @@ for (const { name, freshUrl } of STORES) {
       await store.inSnapshot(async () => {
         assert.equal(await store.count(), 12_345);
         await other.removeAll();
-        const books = await flat(store.books());
+        const books = await flat(booksOf(store));
         assert.deepEqual(
           books.map(({ title }) => title),
           many.map(({ title }) => title),

@@ -1,6 +1,7 @@
 // Owns: the books of a store, put there and read without a service.
 
 import assert from 'node:assert/strict';
+import * as bulk from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import type { Book } from './client.ts';
 
@@ -25,8 +26,7 @@ export async function booksOf(url: string): Promise<Book[]> {
   const store = await (await readDbUrl(url)).openBulk('read');
   assert.ok(store !== undefined, 'there is no store');
   try {
-    const all = await store.inSnapshot(async () => (await Array.fromAsync(store.books())).flat());
-    return all.map((book) => ({ ...book })); // as object literals are
+    return await store.inSnapshot(async () => (await Array.fromAsync(bulk.booksOf(store))).flat());
   } finally {
     await store.close();
   }

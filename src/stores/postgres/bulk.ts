@@ -38,7 +38,7 @@ const DURABLY = `
 // every line through as it is.
 const TEXTS: Readonly<Record<RecordFormat, string>> = {
   csv: `
-    copy (select id, title, author, year from books order by id)
+    copy (select ${ALL_COLUMNS} from books order by id)
     to stdout with (format csv, force_quote (title, author), encoding 'UTF8')`,
   jsonl: `
     copy (
@@ -47,9 +47,6 @@ const TEXTS: Readonly<Record<RecordFormat, string>> = {
       from (select id, title, author, year from books order by id offset 0) as books
     ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`,
 };
-
-// A row a line, a tab between two values.
-const BOOKS = `copy (select ${ALL_COLUMNS} from books order by id) to stdout with (encoding 'UTF8')`;
 
 // Dropped with its transaction: a pooler may give each transaction another connection.
 const TEMPORARY_TABLE = `
@@ -63,12 +60,6 @@ const NEW_ROWS = `
   select ${COLUMNS} from firsts
   where not exists (select from known where known.id = firsts.id)
   order by id`;
-
-/** Bytes that become a string at once: of larger strings the process holds many before they are collected. */
-const PIECE = 16 * 1024;
-
-/** What stands behind a backslash for a character that would end a value or a line. */
-const ESCAPED: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
 /**
  * Connects; when it is for writing, creates or updates the structure.
@@ -134,19 +125,6 @@ class PostgresBulk implements BulkStore {
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
     return this.#query<Book>(`select ${ALL_COLUMNS} from books where id = any($1::bigint[])`, [ids]);
-  }
-
-  async *books(): AsyncGenerator<readonly Book[], void, void> {
-    const decoder = new TextDecoder();
-    let begun = ''; // a line that has not come whole
-    for await (const chunk of this.#receive(BOOKS)) {
-      for (let start = 0; start < chunk.length; start += PIECE) {
-        const piece = decoder.decode(chunk.subarray(start, start + PIECE), { stream: true });
-        const lines = (begun + piece).split('\n');
-        begun = lines.pop() as string;
-        if (lines.length > 0) yield lines.map(bookOf);
-      }
-    }
   }
 
   text(format: RecordFormat): AsyncIterable<Buffer> {
@@ -285,14 +263,4 @@ class PostgresBulk implements BulkStore {
     const [row] = await this.#query<{ value: number | null }>(text);
     return row?.value ?? 0;
   }
-}
-
-function bookOf(line: string): Book {
-  const [id, title = '', author = '', year] = line.split('\t');
-  return { id: Number(id), title: unescaped(title), author: unescaped(author), year: Number(year) };
-}
-
-/** https://www.postgresql.org/docs/current/sql-copy.html#SQL-COPY-FILE-FORMATS, the text format. */
-function unescaped(value: string): string {
-  return value.replaceAll(/\\(.)/g, (_, character: string) => ESCAPED[character] ?? character);
 }

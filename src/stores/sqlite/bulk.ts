@@ -8,8 +8,6 @@ import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { Refusal } from '../../refusal.ts';
 import {
   ALL_COLUMNS,
-  BATCH_BOOKS,
-  BATCH_CHARACTERS,
   type BulkMode,
   type BulkStore,
   COLUMNS,
@@ -109,22 +107,6 @@ class SqliteBulk implements BulkStore {
       const book = find.get(id) as Book | undefined;
       return book === undefined ? [] : [book];
     });
-  }
-
-  async *books(): AsyncGenerator<readonly Book[], void, void> {
-    const all = this.#prepare(`select ${ALL_COLUMNS} from books order by id`);
-    let batch: Book[] = [];
-    let characters = 0;
-    for (const book of all.iterate() as Iterable<unknown> as Iterable<Book>) {
-      batch.push(book);
-      characters += book.title.length + book.author.length;
-      if (batch.length < BATCH_BOOKS && characters < BATCH_CHARACTERS) continue;
-      yield batch;
-      await setImmediate(); // a signal has its turn
-      batch = [];
-      characters = 0;
-    }
-    if (batch.length > 0) yield batch;
   }
 
   async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
