@@ -79,16 +79,6 @@ export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[]
   }
 }
 
-/** SQL: the columns of a book without its id, and with it. */
-export const COLUMNS = FIELD_NAMES.join(', ');
-export const ALL_COLUMNS = `id, ${COLUMNS}`;
-
-/** SQL that counts rows: `books` of them, and under each field's name those that lack it. */
-export const COUNTS = [
-  'count(*) as books',
-  ...FIELD_NAMES.map((name) => `count(*) filter (where ${name} = ${absentValue(name)}) as ${name}`),
-].join(', ');
-
 /** A row of what `COUNTS` selects. */
 export type Counts = { readonly books: number } & StoredBooks['lacking'];
 
@@ -101,11 +91,6 @@ export function countBooks(books: readonly BookFields[]): StoredBooks {
     return [name, books.filter((book) => book[name] === BOOK_FIELDS[name].default).length];
   });
   return { count: books.length, lacking: Object.fromEntries(lacking) };
-}
-
-function absentValue(name: keyof BookFields): string {
-  const value = BOOK_FIELDS[name].default;
-  return typeof value === 'string' ? `'${value}'` : String(value);
 }
 
 /** A book's line of the format `csv`. */

@@ -43,10 +43,10 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/memory.test.ts', name: 'copy from SQLite', store: 'SQLite' },
   },
   {
-    name: 'quotes in an author are not doubled in an export',
+    name: 'quotes in a text are not doubled in an export',
     file: 'src/stores/sqlite/text.ts',
-    from: `replace(author, '"', '""')`,
-    to: 'author',
+    from: `'"', '""'`,
+    to: `'"', '"'`,
     test: { file: 'test/transfer/export.test.ts', name: 'byte for byte the same', store: 'SQLite' },
   },
   {

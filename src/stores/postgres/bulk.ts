@@ -7,21 +7,20 @@ import type pg from 'pg';
 import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { Book, BookFields } from '../../books/book.ts';
 import {
-  ALL_COLUMNS,
   asCsv,
   asCsvFields,
   type BulkMode,
   type BulkStore,
-  COLUMNS,
-  COUNTS,
   type Counts,
   type RecordFormat,
   type StoredBooks,
   storedBooks,
 } from '../bulk.ts';
+import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { NUMBERS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { createStructure } from './structure.ts';
+import { AS_CSV, asJson } from './text.ts';
 
 const LAST_ID = `
   select greatest(
@@ -33,31 +32,18 @@ const LAST_ID = `
 const DURABLY = `
   select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'`;
 
-// `offset 0` puts the books in order before their text is built: sorted afterwards, long texts would go through
-// the disk. JSON text leaves no control character unescaped, so with these two as delimiter and quote, CSV passes
-// every line through as it is.
-const TEXTS: Readonly<Record<RecordFormat, string>> = {
-  csv: `
-    copy (select ${ALL_COLUMNS} from books order by id)
-    to stdout with (format csv, force_quote (title, author), encoding 'UTF8')`,
-  jsonl: `
-    copy (
-      select '{"id":' || id || ',"title":' || to_json(title) || ',"author":' || to_json(author)
-        || ',"year":' || year || '}'
-      from (select id, title, author, year from books order by id offset 0) as books
-    ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`,
-};
+const TEXTS: Readonly<Record<RecordFormat, string>> = { csv: AS_CSV, jsonl: asJson('') };
 
 // Dropped with its transaction: a pooler may give each transaction another connection.
 const TEMPORARY_TABLE = `
-  create temporary table aside on commit drop as select ${COLUMNS} from books with no data;
+  create temporary table aside on commit drop as select ${FIELDS} from books with no data;
   alter table aside add id bigint generated always as identity`;
 
 // Of rows that are equal, the first; none that equals a book. Joined, the smaller side is held in memory.
 const NEW_ROWS = `
-  with firsts as (select min(id) as id, ${COLUMNS} from aside group by ${COLUMNS}),
-    known as (select firsts.id from firsts join books using (${COLUMNS}))
-  select ${COLUMNS} from firsts
+  with firsts as (select min(id) as id, ${FIELDS} from aside group by ${FIELDS}),
+    known as (select firsts.id from firsts join books using (${FIELDS}))
+  select ${FIELDS} from firsts
   where not exists (select from known where known.id = firsts.id)
   order by id`;
 
@@ -124,7 +110,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(`select ${ALL_COLUMNS} from books where id = any($1::bigint[])`, [ids]);
+    return this.#query<Book>(`select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`, [ids]);
   }
 
   text(format: RecordFormat): AsyncIterable<Buffer> {
@@ -132,18 +118,18 @@ class PostgresBulk implements BulkStore {
   }
 
   async insert(books: readonly BookFields[]): Promise<void> {
-    await this.#copy(`books (${COLUMNS})`, books.map(asCsvFields).join(''));
+    await this.#copy(`books (${FIELDS})`, books.map(asCsvFields).join(''));
   }
 
   async insertWithIds(books: readonly Book[]): Promise<void> {
-    await this.#copy(`books (${ALL_COLUMNS})`, books.map(asCsv).join(''));
+    await this.#copy(`books (${ID_AND_FIELDS})`, books.map(asCsv).join(''));
   }
 
   async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
     yield await this.inTransaction(async () => {
       await this.#setAside(rows);
       return this.#countRows(
-        `with stored as (insert into books (${COLUMNS}) ${NEW_ROWS} returning ${COLUMNS}) select ${COUNTS} from stored`,
+        `with stored as (insert into books (${FIELDS}) ${NEW_ROWS} returning ${FIELDS}) select ${COUNTS} from stored`,
       );
     });
   }
@@ -198,7 +184,7 @@ class PostgresBulk implements BulkStore {
   /** Puts rows into a temporary table of the transaction. */
   async #setAside(rows: AsyncIterable<readonly BookFields[]>): Promise<void> {
     await this.#query(TEMPORARY_TABLE);
-    for await (const batch of rows) await this.#copy(`aside (${COLUMNS})`, batch.map(asCsvFields).join(''));
+    for await (const batch of rows) await this.#copy(`aside (${FIELDS})`, batch.map(asCsvFields).join(''));
     await this.#query('analyze aside');
   }
 

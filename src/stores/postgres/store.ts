@@ -16,10 +16,12 @@ import {
   StoreUnavailable,
 } from '../../books/store.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
+import { ID_AND_FIELDS } from '../columns.ts';
 import { OpenLists } from '../open-lists.ts';
 import { Connections, LIST_CONNECTIONS, OVERDUE, SILENCE_TIMEOUT } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { CATCH_UP, createStructure } from './structure.ts';
+import { asJson } from './text.ts';
 
 /** Milliseconds. */
 const FIRST_CHUNK_TIMEOUT = 4500;
@@ -31,7 +33,7 @@ const FIRST_CHUNK_TIMEOUT = 4500;
 const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 
-const FIND = 'select id, title, author, year from books where id = any($1::bigint[])';
+const FIND = `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`;
 
 // An answered write is on disk (rule 23), also where the server's setting would acknowledge it before. Part of the
 // statement, as a pooler in transaction mode demands; stronger settings stay.
@@ -84,15 +86,8 @@ const REMOVE = `
 
 const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
 
-// JSON text leaves no control character unescaped, so with these two as delimiter and quote, CSV passes
-// every row through as it is; the line end after each is white space to JSON. `offset 0` puts the books in
-// order before their text is built: sorted afterwards, long texts would go through the disk.
-const LIST = `
-  copy (
-    select ',{"id":' || id || ',"title":' || to_json(title) || ',"author":' || to_json(author)
-      || ',"year":' || year || '}'
-    from (select id, title, author, year from books order by id offset 0) as books
-  ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`;
+// White space to JSON, a line end stands after each book.
+const LIST = asJson(',');
 
 /**
  * Opens the store, creating or updating its structure.

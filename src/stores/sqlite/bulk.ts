@@ -7,16 +7,14 @@ import { setImmediate } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { Refusal } from '../../refusal.ts';
 import {
-  ALL_COLUMNS,
   type BulkMode,
   type BulkStore,
-  COLUMNS,
-  COUNTS,
   type Counts,
   type RecordFormat,
   type StoredBooks,
   storedBooks,
 } from '../bulk.ts';
+import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import {
   createStructure,
   MOVING_TIMEOUT,
@@ -41,15 +39,15 @@ const TEMPORARY_TABLES = `
   pragma temp.cache_size = -4096;
   drop table if exists temp.aside;
   drop table if exists temp.known;
-  create temporary table aside (id integer primary key, ${COLUMNS});
+  create temporary table aside (id integer primary key, ${FIELDS});
   create temporary table known (id integer primary key)`;
 
 const DOUBLES = `
-  create index temp.aside_by_fields on aside (${COLUMNS});
+  create index temp.aside_by_fields on aside (${FIELDS});
   insert into known
     select later.id
-    from (select min(id) as first, ${COLUMNS} from aside group by ${COLUMNS} having count(*) > 1) as several
-    cross join aside as later using (${COLUMNS})
+    from (select min(id) as first, ${FIELDS} from aside group by ${FIELDS} having count(*) > 1) as several
+    cross join aside as later using (${FIELDS})
     where later.id > several.first`;
 
 const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (select id from known)';
@@ -102,7 +100,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
-    const find = this.#prepare(`select ${ALL_COLUMNS} from books where id = ?`);
+    const find = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`);
     return ids.flatMap((id) => {
       const book = find.get(id) as Book | undefined;
       return book === undefined ? [] : [book];
@@ -129,7 +127,7 @@ class SqliteBulk implements BulkStore {
   async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
     const count = await this.#compare(rows);
     const insert = this.#prepare(
-      `insert into books (${COLUMNS}) select ${COLUMNS} from (${NEW_ROWS}) order by id`,
+      `insert into books (${FIELDS}) select ${FIELDS} from (${NEW_ROWS}) order by id`,
     );
     for (let first = 1; first <= count; first += STEP) {
       const last = first + STEP - 1;
@@ -196,7 +194,7 @@ class SqliteBulk implements BulkStore {
     }
     inTemporaryFile(() => this.#db.exec(DOUBLES));
     const compare = this.#prepare(`
-      insert or ignore into known select aside.id from books cross join aside using (${COLUMNS})
+      insert or ignore into known select aside.id from books cross join aside using (${FIELDS})
       where books.id > ? and books.id <= ?`);
     const next = `select max(id) as value from (select id from books where id > ? order by id limit ${STEP})`;
     for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {

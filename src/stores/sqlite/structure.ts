@@ -4,6 +4,7 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { withTypes } from '../columns.ts';
 
 // Milliseconds to wait for another process when the file is opened, and between two attempts to write. SQLite's own
 // waiting grows to 100 ms an attempt, and one of two busy processes gets hardly a turn.
@@ -21,12 +22,7 @@ const SQLITE_BUSY = 5;
 /** Nothing ever changes it: to wait for that is to pause. */
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
-/** Columns beside the id, with the SQL of an absent value. */
-const COLUMNS = [
-  { name: 'title', type: 'text', absent: "''" },
-  { name: 'author', type: 'text', absent: "''" },
-  { name: 'year', type: 'integer', absent: '0' },
-] as const;
+const COLUMNS = withTypes('integer');
 
 /** Milliseconds on a clock that never steps, the same for all threads of the process. */
 export const now = () => performance.timeOrigin + performance.now();
@@ -117,9 +113,7 @@ export function createStructure(db: DatabaseSync): void {
     db.exec(`
       create table if not exists books (
         id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
-        title text not null default '',
-        author text not null default '',
-        year integer not null default 0
+        ${COLUMNS.map(({ definition }) => definition)}
       ) strict`);
     const found = new Map(
       db
@@ -137,13 +131,10 @@ export function createStructure(db: DatabaseSync): void {
         return !mustBeGiven || COLUMNS.some((column) => column.name === name);
       });
     if (!isOurs) throw new Error('its table "books" is not one of this service');
-    for (const { name, type, absent } of COLUMNS) {
+    for (const { name, absent, definition } of COLUMNS) {
       const column = found.get(name);
-      if (column === undefined) {
-        db.exec(`alter table books add column ${name} ${type} not null default ${absent}`);
-      } else if (column.notnull === 0) {
-        db.exec(`update books set ${name} = ${absent} where ${name} is null`);
-      }
+      if (column === undefined) db.exec(`alter table books add column ${definition}`);
+      else if (column.notnull === 0) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
     }
     db.exec('delete from books where false'); // a file that may only be read would do until the first write
     db.exec('commit');

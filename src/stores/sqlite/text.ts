@@ -1,16 +1,26 @@
 // Owns: all books of a SQLite file as text, made by SQLite itself, a chunk at a time.
 
 import type { DatabaseSync } from 'node:sqlite';
+import { COLUMNS, type Column, ID_AND_FIELDS } from '../columns.ts';
 
-/** Bytes of titles and authors in one chunk, unless a single book has more. */
+/** Bytes of texts in one chunk, unless a single book has more. */
 const CHUNK_BYTES = 512 * 1024;
 
 /** Books of one chunk for whoever moves them: as fast as with more, at half the memory of the process. */
 export const MOVED_BOOKS = 250;
 
 /** SQL for one book. */
-export const AS_JSON = "json_object('id', id, 'title', title, 'author', author, 'year', year)";
-export const AS_CSV = `id || ',"' || replace(title, '"', '""') || '","' || replace(author, '"', '""') || '",' || year`;
+export const AS_JSON = `json_object('id', id, ${COLUMNS.map(({ name }) => `'${name}', ${name}`).join(', ')})`;
+export const AS_CSV = ['id', ...COLUMNS.map(asCsv)].join(" || ',' || ");
+
+/** Bytes of a book's texts, known without reading them. */
+const SIZE = COLUMNS.filter(({ isText }) => isText)
+  .map(({ name }) => `octet_length(${name})`)
+  .join(' + ');
+
+function asCsv({ name, isText }: Column): string {
+  return isText ? `'"' || replace(${name}, '"', '""') || '"'` : name;
+}
 
 type Measure = [books: number, last: number, bytes: number];
 
@@ -34,21 +44,20 @@ export class BookText {
     chunkBooks: number,
   ) {
     this.#chunkBooks = chunkBooks;
-    // Sizes are known without reading the texts.
     this.#measure = db.prepare(`
       select count(*), max(id), sum(bytes) from (
-        select id, octet_length(title) + octet_length(author) as bytes from books
+        select id, ${SIZE} as bytes from books
         where id > ? order by id limit ${chunkBooks}
       )`);
     this.#fit = db.prepare(`
       select coalesce(max(id) filter (where total <= ${CHUNK_BYTES}), min(id)) from (
-        select id, sum(octet_length(title) + octet_length(author)) over (order by id) as total from books
+        select id, sum(${SIZE}) over (order by id) as total from books
         where id > ? order by id limit ${chunkBooks}
       )`);
     // The inner query hands its rows over in order, so the text is in order without a sort of its own.
     this.#read = db.prepare(`
       select group_concat(${record}, '${separator}')
-      from (select id, title, author, year from books where id > ? and id <= ? order by id)`);
+      from (select ${ID_AND_FIELDS} from books where id > ? and id <= ? order by id)`);
     for (const statement of [this.#measure, this.#fit, this.#read]) statement.setReturnArrays(true);
   }
 

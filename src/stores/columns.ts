@@ -1,0 +1,36 @@
+// Owns: the columns of a book, as SQL that both stores understand. They follow from `BOOK_FIELDS`.
+
+import { BOOK_FIELDS, type BookFields, FIELD_NAMES } from '../books/book.ts';
+
+/** A column beside the id. */
+export interface Column {
+  readonly name: keyof BookFields;
+  readonly isText: boolean;
+  /** SQL for the value of a book that has none. */
+  readonly absent: string;
+}
+
+export const COLUMNS: readonly Column[] = FIELD_NAMES.map((name) => {
+  const { type, default: absent } = BOOK_FIELDS[name];
+  return type === 'string'
+    ? { name, isText: true, absent: `'${absent}'` }
+    : { name, isText: false, absent: String(absent) };
+});
+
+/** @param integer what the store calls whole numbers of 64 bits. */
+export function withTypes(integer: string): readonly (Column & { type: string; definition: string })[] {
+  return COLUMNS.map((column) => {
+    const type = column.isText ? 'text' : integer;
+    return { ...column, type, definition: `${column.name} ${type} not null default ${column.absent}` };
+  });
+}
+
+/** All columns but the id, and with it. */
+export const FIELDS = FIELD_NAMES.join(', ');
+export const ID_AND_FIELDS = `id, ${FIELDS}`;
+
+/** Counts rows: `books` of them, and under each column's name those that lack a value. */
+export const COUNTS = [
+  'count(*) as books',
+  ...COLUMNS.map(({ name, absent }) => `count(*) filter (where ${name} = ${absent}) as ${name}`),
+].join(', ');
