@@ -2,9 +2,9 @@
 // a health check that runs every few seconds has no use for the rest.
 
 import { parseArgs } from 'node:util';
-import { type Call, type Command, Misuse, type Surroundings } from './commands/command.ts';
+import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
 import { type Environment, SECRETS, VARIABLES, type Variable } from './config.ts';
-import { Refusal } from './refusal.ts';
+import { OperatorError } from './operator-error.ts';
 import { version } from './version.ts';
 
 /** Characters of a line of help, and of what stands before it. */
@@ -64,16 +64,16 @@ function variableHelp([name, { help, absent }]: readonly [string, Variable]): st
 export async function run(
   args: readonly string[],
   env: Environment,
-  streams: Pick<Surroundings, 'stdin' | 'stdout' | 'stderr'>,
+  streams: Pick<CommandContext, 'stdin' | 'stdout' | 'stderr'>,
   stop: Promise<unknown>,
 ): Promise<number> {
   const { stdout, stderr } = streams;
   const named = args.find((arg) => !arg.startsWith('-'));
   try {
     const load = COMMANDS.get(named ?? 'serve');
-    if (load === undefined) throw new Misuse(`There is no command "${named}". See --help.`);
+    if (load === undefined) throw new UsageError(`There is no command "${named}". See --help.`);
     const command = named === undefined ? undefined : await load();
-    const { options, operands } = readCall(command, named, args);
+    const { options, operands } = readArguments(command, named, args);
     if (options.version) {
       stdout.write(`${version}\n`);
       return 0;
@@ -82,7 +82,7 @@ export async function run(
       stdout.write(command?.HELP ?? HELP);
       return 0;
     }
-    const surroundings: Surroundings = {
+    const context: CommandContext = {
       env,
       get stdin() {
         return streams.stdin; // a process opens it when it is asked for it, and most commands have no use for it
@@ -91,36 +91,40 @@ export async function run(
       stderr,
       stop,
     };
-    return await (command ?? (await load())).run(surroundings, { options, operands });
+    return await (command ?? (await load())).run(context, { options, operands });
   } catch (error) {
-    if (!(error instanceof Refusal || error instanceof Misuse)) throw error;
+    if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;
     stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
-    return error instanceof Misuse ? 2 : 1;
+    return error instanceof UsageError ? 2 : 1;
   }
 }
 
 /**
  * @param command undefined when none is named, which is to serve, without any option of its own.
- * @throws Misuse when there is an option that the command does not know, or too few or too many operands.
+ * @throws UsageError when there is an option that the command does not know, or too few or too many operands.
  */
-function readCall(command: Command | undefined, name: string | undefined, args: readonly string[]): Call {
+function readArguments(
+  command: Command | undefined,
+  name: string | undefined,
+  args: readonly string[],
+): Arguments {
   const help = `See ${name === undefined ? '' : `book-catalogue ${name} `}--help.`;
   const options = {
     ...command?.OPTIONS,
     help: { type: 'boolean', short: 'h' },
     version: { type: 'boolean' },
   } as const;
-  let call: { values: Call['options']; positionals: string[] };
+  let call: { values: Arguments['options']; positionals: string[] };
   try {
     call = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    throw new Misuse(`${(error as Error).message.split('. ')[0]}. ${help}`); // what follows is about any program
+    throw new UsageError(`${(error as Error).message.split('. ')[0]}. ${help}`); // what follows is about any program
   }
   const { values, positionals } = call;
   const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);
   if (!values.help && !values.version) {
     const fault = faultOf(operands.length, command?.OPERANDS ?? []);
-    if (fault !== undefined) throw new Misuse(`${name} ${fault}. ${help}`);
+    if (fault !== undefined) throw new UsageError(`${name} ${fault}. ${help}`);
   }
   return { options: values, operands };
 }

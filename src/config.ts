@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
-import { Refusal } from './refusal.ts';
+import { OperatorError } from './operator-error.ts';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
@@ -168,19 +168,19 @@ const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is no sho
 
 /**
  * Reads the whole configuration.
- * @throws Refusal when a variable cannot be meant as it stands.
+ * @throws OperatorError when a variable cannot be meant as it stands.
  */
 export function readConfig(env: Environment, readFile: ReadFile): Config {
   const username = readText(env, 'AUTH_USERNAME');
   const password = readSecret(env, readFile, 'AUTH_PASSWORD');
   if ((username === undefined) !== (password === undefined)) {
     const missing = username === undefined ? 'AUTH_USERNAME' : 'AUTH_PASSWORD';
-    throw new Refusal(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);
+    throw new OperatorError(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);
   }
   const secret = readSecret(env, readFile, 'SECRET_TOKEN');
   const previousSecret = readSecret(env, readFile, 'SECRET_TOKEN_PREVIOUS');
   if (previousSecret !== undefined && secret === undefined) {
-    throw new Refusal('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS is the one before it.');
+    throw new OperatorError('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS is the one before it.');
   }
   const host = readHost(env, username !== undefined && secret !== undefined);
   const port = readWholeNumber(env, 'PORT');
@@ -188,7 +188,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
   if (!isLoopback(host)) {
     const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
     if (username === undefined || secret === undefined) {
-      throw new Refusal(
+      throw new OperatorError(
         `HOST ${host} can be reached from other machines, so ${missing} must be set; until then only HOST=127.0.0.1 will do.`,
       );
     }
@@ -229,7 +229,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
 
 /**
  * Reads where the books are, all that a command needs which works on the store alone.
- * @throws Refusal when the variable cannot be meant as it stands.
+ * @throws OperatorError when the variable cannot be meant as it stands.
  */
 export function readStoreUrl(env: Environment, readFile: ReadFile): string {
   return readSecret(env, readFile, 'DB_URL') ?? VARIABLES.DB_URL.absent;
@@ -253,7 +253,7 @@ function readAdmin(env: Environment, port: number): Config['admin'] {
   const beside = port === 0 ? 0 : port < 65_535 ? port + 1 : port - 1;
   const adminPort = readWholeNumber(env, 'ADMIN_PORT', beside);
   if (adminPort === port && port !== 0) {
-    throw new Refusal(`ADMIN_PORT ${adminPort} is PORT as well: they must differ.`);
+    throw new OperatorError(`ADMIN_PORT ${adminPort} is PORT as well: they must differ.`);
   }
   const host = readText(env, 'ADMIN_HOST') ?? LOOPBACK;
   return {
@@ -269,7 +269,7 @@ function readOrigins(env: Environment): readonly string[] {
   return origins.map((text) => {
     const origin = text.trim();
     if (!/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin) {
-      throw new Refusal(
+      throw new OperatorError(
         `CORS_ORIGINS must list origins such as https://books.example.org, without a path; "${origin}" is none.`,
       );
     }
@@ -283,7 +283,7 @@ function readTrustedProxies(env: Environment): readonly string[] {
   return proxies.map((text) => {
     const proxy = text.trim();
     if (!isNetwork(proxy)) {
-      throw new Refusal(
+      throw new OperatorError(
         `TRUST_PROXY must list addresses or networks such as 127.0.0.1,10.0.0.0/8; "${proxy}" is none.`,
       );
     }
@@ -301,7 +301,7 @@ function readLogLevel(env: Environment): LogLevel {
   const text = readText(env, 'LOG_LEVEL') ?? VARIABLES.LOG_LEVEL.absent;
   const level = LOG_LEVELS.find((known) => known === text);
   if (level === undefined) {
-    throw new Refusal(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
+    throw new OperatorError(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
   }
   return level;
 }
@@ -312,7 +312,7 @@ function readWholeNumber(env: Environment, name: NumberName, absent?: number): n
   if (given === undefined) return absent ?? Number(text);
   const value = Number(given);
   if (!/^\d{1,10}$/.test(given) || value < least || value > most) {
-    throw new Refusal(`${name} must be a whole number from ${least} to ${most}, not "${given}".`);
+    throw new OperatorError(`${name} must be a whole number from ${least} to ${most}, not "${given}".`);
   }
   return value;
 }
@@ -320,7 +320,7 @@ function readWholeNumber(env: Environment, name: NumberName, absent?: number): n
 function readText(env: Environment, name: Name | `${SecretName}_FILE`): string | undefined {
   const text = env[name];
   if (text === '') {
-    throw new Refusal(`${name} is set but empty: give it a value, or leave it out.`);
+    throw new OperatorError(`${name} is set but empty: give it a value, or leave it out.`);
   }
   return text;
 }
@@ -330,16 +330,16 @@ function readSecret(env: Environment, readFile: ReadFile, name: SecretName): str
   const text = readText(env, name);
   const path = readText(env, `${name}_FILE`);
   if (path === undefined) return text;
-  if (text !== undefined) throw new Refusal(`${name} and ${name}_FILE are both set: keep one.`);
+  if (text !== undefined) throw new OperatorError(`${name} and ${name}_FILE are both set: keep one.`);
 
   let content: string;
   try {
     content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFile(path));
   } catch (error) {
     const reason = error instanceof TypeError ? 'it is not UTF-8 text' : (error as Error).message;
-    throw new Refusal(`${name}_FILE cannot be read: ${reason}.`);
+    throw new OperatorError(`${name}_FILE cannot be read: ${reason}.`);
   }
   const value = content.replace(/\r?\n$/, '');
-  if (value === '') throw new Refusal(`${name}_FILE names an empty file: put the value into it.`);
+  if (value === '') throw new OperatorError(`${name}_FILE names an empty file: put the value into it.`);
   return value;
 }

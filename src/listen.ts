@@ -1,9 +1,9 @@
 // Owns: opening a port, and the sentence the operator reads when it cannot be had (rule 27).
 
 import type { AddressInfo, Server } from 'node:net';
-import { Refusal } from './refusal.ts';
+import { OperatorError } from './operator-error.ts';
 
-export interface Place {
+export interface ListenAddress {
   readonly port: number;
   /** Undefined is every interface. */
   readonly host: string | undefined;
@@ -14,13 +14,13 @@ export interface Place {
 }
 
 /** The port belongs to another process, or is for other users. */
-export class PortRefused extends Refusal {}
+export class PortRefused extends OperatorError {}
 
 /**
  * @returns `http://host:port` as a client on this machine would write it.
- * @throws Refusal when there is no listening there; PortRefused, when that is for the port alone.
+ * @throws OperatorError when there is no listening there; PortRefused, when that is for the port alone.
  */
-export async function listen(server: Server, place: Place): Promise<string> {
+export async function listen(server: Server, place: ListenAddress): Promise<string> {
   const { port, host, shared } = place;
   await new Promise<void>((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException) => reject(refusal(error, place));
@@ -33,13 +33,13 @@ export async function listen(server: Server, place: Place): Promise<string> {
   return urlOf(server.address() as AddressInfo);
 }
 
-export function portTaken({ port, variables }: Place): PortRefused {
+export function portTaken({ port, variables }: ListenAddress): PortRefused {
   return new PortRefused(
     `${variables.port} ${port} is taken by another process: stop it or choose another port.`,
   );
 }
 
-function refusal(error: NodeJS.ErrnoException, place: Place): Refusal {
+function refusal(error: NodeJS.ErrnoException, place: ListenAddress): OperatorError {
   const { port, host, variables } = place;
   switch (error.code) {
     case 'EADDRINUSE':
@@ -49,9 +49,9 @@ function refusal(error: NodeJS.ErrnoException, place: Place): Refusal {
         `${variables.port} ${port} may not be opened by this user: choose one above 1023.`,
       );
     case 'ENOTSUP':
-      return new Refusal('WORKERS must be 1 on this system, where processes cannot share a port.');
+      return new OperatorError('WORKERS must be 1 on this system, where processes cannot share a port.');
     default:
-      return new Refusal(`${variables.host} ${host} cannot be listened on: ${error.message}.`);
+      return new OperatorError(`${variables.host} ${host} cannot be listened on: ${error.message}.`);
   }
 }
 

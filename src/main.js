@@ -18,7 +18,7 @@ process.on('uncaughtException', (error) => {
 
 // The first signal stops the service, a second one ends the process at once. One Ctrl-C may come as two: from the
 // terminal, and from npm, which hands it on.
-const SAME_GESTURE = 500; // milliseconds
+const DOUBLE_SIGNAL_WINDOW = 500; // milliseconds
 const { promise: stop, resolve } = Promise.withResolvers();
 /** @type {number | undefined} */
 let first;
@@ -26,7 +26,7 @@ let first;
 const onSignal = (signal) => {
   first ??= performance.now();
   resolve(signal);
-  if (performance.now() - first < SAME_GESTURE) return;
+  if (performance.now() - first < DOUBLE_SIGNAL_WINDOW) return;
   process.off(signal, onSignal);
   process.kill(process.pid, signal);
 };

@@ -4,10 +4,10 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 /** Bytes; a secret is shorter by far. */
-const MOST = 64 * 1024;
+const MAX_BYTES = 64 * 1024;
 
 /** Milliseconds to wait for whoever writes into a pipe. Four files at the most have to come within 10 s. */
-const PATIENCE = 2000;
+const PIPE_TIMEOUT = 2000;
 
 /** Milliseconds between two looks at a pipe. */
 const PAUSE = 20;
@@ -17,22 +17,22 @@ export function readSecretFile(path: string): Uint8Array {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // a pipe would wait for its writer here
   try {
     const isPipe = fstatSync(fd).isFIFO();
-    const content = Buffer.alloc(MOST + 1);
-    const deadline = Date.now() + PATIENCE;
+    const content = Buffer.alloc(MAX_BYTES + 1);
+    const deadline = Date.now() + PIPE_TIMEOUT;
     let length = 0;
-    while (length <= MOST) {
+    while (length <= MAX_BYTES) {
       const bytes = readSome(fd, content, length);
       const isEnd = bytes === 0 && (length > 0 || !isPipe); // a pipe is at its end before its writer comes, too
       if (isEnd) return content.subarray(0, length);
       if (bytes === undefined || bytes === 0) {
         if (Date.now() >= deadline)
-          throw new Error(`nothing was written into it within ${PATIENCE / 1000} s`);
+          throw new Error(`nothing was written into it within ${PIPE_TIMEOUT / 1000} s`);
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE);
       } else {
         length += bytes;
       }
     }
-    throw new Error(`it is longer than ${MOST} bytes`);
+    throw new Error(`it is longer than ${MAX_BYTES} bytes`);
   } finally {
     closeSync(fd);
   }

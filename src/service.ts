@@ -10,7 +10,7 @@ import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
-import { listen, type Place, portTaken } from './listen.ts';
+import { type ListenAddress, listen, portTaken } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
@@ -36,7 +36,7 @@ const PROBE_TIMEOUT = 1000;
 export type PortUse = 'alone' | 'first' | 'another';
 
 /** How a process serves together with others. */
-export interface Company {
+export interface Deployment {
   readonly port: PortUse;
   /** Asks whoever counts failed logins for all of them (rule 29). */
   readonly takeTurn: TakeTurn;
@@ -58,23 +58,23 @@ export interface Service {
 /**
  * Starts serving.
  * @param docsPort port of the page that calls the service from a browser, if there is one.
- * @throws Refusal when the store or the port cannot be had; nothing is left open then.
+ * @throws OperatorError when the store or the port cannot be had; nothing is left open then.
  */
 export async function startService(
   config: Config,
   log: Log,
   docsPort?: number,
-  company = alone(),
+  deployment = singleProcess(),
 ): Promise<Service> {
   const storeAt = await readDbUrl(config.dbUrl);
-  const store = await storeAt.open(company.port === 'another');
+  const store = await storeAt.open(deployment.port === 'another');
   const catalogue = new Catalogue(store);
   const requests = new RequestCounts();
   const { server } = buildApp({
     catalogue,
     tokens: new Tokens(config.signingSecret, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
-    takeTurn: company.takeTurn,
+    takeTurn: deployment.takeTurn,
     trustedProxies: blockList(config.trustedProxies),
     corsOrigins: config.corsOrigins,
     docsPort,
@@ -85,10 +85,15 @@ export async function startService(
     headerLimit: config.headerLimit,
   });
   const { port, host } = config;
-  const place = { port, host, shared: company.port !== 'alone', variables: { port: 'PORT', host: 'HOST' } };
+  const place = {
+    port,
+    host,
+    shared: deployment.port !== 'alone',
+    variables: { port: 'PORT', host: 'HOST' },
+  };
   let url: string;
   try {
-    if (company.port === 'first') await beAlone(place);
+    if (deployment.port === 'first') await assertPortFree(place);
     url = await listen(server, place);
   } catch (error) {
     await store.close();
@@ -105,7 +110,7 @@ export async function startService(
         buildMetric(),
         ...serviceMetrics({ requests, connections, batches: catalogue.batches }),
         ...store.metrics(),
-        ...company.metrics(),
+        ...deployment.metrics(),
         logMetric(log.linesLost()),
         ...(await measurement.metrics()),
       ];
@@ -130,7 +135,7 @@ export async function startService(
   };
 }
 
-function alone(): Company {
+function singleProcess(): Deployment {
   const guard = new LoginGuard();
   return {
     port: 'alone',
@@ -141,7 +146,7 @@ function alone(): Company {
 
 /** Refuses a port where somebody answers: where it is shared, the system would let us in without a word.
  * (To listen there unshared for a moment would reset whoever connects in that moment.) */
-async function beAlone(place: Place): Promise<void> {
+async function assertPortFree(place: ListenAddress): Promise<void> {
   const probe = connect({ port: place.port, host: place.host ?? 'localhost', timeout: PROBE_TIMEOUT });
   const answered = await new Promise((resolve) => {
     probe.once('connect', () => resolve(true));

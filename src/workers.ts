@@ -11,7 +11,7 @@ import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, logMetric } from './metrics/service.ts';
-import { Refusal } from './refusal.ts';
+import { OperatorError } from './operator-error.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, when the first one fails. */
@@ -63,7 +63,7 @@ export const isWorker = cluster.isWorker;
 /**
  * Starts as many workers as the configuration says. The first one prepares the store for the others.
  * @param docsPort as `startService` takes it.
- * @throws Refusal as one service would; no worker is left then.
+ * @throws OperatorError as one service would; no worker is left then.
  */
 export async function startWorkers(config: Config, log: Log, docsPort?: number): Promise<Service> {
   const pool = new WorkerPool(config, log, docsPort);
@@ -135,7 +135,7 @@ class WorkerPool {
     const started = Promise.withResolvers<string>();
     worker.once('exit', () => {
       this.#workers.delete(worker);
-      started.reject(new Refusal('A worker ended before it could serve.'));
+      started.reject(new OperatorError('A worker ended before it could serve.'));
     });
     worker.on('message', (report: Report) => this.#hear(worker, report, started));
     const config = { ...this.#config, port: this.#port };
@@ -159,7 +159,7 @@ class WorkerPool {
         started.resolve(report.url);
         break;
       case 'refused':
-        started.reject(new Refusal(report.reason));
+        started.reject(new OperatorError(report.reason));
         break;
       case 'login': {
         const turn = this.#guard.takeTurn(report.address, report.succeeded);
@@ -269,7 +269,7 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
       metrics: () => [], // logins are counted where their turns are given
     });
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
+    if (!(error instanceof OperatorError)) throw error;
     await report(self, { kind: 'refused', reason: error.message });
     return;
   }

@@ -84,7 +84,7 @@ Runs these test files, or else all of them but those in ${BY_NAME_ONLY.join(', '
 `;
 
 /** The command line makes no sense; the message says why. */
-class Misuse extends Error {}
+class UsageError extends Error {}
 
 interface Options {
   readonly files: readonly string[];
@@ -128,12 +128,12 @@ async function main(args: string[]): Promise<number> {
   }
   const store = values.fast ? 'SQLite' : values.store;
   if (store !== undefined && !STORE_NAMES.includes(store)) {
-    throw new Misuse(`--store must be one of ${STORE_NAMES.join(', ')}, not "${store}".`);
+    throw new UsageError(`--store must be one of ${STORE_NAMES.join(', ')}, not "${store}".`);
   }
   if (store !== undefined) process.env[ONLY_STORE] = store;
   const files = positionals.length > 0 ? positionals : values.fast ? FAST : allFiles();
   const missing = files.find((file) => !existsSync(file));
-  if (missing !== undefined) throw new Misuse(`${missing}: there is no such file.`);
+  if (missing !== undefined) throw new UsageError(`${missing}: there is no such file.`);
 
   const options: Options = {
     files,
@@ -252,7 +252,7 @@ function byLength(one: string, other: string): number {
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch((error) => {
-  if (!(error instanceof Misuse) && !String(error.code).startsWith('ERR_PARSE_ARGS')) throw error;
+  if (!(error instanceof UsageError) && !String(error.code).startsWith('ERR_PARSE_ARGS')) throw error;
   process.stderr.write(`${error.message}\n`);
   return 2;
 });

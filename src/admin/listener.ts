@@ -48,7 +48,7 @@ export interface OperationsListener {
 /**
  * Opens the listener; /readyz says `starting`.
  * @returns undefined when a port that nobody asked for cannot be had, which is logged.
- * @throws Refusal when one that was asked for cannot be had.
+ * @throws OperatorError when one that was asked for cannot be had.
  */
 export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
   const { port, host, required } = config.admin;

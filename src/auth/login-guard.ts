@@ -12,7 +12,7 @@ const PACE = 1000;
 const LONGEST_DELAY = 5 * PACE;
 
 /** Addresses remembered at most: about 5 MiB. */
-const REMEMBERED = 20_000;
+const MAX_ADDRESSES = 20_000;
 
 /** When a login is answered, or that it is not judged now. */
 export type LoginTurn =
@@ -34,7 +34,7 @@ interface Suspect {
 
 export class LoginGuard {
   readonly #outcomes = { succeeded: 0, failed: 0, delayed: 0, refused: 0 };
-  readonly #suspects = new BoundedMemory<Suspect>(REMEMBERED);
+  readonly #suspects = new BoundedMemory<Suspect>(MAX_ADDRESSES);
   readonly #now: () => number;
 
   /** @param now milliseconds on a clock that never steps back. */

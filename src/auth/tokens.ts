@@ -8,7 +8,7 @@ import { BoundedMemory } from './bounded-memory.ts';
 const LIFETIME = 15 * 60; // seconds, fixed by the contract
 
 /** Tokens remembered at most, of each kind. */
-const REMEMBERED = 10_000;
+const MAX_TOKENS = 10_000;
 
 /** The accepted algorithms (RFC 7518 section 3.2) by the length of their signatures in base64url. */
 const ALGORITHMS: ReadonlyMap<number, { readonly alg: string; readonly hash: string }> = new Map([
@@ -23,9 +23,9 @@ export class Tokens {
   /** The first one signs; the signatures of each count. */
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
   /** Tokens whose signature is right, and the second they end; what is remembered still ends. */
-  readonly #verified = new BoundedMemory<number>(REMEMBERED);
+  readonly #verified = new BoundedMemory<number>(MAX_TOKENS);
   /** Tokens whose signature is wrong; apart, so that a flood of them drives no verified one out. */
-  readonly #forged = new BoundedMemory<true>(REMEMBERED);
+  readonly #forged = new BoundedMemory<true>(MAX_TOKENS);
 
   /**
    * @param secret key of the HMAC signatures; not empty.

@@ -14,7 +14,7 @@ const DEADLINE = 4500;
  * at once: else everybody would wait until nearly the deadline, and work would be done for calls that are
  * given up while it is done.
  */
-const PATIENCE = 2000;
+const MAX_QUEUE_TIME = 2000;
 
 /** Milliseconds that a full batch may take; where a store is slower, a batch is full with fewer items. */
 const FULL_BATCH_TIME = 500;
@@ -102,7 +102,7 @@ export class Batches<Item, Answer> {
     let batch = this.#waiting.at(-1);
     if (batch === undefined || this.#isFull(batch)) {
       const ahead = (this.#waiting.length * this.#size * this.#pace) / this.#limits.inFlight;
-      if (ahead > PATIENCE) return Promise.reject(OVERLOADED);
+      if (ahead > MAX_QUEUE_TIME) return Promise.reject(OVERLOADED);
       batch = this.#open();
     }
     batch.weight += this.#weigh(item);

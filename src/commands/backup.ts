@@ -2,14 +2,14 @@
 
 import { statSync } from 'node:fs';
 import { readStoreUrl } from '../config.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
 import { copyCatalogue, isPartOf } from '../stores/sqlite/backup.ts';
 import { openCatalogue } from '../stores/sqlite/structure.ts';
-import { Steps } from '../terminal/steps.ts';
+import { StepProgress } from '../terminal/steps.ts';
 import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
-import type { Call, Surroundings } from './command.ts';
+import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue backup FILE [--overwrite]
 
@@ -25,20 +25,22 @@ export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(
-  { env, stdout, stderr, stop }: Surroundings,
-  { operands: [file = ''], options }: Call,
+  { env, stdout, stderr, stop }: CommandContext,
+  { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   const url = readStoreUrl(env, readSecretFile);
   const { file: store } = await readDbUrl(url);
   if (store === undefined) {
-    throw new Refusal('DB_URL: backup is for SQLite; PostgreSQL is backed up by pg_dump or pg_basebackup.');
+    throw new OperatorError(
+      'DB_URL: backup is for SQLite; PostgreSQL is backed up by pg_dump or pg_basebackup.',
+    );
   }
-  const steps = new Steps({ stderr, env }, stop);
+  const steps = new StepProgress({ stderr, env }, stop);
   try {
-    if (isPartOf(store, file)) throw new Refusal(`${file} is of the store itself: name another file.`);
+    if (isPartOf(store, file)) throw new OperatorError(`${file} is of the store itself: name another file.`);
     assertFree(file, options.overwrite === true);
     const source = openCatalogue(store);
-    if (source === undefined) throw new Refusal(`DB_URL: there are no books at ${url}.`);
+    if (source === undefined) throw new OperatorError(`DB_URL: there are no books at ${url}.`);
     try {
       const { books, checksum } = await makeWholeFile(file, statSync(store), (unfinished) =>
         copyCatalogue(source, unfinished, (unit, done, total) => steps.at(unit, done, total)),
@@ -51,7 +53,7 @@ export async function run(
     }
   } catch (error) {
     steps.end();
-    if (error instanceof Refusal) throw error;
-    throw new Refusal(`No backup was made of ${url}: ${(error as Error).message}.`);
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(`No backup was made of ${url}: ${(error as Error).message}.`);
   }
 }

@@ -3,7 +3,7 @@
 import type { Readable } from 'node:stream';
 import type { Environment } from '../config.ts';
 
-export interface Surroundings {
+export interface CommandContext {
   readonly env: Environment;
   readonly stdin: Readable & { readonly isTTY?: boolean };
   readonly stdout: NodeJS.WriteStream & { readonly fd: number };
@@ -13,7 +13,7 @@ export interface Surroundings {
 }
 
 /** What follows the name of a command. */
-export interface Call {
+export interface Arguments {
   readonly options: Readonly<Record<string, string | boolean | undefined>>;
   readonly operands: readonly string[];
 }
@@ -27,10 +27,10 @@ export interface Command {
   readonly OPERANDS?: readonly string[];
   /**
    * @returns the exit code.
-   * @throws Refusal, whose sentence is for stderr, to end with 1; Misuse, to end with 2.
+   * @throws OperatorError, whose sentence is for stderr, to end with 1; UsageError, to end with 2.
    */
-  run(surroundings: Surroundings, call: Call): Promise<number>;
+  run(context: CommandContext, args: Arguments): Promise<number>;
 }
 
 /** The command was called with what cannot be meant. The message is the sentence that the caller reads. */
-export class Misuse extends Error {}
+export class UsageError extends Error {}

@@ -4,7 +4,7 @@ import { styleText } from 'node:util';
 import { type Environment, readConfig, VARIABLES, type Variable } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
-import type { Surroundings } from './command.ts';
+import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue config
 
@@ -13,7 +13,7 @@ In a pipe, a line each: NAME=value. Ends with 1 and one sentence when the servic
 Opens neither the store nor a port.
 `;
 
-export async function run({ env, stdout, stderr }: Surroundings): Promise<number> {
+export async function run({ env, stdout, stderr }: CommandContext): Promise<number> {
   const config = readConfig(env, readSecretFile);
   await readDbUrl(config.dbUrl);
   const settings = Object.entries<Variable>(VARIABLES).map(([name, { show }]) => {

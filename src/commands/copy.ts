@@ -1,12 +1,12 @@
 // Owns: `copy`. All books of one store into another one, with their ids.
 
-import { staySmall } from '../import/memory.ts';
-import { Refusal } from '../refusal.ts';
+import { limitHeapGrowth } from '../import/memory.ts';
+import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { Progress } from '../terminal/progress.ts';
-import { type Call, Misuse, type Surroundings } from './command.ts';
+import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]
 
@@ -20,25 +20,23 @@ TO is compared with what was read before it counts: all is copied, or nothing. T
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FROM', 'TO'] as const;
 
-export async function run(surroundings: Surroundings, { operands, options }: Call): Promise<number> {
+export async function run(context: CommandContext, { operands, options }: Arguments): Promise<number> {
   const [from = '', to = ''] = operands;
-  staySmall();
+  limitHeapGrowth();
   const [fromAt, toAt] = [await readDbUrl(from, 'FROM'), await readDbUrl(to, 'TO')];
-  if (describeStore(from) === describeStore(to)) throw new Misuse('FROM and TO are the same store.');
+  if (describeStore(from) === describeStore(to)) throw new UsageError('FROM and TO are the same store.');
 
   const source = await fromAt.openBulk('read');
-  if (source === undefined) throw new Refusal(`FROM: there are no books at ${describeStore(from)}.`);
+  if (source === undefined) throw new OperatorError(`FROM: there are no books at ${describeStore(from)}.`);
   let target: BulkStore | undefined;
   try {
     target = await toAt.openBulk('write');
-    const { books, checksum } = await copy(source, target, options.overwrite === true, surroundings);
-    surroundings.stdout.write(
-      `${books} books copied to ${describeStore(to)}, verified (sha256 ${checksum}).\n`,
-    );
+    const { books, checksum } = await copy(source, target, options.overwrite === true, context);
+    context.stdout.write(`${books} books copied to ${describeStore(to)}, verified (sha256 ${checksum}).\n`);
     return 0;
   } catch (error) {
-    if (error instanceof Refusal) throw error;
-    throw new Refusal(`Nothing was copied: ${(error as Error).message}.`);
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(`Nothing was copied: ${(error as Error).message}.`);
   } finally {
     await source.close();
     await target?.close();
@@ -50,20 +48,20 @@ async function copy(
   source: BulkStore,
   target: BulkStore,
   overwrite: boolean,
-  surroundings: Surroundings,
+  context: CommandContext,
 ): Promise<{ books: number; checksum: string }> {
   let isStopped = false;
-  surroundings.stop.then(() => {
+  context.stop.then(() => {
     isStopped = true;
   });
   return source.inSnapshot(() =>
     target.inTransaction(async () => {
       const there = await target.count();
       if (there > 0 && !overwrite) {
-        throw new Refusal(`TO has ${there} books already: --overwrite removes them.`);
+        throw new OperatorError(`TO has ${there} books already: --overwrite removes them.`);
       }
       if (there > 0) await target.removeAll();
-      const progress = new Progress(surroundings, 'books', await source.count());
+      const progress = new Progress(context, 'books', await source.count());
       try {
         const read = new Checksum();
         let books = 0;
@@ -74,7 +72,7 @@ async function copy(
           books += batch.length;
           progress.at(books);
         }
-        await target.retireIds(await source.lastId());
+        await target.reserveIdsThrough(await source.lastId());
         const checksum = read.digest();
         if ((await target.count()) !== books || (await checksumOf(target)) !== checksum) {
           throw new Error('TO does not hold what was read');

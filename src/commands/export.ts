@@ -3,14 +3,14 @@
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { readStoreUrl } from '../config.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type BulkStore, CSV_HEADER } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
 import { Progress } from '../terminal/progress.ts';
 import { writeWholeFile } from '../terminal/whole-file.ts';
-import { type Call, Misuse, type Surroundings } from './command.ts';
+import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
 
@@ -31,20 +31,20 @@ const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Ui
   ['jsonl', (store) => store.text('jsonl')],
 ]);
 
-export async function run(surroundings: Surroundings, call: Call): Promise<number> {
-  const { env, stdout, stderr, stop } = surroundings;
-  const [file = '-'] = call.operands;
-  const content = FORMATS.get(call.options.format ?? endingOf(file));
+export async function run(context: CommandContext, args: Arguments): Promise<number> {
+  const { env, stdout, stderr, stop } = context;
+  const [file = '-'] = args.operands;
+  const content = FORMATS.get(args.options.format ?? endingOf(file));
   if (content === undefined) {
-    throw new Misuse('The format is csv, json or jsonl: name FILE so, or say --format.');
+    throw new UsageError('The format is csv, json or jsonl: name FILE so, or say --format.');
   }
   const url = readStoreUrl(env, readSecretFile);
   const at = await readDbUrl(url);
   if (at.file !== undefined && isPartOf(at.file, file)) {
-    throw new Refusal(`${file} is of the store itself: name another file.`);
+    throw new OperatorError(`${file} is of the store itself: name another file.`);
   }
   const store = await at.openBulk('read');
-  if (store === undefined) throw new Refusal(`DB_URL: there are no books at ${describeStore(url)}.`);
+  if (store === undefined) throw new OperatorError(`DB_URL: there are no books at ${describeStore(url)}.`);
 
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -52,18 +52,20 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
   try {
     const books = await store.inSnapshot(async () => {
       const count = await store.count();
-      const progress = file === '-' && stdout.isTTY ? undefined : new Progress(surroundings, 'books', count);
+      const progress = file === '-' && stdout.isTTY ? undefined : new Progress(context, 'books', count);
       const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
       if (file === '-') await write(destroyable(stdout));
-      else await writeWholeFile(file, call.options.overwrite === true, write);
+      else await writeWholeFile(file, args.options.overwrite === true, write);
       return count;
     });
     stderr.write(`${books} books exported${file === '-' ? '' : ` to ${file}`}.\n`);
     return 0;
   } catch (error) {
-    if (error instanceof Refusal) throw error;
+    if (error instanceof OperatorError) throw error;
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1; // whoever read has enough
-    throw new Refusal(`Nothing was exported: ${signal.aborted ? 'stopped' : (error as Error).message}.`);
+    throw new OperatorError(
+      `Nothing was exported: ${signal.aborted ? 'stopped' : (error as Error).message}.`,
+    );
   } finally {
     await store.close();
   }

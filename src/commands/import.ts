@@ -5,15 +5,15 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { readStoreUrl } from '../config.ts';
 import { type Reading, type ReadingOptions, readBooks } from '../files/reading.ts';
 import { Import, type Refuse } from '../import/importing.ts';
-import { EveryRow, type Intake, KeptIds, NewRows, type Target } from '../import/intake.ts';
-import { staySmall } from '../import/memory.ts';
+import { limitHeapGrowth } from '../import/memory.ts';
+import { AddAll, type ImportMode, KeepIds, SkipExisting, type Target } from '../import/modes.ts';
 import { Rejects, rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { Progress } from '../terminal/progress.ts';
-import { type Call, Misuse, type Surroundings } from './command.ts';
+import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
 
@@ -51,42 +51,42 @@ export const OPTIONS = {
 } as const;
 export const OPERANDS = ['FILE'] as const;
 
-export async function run(surroundings: Surroundings, call: Call): Promise<number> {
-  const { env, stop } = surroundings;
-  const wish = readWish(call);
-  staySmall();
+export async function run(context: CommandContext, args: Arguments): Promise<number> {
+  const { env, stop } = context;
+  const options = readOptions(args);
+  limitHeapGrowth();
   const url = readStoreUrl(env, readSecretFile);
   const at = await readDbUrl(url);
   const stopping = new AbortController();
   stop.then(() => stopping.abort());
   const { signal } = stopping;
 
-  const file = wish.reading.name;
+  const file = options.reading.name;
   const name = file === '-' ? 'stdin' : file;
-  const { bytes, size } = await openInput(file, surroundings, signal);
+  const { bytes, size } = await openInput(file, context, signal);
   bytes.on('error', () => {}); // whoever reads is told
   try {
-    const reading = await readBooks(bytes, wish.reading).catch((error: Error) => {
-      if (signal.aborted) throw new Refusal('Nothing was imported: stopped.');
-      if (error instanceof Refusal) throw new Refusal(`${name}: ${error.message}`);
-      throw new Refusal(`${name} cannot be read: ${reasonOf(error)}.`);
+    const reading = await readBooks(bytes, options.reading).catch((error: Error) => {
+      if (signal.aborted) throw new OperatorError('Nothing was imported: stopped.');
+      if (error instanceof OperatorError) throw new OperatorError(`${name}: ${error.message}`);
+      throw new OperatorError(`${name} cannot be read: ${reasonOf(error)}.`);
     });
-    if (reading.keepsIds && wish.onDuplicate === 'add') {
-      throw new Misuse(
+    if (reading.keepsIds && options.onDuplicate === 'add') {
+      throw new UsageError(
         'The ids of the file are kept, each for one book: --on-duplicate add needs --ids new.',
       );
     }
-    const report = new ImportReport(surroundings, { ...wish, name, store: describeStore(url) });
+    const report = new ImportReport(context, { ...options, name, store: describeStore(url) });
     report.begin(reading);
-    const path = wish.rejects ?? (wish.isDryRun ? undefined : rejectsPath(file, reading));
+    const path = options.rejects ?? (options.isDryRun ? undefined : rejectsPath(file, reading));
     const rejects = path === undefined ? undefined : new Rejects(reading, path);
-    const scratch = wish.isDryRun ? await openScratch() : undefined;
+    const scratch = options.isDryRun ? await openScratch() : undefined;
     const store =
       scratch === undefined ? await at.openBulk('write') : ((await at.openBulk('read')) ?? scratch);
     const refuse: Refuse = (records, print) => report.refuse(records, rejects, print);
     try {
-      const importing = new Import(reading, makeIntake(reading, wish, { store, scratch }), refuse, signal);
-      const outcome = await importing.run(new Progress(surroundings, 'rows', size));
+      const importing = new Import(reading, modeOf(reading, options, { store, scratch }), refuse, signal);
+      const outcome = await importing.run(new Progress(context, 'rows', size));
       return report.end(outcome, await rejects?.close());
     } finally {
       await store.close().catch(() => {}); // what has failed may fail again
@@ -97,15 +97,15 @@ export async function run(surroundings: Surroundings, call: Call): Promise<numbe
   }
 }
 
-interface Wish {
+interface ImportOptions {
   readonly isDryRun: boolean;
   readonly onDuplicate: 'skip' | 'add';
   readonly rejects: string | undefined;
   readonly reading: ReadingOptions;
 }
 
-/** @throws Misuse */
-function readWish({ operands: [file = '-'], options }: Call): Wish {
+/** @throws UsageError */
+function readOptions({ operands: [file = '-'], options }: Arguments): ImportOptions {
   const delimiter = text(options.delimiter);
   return {
     isDryRun: options['dry-run'] === true,
@@ -126,33 +126,33 @@ function text(value: string | boolean | undefined): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** @throws Misuse */
+/** @throws UsageError */
 function choice<Word extends string>(
-  options: Call['options'],
+  options: Arguments['options'],
   name: string,
   words: readonly Word[],
 ): Word | undefined {
   const value = options[name];
   const found = words.find((word) => word === value);
   if (found === undefined && value !== undefined) {
-    throw new Misuse(`--${name} is one of ${words.join(', ')}, not "${value}".`);
+    throw new UsageError(`--${name} is one of ${words.join(', ')}, not "${value}".`);
   }
   return found;
 }
 
-function makeIntake(reading: Reading, { onDuplicate }: Wish, target: Target): Intake {
-  if (reading.keepsIds) return new KeptIds(target);
-  return onDuplicate === 'add' ? new EveryRow(target) : new NewRows(target);
+function modeOf(reading: Reading, { onDuplicate }: ImportOptions, target: Target): ImportMode {
+  if (reading.keepsIds) return new KeepIds(target);
+  return onDuplicate === 'add' ? new AddAll(target) : new SkipExisting(target);
 }
 
-/** @throws Refusal when it cannot be opened. */
+/** @throws OperatorError when it cannot be opened. */
 async function openInput(
   file: string,
-  surroundings: Surroundings,
+  context: CommandContext,
   signal: AbortSignal,
 ): Promise<{ bytes: Readable; size: number | undefined }> {
   if (file === '-') {
-    const { stdin, stderr } = surroundings;
+    const { stdin, stderr } = context;
     if (stdin.isTTY) stderr.write('Reading what you type, until Ctrl-D on a line of its own.\n');
     return { bytes: addAbortSignal(signal, stdin), size: undefined };
   }
@@ -165,7 +165,7 @@ async function openInput(
     }
     return { bytes: handle.createReadStream({ signal }), size: found.isFile() ? found.size : undefined };
   } catch (error) {
-    throw new Refusal(`${file} cannot be read: ${reasonOf(error as NodeJS.ErrnoException)}.`);
+    throw new OperatorError(`${file} cannot be read: ${reasonOf(error as NodeJS.ErrnoException)}.`);
   }
 }
 

@@ -3,7 +3,7 @@
 import { get } from 'node:http';
 import { readConfig } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
-import type { Call, Surroundings } from './command.ts';
+import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue ready [--alive]
 
@@ -18,7 +18,7 @@ export const OPTIONS = { alive: { type: 'boolean' } } as const;
 /** Milliseconds; the service has made up its mind before. */
 const TIMEOUT = 4000;
 
-export async function run({ env, stdout, stderr }: Surroundings, { options }: Call): Promise<number> {
+export async function run({ env, stdout, stderr }: CommandContext, { options }: Arguments): Promise<number> {
   const { port, host } = readConfig(env, readSecretFile).admin;
   try {
     const { status, text } = await ask(host, port, options.alive ? '/livez' : '/readyz');

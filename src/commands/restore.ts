@@ -4,14 +4,20 @@
 import { existsSync, realpathSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readStoreUrl } from '../config.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
-import { copyBackup, isPartOf, leftBehind, type Seized, seize } from '../stores/sqlite/backup.ts';
+import {
+  copyBackup,
+  isPartOf,
+  type LockedFile,
+  leftBehind,
+  lockExclusively,
+} from '../stores/sqlite/backup.ts';
 import { makeFolderOf } from '../stores/sqlite/structure.ts';
-import { Steps } from '../terminal/steps.ts';
+import { StepProgress } from '../terminal/steps.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
-import type { Call, Surroundings } from './command.ts';
+import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue restore FILE [--overwrite]
 
@@ -25,29 +31,29 @@ export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(
-  { env, stdout, stderr, stop }: Surroundings,
-  { operands: [file = ''], options }: Call,
+  { env, stdout, stderr, stop }: CommandContext,
+  { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   const url = readStoreUrl(env, readSecretFile);
   const { file: named } = await readDbUrl(url);
   if (named === undefined) {
-    throw new Refusal('DB_URL: restore is for SQLite; PostgreSQL is restored by pg_restore or psql.');
+    throw new OperatorError('DB_URL: restore is for SQLite; PostgreSQL is restored by pg_restore or psql.');
   }
-  const steps = new Steps({ stderr, env }, stop);
+  const steps = new StepProgress({ stderr, env }, stop);
   try {
     const backup = statSync(file, { throwIfNoEntry: false });
-    if (backup === undefined) throw new Refusal(`There is no ${file}.`);
-    if (!backup.isFile()) throw new Refusal(`${file} is not a file.`);
+    if (backup === undefined) throw new OperatorError(`There is no ${file}.`);
+    if (!backup.isFile()) throw new OperatorError(`${file} is not a file.`);
     const path = existsSync(named) ? realpathSync(named) : resolve(named); // beside it are the log and its index
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
-      throw new Refusal(`DB_URL: ${named} is not a file.`);
+      throw new OperatorError(`DB_URL: ${named} is not a file.`);
     }
-    if (isPartOf(path, file)) throw new Refusal(`${file} is of the store itself: name a backup.`);
+    if (isPartOf(path, file)) throw new OperatorError(`${file} is of the store itself: name a backup.`);
     const store = claim(path, url, options.overwrite === true);
     try {
       const { books, checksum } = await makeWholeFile(path, modelOf(path, backup), async (unfinished) => {
         if (store !== undefined && statSync(unfinished).uid !== statSync(path).uid) {
-          throw new Refusal(`DB_URL: ${url} belongs to another user: restore it as that one.`);
+          throw new OperatorError(`DB_URL: ${url} belongs to another user: restore it as that one.`);
         }
         const content = await copyBackup(file, unfinished, (unit, done, total) =>
           steps.at(unit, done, total),
@@ -63,40 +69,40 @@ export async function run(
     }
   } catch (error) {
     steps.end();
-    if (error instanceof Refusal) throw error;
-    throw new Refusal(`${url} was not restored: ${(error as Error).message}.`);
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(`${url} was not restored: ${(error as Error).message}.`);
   }
 }
 
 /**
  * Takes the store that is there out of use.
  * @returns undefined when there is none; its folder is made then.
- * @throws Refusal when it is not to be replaced.
+ * @throws OperatorError when it is not to be replaced.
  */
-function claim(path: string, url: string, overwrite: boolean): Seized | undefined {
+function claim(path: string, url: string, overwrite: boolean): LockedFile | undefined {
   const replaces = '--overwrite replaces it';
   if (!existsSync(path)) {
     makeFolderOf(path);
     const left = leftBehind(path).find((file) => statSync(file).size > 0);
     if (left === undefined || overwrite) return undefined;
-    throw new Refusal(`DB_URL: of ${url} only ${left} is there, which may hold books: ${replaces}.`);
+    throw new OperatorError(`DB_URL: of ${url} only ${left} is there, which may hold books: ${replaces}.`);
   }
-  const store = seizeOrRefuse(path, url);
+  const store = lockOrRefuse(path, url);
   if (store.isEmpty || overwrite) return store;
   store.close();
-  throw new Refusal(`DB_URL: ${url} has books already: ${replaces}.`);
+  throw new OperatorError(`DB_URL: ${url} has books already: ${replaces}.`);
 }
 
-function seizeOrRefuse(path: string, url: string): Seized {
-  let store: Seized | undefined;
+function lockOrRefuse(path: string, url: string): LockedFile {
+  let store: LockedFile | undefined;
   try {
-    store = seize(path);
+    store = lockExclusively(path);
   } catch (error) {
-    throw new Refusal(
+    throw new OperatorError(
       `DB_URL: ${url} cannot be replaced: ${(error as Error).message}. If it is damaged, stop the service, move it away, and restore again.`,
     );
   }
-  if (store === undefined) throw new Refusal(`DB_URL: ${url} is in use: stop the service first.`);
+  if (store === undefined) throw new OperatorError(`DB_URL: ${url} is in use: stop the service first.`);
   return store;
 }
 

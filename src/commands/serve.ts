@@ -3,14 +3,14 @@
 
 import { type OperationsListener, openOperations } from '../admin/listener.ts';
 import { type Config, readConfig } from '../config.ts';
-import { Lines, openLog } from '../log/destination.ts';
+import { LogWriter, openLog } from '../log/destination.ts';
 import type { Log } from '../log/log.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type Service, startService } from '../service.ts';
 import { describeStore } from '../stores/open.ts';
 import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
-import type { Surroundings } from './command.ts';
+import type { CommandContext } from './command.ts';
 
 /** Milliseconds after which the process ends even if a disk does not answer; it needs less by itself (rule 27). */
 const LAST_RESORT = 9500;
@@ -22,8 +22,8 @@ Serves the catalogue until SIGTERM or SIGINT, then finishes what is under way an
 `;
 
 /** Serves, as one process or as one of several, until it is told to stop. */
-export async function run({ env, stdout, stop }: Surroundings): Promise<number> {
-  const lines = new Lines(stdout, isWorker);
+export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
+  const lines = new LogWriter(stdout, isWorker);
   try {
     const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout);
     if (isWorker) {
@@ -42,7 +42,7 @@ export async function run({ env, stdout, stop }: Surroundings): Promise<number> 
 async function serve(
   config: Config,
   log: Log,
-  terminal: Lines | undefined,
+  terminal: LogWriter | undefined,
   stop: Promise<unknown>,
 ): Promise<void> {
   const operations = await openOperations(config, log);

@@ -2,9 +2,9 @@
 
 import { Tokens } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
-import type { Surroundings } from './command.ts';
+import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue token
 
@@ -13,10 +13,12 @@ Prints a token, signed with SECRET_TOKEN, that opens the service for 15 minutes:
   curl localhost:8080/books -H "Authorization: $(npx book-catalogue token)"
 `;
 
-export async function run({ env, stdout }: Surroundings): Promise<number> {
+export async function run({ env, stdout }: CommandContext): Promise<number> {
   const { signingSecret, randomSecret } = readConfig(env, readSecretFile);
   if (randomSecret) {
-    throw new Refusal('SECRET_TOKEN must be set, to that of the service: else no service accepts the token.');
+    throw new OperatorError(
+      'SECRET_TOKEN must be set, to that of the service: else no service accepts the token.',
+    );
   }
   stdout.write(`${new Tokens(signingSecret).issue()}\n`);
   return 0;

@@ -1,7 +1,7 @@
 // Owns: which column of another program's file is the title, the author, the year: by their usual names.
 // Refuses a file that has no title, and a column by a name that there is none of.
 
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 
 export type Field = 'title' | 'author' | 'year';
 
@@ -83,7 +83,7 @@ const SHOWN_LENGTH = 40;
  * Finds the columns.
  * @param names of all columns; where two are the same, the first one counts.
  * @param wanted names that the caller has given.
- * @throws Refusal
+ * @throws OperatorError
  */
 export function findColumns(
   names: readonly string[],
@@ -97,7 +97,7 @@ export function findColumns(
     if (name === undefined) return firstOf(USUAL_NAMES[field]);
     const found = names.includes(name) ? name : byPlainName.get(plain(name));
     if (found === undefined)
-      throw new Refusal(`There is no column "${name}" for the ${field}: ${list(names)}`);
+      throw new OperatorError(`There is no column "${name}" for the ${field}: ${list(names)}`);
     return found;
   };
   const year = find('year');
@@ -106,7 +106,7 @@ export function findColumns(
   const editionYear = isOfWork ? firstOf(YEARS_OF_THE_EDITION) : undefined;
   const columns = { title: find('title'), author: find('author'), year, editionYear };
   if (columns.title === undefined) {
-    throw new Refusal(
+    throw new OperatorError(
       `There is no column for the title; --title, --author and --year name the columns: ${list(names)}`,
     );
   }
@@ -116,13 +116,13 @@ export function findColumns(
 /**
  * Whether the books keep the file's ids: unless the caller says so, when its columns are those of an export, or of
  * the refused rows of one.
- * @throws Refusal when they are to be kept and there are none.
+ * @throws OperatorError when they are to be kept and there are none.
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   const fields = names.at(-1) === REFUSED ? names.slice(0, -1) : names;
   if (wanted === undefined) return fields.join() === 'id,title,author,year';
   if (wanted === 'keep' && !names.includes('id')) {
-    throw new Refusal(`Ids cannot be kept, there is no column "id": ${list(names)}`);
+    throw new OperatorError(`Ids cannot be kept, there is no column "id": ${list(names)}`);
   }
   return wanted === 'keep';
 }

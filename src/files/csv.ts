@@ -5,7 +5,7 @@
 // Parse tells no line numbers, leaves a CR in the last field where line ends are mixed, and reads an open record
 // anew with every piece of the file.
 
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds, REFUSED } from './columns.ts';
 import { type Fault, Tokenizer } from './csv-tokenizer.ts';
 import type { TextInput } from './decoding.ts';
@@ -23,9 +23,9 @@ const NOWHERE = -1;
 const WHOLE = -1;
 
 /** No table is wider. */
-const MOST_COLUMNS = 10_000;
+const MAX_COLUMNS = 10_000;
 
-/** @throws Refusal when there is no header, or none that tells the columns. */
+/** @throws OperatorError when there is no header, or none that tells the columns. */
 export async function readCsv(input: TextInput, options: ReadingOptions): Promise<Reading> {
   const header = await readHeader(input, options.delimiter);
   const columns = findColumns(header.names, options.columns);
@@ -49,13 +49,13 @@ interface Header {
 
 async function readHeader(input: TextInput, wanted: string | undefined): Promise<Header> {
   if (wanted !== undefined && !/^[^"\r\n]$/u.test(wanted)) {
-    throw new Refusal('The delimiter must be one character, and neither a quote nor a line end.');
+    throw new OperatorError('The delimiter must be one character, and neither a quote nor a line end.');
   }
   await skipBlankLines(input);
   let widest: Tokenizer | undefined;
   let length = 0; // of the widest; not an index, since `input.more()` moves the text
   for (const delimiter of wanted === undefined ? DELIMITERS : [wanted]) {
-    const tokenizer = new Tokenizer(delimiter, MOST_COLUMNS);
+    const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
     while (!tokenizer.read(input.text, input.at, input.ended)) await input.more();
     if (tokenizer.fault === undefined && tokenizer.count > (widest?.count ?? 0)) {
       widest = tokenizer;
@@ -63,12 +63,12 @@ async function readHeader(input: TextInput, wanted: string | undefined): Promise
     }
   }
   if (widest === undefined)
-    throw new Refusal(`Line ${input.line}, the header, has a quote too many or too few.`);
+    throw new OperatorError(`Line ${input.line}, the header, has a quote too many or too few.`);
   const { count, delimiter } = widest;
-  if (count > MOST_COLUMNS) throw new Refusal(`The header has more than ${MOST_COLUMNS} columns.`);
+  if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
   const names = Array.from({ length: count }, (_, index) => widest.field(index));
   if (names.some((name) => name.includes('\0'))) {
-    throw new Refusal(
+    throw new OperatorError(
       'The file is not text: its header has NUL characters. UTF-16 needs --encoding utf-16le.',
     );
   }
@@ -82,7 +82,7 @@ async function skipBlankLines(input: TextInput): Promise<void> {
     const [blank = ''] = /^[\r\n]*/.exec(input.text.slice(input.at)) ?? [];
     input.advance(input.at + blank.length);
     if (input.at < input.text.length) return;
-    if (input.ended) throw new Refusal('The file is empty: there is not even a header.');
+    if (input.ended) throw new OperatorError('The file is empty: there is not even a header.');
     await input.more();
   }
 }

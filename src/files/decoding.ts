@@ -2,7 +2,7 @@
 // Refuses what is not text in that encoding, rather than put U+FFFD for it, and a record that never ends.
 
 import { isUtf8 } from 'node:buffer';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 
 /** Characters that one record may have. One quote that is never closed must not eat up a whole file. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
@@ -39,7 +39,7 @@ export class TextInput {
   #decoder: Decoder | undefined;
   #unread: Buffer = Buffer.alloc(0);
   /** What to throw once the text before it is done with. */
-  #fault: Refusal | undefined;
+  #fault: OperatorError | undefined;
   #afterCarriageReturn = false;
   /** The text. What is before `at` is done with. */
   text = '';
@@ -67,14 +67,14 @@ export class TextInput {
   /**
    * Reads on, at least as much again as there is: a record of many pieces is gone through a few times then, not
    * once with each of them.
-   * @throws Refusal when there is no more text, or the record at `at` is too long.
+   * @throws OperatorError when there is no more text, or the record at `at` is too long.
    */
   async more(): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
     const rest = this.text.slice(this.at);
     if (rest.length > LONGEST_RECORD) {
       const [beforeIt = ''] = /^[\s,]*/.exec(rest) ?? [];
-      throw new Refusal(
+      throw new OperatorError(
         `Line ${this.line + lineEnds(beforeIt)} begins a record of more than 16 MiB: is there a quote or a bracket that is never closed?`,
       );
     }
@@ -149,20 +149,20 @@ export class TextInput {
     return this.#decoder(bytes, this.ended);
   }
 
-  #explain(broken: Buffer): Refusal {
+  #explain(broken: Buffer): OperatorError {
     this.ended = false; // the text does not go to the end
     const line = this.line + lineEnds(this.text);
     if (this.#encoding !== undefined) {
-      return new Refusal(
+      return new OperatorError(
         `The file is not ${this.#encoding} text: there is something else in line ${line} or later.`,
       );
     }
     if (broken.includes(0)) {
-      return new Refusal(
+      return new OperatorError(
         'The file is not text: a spreadsheet must be saved as CSV first, an archive unpacked.',
       );
     }
-    return new Refusal(
+    return new OperatorError(
       `Line ${line} is not UTF-8 text: name the encoding of the file, such as --encoding windows-1252.`,
     );
   }
@@ -178,13 +178,15 @@ function encodingOf(bytes: Buffer): string | undefined {
   return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
 }
 
-/** @throws Refusal when there is no such encoding. */
+/** @throws OperatorError when there is no such encoding. */
 function makeNamedDecoder(label: string): Decoder {
   let decoder: TextDecoder;
   try {
     decoder = new TextDecoder(label, { fatal: true });
   } catch {
-    throw new Refusal(`There is no encoding "${label}": it is one such as utf-8, utf-16le or windows-1252.`);
+    throw new OperatorError(
+      `There is no encoding "${label}": it is one such as utf-8, utf-16le or windows-1252.`,
+    );
   }
   if (decoder.encoding === 'utf-8') return makeUtf8Decoder();
   return (bytes, isLast) => {

@@ -1,7 +1,7 @@
 // Owns: where in a JSON text one record ends and the next begins: the elements of an array, or lines. What is in a
 // record is not its concern. Refuses an array that breaks off or has something else between its elements.
 
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import type { TextInput } from './decoding.ts';
 
 export interface JsonRecord {
@@ -33,7 +33,7 @@ export class ArraySplitter {
   /**
    * Takes the next element from the input.
    * @returns undefined when it needs more text, or there is no more.
-   * @throws Refusal when the array is broken.
+   * @throws OperatorError when the array is broken.
    */
   next(input: TextInput): JsonRecord | undefined {
     const { text } = input;
@@ -86,16 +86,16 @@ export class ArraySplitter {
     if (!input.ended) return undefined;
     const at = skipSpace(input.text, input.at);
     if (this.#close === '' && at === input.text.length)
-      throw new Refusal('The file is empty: there is not even an array.');
+      throw new OperatorError('The file is empty: there is not even an array.');
     input.advance(at);
-    throw new Refusal(
+    throw new OperatorError(
       `The array is not whole: what begins in line ${input.line} breaks off at the end of the file.`,
     );
   }
 
   #fail(input: TextInput, at: number, expected: string): never {
     input.advance(at);
-    throw new Refusal(`The array is broken in line ${input.line}: ${expected}.`);
+    throw new OperatorError(`The array is broken in line ${input.line}: ${expected}.`);
   }
 }
 

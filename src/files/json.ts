@@ -3,7 +3,7 @@
 
 import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonText } from '../json.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds } from './columns.ts';
 import type { TextInput } from './decoding.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
@@ -15,7 +15,7 @@ import { readYear } from './years.ts';
 const BEGINNING = 64 * 1024;
 
 /** What is wrong with a record, and in which of its fields. */
-class FieldRefusal {
+class FieldError {
   readonly field: keyof Columns | 'id';
   readonly reason: string;
 
@@ -25,7 +25,7 @@ class FieldRefusal {
   }
 }
 
-/** @throws Refusal when none of its keys is called as titles are. */
+/** @throws OperatorError when none of its keys is called as titles are. */
 export async function readJson(
   input: TextInput,
   format: 'json' | 'jsonl',
@@ -72,7 +72,7 @@ async function readNames(
     return undefined;
   }
   if (record.text === '{') {
-    throw new Refusal(
+    throw new OperatorError(
       `Line ${record.line} has the beginning of an object only: a file of objects is an array, or has each on one line.`,
     );
   }
@@ -82,9 +82,9 @@ async function readNames(
       for (const name of Object.keys(parse(record) ?? {})) names.add(name);
     }
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error; // what is broken is said where it is reached
+    if (!(error instanceof OperatorError)) throw error; // what is broken is said where it is reached
   }
-  if (names.size === 0) throw new Refusal('None of the first records is a JSON object that has a key.');
+  if (names.size === 0) throw new OperatorError('None of the first records is a JSON object that has a key.');
   input.rewind();
   return [...names];
 }
@@ -135,7 +135,7 @@ class JsonRecords {
       const original = id === undefined ? undefined : record.text;
       batch.books.push({ id, title, author, year, line: record.line, original });
     } catch (error) {
-      if (!(error instanceof FieldRefusal)) throw error;
+      if (!(error instanceof FieldError)) throw error;
       const column = error.field === 'id' ? 'id' : this.#columns[error.field];
       this.#refuse(batch, record, column, ownValue(object, column), error.reason);
     }
@@ -161,7 +161,7 @@ class JsonRecords {
   }
 }
 
-/** @throws FieldRefusal */
+/** @throws FieldError */
 function readFields(object: JsonObject, columns: Columns): BookChanges {
   const title = ownValue(object, columns.title) ?? '';
   const author = joinNames(ownValue(object, columns.author) ?? '');
@@ -173,20 +173,20 @@ function readFields(object: JsonObject, columns: Columns): BookChanges {
   }
   const fields = readBookChanges({ title, author, year });
   if (fields !== undefined) return fields;
-  if (readBookChanges({ title }) === undefined) throw new FieldRefusal('title', explainText(title));
-  if (readBookChanges({ author }) === undefined) throw new FieldRefusal('author', explainText(author));
-  throw new FieldRefusal(yearField, 'is neither a whole number within ±(2^53−1) nor a text');
+  if (readBookChanges({ title }) === undefined) throw new FieldError('title', explainText(title));
+  if (readBookChanges({ author }) === undefined) throw new FieldError('author', explainText(author));
+  throw new FieldError(yearField, 'is neither a whole number within ±(2^53−1) nor a text');
 }
 
 /**
  * @returns 0 where there is none; what is no text, as it is.
- * @throws FieldRefusal
+ * @throws FieldError
  */
 function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYear'): unknown {
   const value = ownValue(object, columns[field]) ?? 0;
   if (typeof value !== 'string') return value;
   const year = readYear(value);
-  if (typeof year === 'string') throw new FieldRefusal(field, year);
+  if (typeof year === 'string') throw new FieldError(field, year);
   return year;
 }
 
@@ -199,11 +199,11 @@ function joinNames(value: unknown): unknown {
   return names.every((name) => typeof name === 'string') ? names.join(', ') : value;
 }
 
-/** @throws FieldRefusal */
+/** @throws FieldError */
 function readId(object: JsonObject): number {
   const value = ownValue(object, 'id');
   const id = typeof value === 'string' || typeof value === 'number' ? readFileId(`${value}`) : undefined;
-  if (id === undefined) throw new FieldRefusal('id', 'is no id from 1 to 2^52');
+  if (id === undefined) throw new FieldError('id', 'is no id from 1 to 2^52');
   return id;
 }
 

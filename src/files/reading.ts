@@ -1,7 +1,7 @@
 // Owns: reading a file of books, CSV, a JSON array or JSON Lines, from its bytes to books that may be stored (rules 1 to
 // 5) and refusals. Knows no store. Refuses as a whole a file that cannot be understood; its records one by one.
 
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import type { Columns, Field } from './columns.ts';
 import { readCsv } from './csv.ts';
 import { TextInput } from './decoding.ts';
@@ -39,14 +39,14 @@ export interface Reading {
   /**
    * To be gone through once. A text is a part of the piece of the file that it stands in and keeps that in
    * memory: what is to stay for long must be copied.
-   * @throws Refusal where it cannot be read any further, after all that comes before.
+   * @throws OperatorError where it cannot be read any further, after all that comes before.
    */
   readonly batches: AsyncIterable<ReadBatch>;
 }
 
 /**
  * Reads as much of a file as tells what it is.
- * @throws Refusal when it cannot be told.
+ * @throws OperatorError when it cannot be told.
  */
 export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: ReadingOptions): Promise<Reading> {
   const input = new TextInput(bytes, options.encoding);
@@ -67,6 +67,6 @@ async function tellFormat(name: string, input: TextInput): Promise<Format> {
   if (first === '{') return /^\s*\{\s*"\d+"\s*:\s*\{/.test(input.text) ? 'json' : 'jsonl';
   if (/\.(?:jsonl|ndjson)$/i.test(name)) return 'jsonl';
   if (!/\.json$/i.test(name)) return 'csv';
-  if (first !== undefined) throw new Refusal(`${name} begins with neither [ nor {, as JSON does.`);
+  if (first !== undefined) throw new OperatorError(`${name} begins with neither [ nor {, as JSON does.`);
   return 'json';
 }

@@ -42,8 +42,8 @@ export interface OpenBatch {
   size: number;
 }
 
-const MOST_RECORDS = 120;
-const MOST_TEXT = 64 * 1024; // characters
+const BATCH_RECORDS = 120;
+const BATCH_TEXT = 64 * 1024; // characters
 
 /** Characters of a value that a sentence shows. */
 const SHOWN = 80;
@@ -58,7 +58,7 @@ export function readFileId(text: string): number | undefined {
 }
 
 export function isFull(batch: OpenBatch): boolean {
-  return batch.books.length + batch.refused.length >= MOST_RECORDS || batch.size >= MOST_TEXT;
+  return batch.books.length + batch.refused.length >= BATCH_RECORDS || batch.size >= BATCH_TEXT;
 }
 
 /** The beginning of a value. */

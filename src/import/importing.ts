@@ -5,7 +5,7 @@ import type { Reading } from '../files/reading.ts';
 import type { ReadBatch, ReadBook, RefusedRecord } from '../files/rows.ts';
 import type { StoredBooks } from '../stores/bulk.ts';
 import type { Progress } from '../terminal/progress.ts';
-import type { Intake } from './intake.ts';
+import type { ImportMode } from './modes.ts';
 
 /** How far it is. What is stored is durable, or would be. */
 export class Tally {
@@ -34,7 +34,7 @@ export class Tally {
 export interface Outcome {
   readonly tally: Tally;
   /** Why the file could not be read to its end. What comes before that is done. */
-  readonly fault: unknown;
+  readonly inputError: unknown;
   /** Why not all is done that was read. */
   readonly failure: unknown;
 }
@@ -45,20 +45,20 @@ export type Refuse = (records: readonly RefusedRecord[], print: (line: string) =
 /** One import, from the first row to the last. */
 export class Import {
   readonly #batches: AsyncIterator<ReadBatch>;
-  readonly #intake: Intake;
+  readonly #mode: ImportMode;
   readonly #signal: AbortSignal;
   readonly #refuse: Refuse;
   #done = new Tally();
-  #fault: unknown;
+  #inputError: unknown;
   /** The batch that is read while the one before it is stored. */
   #next: Promise<ReadBatch | undefined>;
-  /** Whose ids belong to other books: refused by the intake, not yet by this import. */
+  /** Whose ids belong to other books: refused by the mode, not yet by this import. */
   #withTakenId: RefusedRecord[] = [];
 
   /** @param signal ends the work where nothing is half done. */
-  constructor(reading: Reading, intake: Intake, refuse: Refuse, signal: AbortSignal) {
+  constructor(reading: Reading, mode: ImportMode, refuse: Refuse, signal: AbortSignal) {
     this.#batches = reading.batches[Symbol.asyncIterator]();
-    this.#intake = intake;
+    this.#mode = mode;
     this.#refuse = refuse;
     this.#signal = signal;
     this.#next = this.#read();
@@ -73,13 +73,13 @@ export class Import {
       failure = error;
     }
     progress.end();
-    return { tally: this.#done, fault: this.#fault, failure };
+    return { tally: this.#done, inputError: this.#inputError, failure };
   }
 
   async #storeGroup(progress: Progress): Promise<void> {
     const tally = this.#done.copy();
     const group = this.#group(tally, progress);
-    for await (const stored of this.#intake.take(group, (records) => this.#withTakenId.push(...records))) {
+    for await (const stored of this.#mode.take(group, (records) => this.#withTakenId.push(...records))) {
       tally.add(stored);
       this.#done = tally;
       this.#signal.throwIfAborted();
@@ -96,7 +96,7 @@ export class Import {
       this.#next = this.#read();
       if (batch.books.length > 0) yield batch.books;
       await this.#note(batch, tally, progress);
-      if (size === this.#intake.groupSize || !(await isAtHand(this.#next, this.#intake.patience))) return;
+      if (size === this.#mode.groupSize || !(await isAtHand(this.#next, this.#mode.patience))) return;
     }
   }
 
@@ -117,7 +117,7 @@ export class Import {
     try {
       return (await this.#batches.next()).value;
     } catch (error) {
-      this.#fault = error;
+      this.#inputError = error;
       return undefined;
     }
   }

@@ -7,7 +7,7 @@ import { basename, dirname, extname, join } from 'node:path';
 import { REFUSED } from '../files/columns.ts';
 import type { Reading } from '../files/reading.ts';
 import type { RefusedRecord } from '../files/rows.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 
 /** The key, as it was added to an object at an earlier refusal. */
 const EARLIER_REASON = new RegExp(`,?\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
@@ -27,13 +27,13 @@ export class Rejects {
 
   /**
    * @param path of the file; where there is one already, the next free `….rejects-2.csv` is taken.
-   * @throws Refusal when there cannot be one.
+   * @throws OperatorError when there cannot be one.
    */
   constructor(reading: Reading, path: string) {
     if (!existsSync(dirname(path)))
-      throw new Refusal(`There is no folder ${dirname(path)} for refused rows.`);
+      throw new OperatorError(`There is no folder ${dirname(path)} for refused rows.`);
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
-      throw new Refusal(`${path} is there already, and not a file: refused rows need one.`);
+      throw new OperatorError(`${path} is there already, and not a file: refused rows need one.`);
     }
     this.#reading = reading;
     this.#path = path;
@@ -41,7 +41,7 @@ export class Rejects {
 
   /**
    * Resolves when they are written, so that no more than these are in memory.
-   * @throws Refusal when they cannot be.
+   * @throws OperatorError when they cannot be.
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
@@ -56,7 +56,9 @@ export class Rejects {
         text.push(header === undefined ? toJson(record) : toCsv(record, header.delimiter));
       await this.#file.handle.appendFile(text.join(''));
     } catch (error) {
-      throw new Refusal(`What is refused cannot be written to ${this.#path}: ${(error as Error).message}.`);
+      throw new OperatorError(
+        `What is refused cannot be written to ${this.#path}: ${(error as Error).message}.`,
+      );
     }
   }
 

@@ -5,7 +5,7 @@
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import type { Format, Reading } from '../files/reading.ts';
 import type { RefusedRecord } from '../files/rows.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import type { Outcome } from './importing.ts';
 import type { Rejects } from './rejects.ts';
 
@@ -98,19 +98,22 @@ export class ImportReport {
   }
 
   /** Why not all is done, and what to do. */
-  #explain({ tally: { read, refused, line }, fault, failure }: Outcome): string | undefined {
+  #explain({ tally: { read, refused, line }, inputError, failure }: Outcome): string | undefined {
     const { name, store, isDryRun, onDuplicate } = this.#options;
     const advice = isDryRun
       ? ''
       : onDuplicate === 'skip'
         ? ' Run the same command again to go on: what is stored already is skipped.'
         : ` Of ${name}, all is stored up to line ${line}: import only what comes after it.`;
-    if (failure instanceof Refusal) return `${failure.message}${advice}`;
+    if (failure instanceof OperatorError) return `${failure.message}${advice}`;
     if (failure instanceof Error) {
       return failure.name === 'AbortError' ? `Stopped.${advice}` : `${store}: ${failure.message}.${advice}`;
     }
-    if (fault instanceof Error) {
-      const reason = fault instanceof Refusal ? fault.message : `it cannot be read: ${fault.message}.`;
+    if (inputError instanceof Error) {
+      const reason =
+        inputError instanceof OperatorError
+          ? inputError.message
+          : `it cannot be read: ${inputError.message}.`;
       const rest = read > 0 && !isDryRun ? ' What comes before that is imported.' : '';
       return `${name}: ${reason}${rest}`;
     }

@@ -23,7 +23,7 @@ const GATHERING = 10;
 const LOG_FAREWELL = 1000;
 
 /** Standard output: people at a terminal, or a program. */
-export interface Readers {
+export interface LogTarget {
   readonly fd: number;
   readonly isTTY: boolean;
   /** Only a terminal has it; NO_COLOR and what the terminal can show decide. */
@@ -31,7 +31,7 @@ export interface Readers {
 }
 
 /** Where the log goes. A reader that stalls or has gone loses lines and holds nobody up. */
-export class Lines {
+export class LogWriter {
   readonly #output;
   /** Lines that wait for others. */
   #text = '';
@@ -43,7 +43,7 @@ export class Lines {
   readonly #fd: number;
 
   /** @param shared whether other processes write there, too. */
-  constructor({ fd, isTTY }: Readers, shared: boolean) {
+  constructor({ fd, isTTY }: LogTarget, shared: boolean) {
     this.#piece = shared ? PIECE.shared : PIECE.alone;
     this.#fd = isTTY ? openTerminal(fd) : fd;
     this.#output = pino.destination({
@@ -117,7 +117,7 @@ function openTerminal(fd: number): number {
 }
 
 /** The log, in the form that its reader understands. Lines that were lost are told of once others get through. */
-export function openLog(level: LogLevel, lines: Lines, stdout: Readers): Log {
+export function openLog(level: LogLevel, lines: LogWriter, stdout: LogTarget): Log {
   const readable = () => readableLines((text) => lines.write(text), stdout.hasColors?.() ?? false);
   const log = createLog(level, stdout.isTTY ? readable() : lines, () => lines.lost);
   let told = 0;

@@ -62,7 +62,7 @@ export interface BulkStore {
    * Ids up to this one are given no more.
    * @returns the highest id given before: beyond it there is no book, and until this transaction ends there will be none.
    */
-  retireIds(lastId: number): Promise<number>;
+  reserveIdsThrough(lastId: number): Promise<number>;
 
   close(): Promise<void>;
 }

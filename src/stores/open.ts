@@ -3,12 +3,12 @@
 // asked for and no other.
 
 import type { BookStore } from '../books/store.ts';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
 import type { Hosts } from './postgres/hosts.ts';
 import { urlsOfHosts } from './postgres/url.ts';
 
-/** A store that is known by its URL, not yet touched. What opens it throws a Refusal when that cannot be done. */
+/** A store that is known by its URL, not yet touched. What opens it throws a OperatorError when that cannot be done. */
 export interface StoreAt {
   /** The path of its file, when it is one. */
   readonly file: string | undefined;
@@ -28,12 +28,14 @@ export interface StoreAt {
 /**
  * Judges the URL of a store.
  * @param name what the operator knows the URL by.
- * @throws Refusal when the URL cannot be meant.
+ * @throws OperatorError when the URL cannot be meant.
  */
 export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt> {
   const refuse = (error: unknown): never => {
-    if (error instanceof Refusal) throw error;
-    throw new Refusal(`${name}: ${describeStore(dbUrl)} cannot be opened: ${(error as Error).message}.`);
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(
+      `${name}: ${describeStore(dbUrl)} cannot be opened: ${(error as Error).message}.`,
+    );
   };
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(dbUrl)?.[1]?.toLowerCase();
   switch (scheme) {
@@ -54,7 +56,9 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
     case 'postgres':
     case 'postgresql': {
       if (!urlsOfHosts(dbUrl).every(isWellEscaped)) {
-        throw new Refusal(`${name} is not a valid URL: percent-encode special characters in its parts.`);
+        throw new OperatorError(
+          `${name} is not a valid URL: percent-encode special characters in its parts.`,
+        );
       }
       const { readHosts } = await import('./postgres/hosts.ts');
       let hosts: Hosts;
@@ -77,7 +81,7 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
     }
     default: {
       const found = scheme === undefined ? 'it has none' : `not ${scheme}:`;
-      throw new Refusal(`${name} must begin with sqlite: or postgres: (${found}).`);
+      throw new OperatorError(`${name} must begin with sqlite: or postgres: (${found}).`);
     }
   }
 }
@@ -106,7 +110,7 @@ function isWellEscaped(url: string): boolean {
 function sqlitePath(dbUrl: string, name: string): string {
   const path = dbUrl.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
   if (path === '' || path.startsWith('//')) {
-    throw new Refusal(
+    throw new OperatorError(
       `${name} must name a file: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
     );
   }

@@ -2,7 +2,7 @@
 
 import { Progress, type Screen } from './progress.ts';
 
-export class Steps {
+export class StepProgress {
   readonly #screen: Screen;
   #isStopped = false;
   #unit = '';

@@ -15,7 +15,7 @@ import {
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { finished } from 'node:stream/promises';
-import { Refusal } from '../refusal.ts';
+import { OperatorError } from '../operator-error.ts';
 
 /** What follows the name of the file: no two runs write to one; SQLite adds names of its own to it. */
 const UNFINISHED = /^\.[0-9a-f]{12}\.unfinished(-journal|-wal|-shm)?$/;
@@ -24,7 +24,7 @@ const UNFINISHED = /^\.[0-9a-f]{12}\.unfinished(-journal|-wal|-shm)?$/;
  * Writes a file.
  * @param overwrite whether it may be there already; it stays what it was until the new one is whole, which gets its
  *   owner and permissions.
- * @throws Refusal when it is there and may not be; what `write` throws, and then there is no new file.
+ * @throws OperatorError when it is there and may not be; what `write` throws, and then there is no new file.
  */
 export async function writeWholeFile(
   path: string,
@@ -46,12 +46,12 @@ export async function writeWholeFile(
   });
 }
 
-/** @throws Refusal when the file is there and may not be, or cannot be. */
+/** @throws OperatorError when the file is there and may not be, or cannot be. */
 export function assertFree(path: string, overwrite: boolean): void {
-  if (!existsSync(dirname(path))) throw new Refusal(`There is no folder ${dirname(path)}.`);
+  if (!existsSync(dirname(path))) throw new OperatorError(`There is no folder ${dirname(path)}.`);
   const there = statSync(path, { throwIfNoEntry: false });
-  if (there?.isFile() === false) throw new Refusal(`${path} is there already, and not a file.`);
-  if (there && !overwrite) throw new Refusal(`${path} is there already: --overwrite replaces it.`);
+  if (there?.isFile() === false) throw new OperatorError(`${path} is there already, and not a file.`);
+  if (there && !overwrite) throw new OperatorError(`${path} is there already: --overwrite replaces it.`);
 }
 
 /**

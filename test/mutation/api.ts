@@ -129,8 +129,8 @@ export const API_MUTANTS: readonly Mutant[] = [
   {
     name: 'calls wait until they are late',
     file: 'src/books/batches.ts',
-    from: 'const PATIENCE = 2000;',
-    to: 'const PATIENCE = 20_000;',
+    from: 'const MAX_QUEUE_TIME = 2000;',
+    to: 'const MAX_QUEUE_TIME = 20_000;',
     test: { file: 'test/api/overload.test.ts', name: 'refused at once, on PostgreSQL', store: 'PostgreSQL' },
   },
   {

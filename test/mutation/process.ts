@@ -29,8 +29,8 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'one Ctrl-C that comes as two signals ends the process at once',
     file: 'src/main.js',
-    from: 'const SAME_GESTURE = 500;',
-    to: 'const SAME_GESTURE = 0;',
+    from: 'const DOUBLE_SIGNAL_WINDOW = 500;',
+    to: 'const DOUBLE_SIGNAL_WINDOW = 0;',
     test: { file: LIFECYCLE, name: 'two signals at the same moment', store: 'SQLite' },
   },
   {

@@ -27,7 +27,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
   {
     name: 'an id that was given before a copy is given again',
     file: 'src/commands/copy.ts',
-    from: 'await target.retireIds(await source.lastId());',
+    from: 'await target.reserveIdsThrough(await source.lastId());',
     to: '',
     test: {
       file: 'test/transfer/export.test.ts',

@@ -50,8 +50,8 @@ for (const { name, freshUrl } of STORES) {
       context.after(() => service.stop());
       await using store = await open(url);
       await store.insertWithIds(BOOKS);
-      await store.retireIds(1000);
-      await store.retireIds(5); // never set back
+      await store.reserveIdsThrough(1000);
+      await store.reserveIdsThrough(5); // never set back
       assert.equal(await store.lastId(), 1000);
       await store.insert([{ title: 'next', author: '', year: 0 }]);
       assert.equal((await service.client.create({ title: 'after' })).id, 1002);

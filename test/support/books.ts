@@ -14,7 +14,7 @@ export async function fill(url: string, books: readonly Book[]): Promise<void> {
       for (let start = 0; start < books.length; start += 250) {
         await store.insertWithIds(books.slice(start, start + 250));
       }
-      await store.retireIds(books.at(-1)?.id ?? 0);
+      await store.reserveIdsThrough(books.at(-1)?.id ?? 0);
     });
   } finally {
     await store.close();

@@ -24,7 +24,7 @@ import {
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { copyCatalogue, seize } from '../../src/stores/sqlite/backup.ts';
+import { copyCatalogue, lockExclusively } from '../../src/stores/sqlite/backup.ts';
 import { runCommand } from '../support/command.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
 import {
@@ -430,7 +430,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     makeStore(folder, 3);
     const path = join(folder, 'books.db');
     copyFileSync(path, join(folder, 'new.db'));
-    const store = seize(path);
+    const store = lockExclusively(path);
     const service = start(folder, [], ENVIRONMENT);
     context.after(() => service.kill('SIGKILL'));
     const end = endOf(service);

@@ -71,7 +71,7 @@ function refusalsOf({ refused }: Outcome): string[] {
 
 async function assertRefusedAsWhole(content: Content, pattern: RegExp, options: Options = {}): Promise<void> {
   await assert.rejects(read(content, options), (error: Error) => {
-    assert.equal(error.constructor.name, 'Refusal');
+    assert.equal(error.constructor.name, 'OperatorError');
     assert.match(error.message, pattern);
     return true;
   });

@@ -145,7 +145,7 @@ class PostgresBulk implements BulkStore {
     await this.#query('delete from books');
   }
 
-  retireIds(lastId: number): Promise<number> {
+  reserveIdsThrough(lastId: number): Promise<number> {
     return this.#joined(async () => {
       // While the table is locked nobody draws an id, so the sequence is never set back.
       await this.#query('lock table books in share row exclusive mode');

@@ -13,7 +13,7 @@ import { type Address, findWritable, type Hosts, refuseReadOnly } from './hosts.
 const CONNECT_TIMEOUT = 1500;
 const WAIT_TIMEOUT = 3000;
 const STATEMENT_TIMEOUT = 4000;
-export const SILENCE_TIMEOUT = 4300;
+export const QUERY_TIMEOUT = 4300;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 
@@ -28,7 +28,7 @@ export const LIST_CONNECTIONS = 8;
 
 /** A transaction the server took back whole; the statement may simply be sent again. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
-const ATTEMPTS = 5;
+const MAX_ATTEMPTS = 5;
 
 /** Of the server's own errors, those of a host that goes away or takes no writes any more. */
 const HOST_FAILURE = /^(08|57P|25006)/;
@@ -97,7 +97,7 @@ export class Connections {
         client.release(code === undefined || HOST_FAILURE.test(code));
         const rest = Math.random() * 10 * 2 ** attempt; // milliseconds, with full jitter
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
-        if (!isTakenBack || attempt === ATTEMPTS || performance.now() + rest >= deadline) {
+        if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
           // A connection that broke or fell silent puts all others to that server in doubt.
           const isLost = code === undefined;
           if (isLost && !this.#broken.has(client)) this.#lost += 1;
@@ -214,7 +214,7 @@ export class Connections {
         onConnect: (client: pg.ClientBase) => refuseReadOnly(client, CONNECT_TIMEOUT),
       }),
     };
-    const timed = { ...shared, statement_timeout: STATEMENT_TIMEOUT, query_timeout: SILENCE_TIMEOUT };
+    const timed = { ...shared, statement_timeout: STATEMENT_TIMEOUT, query_timeout: QUERY_TIMEOUT };
     return {
       address,
       batches: this.#openPool({ ...timed, max: BATCH_CONNECTIONS }),

@@ -18,7 +18,7 @@ import {
 import type { Metric } from '../../metrics/prometheus.ts';
 import { ID_AND_FIELDS } from '../columns.ts';
 import { OpenLists } from '../open-lists.ts';
-import { Connections, LIST_CONNECTIONS, OVERDUE, SILENCE_TIMEOUT } from './connections.ts';
+import { Connections, LIST_CONNECTIONS, OVERDUE, QUERY_TIMEOUT } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { CATCH_UP, createStructure } from './structure.ts';
 import { asJson } from './text.ts';
@@ -324,7 +324,7 @@ async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void
   const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   let first = true;
   for (;;) {
-    const silence = setTimeout(() => rows.destroy(new Error('the server fell silent')), SILENCE_TIMEOUT);
+    const silence = setTimeout(() => rows.destroy(new Error('the server fell silent')), QUERY_TIMEOUT);
     const { done, value } = await chunks.next().finally(() => clearTimeout(silence));
     if (done) return;
     yield first ? value.subarray(1) : value;

@@ -42,10 +42,10 @@ export const CATCH_UP = `
 // Two processes may create the same structure at the same moment (rule 27); the one that comes second
 // finds it there when it looks again.
 const RACE_LOST = new Set(['23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
-const ATTEMPTS = 10;
+const MAX_ATTEMPTS = 10;
 
 /** Milliseconds in which a server that is there has described its table. */
-const SILENCE_TIMEOUT = 3500;
+const DESCRIBE_TIMEOUT = 3500;
 
 interface Found {
   readonly name: string;
@@ -85,7 +85,7 @@ export async function createStructure(client: pg.Client): Promise<void> {
       return;
     } catch (error) {
       const lost = RACE_LOST.has((error as { code?: string }).code ?? '');
-      if (!lost || attempt === ATTEMPTS) throw error;
+      if (!lost || attempt === MAX_ATTEMPTS) throw error;
       await client.query('rollback');
       await setTimeout(Math.random() * 20 * attempt); // milliseconds, with full jitter
     }
@@ -93,7 +93,7 @@ export async function createStructure(client: pg.Client): Promise<void> {
 }
 
 async function look<Row extends pg.QueryResultRow>(client: pg.Client, text: string): Promise<Row[]> {
-  const question = { text, query_timeout: SILENCE_TIMEOUT };
+  const question = { text, query_timeout: DESCRIBE_TIMEOUT };
   return (await client.query<Row>(question)).rows;
 }
 

@@ -7,8 +7,8 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { Checksum } from '../checksum.ts';
-import { hasBooks, MOVING_TIMEOUT, openForWriting } from './structure.ts';
-import { AS_CSV, BookText, MOVED_BOOKS } from './text.ts';
+import { BULK_BUSY_TIMEOUT, hasBooks, openForWriting } from './structure.ts';
+import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Pages copied between two looks at whether to go on: a millisecond or so. */
 const STEP_PAGES = 256;
@@ -16,7 +16,7 @@ const STEP_PAGES = 256;
 const SQLITE_BUSY = 5;
 
 /** What SQLite keeps beside a file: its log, the log's index, the journal of other modes. */
-const BESIDE = ['-wal', '-shm', '-journal'];
+const SIDECARS = ['-wal', '-shm', '-journal'];
 
 /** What a file holds: how many books, and the SHA-256 of their export as CSV. */
 export interface Content {
@@ -25,24 +25,28 @@ export interface Content {
 }
 
 /** Hears how far the work is; what it throws ends the work. */
-export type Watch = (unit: 'pages copied' | 'pages verified', done: number, total: number) => void;
+export type OnProgress = (unit: 'pages copied' | 'pages verified', done: number, total: number) => void;
 
 /**
  * Copies a catalogue into an empty file.
  * @returns what both of them hold.
  * @throws Error with the reason, also when the copy turns out to differ.
  */
-export async function copyCatalogue(source: DatabaseSync, to: string, watch: Watch): Promise<Content> {
+export async function copyCatalogue(
+  source: DatabaseSync,
+  to: string,
+  onProgress: OnProgress,
+): Promise<Content> {
   // A backup begins anew whenever another process has written between two steps. Within a transaction that reads,
   // nothing it sees changes: however busy the service, it ends, and is one moment's state.
   source.exec('begin');
   try {
     hasBooks(source); // the moment is that of the first read
-    await copyPages(source, to, watch);
+    await copyPages(source, to, onProgress);
     const copy = openExisting(to);
     try {
       assertSound(copy);
-      return await readThrough(copy, watch, source);
+      return await readThrough(copy, onProgress, source);
     } finally {
       copy.close();
     }
@@ -57,17 +61,17 @@ export async function copyCatalogue(source: DatabaseSync, to: string, watch: Wat
  * @returns what the file holds.
  * @throws Error with the reason.
  */
-export async function copyBackup(backupFile: string, to: string, watch: Watch): Promise<Content> {
+export async function copyBackup(backupFile: string, to: string, onProgress: OnProgress): Promise<Content> {
   // Of a file in WAL mode SQLite makes a log and an index, even to read it. Where there is no index nobody has it open.
   if (isInWalMode(backupFile) && !existsSync(`${backupFile}-shm`)) {
     copyFileSync(backupFile, to);
     if (existsSync(`${backupFile}-wal`)) copyFileSync(`${backupFile}-wal`, `${to}-wal`);
   } else {
-    const source = new DatabaseSync(backupFile, { readOnly: true, timeout: MOVING_TIMEOUT });
+    const source = new DatabaseSync(backupFile, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
     try {
       source.exec('begin');
       hasBooks(source); // or a file that is locked would be asked for its pages for ever
-      await copyPages(source, to, watch);
+      await copyPages(source, to, onProgress);
     } finally {
       source.close();
     }
@@ -80,7 +84,7 @@ export async function copyBackup(backupFile: string, to: string, watch: Watch): 
   }
   const copy = openForWriting(to);
   try {
-    const content = await readThrough(copy, watch);
+    const content = await readThrough(copy, onProgress);
     copy.exec('pragma journal_mode = delete');
     return content;
   } finally {
@@ -89,7 +93,7 @@ export async function copyBackup(backupFile: string, to: string, watch: Watch): 
 }
 
 /** A catalogue's file that nobody else has open, nor can open until it is closed. */
-export interface Seized {
+export interface LockedFile {
   /** Nothing would be lost with it. */
   readonly isEmpty: boolean;
   close(): void;
@@ -100,7 +104,7 @@ export interface Seized {
  * @returns undefined when others have it open.
  * @throws Error with the reason when that cannot be done.
  */
-export function seize(file: string): Seized | undefined {
+export function lockExclusively(file: string): LockedFile | undefined {
   const db = openExisting(file);
   try {
     // While others have it open it cannot leave WAL mode; afterwards there is no log, which must never lie beside
@@ -121,7 +125,7 @@ export function seize(file: string): Seized | undefined {
 
 /** Whether a path leads to a catalogue's file, or to one that SQLite keeps beside it. */
 export function isPartOf(catalogue: string, path: string): boolean {
-  const identities = ['', ...BESIDE].map((suffix) => identityOf(`${catalogue}${suffix}`));
+  const identities = ['', ...SIDECARS].map((suffix) => identityOf(`${catalogue}${suffix}`));
   return identities.includes(identityOf(path));
 }
 
@@ -135,14 +139,14 @@ function identityOf(path: string): string {
 
 /** What a file that has gone has left behind; another one in its place would be taken for its own. */
 export function leftBehind(file: string): string[] {
-  return BESIDE.map((suffix) => `${file}${suffix}`).filter((path) => existsSync(path));
+  return SIDECARS.map((suffix) => `${file}${suffix}`).filter((path) => existsSync(path));
 }
 
-async function copyPages(source: DatabaseSync, to: string, watch: Watch): Promise<void> {
+async function copyPages(source: DatabaseSync, to: string, onProgress: OnProgress): Promise<void> {
   await backup(source, to, {
     rate: STEP_PAGES,
     progress: ({ totalPages, remainingPages }) =>
-      watch('pages copied', totalPages - remainingPages, totalPages),
+      onProgress('pages copied', totalPages - remainingPages, totalPages),
   });
 }
 
@@ -163,19 +167,23 @@ function assertSound(db: DatabaseSync): void {
  * Reads all books.
  * @param original what they are compared with, if anything.
  */
-async function readThrough(db: DatabaseSync, watch: Watch, original?: DatabaseSync): Promise<Content> {
+async function readThrough(
+  db: DatabaseSync,
+  onProgress: OnProgress,
+  original?: DatabaseSync,
+): Promise<Content> {
   const checksum = new Checksum();
   const pages = number(db, 'pragma page_count');
   const last = number(db, 'select max(id) from books');
-  const text = new BookText(db, AS_CSV, '\n', MOVED_BOOKS);
-  const expected = original && new BookText(original, AS_CSV, '\n', MOVED_BOOKS);
+  const text = new BookExporter(db, AS_CSV, '\n', BULK_CHUNK_BOOKS);
+  const expected = original && new BookExporter(original, AS_CSV, '\n', BULK_CHUNK_BOOKS);
   while (!text.isComplete) {
     const lines = text.read();
     if (expected !== undefined && (expected.read() !== lines || expected.isComplete !== text.isComplete)) {
       throw new Error('the copy is not what was read');
     }
     if (lines !== '') checksum.addText(`${lines}\n`);
-    watch('pages verified', text.isComplete ? pages : Math.floor((pages * text.position) / last), pages);
+    onProgress('pages verified', text.isComplete ? pages : Math.floor((pages * text.position) / last), pages);
     await setImmediate(); // signals first
   }
   return { books: number(db, 'select count(*) from books'), checksum: checksum.digest() };

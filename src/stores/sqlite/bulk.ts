@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
-import { Refusal } from '../../refusal.ts';
+import { OperatorError } from '../../operator-error.ts';
 import {
   type BulkMode,
   type BulkStore,
@@ -16,15 +16,15 @@ import {
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import {
+  BULK_BUSY_TIMEOUT,
   createStructure,
-  MOVING_TIMEOUT,
   makeFolderOf,
   now,
   openCatalogue,
   openForWriting,
   retryWhileBusy,
 } from './structure.ts';
-import { AS_CSV, AS_JSON, BookText, MOVED_BOOKS } from './text.ts';
+import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Books stored by one statement: most of what a statement costs is calling it. */
 const STATEMENT_BOOKS = 50;
@@ -108,7 +108,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
-    const text = new BookText(this.#db, format === 'csv' ? AS_CSV : AS_JSON, '\n', MOVED_BOOKS);
+    const text = new BookExporter(this.#db, format === 'csv' ? AS_CSV : AS_JSON, '\n', BULK_CHUNK_BOOKS);
     while (!text.isComplete) {
       const lines = text.read();
       if (lines !== '') yield `${lines}\n`;
@@ -147,7 +147,7 @@ class SqliteBulk implements BulkStore {
     await this.#joined(async () => this.#db.exec('delete from books'));
   }
 
-  async retireIds(lastId: number): Promise<number> {
+  async reserveIdsThrough(lastId: number): Promise<number> {
     return this.#joined(async () => {
       const given = await this.lastId();
       // SQLite gives out ids behind the highest one that it has ever noted or seen.
@@ -164,7 +164,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async #inTransaction<Result>(begin: string, work: () => Promise<Result>): Promise<Result> {
-    retryWhileBusy(() => this.#db.exec(begin), now() + MOVING_TIMEOUT);
+    retryWhileBusy(() => this.#db.exec(begin), now() + BULK_BUSY_TIMEOUT);
     try {
       const result = await work();
       this.#db.exec('commit');
@@ -246,12 +246,12 @@ function insertion(table: string, columns: readonly string[], rows: number): str
   return `insert into ${table} (${columns}) values ${Array(rows).fill(row)}`;
 }
 
-/** @throws Refusal that does not blame the store. */
+/** @throws OperatorError that does not blame the store. */
 function inTemporaryFile(work: () => void): void {
   try {
     work();
   } catch (error) {
-    throw new Refusal(
+    throw new OperatorError(
       `The temporary file in which rows are compared cannot be written: ${(error as Error).message}. ` +
         'SQLITE_TMPDIR names another folder for it.',
     );

@@ -15,7 +15,7 @@ import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
 import { OpenLists } from '../open-lists.ts';
 import { OpenFile } from './file.ts';
 import { makeFolderOf } from './structure.ts';
-import { AS_JSON, BookText } from './text.ts';
+import { AS_JSON, BookExporter } from './text.ts';
 import type { WriteAnswers, WriteRequest, WriterMessage } from './writer.ts';
 
 // A batch of reads is all that one turn of the event loop has heard. Writes leave in small batches, so that
@@ -148,12 +148,12 @@ function openForReading(file: string): DatabaseSync {
 /** All books at one moment, read in chunks; closes itself as soon as the last chunk is in hand. */
 class Snapshot {
   readonly #db: DatabaseSync;
-  readonly #text: BookText;
+  readonly #text: BookExporter;
 
   constructor(file: string) {
     this.#db = openForReading(file);
     this.#db.exec('begin'); // chunk after chunk from one snapshot
-    this.#text = new BookText(this.#db, AS_JSON, ',', CHUNK_BOOKS);
+    this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);
   }
 
   /** The next books as JSON, a comma between two. */

@@ -12,7 +12,7 @@ const BUSY_TIMEOUT = 4000;
 const BUSY_PAUSE = 0.5;
 
 /** Milliseconds that whoever moves many books waits for another process. */
-export const MOVING_TIMEOUT = 30_000;
+export const BULK_BUSY_TIMEOUT = 30_000;
 
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
 const LOG_SIZE = 64 * 1024 * 1024;
@@ -64,7 +64,7 @@ export function openForWriting(path: string): DatabaseSync {
 export function openCatalogue(path: string): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined;
   undoHalfWrite(path);
-  const db = new DatabaseSync(path, { readOnly: true, timeout: MOVING_TIMEOUT });
+  const db = new DatabaseSync(path, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
   if (hasBooks(db)) return db;
   db.close();
   return undefined;

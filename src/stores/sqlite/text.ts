@@ -7,7 +7,7 @@ import { COLUMNS, type Column, ID_AND_FIELDS } from '../columns.ts';
 const CHUNK_BYTES = 512 * 1024;
 
 /** Books of one chunk for whoever moves them: as fast as with more, at half the memory of the process. */
-export const MOVED_BOOKS = 250;
+export const BULK_CHUNK_BOOKS = 250;
 
 /** SQL for one book. */
 export const AS_JSON = `json_object('id', id, ${COLUMNS.map(({ name }) => `'${name}', ${name}`).join(', ')})`;
@@ -24,7 +24,7 @@ function asCsv({ name, isText }: Column): string {
 
 type Measure = [books: number, last: number, bytes: number];
 
-export class BookText {
+export class BookExporter {
   readonly #chunkBooks: number;
   readonly #measure;
   readonly #fit;

@@ -7,7 +7,7 @@ import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts'
 /** Rows that are stored together, batch by batch. */
 export type Group = AsyncIterable<readonly ReadBook[]>;
 
-export interface Intake {
+export interface ImportMode {
   /** Batches of a group. */
   readonly groupSize: number;
   /** Milliseconds to wait for more of the file before a group that is smaller is stored. */
@@ -35,7 +35,7 @@ const COMPARISON_SIZE = 8000;
 const COMPARISON_PATIENCE = 1000;
 
 /** Stores every row as a new book. */
-export class EveryRow implements Intake {
+export class AddAll implements ImportMode {
   readonly groupSize = TRANSACTION_SIZE;
   readonly patience = TRANSACTION_PATIENCE;
   readonly #sink: BulkStore;
@@ -53,7 +53,7 @@ export class EveryRow implements Intake {
 }
 
 /** Stores the rows that have no equal in the store nor before them in the file. */
-export class NewRows implements Intake {
+export class SkipExisting implements ImportMode {
   readonly groupSize: number;
   readonly patience: number;
   readonly #target: Target;
@@ -73,7 +73,7 @@ export class NewRows implements Intake {
 }
 
 /** Stores books with the ids that they have in the file. An id is of one book: equal ones are there already. */
-export class KeptIds implements Intake {
+export class KeepIds implements ImportMode {
   readonly groupSize = TRANSACTION_SIZE;
   readonly patience = TRANSACTION_PATIENCE;
   readonly #store: BulkStore;
@@ -106,7 +106,7 @@ export class KeptIds implements Intake {
     let given = this.#retired; // beyond it, the store has no book
     const highest = Math.max(...ids);
     if (this.#scratch === undefined && highest > given) {
-      given = await this.#store.retireIds(highest); // first of all, so that what is free stays free
+      given = await this.#store.reserveIdsThrough(highest); // first of all, so that what is free stays free
       this.#retired = highest;
     }
     const perhapsTaken = ids.filter((id) => id <= given);
