@@ -57,7 +57,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'workers that start share a port that is taken',
     file: 'src/service.ts',
-    from: "if (company.port === 'first') await beAlone(place);",
+    from: "if (deployment.port === 'first') await assertPortFree(place);",
     to: '',
     test: { file: WORKERS, name: 'a port that other workers share', store: 'SQLite' },
   },

@@ -44,15 +44,15 @@ export const STORES_MUTANTS: readonly Mutant[] = [
   {
     name: 'a transaction that the server gives up is sent once more than five times',
     file: 'src/stores/postgres/connections.ts',
-    from: 'const ATTEMPTS = 5;',
-    to: 'const ATTEMPTS = 6;',
+    from: 'const MAX_ATTEMPTS = 5;',
+    to: 'const MAX_ATTEMPTS = 6;',
     test: { file: POSTGRES, name: 'for ever, by a serialization failure', store: 'PostgreSQL' },
   },
   {
     name: 'a transaction that the server gives up is sent four times',
     file: 'src/stores/postgres/connections.ts',
-    from: 'const ATTEMPTS = 5;',
-    to: 'const ATTEMPTS = 4;',
+    from: 'const MAX_ATTEMPTS = 5;',
+    to: 'const MAX_ATTEMPTS = 4;',
     test: { file: POSTGRES, name: 'for ever, by a serialization failure', store: 'PostgreSQL' },
   },
   {
