@@ -1,9 +1,10 @@
 // Owns: which column of another program's file is the title, the author, the year: by their usual names.
 // Refuses a file that has no title, and a column by a name that there is none of.
 
+import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
 
-export type Field = 'title' | 'author' | 'year';
+export type Field = keyof BookFields;
 
 /** The name of a book's field -> that of the column that it is in. */
 export interface Columns extends Readonly<Record<Field, string | undefined>> {
@@ -120,7 +121,7 @@ export function findColumns(
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   const fields = names.at(-1) === REFUSED ? names.slice(0, -1) : names;
-  if (wanted === undefined) return fields.join() === 'id,title,author,year';
+  if (wanted === undefined) return fields.join() === ['id', ...FIELD_NAMES].join();
   if (wanted === 'keep' && !names.includes('id')) {
     throw new OperatorError(`Ids cannot be kept, there is no column "id": ${list(names)}`);
   }
