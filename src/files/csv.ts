@@ -107,7 +107,7 @@ class CsvRecords {
     this.#tokenizer = new Tokenizer(delimiter, names.length);
     this.#names = names;
     this.#own = names.at(-1) === REFUSED ? names.length - 1 : names.length;
-    this.#id = keepIds ? indexOf('id') : -1;
+    this.#id = keepIds ? indexOf('id') : NOWHERE;
     this.#title = indexOf(columns.title);
     this.#author = indexOf(columns.author);
     this.#year = indexOf(columns.year);

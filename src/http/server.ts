@@ -1,5 +1,5 @@
-// Owns: the HTTP server. Its limits and timeouts, and every request that Node would answer by itself, or not at all:
-// requests its parser cannot read, requests that come too slowly, CONNECT, methods of other protocols.
+// Owns: the HTTP server. It applies the limits that it is given, and answers what Node would answer by itself or not at
+// all: requests its parser cannot read, requests that come too slowly, CONNECT, methods of other protocols.
 // Knows neither paths nor what an answer says.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';

@@ -79,7 +79,7 @@ export class KeepIds implements ImportMode {
   readonly #store: BulkStore;
   readonly #scratch: BulkStore | undefined;
   /** Ids up to this one are given to no book that somebody creates meanwhile. Undefined before the first group. */
-  #retired: number | undefined;
+  #reservedThrough: number | undefined;
 
   constructor({ store, scratch }: Target) {
     this.#store = store;
@@ -102,12 +102,12 @@ export class KeepIds implements ImportMode {
   /** @returns the books that have ids of these rows; no others will, from now on. */
   async #findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
     const ids = rows.map(({ id }) => id as number);
-    this.#retired ??= await this.#store.lastId();
-    let given = this.#retired; // beyond it, the store has no book
+    this.#reservedThrough ??= await this.#store.lastId();
+    let given = this.#reservedThrough; // beyond it, the store has no book
     const highest = Math.max(...ids);
     if (this.#scratch === undefined && highest > given) {
       given = await this.#store.reserveIdsThrough(highest); // first of all, so that what is free stays free
-      this.#retired = highest;
+      this.#reservedThrough = highest;
     }
     const perhapsTaken = ids.filter((id) => id <= given);
     const stored = perhapsTaken.length > 0 ? await this.#store.find(perhapsTaken) : [];

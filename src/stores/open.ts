@@ -94,7 +94,7 @@ export async function openScratch(): Promise<BulkStore> {
 
 /** What may be shown of a DB_URL: where the store is, never who logs in to it and how. */
 export function describeStore(dbUrl: string): string {
-  if (!/^postgres(ql)?:/i.test(dbUrl)) return dbUrl;
+  if (/^sqlite:/i.test(dbUrl)) return dbUrl;
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
   return `postgres://${urls.map(({ host }) => host).join(',')}${urls[0]?.pathname}`;
 }

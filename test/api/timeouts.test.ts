@@ -34,9 +34,9 @@ const IDLE = 72_000;
 /** Books of a megabyte. Together they are far more than the buffers of two sockets hold. */
 const LARGE_BOOKS = 12;
 
-const TIMEOUT: OperatorError = [408, 'Request timeout'];
+const TIMEOUT: Refusal = [408, 'Request timeout'];
 
-type OperatorError = readonly [status: number, message: string];
+type Refusal = readonly [status: number, message: string];
 
 describe('the time limits of the wire', () => {
   const services = new Map<string, ServiceProcess>();
@@ -140,7 +140,7 @@ describe('the time limits of the wire', () => {
       await assertCutBefore(begin(slowBodies(service, 1)).ended, HEADERS, cut, 'a slow body');
       const afterAnother = cut.at(-1);
       for (const attack of cut) {
-        const answers: OperatorError[] = attack === afterAnother ? [[404, 'Not found'], TIMEOUT] : [TIMEOUT];
+        const answers: Refusal[] = attack === afterAnother ? [[404, 'Not found'], TIMEOUT] : [TIMEOUT];
         for (const { received } of attack.cuts) assertAnswers(received, answers);
       }
       await waitUntil(() => service.log.some((line) => line.includes('"status":408')));
@@ -180,7 +180,7 @@ describe('the time limits of the wire', () => {
       ]);
       const reader = begin(stalledReaders(service, 1, token));
       await assertCutBefore(reader.ended, WHOLE_REQUEST, cut, 'a reader');
-      const early: OperatorError[] = [
+      const early: Refusal[] = [
         [401, 'Authorization token required'],
         [413, 'Payload too large'],
       ];
@@ -238,7 +238,7 @@ describe('the time limits of the wire', () => {
   );
 });
 
-function assertAnswers(received: string, refusals: readonly OperatorError[]): void {
+function assertAnswers(received: string, refusals: readonly Refusal[]): void {
   const answers = parseAnswers(received);
   assert.equal(answers.length, refusals.length, received);
   refusals.forEach(([status, message], position) => {
