@@ -11,8 +11,8 @@ import { version } from './version.ts';
 const HELP_WIDTH = 72;
 const NAME_WIDTH = 23;
 
-const HELP = `Usage: npx book-catalogue [COMMAND] [--help]
-       npx book-catalogue --version
+const HELP = `Usage: book-catalogue [COMMAND] [--help]
+       book-catalogue --version
 
 A catalogue of books: JSON over HTTP.
 

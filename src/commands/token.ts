@@ -10,7 +10,7 @@ export const HELP = `Usage: book-catalogue token
 
 Prints a token, signed with SECRET_TOKEN, that opens the service for 15 minutes:
 
-  curl localhost:8080/books -H "Authorization: $(npx book-catalogue token)"
+  curl localhost:8080/books -H "Authorization: $(./book-catalogue token)"
 `;
 
 export async function run({ env, stdout }: CommandContext): Promise<number> {

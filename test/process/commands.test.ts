@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, writeFileSync } from 'node:fs';
+import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -84,6 +84,18 @@ describe('commands', { concurrency: 3 }, () => {
     await once(child, 'close');
     assert.match(said, /"msg":"stopped"/);
     assert.equal(child.exitCode, 0);
+  });
+
+  test('./book-catalogue runs a command from any folder, also through a link', async () => {
+    const folder = temporaryFolder();
+    symlinkSync(pathTo('book-catalogue'), join(folder, 'catalogue'));
+    const child = spawn('./catalogue', ['config'], {
+      cwd: folder,
+      env: { ...ENVIRONMENT, PATH: process.env.PATH },
+    });
+    const { code, stdout, stderr } = await endOf(child);
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
+    assert.match(stdout, /^DB_URL=sqlite:data\/books\.db$/m);
   });
 
   test('config: prints every value in effect and no secret, and opens nothing', async () => {

@@ -125,6 +125,12 @@ test('the map of the architecture has every file of src, and no other', () => {
   assert.deepEqual([...named].toSorted(), files.toSorted());
 });
 
+test('no document has npx look for the service: elsewhere it would run a package of that name from the registry', () => {
+  for (const file of [...markdown(), ...paths('src/**/*.ts'), ...paths('deploy/*')]) {
+    assert.doesNotMatch(read(file), /\bnpx (?:-\S+ )*book-catalogue\b/, file);
+  }
+});
+
 test('the version is the same wherever it stands', () => {
   const { version } = JSON.parse(read('package.json'));
   assert.equal(JSON.parse(read('client/package.json')).version, version);
