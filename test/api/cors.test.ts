@@ -1,4 +1,4 @@
-// Pages in a browser: which of them may read answers, and that no other client sees a difference.
+// CORS: which web pages may read answers, and that no other client sees a difference.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -29,7 +29,7 @@ interface RawAnswer {
   readonly body: string;
 }
 
-describe('pages that the operator names', () => {
+describe('pages in CORS_ORIGINS', () => {
   let service: RunningService;
   before(async () => {
     service = await startTestService(await SQLITE.freshUrl(), {
@@ -40,7 +40,7 @@ describe('pages that the operator names', () => {
   });
   after(() => service?.stop());
 
-  /** One of each way that an answer takes. */
+  /** One request for each path through the code that answers. */
   function requests(): Request[] {
     const authorization = `authorization: ${service.client.token}`;
     const login = '{"username":"librarian","password":"correct horse"}';
@@ -63,7 +63,7 @@ describe('pages that the operator names', () => {
     ];
   }
 
-  /** Asks on a connection of its own. The lines of the answer's head are sorted. */
+  /** Sends a request on a new connection. The header lines of the answer are sorted. */
   async function ask(line: string, headers: readonly string[] = [], body = ''): Promise<RawAnswer> {
     const connection = new Connection(service);
     const head = [`${line} HTTP/1.1`, 'host: books.test:8080', 'x-request-id: mine', 'connection: close'];
@@ -78,7 +78,7 @@ describe('pages that the operator names', () => {
     };
   }
 
-  test('rule 32: a page that is named reads every answer, which is otherwise the same as without an origin', async () => {
+  test('rule 32: an allowed page can read every answer, which is otherwise the same as without an origin', async () => {
     for (const [status, line, headers = [], body] of requests()) {
       const usual = await ask(line, headers, body);
       const answer = await ask(line, [...headers, `origin: ${PAGE}`], body);
@@ -87,14 +87,14 @@ describe('pages that the operator names', () => {
     }
   });
 
-  test('rule 32: a page that is named reads the place of a new book', async () => {
+  test('rule 32: an allowed page can read the Location of a new book', async () => {
     const headers = [`authorization: ${service.client.token}`, 'content-length: 2', `origin: ${PAGE}`];
     const { status, lines } = await ask('POST /book', headers, '{}');
     assert.equal(status, 201);
     for (const line of CORS_LINES) assert.ok(lines.includes(line), line);
   });
 
-  test('rule 32: to every other page each answer is byte for byte the same as without an origin', async () => {
+  test('rule 32: for any other page each answer is byte for byte the same as without an origin', async () => {
     const foreign = [
       'null',
       '',
@@ -102,7 +102,7 @@ describe('pages that the operator names', () => {
       'http://evil.test',
       'http://books.test.evil.test',
       'http://evil-books.test',
-      'http://books.test:80', // no browser spells its origin so
+      'http://books.test:80', // a browser leaves out the default port
       'http://books.test:8081',
       'https://books.test',
       'http://BOOKS.test',
@@ -113,7 +113,7 @@ describe('pages that the operator names', () => {
     ];
     const preflight = ['access-control-request-method: GET'];
     const [login, ...others] = requests();
-    // Every other origin with one request, and the most tempting one with every request.
+    // Every foreign origin with the login, and the two most likely to be let through with all other requests.
     const cases = [
       ...foreign.map((origin) => ({ request: login as Request, origin })),
       ...others.map((request) => ({ request, origin: 'null' })),
@@ -130,23 +130,23 @@ describe('pages that the operator names', () => {
     }
   });
 
-  test('rule 32: two origins in one request are none', async () => {
+  test('rule 32: a request with two Origin headers gets no CORS headers', async () => {
     const { lines } = await ask('GET /books', [`origin: ${PAGE}`, `origin: ${PAGE}`]);
     assert.ok(!lines.some((line) => line.startsWith('access-control-')));
   });
 
-  test('rule 32: each page is named its own origin', async () => {
+  test('rule 32: each allowed page gets its own origin back', async () => {
     const { lines } = await ask('GET /books', [`origin: ${OTHER_PAGE}`]);
     assert.ok(lines.includes(`access-control-allow-origin: ${OTHER_PAGE}`));
   });
 
-  test('rule 32: a preflight request is answered with the methods of the path, without a token', async () => {
+  test('rule 32: a preflight request needs no token and gets the methods of the path', async () => {
     const methods = {
       '/token': 'POST',
       '/book': 'POST',
       '/books': 'GET, HEAD',
       '/book/1': 'GET, HEAD, PUT, DELETE',
-      '/shelf': 'GET, HEAD, POST, PUT, DELETE', // so that the page reads 404, not that it may not ask
+      '/shelf': 'GET, HEAD, POST, PUT, DELETE', // so that the page gets 404 rather than a CORS error
     };
     for (const [path, allowed] of Object.entries(methods)) {
       const answer = await ask(`OPTIONS ${path}`, [
@@ -169,7 +169,7 @@ describe('pages that the operator names', () => {
   });
 });
 
-describe('the page of the operations listener', () => {
+describe('the /docs page', () => {
   let service: ServiceProcess;
   let docsPort: number;
   before(async () => {
@@ -184,7 +184,7 @@ describe('the page of the operations listener', () => {
     return answer?.headers['access-control-allow-origin'];
   }
 
-  test('rule 32: it may call the host that it came from, by any of its names', async () => {
+  test('rule 32: may call the host that it was loaded from, under any of its names', async () => {
     for (const name of ['127.0.0.1', 'localhost', '[::1]', 'books.test']) {
       const origin = `http://${name}:${docsPort}`;
       assert.equal(await allowed(`${name}:${service.port}`, origin), origin);
@@ -192,7 +192,7 @@ describe('the page of the operations listener', () => {
     }
   });
 
-  test('rule 32: no other page may: of another host, port or scheme', async () => {
+  test('rule 32: a page of another host, port or scheme may not', async () => {
     const host = `localhost:${service.port}`;
     for (const origin of [
       `http://127.0.0.1:${docsPort}`,

@@ -1,5 +1,5 @@
-// A service that is for its own machine only, asked by pages of names that lead there (DNS rebinding). Titles name the
-// rules of docs/contract.md.
+// DNS rebinding: a service that only its own machine may use gets requests from pages whose name resolves to it. Titles
+// name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -32,8 +32,8 @@ const FOREIGN_HOSTS = [
   '',
 ];
 
-describe('a Host', { concurrency: true }, () => {
-  test('rule 33: other than this machine is 421 on both ports while the built-in pair logs in', async (context) => {
+describe('the Host header', { concurrency: true }, () => {
+  test('rule 33: with the built-in pair, a Host other than this machine is 421 on both ports', async (context) => {
     const { service, operations } = await start(context, {});
     const origin = (host: string) => `http://${host.replace(/:\\d*$/, '')}:${operations.port}`;
     for (const host of OWN_HOSTS) {
@@ -57,7 +57,7 @@ describe('a Host', { concurrency: true }, () => {
     }
   });
 
-  test('rule 33: of any name is served with a pair of its own, and on the operations port with a public ADMIN_HOST', async (context) => {
+  test('rule 33: any Host is served with a configured pair, and on the operations port with a public ADMIN_HOST', async (context) => {
     const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
     const { service, operations } = await start(context, {
       AUTH_USERNAME,
@@ -70,7 +70,7 @@ describe('a Host', { concurrency: true }, () => {
     }
   });
 
-  test('rule 33: other than this machine is 421 on the operations port alone with a pair of its own', async (context) => {
+  test('rule 33: with a configured pair, a Host other than this machine is 421 on the operations port alone', async (context) => {
     const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
     const { service, operations } = await start(context, { AUTH_USERNAME, AUTH_PASSWORD });
     assert.equal((await post(service, 'evil.example')).status, 401);

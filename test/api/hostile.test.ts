@@ -1,6 +1,6 @@
-// Hostile clients, many at once: they send more than there is room for, leave half way, or take every descriptor there
-// is. Honest requests go on meanwhile, memory stays bounded, and nothing is left behind. What waits for a time limit is
-// in timeouts.test.ts. Titles name the rules of docs/contract.md.
+// Many hostile clients at once: they send more than there is room for, disconnect half way, or use up all file
+// descriptors. Meanwhile honest requests succeed, memory stays bounded, and nothing leaks. Tests that wait for a timeout
+// are in timeouts.test.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -25,18 +25,18 @@ import { waitUntil } from '../support/wait.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Connections that the honest clients of this file may open meanwhile, and keep. */
+/** Connections that honest clients of this file may open meanwhile and keep open. */
 const HONEST_CONNECTIONS = 8;
 
-// Limits of the service, in milliseconds.
+// Timeouts of the service, in milliseconds.
 const HEADERS = 15_000;
 const WHOLE_REQUEST = 30_000;
-/** Of a call that waits for the store; then it is answered with 503. */
+/** Of a call that waits for the store; after it, the answer is 503. */
 const DEADLINE = 4500;
 
 describe('hostile clients', () => {
   let service: ServiceProcess;
-  /** Of a large book. */
+  /** Id of a large book. */
   let large: number;
 
   before(async () => {
@@ -45,7 +45,7 @@ describe('hostile clients', () => {
   });
   after(() => service.stop());
 
-  /** Memory is measured from its call on: the returned function fails when it grew by more than so many MiB. */
+  /** Measures memory from now on: the returned function fails if it has grown by more than `most` MiB. */
   async function watchMemory(context: TestContext): Promise<(most: number) => Promise<void>> {
     const first = await residentMemory(service);
     return async (most) => {
@@ -61,23 +61,23 @@ describe('hostile clients', () => {
 
   const openConnections = () => figure('book_catalogue_http_connections');
 
-  /** A turn in which the service reads from all connections, since it carries out no more than one such request. */
+  /** Waits for a turn of the service's event loop, in which it reads from all connections: each such request takes one. */
   async function turn(): Promise<void> {
     await service.client.request('GET', '/book/abc');
   }
 
-  /** Those that were answered, once the service has read what was sent, or so many are answered. */
+  /** The connections that have an answer, once `count` of them do, or once the service has read all that was sent. */
   async function answered(connections: readonly Connection[], count: number): Promise<Connection[]> {
     const found = () => connections.filter(({ received }) => received !== '');
-    // What the system holds back it hands over within milliseconds: a thousand turns are far more than it takes.
+    // The system hands over buffered bytes within milliseconds; a thousand turns take far longer.
     for (let turns = 0; turns < 1000 && found().length < count; turns += 1) await turn();
     return found();
   }
 
-  /** A body that is no login, so that it does not count as a failed one. */
+  /** A body that is not a login request, so that it does not count as a failed login. */
   const bodyOf = (length: number) => `[${' '.repeat(length - 2)}]`;
 
-  /** Sends all of a body but its last byte, in two pieces; each on a connection of its own. */
+  /** Sends bodies without their last byte, each in two pieces and on a connection of its own. */
   async function beginBodies(count: number, length: number): Promise<Connection[]> {
     const head = compose('POST', '/token', { headers: `Content-Length: ${length}\r\n` });
     const rest = bodyOf(length).slice(1, -1);
@@ -91,7 +91,7 @@ describe('hostile clients', () => {
     for (const connection of connections) {
       await connection.send(rest);
       sent += length;
-      if (sent % MEBIBYTE === 0) await turn(); // so that the system need not keep more than that
+      if (sent % MEBIBYTE === 0) await turn(); // so that no more than this waits in the system's buffers
     }
     return connections;
   }
@@ -108,13 +108,13 @@ describe('hostile clients', () => {
   }
 
   for (const [title, count, length] of [
-    ['128 bodies of 1 MiB find room at a time, more are 503, and small ones are read even so', 128, MEBIBYTE],
-    ['2,048 bodies of 64 KiB that come in pieces find room at a time, more are 503', 2048, 64 * 1024],
+    ['there is room for 128 bodies of 1 MiB, more are 503, and small ones are still read', 128, MEBIBYTE],
+    ['there is room for 2,048 bodies of 64 KiB that arrive in pieces, and more are 503', 2048, 64 * 1024],
   ] as const) {
     test(`rule 22: ${title}`, async (context) => {
       const assertGrowth = await watchMemory(context);
       await inTime(WHOLE_REQUEST, async (startClock) => {
-        // Others that have left had room, too.
+        // Connections of earlier tests may still hold room for their bodies.
         await waitUntil(async () => (await openConnections()) <= HONEST_CONNECTIONS);
         startClock();
         const begun = await beginBodies(count + 32, length);
@@ -134,7 +134,7 @@ describe('hostile clients', () => {
             await assertReadToItsEnd(connection);
           }
 
-          // The room is given back, and the connection that was refused can have some.
+          // The room is released, and the connection that was refused can use it.
           for (const connection of begun) if (connection !== first) connection.socket.destroy();
           await first.send(']');
           let tries = 1;
@@ -173,7 +173,7 @@ describe('hostile clients', () => {
     });
   });
 
-  test('rule 22: chunks without end are 413, dropped as they come, and can be brought to an end', async (context) => {
+  test('rule 22: endless chunks are 413 and dropped on arrival; once they end, the connection is usable', async (context) => {
     const assertGrowth = await watchMemory(context);
     const chunk = Buffer.from(`${MEBIBYTE.toString(16)}\r\n${'x'.repeat(MEBIBYTE)}\r\n`);
     const { token } = service.client;
@@ -181,7 +181,7 @@ describe('hostile clients', () => {
       startClock();
       const connection = new Connection(service);
       try {
-        connection.socket.pause(); // it sends all of them before it reads anything
+        connection.socket.pause(); // sends all of them before it reads anything
         await connection.send(compose('POST', '/book', { token, headers: CHUNKED }));
         for (let sent = 0; sent < 300; sent += 1) await connection.send(chunk);
         await assertGrowth(200);
@@ -195,7 +195,7 @@ describe('hostile clients', () => {
     });
   });
 
-  test('rules 9 and 22: a client that asks for far more than it reads takes bounded memory', async (context) => {
+  test('rules 9 and 22: a client that requests far more than it reads takes bounded memory', async (context) => {
     const assertGrowth = await watchMemory(context);
     await inTime(HEADERS, async (startClock) => {
       startClock();
@@ -208,7 +208,7 @@ describe('hostile clients', () => {
         }
         asking.socket.write(compose('GET', '/book/abc', service.client).repeat(100_000));
         for (let time = 0; time < 10; time += 1) await beHonest(service);
-        assert.ok(asking.socket.writableLength > 0, 'all of it was taken');
+        assert.ok(asking.socket.writableLength > 0, 'all requests were read');
         await assertGrowth(800);
       } finally {
         for (const { socket } of connections) socket.destroy();
@@ -217,11 +217,11 @@ describe('hostile clients', () => {
   });
 
   test('rule 9: up to 32 safe requests of one connection are carried out side by side', async (context) => {
-    const own = await startServiceProcess(await SQLITE.freshUrl()); // whose batches are of nobody else's requests
+    const own = await startServiceProcess(await SQLITE.freshUrl()); // whose batches contain no other requests
     context.after(() => own.stop());
     const read = compose('GET', '/book/9007199254740991', { token: own.client.token });
     let sizes: number[] = [];
-    // Sent at once, they arrive at once, if not at the first attempt.
+    // Requests that are sent together arrive together, though perhaps not at the first attempt.
     await waitUntil(async () => {
       await exchange(own, read.repeat(100), 100);
       const metrics = await scrape(operationsOf(own).url);
@@ -265,7 +265,7 @@ describe('hostile clients', () => {
     });
   });
 
-  test('rules 9 and 20: of any number of requests on one connection each is answered, in turn', async () => {
+  test('rules 9 and 20: any number of requests on one connection are all answered, in order', async () => {
     const { id } = await service.client.create({});
     const head = `Host: books.test\r\nAuthorization: ${service.client.token}\r\n`;
     const count = 3000;
@@ -289,7 +289,7 @@ describe('hostile clients', () => {
     assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
   });
 
-  test('rule 23: clients that leave in the middle of a request leave nothing behind', async () => {
+  test('rule 23: clients that disconnect in the middle of a request leave nothing behind', async () => {
     const before = await openConnections();
     const { token } = service.client;
     const beginnings = [
@@ -317,7 +317,7 @@ describe('hostile clients', () => {
     assert.ok(books.every(({ title }) => title !== 'left'));
   });
 
-  test('rule 20: without a descriptor left the service stays up, and answers once there are some', async (context) => {
+  test('rule 20: the service survives a lack of file descriptors, and answers once some are free', async (context) => {
     const environment = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
     const limited = await startCommand(environment, undefined, '-n 64');
     context.after(() => limited.stop());
@@ -338,7 +338,7 @@ describe('hostile clients', () => {
           });
         }
         await waitUntil(() => refused >= 10);
-        // A list opens a file of its own.
+        // A list needs a file descriptor of its own.
         await lister.send(list);
         const answer = (await lister.answers(2))[1];
         assertRefusal(answer, 503, 'Service unavailable');
@@ -356,7 +356,7 @@ describe('hostile clients', () => {
     });
   });
 
-  test('rule 20: requests that no route sees are in the log, with the ids of their answers', async () => {
+  test('rule 20: requests that reach no route are logged with the ids of their answers', async () => {
     for (const [bytes, status] of [
       ['garbage\r\n\r\n', 400],
       [compose('GET', '/', { headers: `X: ${'x'.repeat(20_000)}\r\n` }), 431],

@@ -1,5 +1,6 @@
 // The description of the API, compared with real traffic in both directions: every answer of the service is described,
-// and everything described is answered. The traffic is that of the contract's own tests, and what they leave out.
+// and everything described is answered. The traffic comes from the contract's own tests, and from requests that those
+// leave out.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -47,7 +48,7 @@ import {
 import { startUnableApp } from '../support/unable.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Milliseconds in which a request must be whole. */
+/** Milliseconds within which a request must be complete. */
 const WHOLE_REQUEST = 30_000;
 
 const folder = temporaryFolder();
@@ -55,11 +56,11 @@ const folder = temporaryFolder();
 describe('the description of the API', () => {
   let service: ServiceProcess;
   let operations: string;
-  /** As the service gives it, and with every reference replaced by what it refers to. */
+  /** As the service serves it, and with every reference resolved. */
   let published: Document;
   let api: Document;
   let traffic: Exchange[];
-  /** What the contract's own tests said when they failed; the rest is tested even so. */
+  /** Output of the contract's own tests if they failed; the other tests run even so. */
   let contractFailures: string;
 
   before(async () => {
@@ -77,9 +78,9 @@ describe('the description of the API', () => {
     assert.equal(contractFailures, '');
   });
 
-  test('is valid by the schema of OpenAPI 3.1, and so is each of its schemas by that of JSON Schema', () => {
+  test('is valid OpenAPI 3.1, and each of its schemas is valid JSON Schema', () => {
     const official = new Ajv2020({ strict: false, validateFormats: false });
-    // ajv takes the dynamic anchor for the whole document's.
+    // ajv resolves the dynamic anchor to the whole document.
     const schema = JSON.stringify(openapi.v31)
       .replace('"$dynamicAnchor":"meta",', '')
       .replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"');
@@ -91,14 +92,14 @@ describe('the description of the API', () => {
     for (const schema of schemas) checkOf(schema);
   });
 
-  test('has nothing that a linter finds', async () => {
+  test('passes a linter without any finding', async () => {
     const file = join(folder, 'openapi.json');
     writeFileSync(file, JSON.stringify(published));
     const linter = pathTo('node_modules/@redocly/cli/bin/cli.js');
     const { stdout } = await promisify(execFile)(
       process.execPath,
       [linter, 'lint', file, '--extends=recommended', '--format=json'],
-      // By itself it would report its use to its makers and look for updates.
+      // By default it sends telemetry and looks for updates.
       { cwd: folder, env: { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true' } },
     ).catch((error) => error);
     const { totals, problems } = JSON.parse(stdout);
@@ -106,7 +107,7 @@ describe('the description of the API', () => {
     assert.deepEqual(totals, { errors: 0, warnings: 0, ignored: 0 });
   });
 
-  test('rule 31: says where the service is, as whoever asks would write it', async () => {
+  test('rule 31: gives the URL of the service with the host name of the request', async () => {
     const { port } = service;
     for (const [host, url] of [
       ['127.0.0.1:1', `http://127.0.0.1:${port}`],
@@ -121,7 +122,7 @@ describe('the description of the API', () => {
     assert.equal((await fetch(`${service.url}/openapi.json`)).status, 404);
   });
 
-  test('shows examples of every body and of every sentence, which it describes itself', () => {
+  test('has examples of every body and every message, each valid by its own schema', () => {
     let examples = 0;
     const check = (isValid: ValidateFunction, value: unknown) => {
       examples += 1;
@@ -150,7 +151,7 @@ describe('the description of the API', () => {
     for (const exchange of traffic) assertDescribed(api, exchange);
   });
 
-  test('rule 20: describes the very methods that each path has', () => {
+  test('rule 20: describes exactly the methods that each path has', () => {
     const refused = traffic.filter(({ status }) => status === 405);
     const seen = new Map(refused.map(({ path, headers }) => [templateOf(path), headers.allow]));
     assert.deepEqual([...seen.keys()].sort(), Object.keys(api.paths).sort());
@@ -160,7 +161,7 @@ describe('the description of the API', () => {
     }
   });
 
-  test('describes nothing that is never answered', () => {
+  test('describes no answer that is never given', () => {
     const described: string[] = [];
     for (const [path, operations] of Object.entries<Document>(api.paths)) {
       for (const [method, { responses }] of Object.entries<Document>(operations)) {
@@ -173,7 +174,7 @@ describe('the description of the API', () => {
       const name = operationOf(api, exchange) ? `${method} ${templateOf(path)}` : 'another request';
       return method === 'HEAD' ? `${name} ${status}` : `${name} ${status} ${JSON.parse(body).message}`;
     });
-    // timeouts.test.ts waits for the answers to requests that are too slow.
+    // timeouts.test.ts tests 408, the answer to requests that are too slow.
     const awaited = described.filter((saying) => !/ 408( Request timeout)?$/.test(saying));
     assert.deepEqual(
       awaited.filter((saying) => !answered.includes(saying)),
@@ -182,7 +183,7 @@ describe('the description of the API', () => {
     assert.ok(awaited.length > 60, `${awaited.length}`);
   });
 
-  test('rules 1 to 6 and 15: describes the bodies that are taken, and none that is refused', () => {
+  test('rules 1 to 6 and 15: describes every body that is accepted, and none that is refused', () => {
     let taken = 0;
     let refused = 0;
     for (const exchange of traffic) {
@@ -203,7 +204,7 @@ describe('the description of the API', () => {
     assert.ok(taken > 50 && refused > 100, `${taken} taken, ${refused} refused`);
   });
 
-  test('rule 24: describes the ids that a request may have', () => {
+  test('rule 24: describes which ids a request may have', () => {
     const { schema } = published.components.parameters.RequestId;
     const isDescribed = checkOf(schema);
     for (const id of ['a', '7', 'AZaz09_.:-', 'x'.repeat(128)]) assert.ok(isDescribed(id), id);
@@ -211,7 +212,7 @@ describe('the description of the API', () => {
   });
 });
 
-/** Everything said while the contract is tested, and then what it has no occasion for. */
+/** Traffic that the contract's own tests do not cause. */
 async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
   const file = join(folder, 'traffic');
   process.env.TEST_RECORD = file;
@@ -233,9 +234,9 @@ async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
   return exchangesOf(file);
 }
 
-/** What the contract's own tests said and heard on SQLite, and what they print when they fail. */
+/** Traffic of the contract's own tests on SQLite, and their output if they fail. */
 async function testContract(): Promise<{ exchanges: Exchange[]; failures: string }> {
-  const { NODE_TEST_CONTEXT: _, ...env } = process.env; // it is no part of this run
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env; // the child process is not part of this run
   const file = join(folder, 'contract');
   const names = ['contract on SQLite', 'parsing on SQLite .* a field of a wrong type or value'];
   const failures = await promisify(execFile)(
@@ -263,7 +264,7 @@ function exchangesOf(file: string): Exchange[] {
     .map((line) => JSON.parse(line));
 }
 
-/** What HTTP itself refuses, on any path. */
+/** Requests that HTTP does not allow, on any path. */
 async function provokeHttp(target: Target, method: string, path: string): Promise<void> {
   await send(target, method, path, 'Connection: close\r\n'); // no host
   await send(target, method, path, `${HOST}X: ${'x'.repeat(20_000)}\r\n`);
@@ -283,7 +284,7 @@ async function send(target: Target, method: string, path: string, headers: strin
   record({ method, path, requestHeaders: {}, requestBody: '', ...answer });
 }
 
-/** A service whose store is away, then one with faults, where no token can be signed. */
+/** Calls a service that cannot sign tokens: first its store is unavailable, then parts of it throw. */
 async function provokeFaults({ token }: Client): Promise<void> {
   let fault: Error = new StoreUnavailable('away');
   const fail = () => Promise.reject(fault);
@@ -320,7 +321,7 @@ async function provokeFaults({ token }: Client): Promise<void> {
   }
 }
 
-/** A service with the built-in pair, asked by another name than this machine's. */
+/** Calls a service with the built-in pair by a name that is not this machine's. */
 async function provokeMisdirected(): Promise<void> {
   const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...env } = ENVIRONMENT;
   const own = await startHere({
@@ -349,7 +350,7 @@ async function provokeTooManyAttempts(): Promise<void> {
   await service.stop();
 }
 
-/** One body takes all the room there is, and ends only when another one was refused. */
+/** One body takes all the room there is until another one has been refused. */
 async function provokeNoRoom(): Promise<void> {
   const mebibyte = 1024 * 1024;
   const service = await startTestService(`sqlite:${join(folder, 'crowded.db')}`, {
@@ -390,7 +391,7 @@ function walk(value: unknown, visit: (node: object) => void): void {
   for (const item of Object.values(value)) walk(item, visit);
 }
 
-/** All that may be said, a line each. */
+/** Every described answer, one line each. */
 function sayings(name: string, responses: Document): string[] {
   return Object.entries<Document>(responses).flatMap(([status, { content }]) => {
     if (content === undefined) return [`${name} ${status}`];
@@ -399,7 +400,7 @@ function sayings(name: string, responses: Document): string[] {
   });
 }
 
-/** A body as JSON, undefined where it is none. A number that JSON.parse would round to an integer is none. */
+/** A body as JSON; undefined if it is not JSON. A number that JSON.parse would round to an integer becomes 0.5. */
 function readBody(base64: string): unknown {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
@@ -413,7 +414,7 @@ function readBody(base64: string): unknown {
   }
 }
 
-/** Whether a number's text means just this integer. */
+/** Whether the text of a number denotes exactly this integer. */
 function isExactly(value: number, source: string): boolean {
   const [, digits = '', fraction = '', exponent = '0'] = /^(-?\d+)\.?(\d*)[eE]?(.*)$/.exec(source) ?? [];
   const shift = Number(exponent || '0') - fraction.length;

@@ -1,4 +1,4 @@
-// More work than a store can do in time. Titles name the rules of docs/contract.md.
+// Overload: more work than a store can do in time. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { Agent, request as httpRequest } from 'node:http';
@@ -12,7 +12,7 @@ import { scrape, sumOf } from '../support/prometheus.ts';
 import { POSTGRES, type ServiceProcess, SQLITE, STORES, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Clients that create one book after the other, and come back soon after they were refused. */
+/** Clients that create one book after the other, and retry soon after a refusal. */
 class Flood {
   readonly #service: ServiceProcess;
   readonly #agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
@@ -65,18 +65,18 @@ class Flood {
   }
 }
 
-/** Fails unless most of the refused calls were refused when they came. Those that were accepted took too long. */
+/** Fails unless most refused calls were refused on arrival. The others were accepted and then took too long. */
 async function assertRefusedAtOnce(context: TestContext, service: ServiceProcess): Promise<void> {
   const { atOnce, tooLate } = await refusals(service);
   context.diagnostic(`${atOnce} refused at once, ${tooLate} too late`);
   assert.ok(atOnce > tooLate, `${atOnce} refused at once, ${tooLate} too late`);
 }
 
-/** Fails if books were stored for other callers than those that know it, or were refused too late. */
+/** Fails if an acknowledged book is missing, or if more books are stored than were acknowledged or refused too late. */
 async function assertNothingInVain(service: ServiceProcess, { stored }: Flood): Promise<void> {
   const books = (await service.client.list()).length;
   const { tooLate } = await refusals(service);
-  assert.ok(books >= stored && books <= stored + tooLate, `${books} books, ${stored} answered so`);
+  assert.ok(books >= stored && books <= stored + tooLate, `${books} books stored, ${stored} acknowledged`);
 }
 
 async function refusals(service: ServiceProcess): Promise<{ atOnce: number; tooLate: number }> {
@@ -104,7 +104,7 @@ describe('overload', { concurrency: true }, () => {
   }
 
   if (STORES.includes(POSTGRES)) {
-    test('rule 23: of more than can be stored in time, the rest is refused at once, on PostgreSQL', async (context) => {
+    test('rule 23: calls beyond what can be stored in time are refused at once, on PostgreSQL', async (context) => {
       const service = await startServiceProcess(await POSTGRES.freshUrl());
       context.after(() => service.stop());
       await execute(
@@ -118,7 +118,7 @@ describe('overload', { concurrency: true }, () => {
       await waitUntil(() => flood.stored >= 30); // the store's pace is known
       flood.add(300);
       await waitUntil(() => flood.refused >= 2000);
-      // Books go on being stored, and reads go on beside them.
+      // Books are still stored, and reads still succeed.
       const before = flood.stored;
       await waitUntil(async () => {
         assert.equal((await service.client.request('GET', '/book/1')).status, 200);

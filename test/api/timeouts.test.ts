@@ -1,6 +1,6 @@
-// The time limits of the wire (rule 22), waited for in real time, all side by side. Titles name the rules of
-// docs/contract.md. No limit is measured from above, since a slow machine may exceed any number of milliseconds:
-// each must be reached before a longer one that began to run later in the same service.
+// The timeouts of the wire (rule 22), in real time, all side by side. Titles name the rules of docs/contract.md.
+// No timeout has an upper bound in milliseconds, since a slow machine may exceed any number: each must expire before
+// a longer one that started later in the same service.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -31,24 +31,24 @@ const WHOLE_REQUEST = 30_000;
 const READER = 60_000;
 const IDLE = 72_000;
 
-/** Books of a megabyte. Together they are far more than the buffers of two sockets hold. */
+/** How many books of 1 MB there are. Together they far exceed the buffers of two sockets. */
 const LARGE_BOOKS = 12;
 
 const TIMEOUT: Refusal = [408, 'Request timeout'];
 
 type Refusal = readonly [status: number, message: string];
 
-describe('the time limits of the wire', () => {
+describe('the timeouts of the wire', () => {
   const services = new Map<string, ServiceProcess>();
   let service: ServiceProcess;
   const attacks: Attack[] = [];
-  /** What the tests do and wait for, to be begun when the services are there. */
+  /** The work of each test, to be started once the services are running. */
   const works: (() => void)[] = [];
 
-  /** Has the work of a test begin before the first test, since all of them wait and none should wait for another. */
+  /** Starts the work of a test before the first test: all of them wait, and none should wait for another. */
   function begunFirst(work: () => Promise<void>): () => Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    promise.catch(() => {}); // its test fails
+    promise.catch(() => {}); // reported by its test
     works.push(() => resolve(work()));
     return () => promise;
   }
@@ -71,8 +71,8 @@ describe('the time limits of the wire', () => {
   });
 
   /**
-   * Begins attacks that the service cuts after so many milliseconds. Fails unless honest requests are answered, and
-   * the attacks have the effect that they should have, while all of their connections are open.
+   * Starts attacks that the service cuts after `limit` milliseconds. Fails unless honest requests are answered, and the
+   * attacks take effect, while all of their connections are open.
    */
   async function beginBesideHonest(
     target: ServiceProcess,
@@ -100,14 +100,14 @@ describe('the time limits of the wire', () => {
   }
 
   /**
-   * Three slow bodies, each begun when the one before was cut: three times 30 s.
-   * @returns resolves when all were cut.
+   * Sends three slow bodies, each one when the previous one has been cut: three times 30 s.
+   * @returns a promise that resolves when all have been cut.
    */
   async function threeSlowBodies(target: ServiceProcess): Promise<void> {
     for (let turn = 0; turn < 3; turn += 1) await begin(slowBodies(target, 1)).ended;
   }
 
-  /** Waits until all of them are cut, each after its time, and `longer` is not over by then. */
+  /** Waits until all attacks are cut. Fails if one lasted less than `limit` milliseconds, or if `longer` ends first. */
   async function assertCutBefore(
     longer: Promise<void>,
     limit: number,
@@ -122,7 +122,7 @@ describe('the time limits of the wire', () => {
   }
 
   test(
-    'rules 20 and 22: a request whose headers are not there within 15 s is 408; nobody waits for it',
+    'rules 20 and 22: a request without complete headers after 15 s is 408, and delays no one else',
     begunFirst(async () => {
       const attack = () => [
         silent(service, 1000),
@@ -131,7 +131,7 @@ describe('the time limits of the wire', () => {
         slow(service, 1, compose('POST', '/token', { headers: 'X: y\r\n' }).slice(0, -2)),
         slow(service, 1, `${compose('GET', '/nowhere')}GET /bo`),
       ];
-      // The limit runs once the service has accepted a connection, which may wait a while in the system's queue.
+      // The timeout starts when the service accepts a connection, which may wait a while in the system's queue.
       const areAccepted = async () => {
         const metrics = await scrape(operationsOf(service).url);
         return sumOf(metrics, 'book_catalogue_http_connections') >= 1053;
@@ -148,7 +148,7 @@ describe('the time limits of the wire', () => {
   );
 
   test(
-    'rule 31: the answer to a request that is too slow is described, whatever was asked for',
+    'rule 31: the 408 to a slow request is described for every method and path',
     begunFirst(async () => {
       const published = await describedBy(operationsOf(service).url);
       const api = dereferenced(published, published);
@@ -165,7 +165,7 @@ describe('the time limits of the wire', () => {
   );
 
   test(
-    'rules 20 and 22: a request that is not whole within 30 s is 408, if it has no answer yet; nobody waits for it',
+    'rules 20 and 22: an incomplete request is 408 after 30 s if it has no answer yet, and delays no one else',
     begunFirst(async () => {
       const { token } = service.client;
       const announced = 'Content-Length: 1000\r\n';
@@ -174,7 +174,7 @@ describe('the time limits of the wire', () => {
         slowBodies(service, 50),
         slow(service, 1, compose('POST', '/token', { headers: announced })),
         slow(service, 1, compose('POST', '/book', { token, headers: CHUNKED }), '1\r\n \r\n'),
-        // These are answered before their bodies are there: the connection ends without another word.
+        // These are answered before their bodies have arrived: the connection closes without another answer.
         slow(service, 1, compose('POST', '/book', { headers: announced }), ' '),
         slow(service, 1, compose('POST', '/book', { token, headers: tooLong }), ' '),
       ]);
@@ -192,17 +192,17 @@ describe('the time limits of the wire', () => {
 
   for (const { name } of STORES) {
     test(
-      `rule 22: readers that take nothing, or a few bytes a second, are cut after 60 s; nobody waits for them, on ${name}`,
+      `rule 22: readers that take nothing, or a few bytes a second, are cut after 60 s and delay no one else, on ${name}`,
       begunFirst(async () => {
         const target = services.get(name) as ServiceProcess;
         const { client } = target;
         const begun = () => [
           stalledReaders(target, 4, client.token),
           drippingReaders(target, 4, client.token),
-          // Answers of a known length, one behind the other.
+          // Answers with a Content-Length, pipelined.
           stalledReadersOf(target, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS)),
         ];
-        // On PostgreSQL there is room for eight lists, and these take all of it until they are cut.
+        // PostgreSQL allows eight open lists, and these attacks hold all of them until they are cut.
         const isFull = async () => name === 'SQLite' || (await openLists(target)) === 8;
         const cut = await beginBesideHonest(target, READER, begun, isFull);
         await assertCutBefore(
@@ -217,7 +217,7 @@ describe('the time limits of the wire', () => {
   }
 
   test(
-    'rule 22: a connection without another request is closed after 72 s, and says so before',
+    'rule 22: a connection without another request is closed after 72 s, as announced by Keep-Alive',
     begunFirst(async () => {
       const began = performance.now();
       const connection = new Connection(service);

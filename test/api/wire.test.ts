@@ -1,6 +1,6 @@
-// The wire, byte by byte: what a client, a proxy or an attacker may send and no HTTP library would. The answer is always
-// an envelope. A request whose end is known leaves the connection usable, any other ends it, and no half request is
-// ever stored. Titles name the rules of docs/contract.md.
+// The wire, byte by byte: requests that a client, a proxy or an attacker may send, but no HTTP library would. The answer
+// is always an envelope. The connection stays usable if the end of the request is known, and closes otherwise. No
+// partial request is ever stored. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,7 +11,7 @@ import { type RunningService, SQLITE, startTestService } from '../support/servic
 
 const MEBIBYTE = 1024 * 1024;
 
-/** One more than any of these exchanges has: reads until the service ends the connection. */
+/** More answers than any exchange here has, so that it reads until the service closes the connection. */
 const UNTIL_CLOSED = Number.POSITIVE_INFINITY;
 
 describe('the wire', () => {
@@ -24,18 +24,18 @@ describe('the wire', () => {
   });
   after(() => service.stop());
 
-  /** A request as it stands on the wire, with a valid token. */
+  /** The bytes of a request with a valid token. */
   function compose(method: string, path: string, parts: { body?: string; headers?: string } = {}): string {
     return composeFor(method, path, { token: service.client.token, ...parts });
   }
 
-  /** A request without a token, and without any header but Host and those that are given. */
+  /** The bytes of a request without a token, and without headers other than Host and those given. */
   function composePublic(method: string, path: string, headers: string, body = ''): string {
     return `${method} ${path} HTTP/1.1\r\n${HOST}${headers}\r\n${body}`;
   }
 
-  describe('what HTTP cannot read', () => {
-    test('rule 20: is 400, the connection ends, and what comes behind it is not carried out', async () => {
+  describe('requests that are not valid HTTP', () => {
+    test('rule 20: are 400 and close the connection, and the request after them is not carried out', async () => {
       const { id } = await service.client.create({ title: 'still there' });
       const remove = compose('DELETE', `/book/${id}`);
       for (const [name, bytes] of unreadable(HOST)) {
@@ -48,7 +48,7 @@ describe('the wire', () => {
       assert.equal(data.title, 'still there');
     });
 
-    test('rule 20: methods of protocols that only look like HTTP are 400 too', async () => {
+    test('rule 20: methods of protocols that only look like HTTP are 400', async () => {
       const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
       for (const method of methods) {
         for (const path of ['/books', '/nowhere', '/%zz']) {
@@ -58,7 +58,7 @@ describe('the wire', () => {
       }
     });
 
-    test('rule 20: a request that its client broke off is 400', async () => {
+    test('rule 20: a truncated request is 400', async () => {
       const body = '{"title":"broken off"}';
       const half = compose('POST', '/book', { body }).slice(0, -4);
       const chunk = `${compose('POST', '/book', { headers: CHUNKED })}16\r\n${body}\r\n`;
@@ -73,12 +73,12 @@ describe('the wire', () => {
       assert.ok(!titles.includes('broken off'));
     });
 
-    test('rule 20: no Host or two are 400 on every path; HTTP/1.0 needs none', async () => {
+    test('rule 20: a missing or second Host is 400 on every path; HTTP/1.0 needs none', async () => {
       for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
         for (const hosts of ['', HOST + HOST, `${HOST}host: other.test\r\n`, `${HOST}X: y\r\nHOST:\r\n`]) {
           const bytes = `GET ${path} HTTP/1.1\r\n${authorization}${hosts}\r\n`;
           const answers = await exchange(service, bytes + compose('GET', '/books'), 2);
-          assert.equal(answers.length, 1, 'the request behind it is answered');
+          assert.equal(answers.length, 1, 'the request after it was answered');
           assertRefusal(answers[0], 400, 'Bad request', `${path} ${hosts}`);
         }
       }
@@ -91,7 +91,7 @@ describe('the wire', () => {
       );
     });
 
-    test('rule 20: bad escapes in a path are 400, token or not', async () => {
+    test('rule 20: an invalid percent-escape in a path is 400, with or without a token', async () => {
       for (const path of ['/%', '/%zz', '/book/%', '/book/%2', '/book/%g1', '/book/%e9', '/book/%c3%28']) {
         for (const bytes of [compose('GET', path), composePublic('DELETE', path, '')]) {
           const [answer] = await exchange(service, bytes);
@@ -109,7 +109,7 @@ describe('the wire', () => {
     });
   });
 
-  describe('targets', () => {
+  describe('request targets', () => {
     test('rule 20: a target may be absolute, as a proxy sends it', async () => {
       const { id } = await service.client.create({ title: 'absolute' });
       const targets: [string, number, string][] = [
@@ -127,7 +127,7 @@ describe('the wire', () => {
       }
     });
 
-    test('rule 21: segments such as .. lead nowhere else', async () => {
+    test('rule 21: segments such as .. are not resolved', async () => {
       const targets: [string, string][] = [
         ['/../books', 'Not found'],
         ['/./books', 'Not found'],
@@ -148,8 +148,8 @@ describe('the wire', () => {
     });
   });
 
-  describe('what changes nothing', () => {
-    test('rule 20: Upgrade is answered as if it were not there', async () => {
+  describe('parts of a request that change nothing', () => {
+    test('rule 20: an Upgrade header is ignored', async () => {
       const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
       const http2 = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
       for (const headers of [websocket, http2]) {
@@ -164,7 +164,7 @@ describe('the wire', () => {
       }
     });
 
-    test('C2: a client that asks before it sends its body is told to go on', async () => {
+    test('C2: a client that expects 100 Continue before it sends its body gets it', async () => {
       const body = '{"title":"expected"}';
       const bytes = compose('POST', '/book', { body, headers: 'Expect: 100-continue\r\n' });
       const connection = new Connection(service);
@@ -185,7 +185,7 @@ describe('the wire', () => {
       assertEnvelope(answer, 201, 'Book created successfully');
     });
 
-    test('C2: a body may come byte by byte, in chunks of any size, with extensions and trailers', async () => {
+    test('C2: a body may arrive byte by byte, in chunks of any size, with extensions and trailers', async () => {
       const text = '{"title":"Ὀδύσσεια","year":-700}';
       const whole = Buffer.from(compose('POST', '/book', { body: text }));
       const bytes = [...Buffer.from(text)].map((byte) => Buffer.from([byte]));
@@ -204,7 +204,7 @@ describe('the wire', () => {
   });
 
   describe('many requests on one connection', () => {
-    test('rule 20: pipelined requests are answered in their order', async () => {
+    test('rule 20: pipelined requests are answered in order', async () => {
       const { id } = await service.client.create({ title: 'first' });
       const requests: [string, number, string][] = [
         [compose('PUT', `/book/${id}`, { body: '{"title":"second"}' }), 200, 'Book updated successfully'],
@@ -256,7 +256,7 @@ describe('the wire', () => {
       }
     });
 
-    test('C2: a client that has said all it has to say still gets its answer', async () => {
+    test('C2: a client that closes its side after a request still gets the answer', async () => {
       const connection = new Connection(service);
       connection.socket.end(compose('POST', '/book', { body: '{}' }));
       const [answer] = await connection.answers(1);
@@ -301,7 +301,7 @@ describe('the wire', () => {
   describe('headers', () => {
     const tooLarge = [431, 'Request header fields too large'] as const;
 
-    test('rule 22: a line and headers of 16 KiB are read; a path, names and values of 16 KiB are 431', async () => {
+    test('rule 22: a request line and headers of 16 KiB are read; path, names and values of 16 KiB are 431', async () => {
       const start = composePublic('GET', '/nowhere', 'X: ');
       const whole = composePublic('GET', '/nowhere', `X: ${'x'.repeat(16_384 - start.length - 2)}\r\n`);
       assert.equal(whole.length, 16_384);
@@ -309,7 +309,7 @@ describe('the wire', () => {
       await assertHeaderLimit(service, 16_384);
     });
 
-    test('rule 22: HEADER_LIMIT moves the limit', async () => {
+    test('rule 22: HEADER_LIMIT sets the limit', async () => {
       for (const limit of [2048, 100_000]) {
         const limited = await startTestService(service.dbUrl, { HEADER_LIMIT: String(limit) });
         try {
@@ -320,7 +320,7 @@ describe('the wire', () => {
       }
     });
 
-    /** The limit is of the path and of the names and values of headers; spaces, colons and line ends come on top. */
+    /** The limit counts the path and the names and values of headers, but not spaces, colons and line ends. */
     async function assertHeaderLimit(limited: RunningService, limit: number): Promise<void> {
       const others = 'Host'.length + 'books.test'.length;
       const requests = (bytes: number): [string, string][] => [
@@ -344,7 +344,7 @@ describe('the wire', () => {
       }
     }
 
-    test('rule 22: 1,000 lines are read, one more is 431', async () => {
+    test('rule 22: 1,000 header lines are read, one more is 431', async () => {
       const lines = (count: number) => composePublic('GET', '/nowhere', 'X: y\r\n'.repeat(count - 1)); // and Host
       assertRefusal((await exchange(service, lines(1000)))[0], 404, 'Not found');
       assertRefusal((await exchange(service, lines(1001)))[0], ...tooLarge);
@@ -357,7 +357,7 @@ describe('the wire', () => {
       assertRefusal(answers[0], ...tooLarge);
     });
 
-    test('rule 24: an answer has the id of its request if that has up to 128 letters, digits, _, ., : or -', async () => {
+    test('rule 24: an answer has the id of its request if that is up to 128 letters, digits, _, ., : or -', async () => {
       const kept = ['a', '7', '-', 'AZaz09_.:-', 'x'.repeat(128)];
       const replaced = ['x'.repeat(129), 'a b', 'a/b', 'a,b', 'a@b', 'a;b', 'a"b', '\u00e9', '\u00b2', ''];
       const idOf = async (sent: string) => {
@@ -369,7 +369,7 @@ describe('the wire', () => {
     });
   });
 
-  describe('a client that sends far more before it looks', () => {
+  describe('a client that sends far more before it reads', () => {
     const much = 'x'.repeat(4 * MEBIBYTE);
 
     async function sendThenLook(bytes: string, status: number, message: string): Promise<void> {
@@ -385,7 +385,7 @@ describe('the wire', () => {
       assert.equal(await connection.closed, undefined, name);
     }
 
-    test('rule 20: reads the refusal of what HTTP cannot read', async () => {
+    test('rule 20: still gets the refusal of a request that HTTP does not allow', async () => {
       const refused: [string, number, string][] = [
         [compose('GET', '/books', { headers: `X: ${much}\r\n` }), 431, 'Request header fields too large'],
         [
@@ -402,7 +402,7 @@ describe('the wire', () => {
       for (const [bytes, status, message] of refused) await sendThenLook(bytes, status, message);
     });
 
-    test('rules 20 and 22: reads why its last request was refused', async () => {
+    test('rules 20 and 22: still gets the refusal of its last request', async () => {
       const close = `Connection: close\r\nContent-Length: ${much.length}\r\n`;
       const old = `POST /token HTTP/1.0\r\nContent-Length: ${much.length}\r\n\r\n${much}`;
       const refused: [string, number, string][] = [
@@ -416,7 +416,7 @@ describe('the wire', () => {
   });
 
   describe('bodies', () => {
-    /** A readable body of exactly so many bytes. */
+    /** A valid body of exactly `size` bytes. */
     const bodyOf = (size: number) => `{"title":"${'x'.repeat(size - '{"title":""}'.length)}"}`;
     const inChunks = (body: string) => {
       const half = body.length >> 1;
@@ -427,11 +427,11 @@ describe('the wire', () => {
 
     for (const [title, limit, env] of [
       ['1 MiB is read, one byte more is 413, however it is framed', MEBIBYTE, {}],
-      ['a smaller BODY_LIMIT holds', 1000, { BODY_LIMIT: '1000' }],
-      ['a larger BODY_LIMIT holds', 1_500_000, { BODY_LIMIT: '1500000' }],
+      ['a smaller BODY_LIMIT is the limit', 1000, { BODY_LIMIT: '1000' }],
+      ['a larger BODY_LIMIT is the limit', 1_500_000, { BODY_LIMIT: '1500000' }],
     ] as const) {
       test(`rule 22: ${title}`, async () => {
-        const limited = await startTestService(await SQLITE.freshUrl(), env); // no other test lists its large books
+        const limited = await startTestService(await SQLITE.freshUrl(), env); // its own store, so that no other test lists the large books
         try {
           await assertBodyLimit(limited, limit);
         } finally {
@@ -440,7 +440,7 @@ describe('the wire', () => {
       });
     }
 
-    /** All services under test sign with the same secret, so that one token opens all of them. */
+    /** All services under test sign with the same secret, so that each accepts the tokens of all. */
     async function assertBodyLimit(limited: RunningService, limit: number): Promise<void> {
       const { id } = await limited.client.create({});
       for (const [method, path, status, message] of [
@@ -475,7 +475,7 @@ describe('the wire', () => {
       }
     });
 
-    test('U1, rule 9: a PUT to a missing book is 404 before its body is found too large', async () => {
+    test('U1, rule 9: a PUT to a missing book is 404 even if its body is too large', async () => {
       for (const bytes of [
         compose('PUT', '/book/9007199254740991', { body: bodyOf(MEBIBYTE + 1) }),
         compose('PUT', '/book/9007199254740991', { headers: CHUNKED }) + inChunks(bodyOf(MEBIBYTE + 1)),
@@ -485,7 +485,7 @@ describe('the wire', () => {
       }
     });
 
-    test('A3: without a token the answer comes before the body', async () => {
+    test('A3: a request without a token is answered before its body is sent', async () => {
       const connection = new Connection(service);
       await connection.send(composePublic('POST', '/book', `Content-Length: ${100 * MEBIBYTE}\r\n`));
       const [answer] = await connection.answers(1);
@@ -494,7 +494,7 @@ describe('the wire', () => {
     });
   });
 
-  test('rule 20: garbage behind the request for a long list does not cut the list short', async () => {
+  test('rule 20: garbage after the request for a long list does not cut the list short', async () => {
     const large = await startTestService(await SQLITE.freshUrl());
     try {
       // Together far more than the buffers of two sockets hold, so that the list is under way when the garbage is read.
@@ -514,7 +514,7 @@ describe('the wire', () => {
   });
 });
 
-/** Bytes, and text behind them. */
+/** The bytes, followed by the text. */
 function bytesOf(bytes: string | Uint8Array, text: string): Uint8Array {
   return Buffer.concat([Buffer.from(bytes as Uint8Array), Buffer.from(text)]);
 }

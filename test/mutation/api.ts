@@ -12,14 +12,14 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/api/app.ts',
     from: 'const HEADERS_TIMEOUT = 15_000;',
     to: 'const HEADERS_TIMEOUT = 10_000;',
-    test: { file: TIMEOUTS, name: 'whose headers are not there within 15 s', store: 'SQLite' },
+    test: { file: TIMEOUTS, name: 'without complete headers after 15 s', store: 'SQLite' },
   },
   {
     name: 'a whole request has a minute and a half',
     file: 'src/api/app.ts',
     from: 'const WHOLE_REQUEST_TIMEOUT = 30_000;',
     to: 'const WHOLE_REQUEST_TIMEOUT = 90_000;',
-    test: { file: TIMEOUTS, name: 'that is not whole within 30 s', store: 'SQLite' },
+    test: { file: TIMEOUTS, name: 'an incomplete request is 408 after 30 s', store: 'SQLite' },
   },
   {
     name: 'a reader that stalls is cut after half a minute',
@@ -68,14 +68,14 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/http/server.ts',
     from: 'hasKnownCoding(request) && hasOneHost(request)',
     to: 'hasKnownCoding(request)',
-    test: { file: WIRE, name: 'no Host or two', store: 'SQLite' },
+    test: { file: WIRE, name: 'a missing or second Host', store: 'SQLite' },
   },
   {
     name: 'a body in an unknown coding is read',
     file: 'src/http/server.ts',
     from: 'isHttp1(request) && hasKnownCoding(request)',
     to: 'isHttp1(request)',
-    test: { file: WIRE, name: 'what comes behind it is not carried out', store: 'SQLite' },
+    test: { file: WIRE, name: 'the request after them is not carried out', store: 'SQLite' },
   },
   {
     name: 'a refusal overtakes the answers before it',
@@ -89,7 +89,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/http/connection.ts',
     from: "socket.end();\n    socket.removeAllListeners('data');",
     to: "socket.end(() => socket.destroy());\n    socket.removeAllListeners('data');",
-    test: { file: WIRE, name: 'sends far more before it looks', store: 'SQLite' },
+    test: { file: WIRE, name: 'sends far more before it reads', store: 'SQLite' },
   },
   {
     name: 'a body may have a byte more than the limit',
@@ -138,7 +138,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/api/cors.ts',
     from: 'named.has(origin)',
     to: 'named.size > 0',
-    test: { file: 'test/api/cors.test.ts', name: 'to every other page', store: 'SQLite' },
+    test: { file: 'test/api/cors.test.ts', name: 'for any other page', store: 'SQLite' },
   },
   {
     name: 'the description has no Retry-After with 429',

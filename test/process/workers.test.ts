@@ -157,7 +157,7 @@ describe('workers', { concurrency: 3 }, () => {
     }
     assert.match(
       second.message,
-      /^the service ended with 1: PORT \d+ is taken by another process: [^\n]+\.\n$/,
+      /^the service exited with code 1: PORT \d+ is taken by another process: [^\n]+\.\n$/,
     );
   });
 

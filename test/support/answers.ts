@@ -1,4 +1,4 @@
-// Owns: what every answer on the service's port has, however its request came about.
+// Owns: the checks that apply to every answer on the service's port.
 
 import assert from 'node:assert/strict';
 import { type RawAnswer, readEnvelope } from './client.ts';
@@ -9,7 +9,7 @@ export function assertEnvelope(
   status: number,
   message: string,
   name = '',
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
+  // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each test asserts what it must be
 ): any {
   assert.ok(answer !== undefined, `no answer: ${name}`);
   const { headers, body } = answer;

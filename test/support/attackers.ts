@@ -1,13 +1,13 @@
-// Owns: hostile clients, each of one kind, many at once: for tests, and for measuring honest requests beside them.
-// They run until they are stopped, on 127.0.0.1 only.
-// Refuses to judge: it reports what became of each connection, and the caller knows what should have become of it.
+// Owns: hostile clients of several kinds, many at once, for tests and for measuring honest requests beside them. They run
+// until they are stopped, on 127.0.0.1 only.
+// Refuses: to judge. It reports what became of each connection; the caller decides what should have become of it.
 
 import { connect, type Socket } from 'node:net';
 import type { Target } from './client.ts';
 
 /** What became of one connection. */
 export interface Cut {
-  /** Since it was made. */
+  /** Since the connection was begun. */
   readonly milliseconds: number;
   /** Everything that was read from it, byte for byte. */
   readonly received: string;
@@ -28,12 +28,12 @@ export function silent(target: Target, count: number): Attack {
   return slow(target, count, '');
 }
 
-/** Begins a request, then sends a header a second. */
+/** Begins a request, then sends one header a second. */
 export function slowHeaders(target: Target, count: number): Attack {
   return slow(target, count, 'GET /books HTTP/1.1\r\n', 'X: y\r\n');
 }
 
-/** Announces a body, for which no token is needed, then sends a byte of it a second. */
+/** Announces a body on a path that needs no token, then sends one byte of it a second. */
 export function slowBodies(target: Target, count: number): Attack {
   return slow(target, count, 'POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 1000\r\n\r\n', ' ');
 }
@@ -54,7 +54,7 @@ export function almostWholeBodies(target: Target, count: number, length = 1024 *
   });
 }
 
-/** Asks for something long, such as the list, and reads none of the answer. */
+/** Requests something long, such as the list, and reads none of the answer. */
 export function stalledReaders(target: Target, count: number, token: string, path = '/books'): Attack {
   return stalledReadersOf(
     target,
@@ -68,12 +68,12 @@ export function stalledReadersOf(target: Target, count: number, requests: string
   return start(target, count, (socket) => {
     socket.pause();
     socket.write(requests);
-    // A client that does not read learns of the end only when it writes.
+    // A client that does not read notices the end of its connection only when it writes.
     drip(socket, '\r\n');
   });
 }
 
-/** Asks for the list and reads it, a few bytes a second. */
+/** Requests the list and reads it, a few bytes a second. */
 export function drippingReaders(target: Target, count: number, token: string): Attack {
   return start(target, count, (socket) => {
     socket.write(`GET /books HTTP/1.1\r\nHost: books.test\r\nAuthorization: ${token}\r\n\r\n`);

@@ -1,11 +1,11 @@
-// Owns: the books of a store, put there and read without a service.
+// Owns: writing and reading the books of a store without a service.
 
 import assert from 'node:assert/strict';
 import * as bulk from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import type { Book } from './client.ts';
 
-/** Gives a store these books and no others; makes it when it is missing. */
+/** Replaces all books of a store by these; creates the store if it does not exist. */
 export async function fill(url: string, books: readonly Book[]): Promise<void> {
   const store = await (await readDbUrl(url)).openBulk('write');
   try {
@@ -24,7 +24,7 @@ export async function fill(url: string, books: readonly Book[]): Promise<void> {
 /** All books, ascending by id. */
 export async function booksOf(url: string): Promise<Book[]> {
   const store = await (await readDbUrl(url)).openBulk('read');
-  assert.ok(store !== undefined, 'there is no store');
+  assert.ok(store !== undefined, 'the store does not exist');
   try {
     return await store.inSnapshot(async () => (await Array.fromAsync(bulk.booksOf(store))).flat());
   } finally {
@@ -32,7 +32,7 @@ export async function booksOf(url: string): Promise<Book[]> {
   }
 }
 
-/** How many books there are; 0 when there is no store. */
+/** How many books there are; 0 if the store does not exist. */
 export async function countOf(url: string): Promise<number> {
   const store = await (await readDbUrl(url)).openBulk('read');
   try {

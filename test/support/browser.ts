@@ -1,21 +1,21 @@
-// Owns: a real browser. What its pages asked for and complained of is kept, to be looked at in the end.
+// Owns: a real browser. It records the hosts that its pages sent requests to, and their errors, to be checked at the end.
 
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** Where Debian puts it; CHROMIUM names another. */
+/** The path of Debian's Chromium, unless the variable CHROMIUM names another. */
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
 export async function startBrowser(): Promise<Browser> {
   if (!existsSync(CHROMIUM)) {
     throw new Error(
-      `These tests need a browser, and ${CHROMIUM} is not there: apt-get install chromium, or name a Chromium or Chrome by the variable CHROMIUM.`,
+      `These tests need a browser, and ${CHROMIUM} does not exist: run apt-get install chromium, or set CHROMIUM to the path of a Chromium or Chrome.`,
     );
   }
   return await chromium.launch({
     executablePath: CHROMIUM,
     args: [
-      '--no-sandbox', // as root there is none
+      '--no-sandbox', // root cannot use it
       '--disable-gpu',
       '--disable-quic',
       '--no-first-run',
@@ -30,18 +30,18 @@ export interface WatchedPage {
   readonly page: Page;
   /** Every host and port that it has sent a request to. */
   readonly asked: Set<string>;
-  /** Errors and warnings of its console, violations of its policy and uncaught exceptions included. */
+  /** Errors and warnings of its console, including violations of its policy, and uncaught exceptions. */
   readonly complaints: string[];
 }
 
-/** Opens an address in a browser that knows nothing of what was before. */
+/** Opens a URL in a browser without cookies or storage of earlier pages. */
 export async function openPage(
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
 ): Promise<WatchedPage> {
   const context = await browser.newContext({ locale: 'en-GB', ...options });
-  context.setDefaultTimeout(0); // the runner sets the one limit there is
+  context.setDefaultTimeout(0); // the runner has the only time limit
   const page = await context.newPage();
   const asked = new Set<string>();
   const complaints: string[] = [];

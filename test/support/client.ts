@@ -1,4 +1,4 @@
-// Owns: the client's side. Everything goes over a socket; every answer is checked to be an envelope.
+// Owns: the client side of the tests. Everything goes over a socket, and every answer is checked to be an envelope.
 
 import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
@@ -13,20 +13,20 @@ export interface Target {
 export interface Answer {
   readonly status: number;
   readonly message: string;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
+  // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each test asserts what it must be
   readonly data: any;
   readonly headers: Headers;
 }
 
 export interface RequestOptions {
-  /** Sent as it is; anything but text and bytes is sent as JSON. */
+  /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;
   /** The whole Authorization header; null sends none. */
   readonly token?: string | null;
   readonly headers?: Record<string, string>;
 }
 
-/** A book as the service answers it. */
+/** A book as the service returns it. */
 export interface Book {
   readonly id: number;
   readonly title: string;
@@ -62,7 +62,7 @@ export class Client {
     return answer.data;
   }
 
-  /** Every book there is. */
+  /** All books. */
   async list(): Promise<Book[]> {
     const answer = await this.request('GET', '/books');
     assert.equal(answer.status, 200);
@@ -74,7 +74,7 @@ export class Client {
 export interface Exchange {
   readonly method: string;
   readonly path: string;
-  /** Those that the test gave, names in lower case. */
+  /** Headers that the test set, names in lower case. */
   readonly requestHeaders: Readonly<Record<string, string>>;
   /** In base64. */
   readonly requestBody: string;
@@ -84,17 +84,17 @@ export interface Exchange {
   readonly body: string;
 }
 
-/** Adds an exchange to the file that TEST_RECORD names, a line of JSON each. */
+/** Adds an exchange to the file that TEST_RECORD names, as a line of JSON. */
 export function record(exchange: Exchange): void {
   const { TEST_RECORD } = process.env;
   if (TEST_RECORD !== undefined) appendFileSync(TEST_RECORD, `${JSON.stringify(exchange)}\n`);
 }
 
-// Tests send many requests: with this agent, one takes a sixth of the time that one of fetch takes.
+// Tests send many requests: with this agent, a request takes a sixth of the time that it takes with fetch.
 const connections = new Agent({ keepAlive: true });
 
 /**
- * Sends one request and reads its answer, which must be an envelope whatever it says.
+ * Sends one request and reads its answer, which must be an envelope, whatever its status.
  * @throws TypeError when the connection breaks, as fetch does.
  */
 export async function request(
@@ -115,7 +115,7 @@ interface Received {
   readonly text: string;
 }
 
-/** Records an exchange and checks its answer to be an envelope; one to HEAD has no body. */
+/** Records an exchange and checks that its answer is an envelope; an answer to HEAD has no body. */
 function readAnswer(
   method: string,
   path: string,
@@ -167,7 +167,7 @@ function send(
       });
       response.on('error', fail);
       response.on('end', () => {
-        // No answer has Set-Cookie, the one header that Node would give as a list.
+        // No answer has Set-Cookie, the only header that Node would return as a list.
         const headers = new Headers(response.headers as Record<string, string>);
         resolve({ status: response.statusCode as number, headers, text });
       });
@@ -176,7 +176,7 @@ function send(
   });
 }
 
-/** Reads a body, which must be an envelope of exactly its three fields and of its response's status. */
+/** Parses a body, which must be an envelope: exactly its three fields, with the status of its response. */
 export function readEnvelope(body: string, httpStatus: number): Omit<Answer, 'headers'> {
   const envelope = JSON.parse(body);
   assert.deepEqual(Object.keys(envelope), ['status', 'message', 'data']);
@@ -193,8 +193,7 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes as they are and reads answers until the service closes the connection or `answers` of them
- * have come.
+ * Sends bytes as they are and reads answers until the service closes the connection or `answers` of them have arrived.
  */
 export function exchange({ port }: Target, bytes: string | Uint8Array, answers = 1): Promise<RawAnswer[]> {
   return new Promise((resolve, reject) => {
@@ -233,8 +232,8 @@ export function requestBytes(
 }
 
 /**
- * Sends requests one after the other on one connection without waiting for their answers, each of which must be an
- * envelope: the cheapest way to send many. Each is the arguments of `requestBytes`; HEAD is none of them.
+ * Pipelines requests on one connection, which is the cheapest way to send many. Each answer must be an envelope.
+ * @param requests each the arguments of `requestBytes`; HEAD is not supported.
  */
 export async function requestAll(
   target: Target,
@@ -254,9 +253,9 @@ export async function requestAll(
 /** A connection that is written and read piece by piece. */
 export class Connection {
   readonly socket: Socket;
-  /** Resolves once the connection is closed, with what broke it if something did. */
+  /** Resolves once the connection is closed, with the error that broke it, if any. */
   readonly closed: Promise<Error | undefined>;
-  /** Everything that came so far. */
+  /** Everything received so far. */
   received = '';
   readonly #reader = new AnswerReader();
 
@@ -283,7 +282,7 @@ export class Connection {
     });
   }
 
-  /** The answers received on this connection, as soon as there are so many. */
+  /** The answers received on this connection, once there are at least `count`. */
   answers(count: number): Promise<RawAnswer[]> {
     return new Promise((resolve, reject) => {
       const look = () => {
@@ -301,7 +300,7 @@ export class Connection {
   }
 }
 
-/** Whether somebody listens there. */
+/** Whether a program listens there. */
 export function accepts(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, host);
@@ -323,9 +322,9 @@ export function parseAnswers(stream: string): RawAnswer[] {
 /** Reads answers from a stream that comes in pieces, framed by Content-Length or in chunks. */
 class AnswerReader {
   readonly answers: RawAnswer[] = [];
-  /** What of the stream is not read yet. */
+  /** The part of the stream that is not parsed yet. */
   #rest = '';
-  /** Of the answer that has begun. */
+  /** Of the answer whose body is not complete yet. */
   #head: Omit<RawAnswer, 'body'> | undefined;
   #chunks = '';
 

@@ -1,6 +1,6 @@
-// Owns: the command in this process, for tests to which a process of its own is not the point: the real arguments,
-// environment, sockets and log, without the half second that a process takes to start. Tests of signals, pipes, memory
-// and sudden death start a process (`spawnService`).
+// Owns: running the command in this process, with real arguments, environment, sockets and log, but without the half
+// second that a process takes to start. Tests of signals, pipes, memory and sudden death start a process instead
+// (`spawnService`).
 
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import type { Target } from './client.ts';
 import { temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';
 
-/** How a command ended and all that it printed, as in a pipe. */
+/** The exit code of a command and what it printed, as into a pipe. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
@@ -18,7 +18,7 @@ export interface Outcome {
 }
 
 export interface CommandHere extends Target {
-  /** What it has logged so far, a line each. */
+  /** The lines that it has logged so far. */
   readonly log: readonly string[];
   /** Ends it as a signal would. */
   stop(): Promise<Outcome>;
@@ -28,10 +28,10 @@ export interface CommandHere extends Target {
 let previous: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs a command to its end, with nothing in its environment but what is given.
+ * Runs a command to its end, with only the given variables in its environment.
  * @param folder where it runs; without one, its paths must be absolute.
  * @param stop resolves when the command is asked to stop, as by a signal.
- * @param stdin what it reads as its standard input; nothing if absent.
+ * @param stdin its standard input; empty if absent.
  */
 export function runCommand(
   args: readonly string[],
@@ -54,7 +54,7 @@ export function runCommand(
   return ended;
 }
 
-/** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which it says so. */
+/** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which that is logged. */
 export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
   const { stdout, ended } = begin([], env, stopped, Readable.from([]));
@@ -66,7 +66,8 @@ export async function startHere(env: Readonly<Record<string, string>>): Promise<
   const listening = () => log().find((line) => line.includes('"msg":"listening"'));
   await waitUntil(() => outcome !== undefined || listening() !== undefined);
   const line = listening();
-  if (line === undefined) throw new Error(`the service ended with ${outcome?.code}: ${outcome?.stderr}`);
+  if (line === undefined)
+    throw new Error(`the service exited with code ${outcome?.code}: ${outcome?.stderr}`);
   const { url } = JSON.parse(line) as { url: string };
   return {
     url,
@@ -96,13 +97,13 @@ function begin(
   return { stdout, ended };
 }
 
-/** Standard output or error that is no terminal, and what was written there. */
+/** Standard output or error that is not a terminal, with the text written to it. */
 class Output extends Writable {
   readonly isTTY = false;
   readonly #chunks: Buffer[] = [];
   #file: string | undefined;
 
-  /** Asked for by `serve`, which writes its log there and closes it. */
+  /** Used by `serve`, which writes its log there and closes it. */
   get fd(): number {
     this.#file = join(temporaryFolder(), 'output');
     return openSync(this.#file, 'a');

@@ -1,15 +1,15 @@
-// Owns: the description of the API as a test reads it: which answer it describes for a request, and whether an answer
-// is as described.
+// Owns: reading the description of the API in tests: which answer it describes for a request, and whether an answer
+// matches it.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { Exchange } from './client.ts';
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the service said; the test says what it must be
+// biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each test asserts what it must be
 export type Document = any;
 
-/** Every operation there is, with a path as a client writes it. */
+/** Every operation, with a path that a client can request. */
 export const OPERATIONS: [method: string, path: string][] = [
   ['POST', '/token'],
   ['POST', '/book'],
@@ -51,7 +51,7 @@ const ajv = new Ajv2020({
   formats: { 'well-formed-text': (text: string) => !/[\p{Surrogate}\0]/u.test(text) },
 });
 
-/** Unknown words and formats are faults of a schema. */
+/** @throws if the schema has an unknown keyword or format. */
 export function checkOf(schema: object): ValidateFunction {
   return ajv.compile(schema);
 }
@@ -82,7 +82,7 @@ export function assertDescribed(api: Document, exchange: Exchange): void {
   assertHeaders(exchange, response, name);
 }
 
-/** Those that are described are there, as described; of those that only some answers have, no other is. */
+/** Described headers must be present and valid. Of those that only some answers have, no undescribed one may be. */
 function assertHeaders({ headers }: Exchange, response: Document, name: string): void {
   const described = Object.entries<Document>(response.headers);
   for (const [header, { required, schema }] of described) {

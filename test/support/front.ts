@@ -1,5 +1,5 @@
-// Owns: what stands between a client and the service, as a proxy does: it sees every request, and passes it on, loses
-// it, or plays the service.
+// Owns: a server between a client and the service, as a proxy is: it records every request, and forwards it, loses it,
+// or answers in place of the service.
 
 import { once } from 'node:events';
 import {
@@ -16,7 +16,7 @@ export interface Front extends Target {
   readonly seen: string[];
 }
 
-/** What stands before a service: it sees every request, and passes it on, or plays the service. */
+/** @param listener forwards each request, or answers in place of the service. */
 export async function startFront(
   context: { after(work: () => void): void },
   listener: RequestListener,
@@ -35,7 +35,7 @@ export async function startFront(
   return { url: `http://127.0.0.1:${port}`, port, seen };
 }
 
-/** @param give hands the answer on; it may do something else with it. */
+/** @param give forwards the answer by default, and may do something else with it. */
 export function passOn(
   { url }: Target,
   incoming: IncomingMessage,
@@ -52,7 +52,7 @@ export function passOn(
   incoming.pipe(onward);
 }
 
-/** Plays the service. */
+/** Answers in place of the service. */
 export function answer(outgoing: ServerResponse, status: number, data: unknown, message = ''): void {
   outgoing.writeHead(status).end(JSON.stringify({ status, message, data }));
 }

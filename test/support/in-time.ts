@@ -1,14 +1,14 @@
-// Owns: tests of what happens before a time limit of the service's own. A machine can always be too slow for that;
-// then the attempt shows nothing, and is made again.
+// Owns: tests of what happens before a timeout of the service expires. A machine can always be too slow for that; then
+// the attempt proves nothing and is repeated.
 
-/** Says that the service's limit begins to run now, at the latest. */
+/** Marks the earliest moment at which the service's timeout may start. */
 export type StartClock = () => void;
 
 /**
- * Makes an attempt until it succeeds. It fails when it fails in time: an attempt that took as long as the service's own
- * limit may have met that.
- * @param limit milliseconds.
- * @param attempt starts the clock before it does what makes the limit run.
+ * Repeats an attempt until it succeeds. An attempt that fails before the timeout can have expired is a failure; one that
+ * fails later may have met the timeout.
+ * @param limit the timeout, in milliseconds.
+ * @param attempt starts the clock before it does what starts the timeout.
  */
 export async function inTime(
   limit: number,
@@ -23,7 +23,9 @@ export async function inTime(
     } catch (error) {
       const took = performance.now() - began;
       if (took < limit) throw error;
-      console.error(`once more, since it took ${Math.round(took)} ms, and ${limit} is the limit: ${error}`);
+      console.error(
+        `retrying, since it took ${Math.round(took)} ms and the timeout is ${limit} ms: ${error}`,
+      );
     }
   }
 }

@@ -1,17 +1,17 @@
-// Owns: what clients know of the books they write while the service, or its store, may fail at any moment:
-// what was acknowledged, what may have happened, and whether what is really there agrees with it.
+// Owns: a record of the books that clients write while the service, or its store, may fail at any moment: which writes
+// were acknowledged, which may have happened, and whether the stored books agree with that.
 
 import assert from 'node:assert/strict';
 import type { Book, Client } from './client.ts';
 import { randomSequence } from './random.ts';
 
-/** How a write ended: acknowledged, refused as 503 so that nobody can tell, or with the connection gone. */
+/** How a write ended: acknowledged, answered with 503 so that its outcome is unknown, or with a broken connection. */
 export type Outcome = 'acknowledged' | 'unavailable' | 'gone';
 
-/** What may have become of a book: the number that stands in all its fields, undefined for removed. */
+/** A possible state of a book: the number in all of its fields, or undefined if it is removed. */
 type State = number | undefined;
 
-/** Books of one writer, about: above it more are removed than created. */
+/** The approximate number of books of one writer: above it, more are removed than created. */
 const SHELF = 16;
 
 export class Ledger {
@@ -22,16 +22,16 @@ export class Ledger {
   readonly #usedIds = new Set<number>();
   #lastNumber = 0;
   #writers = 0;
-  /** Writes that were begun, and those that were answered with success. */
+  /** Writes that were begun, and those that were acknowledged. */
   begun = 0;
   acknowledged = 0;
 
-  /** A writer whose books nobody else touches, so that what it was answered is what must be there. */
+  /** A writer whose books no one else changes, so that the store must agree with its answers. */
   writer(client: Client): Writer {
     return this.#writerOf(client, []);
   }
 
-  /** Writers that go on with every book there is, dealt out among them; just after `reconcile`. */
+  /** Writers that divide all books among themselves; to be called right after `reconcile`. */
   writers(client: Client, count: number): Writer[] {
     const ids = [...this.#books.keys()];
     return Array.from({ length: count }, (_, position) => {
@@ -45,17 +45,17 @@ export class Ledger {
     return new Writer(client, this, own, randomSequence(this.#writers));
   }
 
-  /** Compares with what is really there, which is what is known from now on. No writer may be under way. */
+  /** Compares the record with the stored books, which replace it. No write may be in progress. */
   reconcile(listed: readonly Book[]): void {
     const missing = new Map(this.#books);
     this.#books.clear();
     for (const { id, ...fields } of listed) {
       const number = fields.year;
-      assert.deepEqual(fields, bookOf(number), `half a book: ${id}`);
+      assert.deepEqual(fields, bookOf(number), `book ${id} is not of one write`);
       const states = missing.get(id);
       if (states === undefined) {
         this.#use(id);
-        assert.ok(this.#unanswered.delete(number), `book ${id} is there, though nobody created it`);
+        assert.ok(this.#unanswered.delete(number), `book ${id} exists, though no client created it`);
       } else {
         assert.ok(states.includes(number), `book ${id} is ${number}, not one of ${states}`);
       }
@@ -107,7 +107,7 @@ class Writer {
   readonly #ledger: Ledger;
   /** Books whose state is known for certain; the others are left alone, since a late write may still reach them. */
   readonly #own: number[];
-  /** Its own, so that its choices do not hang on when the others make theirs. */
+  /** Its own sequence, so that its choices do not depend on the timing of the other writers. */
   readonly #random: () => number;
 
   constructor(client: Client, ledger: Ledger, own: number[], random: () => number) {
@@ -164,13 +164,13 @@ class Writer {
       assert.equal(answer.status, success, `${method} ${path}: ${answer.message}`);
       return answer;
     } catch (error) {
-      if (error instanceof TypeError) return 'gone'; // how fetch says that the connection is gone
+      if (error instanceof TypeError) return 'gone'; // the connection broke
       throw error;
     }
   }
 }
 
-/** A book that shows when its fields are not of one write. Every third takes many pages of a file. */
+/** A book that shows whether all of its fields are of one write. Every third one takes many pages of a file. */
 function bookOf(number: number): Omit<Book, 'id'> {
   const repeats = number % 3 === 0 ? 2000 : 1;
   return { title: `title ${number} `.repeat(repeats), author: `author ${number}`, year: number };

@@ -1,5 +1,5 @@
-// Owns: clients that write, read and list all the time while the store fails, and what they were answered:
-// nothing acknowledged is lost, nothing is there twice.
+// Owns: clients that write, read and list all the time while the store fails, and the check that no acknowledged write is
+// lost and nothing is stored twice.
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -10,7 +10,7 @@ import { waitUntil } from './wait.ts';
 
 const WRITERS = 6;
 
-/** Milliseconds that a client rests between two requests, so that a load leaves the machine to others. */
+/** Milliseconds that a client rests between two requests, so that a load leaves processor time to others. */
 const REST = 5;
 const REST_OF_LISTS = 50;
 
@@ -21,7 +21,7 @@ export class Load {
   readonly #refusals = Array.from({ length: WRITERS }, () => 0);
   readonly #clients: Promise<unknown>;
   #stopped = false;
-  /** Writes that were answered with success, and those that were 503. */
+  /** Writes that were acknowledged, and those that were 503. */
   acknowledged = 0;
   unavailable = 0;
   /** Milliseconds of the slowest answer. */
@@ -36,11 +36,11 @@ export class Load {
       this.#read('/book/1', REST),
     ]);
     this.#clients.catch(() => {
-      this.#stopped = true; // `stop` says why
+      this.#stopped = true; // `stop` throws the reason
     });
   }
 
-  /** Resolves once the clients are at work, at most until the test ends. There must be no books yet. */
+  /** Starts the clients, which stop when the test ends if not before. There must be no books yet. */
   static async start(context: TestContext, client: Client): Promise<Load> {
     const load = new Load(client);
     context.after(() => {
@@ -50,7 +50,7 @@ export class Load {
     return load;
   }
 
-  /** @returns milliseconds until as many writes more have been acknowledged. */
+  /** @returns milliseconds until `count` more writes have been acknowledged. */
   async moreWrites(count: number): Promise<number> {
     const began = performance.now();
     const target = this.acknowledged + count;
@@ -65,14 +65,14 @@ export class Load {
     await this.#until(() => this.#refusals.every(isRefused));
   }
 
-  /** Ends the clients and compares what they were answered with what is there. */
+  /** Stops the clients and compares the stored books with the answers that they got. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#clients;
     this.#ledger.reconcile(await this.#client.list());
   }
 
-  /** Rejects when a client has met what must not be. */
+  /** Rejects when a client gets an answer that it must not get. */
   async #until(holds: () => boolean): Promise<void> {
     await Promise.race([waitUntil(() => holds() || this.#stopped), this.#clients]);
   }

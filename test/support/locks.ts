@@ -1,10 +1,10 @@
-// Owns: locks on a store, as another program has them.
+// Owns: locks on a store, as another program would hold them.
 
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { fileOf } from './service.ts';
 
-/** Keeps the store from writing until the returned function is called; books can be read. */
+/** Blocks writes to the store until the returned function is called; books can be read. */
 export function holdWrites(dbUrl: string): Promise<() => Promise<void>> {
   return hold(dbUrl, 'exclusive');
 }

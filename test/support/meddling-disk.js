@@ -1,5 +1,5 @@
-// Owns: a disk that gives back something else than was written to it. Preloaded by `--import` into a process that makes
-// a backup, it alters a book of the copy as soon as all pages are there.
+// Owns: a simulated disk that returns other data than was written to it. Preloaded with `--import` into a process that
+// makes a backup, it alters a book of the copy once all pages have been copied.
 
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 

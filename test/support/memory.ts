@@ -1,4 +1,4 @@
-// Owns: how much memory a service's process takes, as it says so itself.
+// Owns: how much memory a service takes, according to its metrics.
 
 import { operationsOf } from './operations.ts';
 import { scrape, sumOf } from './prometheus.ts';

@@ -1,4 +1,4 @@
-// Owns: where the operations listener of a running command is, by its log, and what it says of open lists.
+// Owns: the address of a command's operations listener, read from its log, and the number of open lists it reports.
 
 import type { Target } from './client.ts';
 import { scrape, sumOf } from './prometheus.ts';
@@ -9,7 +9,7 @@ export function operationsOf({ log }: { readonly log: readonly string[] }): Targ
   return { url: operations, port: Number(new URL(operations).port) };
 }
 
-/** Lists that the service has open, by its own count. */
+/** How many lists the service has open, according to its metrics. */
 export async function openLists(service: ServiceProcess): Promise<number> {
   const metrics = await scrape(operationsOf(service).url);
   if (service.dbUrl.startsWith('sqlite:')) return sumOf(metrics, 'book_catalogue_sqlite_open_lists');

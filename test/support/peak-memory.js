@@ -1,4 +1,4 @@
-// Owns: how much memory a process took at most. Preloaded by `--import`, it writes that at the end, in KiB, into the
+// Owns: the peak memory of a process. Preloaded with `--import`, it writes that in KiB, when the process exits, into the
 // file that PEAK_MEMORY names.
 
 import { writeFileSync } from 'node:fs';

@@ -1,11 +1,11 @@
-// Owns: ports for programs that must be told theirs. Where a program can say which port the system gave it, tests
-// start it on port 0 instead.
+// Owns: ports for programs whose port must be chosen for them. A program that can report the port that the system gave it
+// is started on port 0 instead.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-// Below 32,768, where systems begin to hand ports out by themselves. Each test process has a block of its own, whose first
-// port it listens on for as long as it lives, so that two of them do not take the same port between the look and the use.
+// Below 32,768, from where on systems assign ports by themselves. Each test process reserves a block by listening on its
+// first port, so that two processes do not take the same port between the check and the use.
 const FIRST = 20_000;
 const BLOCK = 40;
 const BLOCKS = 300;
@@ -13,7 +13,7 @@ const BLOCKS = 300;
 let block: Promise<number> | undefined;
 let taken = 0;
 
-/** A port on which nobody listens, and which no other test is given. */
+/** A port on which no program listens, and which no other test gets. */
 export async function unusedPort(): Promise<number> {
   block ??= claimBlock();
   const first = await block;
@@ -21,7 +21,7 @@ export async function unusedPort(): Promise<number> {
     const port = first + 1 + (taken % (BLOCK - 1));
     taken += 1;
     const server = await listen(port);
-    if (server === undefined) continue; // somebody listens there
+    if (server === undefined) continue; // in use
     server.close();
     await once(server, 'close');
     return port;

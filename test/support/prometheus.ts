@@ -1,4 +1,4 @@
-// Owns: reading metrics as strictly as the text format 0.0.4 is written, and the rules for names and for histograms.
+// Owns: a strict reader of metrics in the text format 0.0.4, which also checks the rules for names and for histograms.
 // https://prometheus.io/docs/instrumenting/exposition_formats/ and https://prometheus.io/docs/practices/naming/
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ export interface Family {
   readonly samples: Sample[];
 }
 
-/** Fetches and reads what a service tells of itself. */
+/** Fetches and reads the metrics of a service. */
 export async function scrape(operations: string): Promise<Map<string, Family>> {
   const response = await fetch(`${operations}/metrics`);
   assert.equal(response.status, 200);
@@ -23,7 +23,7 @@ export async function scrape(operations: string): Promise<Map<string, Family>> {
   return readMetrics(await response.text());
 }
 
-/** The sum of all samples of that name and, among others, those labels. */
+/** The sum of all samples that have this name and at least these labels. */
 export function sumOf(
   families: Map<string, Family>,
   name: string,
@@ -36,9 +36,9 @@ export function sumOf(
     .reduce((sum, { value }) => sum + value, 0);
 }
 
-/** Reads a whole exposition; fails on whatever is not as it must be. */
+/** Reads a whole exposition; fails if any part of it is invalid. */
 export function readMetrics(text: string): Map<string, Family> {
-  assert.ok(text.endsWith('\n'), 'the last line must end, too');
+  assert.ok(text.endsWith('\n'), 'the last line must end with a line feed');
   const families = new Map<string, Family>();
   let help: [name: string, text: string] | undefined;
   let current: [name: string, family: Family] | undefined;
@@ -47,7 +47,7 @@ export function readMetrics(text: string): Map<string, Family> {
     if (comment?.[1] === 'HELP') {
       help = [comment[2] as string, comment[3] as string];
       assert.match(help[1], /^(?:[^\\]|\\\\|\\n)+$/);
-      assert.ok(!families.has(help[0]), `${help[0]} comes twice`);
+      assert.ok(!families.has(help[0]), `${help[0]} occurs twice`);
     } else if (comment?.[1] === 'TYPE') {
       const [, , name = '', type = ''] = comment;
       assert.match(type, /^(counter|gauge|histogram)$/);
@@ -59,7 +59,7 @@ export function readMetrics(text: string): Map<string, Family> {
       const [name, family] = current ?? ['', undefined];
       const names =
         family?.type === 'histogram' ? ['_bucket', '_sum', '_count'].map((end) => name + end) : [name];
-      assert.ok(names.includes(sample.name), `${sample.name} stands with ${name}`);
+      assert.ok(names.includes(sample.name), `${sample.name} is listed under ${name}`);
       family?.samples.push(sample);
     }
   }
@@ -70,12 +70,12 @@ export function readMetrics(text: string): Map<string, Family> {
 function readSample(line: string): Sample {
   const [, name = '', , pairs = '', number = ''] =
     /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(.+)\})? (-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?))$/.exec(line) ?? [];
-  assert.notEqual(name, '', `no sample: ${line}`);
+  assert.notEqual(name, '', `not a sample: ${line}`);
   const pair = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)/y;
   const labels: Record<string, string> = {};
   while (pair.lastIndex < pairs.length) {
     const found = pair.exec(pairs);
-    assert.ok(found !== null, `no labels: ${line}`);
+    assert.ok(found !== null, `invalid labels: ${line}`);
     const [, label = '', value = ''] = found;
     assert.ok(!(label in labels), `${label} twice: ${line}`);
     labels[label] = value.replace(/\\(.)/g, (_, escaped) => (escaped === 'n' ? '\n' : escaped));
@@ -97,7 +97,7 @@ function check(name: string, { help, type, samples }: Family): void {
   if (type === 'histogram') checkHistogram(name, samples);
 }
 
-/** Buckets ascend and count what is within the smaller ones, the last one counts everything. */
+/** Bounds and counts of buckets ascend: each bucket includes the smaller ones, and the last one counts everything. */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
   const groups = Map.groupBy(samples, ({ labels: { le: _, ...others } }) => JSON.stringify(others));
   for (const [labels, group] of groups) {

@@ -10,9 +10,9 @@ export interface Endpoint {
   readonly host?: string;
 }
 
-/** Passes connections on. */
+/** Forwards TCP connections. */
 export class TcpProxy {
-  /** Where connections go that are made from now on. */
+  /** Where new connections are forwarded to. */
   target: Endpoint;
   readonly port: number;
   readonly #server: Server;
@@ -40,18 +40,18 @@ export class TcpProxy {
     return { proxy, proxiedUrl: url.href };
   }
 
-  /** From now on every byte is swallowed, in both directions; connections are still accepted. */
+  /** Drops every byte from now on, in both directions; connections are still accepted. */
   cut(): void {
     this.#cut = true;
     for (const connection of this.#connections) connection.lost = true;
   }
 
-  /** New connections pass again; those that were cut do not. */
+  /** Forwards new connections again; those that were cut stay cut. */
   restore(): void {
     this.#cut = false;
   }
 
-  /** From now on the answers of the database are swallowed, on the connections that are open. */
+  /** Drops the answers of the database from now on, on the connections that are open. */
   swallowAnswers(): void {
     for (const { sockets } of this.#connections) sockets[1]?.removeAllListeners('data').resume();
   }
@@ -113,7 +113,8 @@ export class BlackHole {
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => {});
       waiting.push(socket);
-      // Milliseconds; the system itself would let it in at once. Too short, a connection is let in and never answered.
+      // Milliseconds. The system accepts a connection at once. If this were too short, the queue might have room left, and
+      // a later connection would be accepted and never answered.
       const silence = new Promise<false>((resolve) => setTimeout(resolve, 200, false));
       isLetIn = await Promise.race([once(socket, 'connect').then(() => true), silence]);
     }

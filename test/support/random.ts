@@ -3,22 +3,22 @@
 
 import fc from 'fast-check';
 
-/** Names the seed of this run in the environment. */
+/** The environment variable with the seed of this run. */
 export const SEED = 'TEST_SEED';
 
 /** A whole number from 0 to 2^32−1. */
 export const seed = readSeed(process.env[SEED]);
 
-// A property that fails prints a seed of its own, which follows from this one.
+// A property that fails prints a seed of its own, which is derived from this one.
 fc.configureGlobal({ seed });
 
 /** The next number in [0, 1). The sequence is that of this process: tests of one file that run side by side share it. */
 export const random = randomSequence(0);
 
 /**
- * A sequence of its own, for one of several that draw in an order which nothing determines.
- * @param number a whole number; of two sequences with different ones neither is the other.
- * @returns what draws its next number, in [0, 1). Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
+ * A separate sequence for each of several users that draw in no determined order.
+ * @param number an integer; different numbers give different sequences.
+ * @returns draws the next number, in [0, 1). Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
  */
 export function randomSequence(number: number): () => number {
   let state = seed ^ Math.imul(number, 0x9e3779b1);
@@ -30,7 +30,7 @@ export function randomSequence(number: number): () => number {
   };
 }
 
-/** @param text undefined in a run that nobody gave a seed: it takes one by chance. */
+/** @param text undefined if the run was not given a seed: a random one is chosen. */
 function readSeed(text: string | undefined): number {
   return text === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(text) >>> 0;
 }

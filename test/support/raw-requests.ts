@@ -1,4 +1,5 @@
-// Owns: requests byte by byte, also such as no HTTP library would send: for the wire, and for a proxy before it.
+// Owns: requests byte by byte, including those that no HTTP library would send, for tests of the service and of a proxy
+// in front of it.
 
 export const HOST = 'Host: books.test\r\n';
 export const CHUNKED = 'Transfer-Encoding: chunked\r\n';
@@ -6,13 +7,13 @@ export const CHUNKED = 'Transfer-Encoding: chunked\r\n';
 interface Parts {
   /** Without it there is no Authorization header. */
   readonly token?: string;
-  /** More lines, each with its end. */
+  /** More header lines, each with its line end. */
   readonly headers?: string;
   /** Announced by Content-Length unless it is empty. */
   readonly body?: string;
 }
 
-/** A request as it stands on the wire. */
+/** The bytes of a request. */
 export function compose(
   method: string,
   path: string,
@@ -23,7 +24,7 @@ export function compose(
   return `${method} ${path} HTTP/1.1\r\n${HOST}${authorization}${headers}${length}\r\n${body}`;
 }
 
-/** Requests that HTTP cannot read, each with its name. */
+/** Requests that are not valid HTTP, each with a name. */
 export function unreadable(host: string): [string, string | Uint8Array][] {
   const get = (headers: string) => `GET /books HTTP/1.1\r\n${host}${headers}\r\n`;
   const post = (headers: string, body: string) => `POST /token HTTP/1.1\r\n${host}${headers}\r\n${body}`;
@@ -90,7 +91,7 @@ export function unreadable(host: string): [string, string | Uint8Array][] {
     ['chunked twice', post(CHUNKED + CHUNKED, '0\r\n\r\n')],
     ['a coding almost named chunked', post('Transfer-Encoding: xchunked\r\n', '0\r\n\r\n')],
     ['a space before the colon of chunked', post('Transfer-Encoding : chunked\r\n', '0\r\n\r\n')],
-    ['a chunk size that is no number', chunks('zz\r\n{}\r\n0\r\n\r\n')],
+    ['a chunk size that is not a number', chunks('zz\r\n{}\r\n0\r\n\r\n')],
     ['a negative chunk size', chunks('-2\r\n{}\r\n0\r\n\r\n')],
     ['a chunk size with a prefix', chunks('0x2\r\n{}\r\n0\r\n\r\n')],
     ['no chunk size', chunks('\r\n{}\r\n0\r\n\r\n')],
@@ -110,8 +111,8 @@ export function unreadable(host: string): [string, string | Uint8Array][] {
 }
 
 /**
- * Requests that two programs might read in two ways: one takes the smuggled request for a part of the body, the other
- * for the next request.
+ * Requests that two programs might parse differently: one reads the smuggled request as part of the body, the other as
+ * the next request.
  */
 export function ambiguous(host: string, authorization: string, smuggled: string): [string, string][] {
   const length = (count: number) => `Content-Length: ${count}\r\n`;

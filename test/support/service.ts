@@ -1,5 +1,5 @@
-// Owns: services to test: in this process behind a real socket, or as the real command in a process of
-// its own; and the stores they run on, empty and new for each.
+// Owns: services under test, in this process on a real socket or as the real command in a process of its own, and the
+// stores they run on, new and empty for each.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ import { STORES_FOLDER } from './stores-folder.ts';
 
 interface TestedStore {
   readonly name: 'SQLite' | 'PostgreSQL';
-  /** The URL of a store that is empty and of nobody else. */
+  /** The URL of an empty store that nothing else uses. */
   freshUrl(): Promise<string>;
 }
 
@@ -27,7 +27,7 @@ export const SQLITE: TestedStore = {
 };
 export const POSTGRES: TestedStore = { name: 'PostgreSQL', freshUrl: freshDatabase };
 
-/** Names, in the environment, the one store that this run is about; without it, it is about all of them. */
+/** The environment variable that names the only store to test; without it, all stores are tested. */
 export const ONLY_STORE = 'TEST_STORE';
 
 /** The stores that the contract is tested on. */
@@ -53,7 +53,7 @@ export interface RunningService extends Target {
 
 /**
  * Starts a service in this process.
- * @param log takes its lines, of which there are none unless LOG_LEVEL says so.
+ * @param log receives its lines; there are none unless LOG_LEVEL is set.
  */
 export async function startTestService(
   dbUrl: string,
@@ -70,8 +70,8 @@ export async function startTestService(
 }
 
 /**
- * Starts a service, again if a machine that stood still let the time limit pass in which PostgreSQL must answer a start.
- * That limit is tested in test/limits.
+ * Starts a service, and retries if the machine stalled for so long that the timeout for PostgreSQL's answer to a start
+ * expired. That timeout is tested in test/limits.
  */
 async function startInTime<Service>(start: () => Promise<Service>): Promise<Service> {
   for (;;) {
@@ -79,14 +79,14 @@ async function startInTime<Service>(start: () => Promise<Service>): Promise<Serv
       return await start();
     } catch (error) {
       if (!/ cannot be opened: timeout expired\.\s*$/.test((error as Error).message)) throw error;
-      console.error(`once more: ${(error as Error).message}`);
+      console.error(`retrying: ${(error as Error).message}`);
     }
   }
 }
 
 /**
- * Has the service open its first connections to PostgreSQL: to open one may take 1.5 s, which a machine that stands
- * still exceeds, and the first requests of a test would be 503.
+ * Makes the service open its first connections to PostgreSQL. Opening one may take 1.5 s; a machine that stalls exceeds
+ * that, and the first requests of a test would be 503.
  */
 async function openConnections(client: Client, dbUrl: string): Promise<void> {
   if (dbUrl.startsWith('sqlite:')) return;
@@ -100,14 +100,14 @@ async function openConnections(client: Client, dbUrl: string): Promise<void> {
 
 export interface CommandProcess extends Target {
   readonly process: ChildProcess;
-  /** What it has logged so far, a line each. */
+  /** The lines that it has logged so far. */
   readonly log: string[];
   stop(): Promise<void>;
 }
 
 /**
- * Starts the real command with nothing in its environment but what is given; waits until it listens.
- * @param limit of the system for its process, as the shell's `ulimit` takes it.
+ * Starts the real command with only the given variables in its environment, and waits until it listens.
+ * @param limit a limit of the system for its process, as arguments of the shell's `ulimit`.
  */
 export async function startCommand(
   env: Record<string, string>,
@@ -121,7 +121,7 @@ export async function startCommand(
     child.stderr?.on('data', (text) => {
       refusal += text;
     });
-    child.once('close', (code) => reject(new Error(`the service ended with ${code}: ${refusal}`)));
+    child.once('close', (code) => reject(new Error(`the service exited with code ${code}: ${refusal}`)));
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       log.push(line);
       const entry = JSON.parse(line) as { msg: string; url: string };
@@ -156,9 +156,9 @@ export async function startServiceProcess(
 }
 
 /**
- * Runs the real command with nothing in its environment but what is given.
+ * Runs the real command with only the given variables in its environment.
  * @param folder where it runs; this process's own when absent.
- * @param limit of the system for its process, as the shell's `ulimit` takes it.
+ * @param limit a limit of the system for its process, as arguments of the shell's `ulimit`.
  */
 export function spawnService(
   env: Record<string, string>,
@@ -177,7 +177,7 @@ export function spawnService(
   });
 }
 
-/** How a process ended and all that it printed. */
+/** Resolves at the end of a process, with its exit code and what it printed. */
 export async function endOf(
   child: ChildProcess,
 ): Promise<{ code: number | null; stdout: string; stderr: string }> {
@@ -197,7 +197,7 @@ export async function endOf(
   }
 }
 
-/** @param dbUrl of a SQLite store; returns its file. */
+/** The file of a SQLite store. */
 export function fileOf(dbUrl: string): string {
   return dbUrl.slice('sqlite:'.length);
 }

@@ -1,11 +1,11 @@
-// Owns: measuring a limit of the contract on a machine that may stand still: a virtual machine that is not run for a
-// while, or a process that gets no processor.
+// Owns: measuring a timeout of the contract on a machine that may stall: a virtual machine that is paused for a while,
+// or a process that gets no processor time.
 
-/** Milliseconds between two looks, and how late a look must be to count as a standstill. */
+/** Milliseconds between two ticks, and by which a tick must be late to count as a stall. */
 const INTERVAL = 20;
 const STANDSTILL = 250;
 
-/** Measures time without the moments at which this process could not run, nor probably any other. */
+/** Measures time without the stalls of this process, during which others could probably not run either. */
 export class Stopwatch {
   readonly #began = performance.now();
   readonly #timer: NodeJS.Timeout;
@@ -16,7 +16,7 @@ export class Stopwatch {
     this.#timer = setInterval(() => this.#look(), INTERVAL).unref();
   }
 
-  /** Milliseconds since it was made. */
+  /** Milliseconds since it was created, without stalls. */
   read(): number {
     this.#look();
     return this.#last - this.#began - this.#stoodStill;

@@ -1,6 +1,6 @@
-// Owns: lives of the service that end with SIGKILL at a random moment, and what must be found after each:
-// every acknowledged write, whole, nothing else, in a file that is sound. The lifecycle tests use it for a
-// few deaths, the torture for a thousand.
+// Owns: runs of the service that end with SIGKILL at a random moment, and the check after each: every acknowledged write
+// is stored as a whole, nothing else is, and the file is intact. The lifecycle tests use it for a few deaths,
+// endurance/torture.ts for a thousand.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -12,15 +12,15 @@ import { fileOf, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
 
-/** Requests and answers that a life under writers sees at least, so that some are acknowledged, and at most. */
+/** The fewest requests and answers of a run under writers, so that some are acknowledged, and the most. */
 const SHORTEST_LIFE = 50;
 const LONGEST_LIFE = 450;
 
-/** Milliseconds that it lasts longer at most, so that death comes between two of them, too. */
+/** The most milliseconds that it lasts after the last of them, so that death also comes between two of them. */
 const AFTERMATH = 5;
 
 /**
- * Starts the service on what its predecessor left, compares, and kills it while writers write.
+ * Starts the service on what the previous run left, compares, and kills it while writers write.
  * @returns milliseconds from its start to its first answer.
  */
 export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: Ledger): Promise<number> {
@@ -35,7 +35,7 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
     if (left === 0) resolve();
   };
   const ended = Promise.all([
-    once(service.process, 'close'), // the last of its processes has let go of their output
+    once(service.process, 'close'), // all of its processes have closed their output
     ...ledger.writers(service.client, WRITERS).map(async (writer) => {
       while ((await writer.write(count)) !== 'gone');
     }),
@@ -51,19 +51,19 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
   return ready;
 }
 
-/** Starts the service and kills it at a moment of its start. */
+/** Starts the service and kills it at a random moment of its start. */
 export async function dieYoung(env: Record<string, string>, longestLife: number): Promise<void> {
   const child = spawnService(env);
   child.stdout?.resume();
   child.stderr?.resume();
   const ended = once(child, 'close');
   await Promise.race([pause(random() * longestLife), ended]);
-  assert.equal(child.exitCode, null, 'it ended by itself while it started');
+  assert.equal(child.exitCode, null, 'it exited by itself while it started');
   child.kill('SIGKILL');
   await ended;
 }
 
-/** Compares what is stored with what is known of it. */
+/** Compares the stored books with the ledger, and checks the file. */
 export async function examine({ client, dbUrl }: ServiceProcess, ledger: Ledger): Promise<void> {
   ledger.reconcile(await client.list());
   if (!dbUrl.startsWith('sqlite:')) return;

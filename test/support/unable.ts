@@ -1,4 +1,4 @@
-// Owns: an application that cannot sign, which no service can be brought to from outside (rule 19).
+// Owns: an application that cannot sign tokens (rule 19), which nothing from outside can bring about.
 
 import { BlockList } from 'node:net';
 import { buildApp } from '../../src/api/app.ts';
@@ -17,7 +17,7 @@ class Unable extends Tokens {
   }
 }
 
-/** Starts it in this process behind a real socket; the store and the log stay the caller's. */
+/** Starts it in this process on a real socket; the caller closes the store and the log. */
 export async function startUnableApp(
   store: BookStore,
   checkCredentials: CheckCredentials,

@@ -1,10 +1,10 @@
 // Owns: waiting for a state, never for a time. A state that never comes is reported by the time limit of the whole
 // file, which the runner sets; a slow machine must not fail a test.
 
-/** Milliseconds between two looks. */
+/** Milliseconds between two checks. */
 const PAUSE = 5;
 
-/** Milliseconds after which a wait says what it waits for: the last such line explains a test that times out. */
+/** Milliseconds after which a wait prints its condition: the last such line explains a test that times out. */
 const REMARKABLE = 30_000;
 
 /** Resolves once the condition holds. */
