@@ -1,5 +1,5 @@
-// Owns: the command line. Which command is meant, and the exit code it ends with. Loads that command alone:
-// a health check that runs every few seconds has no use for the rest.
+// Owns: the command line: which command runs, and the exit code. It loads only that command, because a health check
+// that runs every few seconds needs nothing else.
 
 import { parseArgs } from 'node:util';
 import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
@@ -7,7 +7,7 @@ import { type Environment, SECRETS, VARIABLES, type Variable } from './config.ts
 import { OperatorError } from './operator-error.ts';
 import { version } from './version.ts';
 
-/** Characters of a line of help, and of what stands before it. */
+/** Widths of the list of variables, in characters: a line of help, and the name before it. */
 const HELP_WIDTH = 72;
 const NAME_WIDTH = 23;
 
@@ -16,17 +16,17 @@ const HELP = `Usage: book-catalogue [COMMAND] [--help]
 
 A catalogue of books: JSON over HTTP.
 
-  serve    serves it; what is done without a command, and by \`npm start\`
-  config   shows the configuration in effect, or what is wrong with it
-  ready    asks the running service whether it is ready
+  serve    serves the catalogue; the default, and what \`npm start\` runs
+  config   shows the configuration in effect, or the first error in it
+  ready    checks whether the running service is ready
   token    prints a token for scripts
   import   stores the books of a file: CSV, JSON or JSON Lines
   export   writes all books to a file: CSV, JSON or JSON Lines
   copy     copies all books from one store to another
-  backup   writes a verified copy of the SQLite store to a file, also while it is served
-  restore  puts a backup in the place of the SQLite store
+  backup   writes a verified copy of the SQLite store to a file, even while the service runs
+  restore  replaces the SQLite store with a backup
 
-Everything is set by environment variables; all of them may be left out.
+The configuration is in environment variables, all of them optional:
 
 ${Object.entries<Variable>(VARIABLES).map(variableHelp).join('')}
 ${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the value instead.
@@ -44,7 +44,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['restore', () => import('./commands/restore.ts')],
 ]);
 
-/** A variable's lines: its name, what it is, and in brackets what there is without it. */
+/** The lines of a variable: its name, its help and, in brackets, its default. */
 function variableHelp([name, { help, absent }]: readonly [string, Variable]): string {
   const lines = [''];
   for (const word of `${help} (${absent})`.split(' ')) {
@@ -56,10 +56,10 @@ function variableHelp([name, { help, absent }]: readonly [string, Variable]): st
 }
 
 /**
- * Runs a command to its end.
- * @param streams the process, or what stands for it.
- * @param stop resolves when the service shall end.
- * @returns the exit code: 0 done, 1 not done, which one sentence on stderr explains, 2 called wrongly.
+ * Runs a command until it ends.
+ * @param streams those of the process, or substitutes.
+ * @param stop resolves when the service must stop.
+ * @returns the exit code: 0 done; 1 failed, explained by one sentence on stderr; 2 called wrongly.
  */
 export async function run(
   args: readonly string[],
@@ -85,7 +85,7 @@ export async function run(
     const context: CommandContext = {
       env,
       get stdin() {
-        return streams.stdin; // a process opens it when it is asked for it, and most commands have no use for it
+        return streams.stdin; // reading this property opens stdin, and most commands do not need it
       },
       stdout,
       stderr,
@@ -94,14 +94,14 @@ export async function run(
     return await (command ?? (await load())).run(context, { options, operands });
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;
-    stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, whatever it quotes
+    stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, even if it quotes several
     return error instanceof UsageError ? 2 : 1;
   }
 }
 
 /**
- * @param command undefined when none is named, which is to serve, without any option of its own.
- * @throws UsageError when there is an option that the command does not know, or too few or too many operands.
+ * @param command undefined if none is named; `serve` then runs, without options of its own.
+ * @throws UsageError for an unknown option, and for too few or too many operands.
  */
 function readArguments(
   command: Command | undefined,
@@ -118,7 +118,7 @@ function readArguments(
   try {
     call = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('. ')[0]}. ${help}`); // what follows is about any program
+    throw new UsageError(`${(error as Error).message.split('. ')[0]}. ${help}`); // the rest is general advice
   }
   const { values, positionals } = call;
   const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);
@@ -129,7 +129,7 @@ function readArguments(
   return { options: values, operands };
 }
 
-/** What is wrong with so many operands, to follow the command's name. Shows none of them: one may hold a password. */
+/** The error in the number of operands, to follow the command's name. It shows no operand: one may hold a password. */
 function faultOf(given: number, names: readonly string[]): string | undefined {
   const needed = names.filter((name) => !name.startsWith('['));
   if (given < needed.length) return `needs ${needed.join(' and ')}`;

@@ -1,6 +1,6 @@
-// Owns: what the operator may set (rules 14, 16, 22, 25 to 27), read once into one frozen Config.
-// Refuses, in one sentence that names the variable: everything that cannot be meant. Touches neither
-// `process` nor the store; what DB_URL means is for `stores/open.ts` to say.
+// Owns: the settings (rules 14, 16, 22, 25 to 27), read once into one frozen Config.
+// Refuses: an invalid value, in one sentence that names the variable. It touches neither `process` nor the store;
+// `stores/open.ts` interprets DB_URL.
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -15,46 +15,46 @@ export interface Config {
   readonly host: string | undefined;
   readonly dbUrl: string;
   readonly signingSecret: string;
-  /** Nobody set the secret, so nobody else can know it. */
+  /** SECRET_TOKEN is not set, so the secret is random. */
   readonly randomSecret: boolean;
-  /** The secret before the present one; the tokens that it signed live out their time. */
+  /** The secret before the present one; tokens that it signed are accepted until they expire. */
   readonly previousSigningSecret: string | undefined;
   readonly username: string;
   readonly password: string;
   /** Processes that serve together. */
   readonly workers: number;
-  /** Where the operations listener is. */
+  /** The address of the operations listener. */
   readonly admin: {
     readonly port: number;
     readonly host: string;
-    /** The port was asked for, so that there is no going on without it. */
+    /** The operator set the port, so the service must not start without it. */
     readonly required: boolean;
   };
   /** Origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
-  /** Proxies, as addresses or networks, that are believed when they say whom a request comes from. */
+  /** Addresses or networks of the proxies whose X-Forwarded-For is trusted. */
   readonly trustedProxies: readonly string[];
   readonly logLevel: LogLevel;
-  /** Bytes of one request's body. */
+  /** Largest request body, in bytes. */
   readonly bodyLimit: number;
-  /** Bytes of one request's line and headers. */
+  /** Largest request line and headers together, in bytes. */
   readonly headerLimit: number;
-  /** The built-in credential pair serves, so anyone who read the documentation can log in. */
+  /** The built-in pair logs in, so anyone who has read the documentation can. */
   readonly builtInCredentials: boolean;
-  /** What the operator should know, though it does not stop the start. */
+  /** Sentences for the operator about settings that do not prevent the start. */
   readonly warnings: readonly string[];
 }
 
-/** How a variable is explained, and shown when it is in effect. */
+/** How `--help` explains a variable, and how `config` shows its value. */
 export interface Variable {
   readonly help: string;
-  /** What there is without it. */
+  /** The default: a value, or words for it. */
   readonly absent: string;
-  /** Its value in effect, without any secret; that of DB_URL is for `stores/open.ts` to show. */
+  /** The value in effect, without secrets. DB_URL has none: `stores/open.ts` shows it. */
   readonly show?: (config: Config) => string;
 }
 
-/** A variable that is a whole number; without it, it is `absent`. */
+/** A variable that is a whole number. */
 interface NumberVariable extends Variable {
   readonly least: number;
   readonly most: number;
@@ -78,7 +78,7 @@ export const VARIABLES = {
     show: ({ host }) => host ?? '(every address)',
   },
   DB_URL: {
-    help: 'sqlite:<path> or postgres://user:password@host:port/database, of several hosts host:port,host:port',
+    help: 'sqlite:<path> or postgres://user:password@host:port/database, several hosts as host:port,host:port',
     absent: 'sqlite:data/books.db',
   },
   SECRET_TOKEN: {
@@ -87,22 +87,22 @@ export const VARIABLES = {
     show: ({ randomSecret }) => (randomSecret ? '(random, new at every start)' : '(set)'),
   },
   SECRET_TOKEN_PREVIOUS: {
-    help: 'the one before it, whose tokens live out their time',
+    help: 'the previous secret, whose tokens are accepted until they expire',
     absent: 'none',
     show: ({ previousSigningSecret }) => shownAs(previousSigningSecret !== undefined),
   },
   AUTH_USERNAME: {
-    help: 'the name that logs in',
+    help: 'username for logging in',
     absent: 'admin',
     show: ({ username }) => (/\p{Cc}/u.test(username) ? JSON.stringify(username) : username),
   },
   AUTH_PASSWORD: {
-    help: 'its password',
+    help: 'password for logging in',
     absent: 'password',
     show: ({ builtInCredentials, password }) => (builtInCredentials ? password : '(set)'),
   },
   WORKERS: {
-    help: 'processes that serve together, on as many cores',
+    help: 'number of processes that serve together, to use as many cores',
     absent: '1',
     least: 1,
     most: 256,
@@ -116,7 +116,7 @@ export const VARIABLES = {
     show: ({ admin }) => String(admin.port),
   },
   ADMIN_HOST: {
-    help: 'address of that port',
+    help: 'address to listen on for ADMIN_PORT',
     absent: 'this machine only',
     show: ({ admin }) => admin.host,
   },
@@ -126,7 +126,7 @@ export const VARIABLES = {
     show: ({ corsOrigins }) => corsOrigins.join(',') || '(none)',
   },
   TRUST_PROXY: {
-    help: 'addresses or networks of proxies whose X-Forwarded-For is believed',
+    help: 'addresses or networks of proxies whose X-Forwarded-For is trusted',
     absent: 'none',
     show: ({ trustedProxies }) => trustedProxies.join(',') || '(none)',
   },
@@ -136,14 +136,14 @@ export const VARIABLES = {
     show: ({ logLevel }) => logLevel,
   },
   BODY_LIMIT: {
-    help: "bytes of one request's body",
+    help: 'largest request body, in bytes',
     absent: '1048576',
     least: 1,
     most: 256 * 1024 ** 2,
     show: ({ bodyLimit }) => String(bodyLimit),
   },
   HEADER_LIMIT: {
-    help: "bytes of one request's line and headers",
+    help: 'largest request line and headers together, in bytes',
     absent: '16384',
     least: 1024,
     most: 1024 ** 2,
@@ -154,7 +154,7 @@ export const VARIABLES = {
 type Name = keyof typeof VARIABLES;
 type NumberName = { [N in Name]: (typeof VARIABLES)[N] extends NumberVariable ? N : never }[Name];
 
-/** Those that may come from a file instead, named by the variable with `_FILE` behind (rule 25). */
+/** Variables that may come from a file instead: `NAME_FILE` is the path of that file (rule 25). */
 export const SECRETS = ['DB_URL', 'SECRET_TOKEN', 'SECRET_TOKEN_PREVIOUS', 'AUTH_PASSWORD'] as const;
 type SecretName = (typeof SECRETS)[number];
 
@@ -164,11 +164,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => Uint8Array;
 
 const LOOPBACK = '127.0.0.1';
-const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is no shorter than its digest
+const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is at least as long as its digest
 
 /**
  * Reads the whole configuration.
- * @throws OperatorError when a variable cannot be meant as it stands.
+ * @throws OperatorError if a variable is invalid.
  */
 export function readConfig(env: Environment, readFile: ReadFile): Config {
   const username = readText(env, 'AUTH_USERNAME');
@@ -180,7 +180,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
   const secret = readSecret(env, readFile, 'SECRET_TOKEN');
   const previousSecret = readSecret(env, readFile, 'SECRET_TOKEN_PREVIOUS');
   if (previousSecret !== undefined && secret === undefined) {
-    throw new OperatorError('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS is the one before it.');
+    throw new OperatorError('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS signs no tokens.');
   }
   const host = readHost(env, username !== undefined && secret !== undefined);
   const port = readWholeNumber(env, 'PORT');
@@ -189,21 +189,23 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
     if (username === undefined || secret === undefined) {
       throw new OperatorError(
-        `HOST ${host} can be reached from other machines, so ${missing} must be set; until then only HOST=127.0.0.1 will do.`,
+        `HOST ${host} is reachable from other machines: set ${missing}, or use HOST=127.0.0.1.`,
       );
     }
   }
 
   const warnings: string[] = [];
   if (username === undefined) {
-    warnings.push('AUTH_USERNAME and AUTH_PASSWORD are not set: the built-in pair admin / password logs in.');
+    warnings.push(
+      'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',
+    );
   }
   if (secret === undefined) {
     warnings.push(
-      'SECRET_TOKEN is not set: tokens are signed with a random secret and end with this process.',
+      'SECRET_TOKEN is not set: tokens are signed with a random secret and become invalid when this process ends.',
     );
   } else if (Buffer.byteLength(secret) < ADVISED_SECRET_BYTES) {
-    warnings.push(`SECRET_TOKEN is shorter than ${ADVISED_SECRET_BYTES} bytes: a longer one is safer.`);
+    warnings.push(`SECRET_TOKEN is shorter than ${ADVISED_SECRET_BYTES} bytes: set a longer one.`);
   }
 
   return Object.freeze({
@@ -228,8 +230,8 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
 }
 
 /**
- * Reads where the books are, all that a command needs which works on the store alone.
- * @throws OperatorError when the variable cannot be meant as it stands.
+ * Reads the URL of the store, the only setting of commands that work on the store alone.
+ * @throws OperatorError if the variable is invalid.
  */
 export function readStoreUrl(env: Environment, readFile: ReadFile): string {
   return readSecret(env, readFile, 'DB_URL') ?? VARIABLES.DB_URL.absent;
@@ -240,20 +242,20 @@ export function isLoopback(host: string | undefined): boolean {
   return host === '::1' || (host !== undefined && isIP(host) === 4 && host.startsWith('127.'));
 }
 
-/** Rule 25: everywhere once the operator has taken charge of who gets in, else this machine only. */
+/** Rule 25: every address once the operator has set the pair and the secret, otherwise this machine only. */
 function readHost(env: Environment, guarded: boolean): string | undefined {
   const host = readText(env, 'HOST');
   if (host === undefined) return guarded ? undefined : LOOPBACK;
-  // Which address the name stands for differs between machines; this one is on all of them.
+  // The name stands for different addresses on different machines; every machine has 127.0.0.1.
   return host === 'localhost' ? LOOPBACK : host;
 }
 
-/** The operations listener is beside the service's port, and for this machine only, unless told otherwise. */
+/** By default the operations listener is on the port next to PORT, for this machine only. */
 function readAdmin(env: Environment, port: number): Config['admin'] {
   const beside = port === 0 ? 0 : port < 65_535 ? port + 1 : port - 1;
   const adminPort = readWholeNumber(env, 'ADMIN_PORT', beside);
   if (adminPort === port && port !== 0) {
-    throw new OperatorError(`ADMIN_PORT ${adminPort} is PORT as well: they must differ.`);
+    throw new OperatorError(`ADMIN_PORT ${adminPort} is the same as PORT: choose another port.`);
   }
   const host = readText(env, 'ADMIN_HOST') ?? LOOPBACK;
   return {
@@ -263,28 +265,28 @@ function readAdmin(env: Environment, port: number): Config['admin'] {
   };
 }
 
-/** Origins as browsers spell them, such as https://books.example.org, a comma between two. */
+/** Origins as browsers spell them, such as https://books.example.org, separated by commas. */
 function readOrigins(env: Environment): readonly string[] {
   const origins = readText(env, 'CORS_ORIGINS')?.split(',') ?? [];
   return origins.map((text) => {
     const origin = text.trim();
     if (!/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin) {
       throw new OperatorError(
-        `CORS_ORIGINS must list origins such as https://books.example.org, without a path; "${origin}" is none.`,
+        `CORS_ORIGINS must list origins without a path, such as https://books.example.org, not "${origin}".`,
       );
     }
     return origin;
   });
 }
 
-/** Addresses or networks such as 10.0.0.0/8, a comma between two. */
+/** Addresses or networks such as 10.0.0.0/8, separated by commas. */
 function readTrustedProxies(env: Environment): readonly string[] {
   const proxies = readText(env, 'TRUST_PROXY')?.split(',') ?? [];
   return proxies.map((text) => {
     const proxy = text.trim();
     if (!isNetwork(proxy)) {
       throw new OperatorError(
-        `TRUST_PROXY must list addresses or networks such as 127.0.0.1,10.0.0.0/8; "${proxy}" is none.`,
+        `TRUST_PROXY must list addresses or networks such as 127.0.0.1,10.0.0.0/8, not "${proxy}".`,
       );
     }
     return proxy;
@@ -325,7 +327,7 @@ function readText(env: Environment, name: Name | `${SecretName}_FILE`): string |
   return text;
 }
 
-/** A value that may be given in place (`NAME`) or as a file (`NAME_FILE`), never both (rule 25). */
+/** A value from `NAME` or from the file that `NAME_FILE` names, never from both (rule 25). */
 function readSecret(env: Environment, readFile: ReadFile, name: SecretName): string | undefined {
   const text = readText(env, name);
   const path = readText(env, `${name}_FILE`);

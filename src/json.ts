@@ -1,12 +1,12 @@
-// Owns: a JSON object out of its text, without a number that is rounded to an integer (rule 3). Refuses whatever else
-// is JSON or is none (rule 6).
+// Owns: parsing the text of a JSON object, without rounding any number to an integer (rule 3).
+// Refuses: any other JSON, and text that is not JSON (rule 6).
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * Reads a JSON object. Of duplicate keys the last one wins. A number that its decimal text does not name
- * exactly as an integer is never rounded to one: it becomes NaN, which nothing accepts.
- * @returns undefined when the text is anything else.
+ * Reads a JSON object. Of duplicate keys the last one wins. A fraction that JSON.parse rounds to an integer becomes
+ * NaN, which nothing accepts.
+ * @returns undefined if the text is anything else.
  */
 export function parseJsonText(text: string): JsonObject | undefined {
   try {
@@ -25,7 +25,7 @@ function exactIntegers(_key: string, value: unknown, context?: { source?: string
   return isIntegerText(context.source) ? value : Number.NaN;
 }
 
-/** Whether a JSON number's text, say `2020.0`, `1e3` or `1e-400`, names a mathematical integer. */
+/** Whether the text of a JSON number is a mathematical integer: `2020.0` and `1e3` are, `1e-400` is not. */
 function isIntegerText(text: string): boolean {
   const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:[eE](.+))?$/.exec(text) ?? [];
   const digits = whole + fraction;

@@ -1,4 +1,4 @@
-// Owns: opening a port, and the sentence the operator reads when it cannot be had (rule 27).
+// Owns: opening a port, and the sentence for the operator if that fails (rule 27).
 
 import type { AddressInfo, Server } from 'node:net';
 import { OperatorError } from './operator-error.ts';
@@ -7,18 +7,18 @@ export interface ListenAddress {
   readonly port: number;
   /** Undefined is every interface. */
   readonly host: string | undefined;
-  /** Whether the system deals connections out among all processes that listen there like this. */
+  /** Whether several processes share the port; the system distributes its connections among them. */
   readonly shared: boolean;
-  /** The variables that the operator set the port and the host by. */
+  /** Names of the variables that set the port and the host. */
   readonly variables: { readonly port: string; readonly host: string };
 }
 
-/** The port belongs to another process, or is for other users. */
+/** Another process has the port, or this user may not open it. */
 export class PortRefused extends OperatorError {}
 
 /**
  * @returns `http://host:port` as a client on this machine would write it.
- * @throws OperatorError when there is no listening there; PortRefused, when that is for the port alone.
+ * @throws OperatorError if listening fails; PortRefused if the port is the reason.
  */
 export async function listen(server: Server, place: ListenAddress): Promise<string> {
   const { port, host, shared } = place;
@@ -35,7 +35,7 @@ export async function listen(server: Server, place: ListenAddress): Promise<stri
 
 export function portTaken({ port, variables }: ListenAddress): PortRefused {
   return new PortRefused(
-    `${variables.port} ${port} is taken by another process: stop it or choose another port.`,
+    `${variables.port} ${port} is in use by another process: stop that process or choose another port.`,
   );
 }
 
@@ -46,10 +46,10 @@ function refusal(error: NodeJS.ErrnoException, place: ListenAddress): OperatorEr
       return portTaken(place);
     case 'EACCES':
       return new PortRefused(
-        `${variables.port} ${port} may not be opened by this user: choose one above 1023.`,
+        `${variables.port} ${port} cannot be opened by this user: choose a port above 1023.`,
       );
     case 'ENOTSUP':
-      return new OperatorError('WORKERS must be 1 on this system, where processes cannot share a port.');
+      return new OperatorError('WORKERS must be 1 on this system: its processes cannot share a port.');
     default:
       return new OperatorError(`${variables.host} ${host} cannot be listened on: ${error.message}.`);
   }

@@ -1,13 +1,13 @@
 #!/usr/bin/env node
-// Owns: the door. Arguments, environment, signals and the exit code.
-// JavaScript, unlike its neighbours: what it turns on spares the service the TypeScript compiler, and with it
-// 16 MiB and a quarter of the time to start, but it cannot spare this file itself.
+// Owns: the entry point: arguments, environment, signals and the exit code.
+// It is JavaScript, unlike its neighbours. The compile cache that it enables saves the service the TypeScript compiler,
+// and with it 16 MiB and a quarter of the time to start, but it could not save this file itself.
 
 import './runtime.js';
 import { fileURLToPath } from 'node:url';
 
 const { enableCompileCache } = await import('node:module');
-// Where the folder cannot be written everything works as well, only slower to start.
+// If the folder cannot be written, everything still works, but the start is slower.
 enableCompileCache(fileURLToPath(new URL('../node_modules/.cache', import.meta.url)));
 const { run } = await import('./cli.ts');
 
@@ -16,8 +16,8 @@ process.on('uncaughtException', (error) => {
   process.exit(1);
 });
 
-// The first signal stops the service, a second one ends the process at once. One Ctrl-C may come as two: from the
-// terminal, and from npm, which hands it on.
+// The first signal stops the service, a second one ends the process at once. One Ctrl-C may arrive as two signals: from
+// the terminal, and from npm, which forwards it.
 const DOUBLE_SIGNAL_WINDOW = 500; // milliseconds
 const { promise: stop, resolve } = Promise.withResolvers();
 /** @type {number | undefined} */

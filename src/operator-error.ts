@@ -1,4 +1,4 @@
-// Owns: the one sentence that an operator reads when something cannot be done.
+// Owns: the error whose one sentence an operator reads.
 
-/** A command or a start that cannot be done as asked. Its message is shown as it is, without a stack. */
+/** A command or a start is not possible as asked. The message is shown as it is, without a stack. */
 export class OperatorError extends Error {}

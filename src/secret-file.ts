@@ -1,20 +1,20 @@
-// Owns: reading a file that holds a secret, once, at the start. Refuses what has no end, and to wait for ever
-// (rule 27). A pipe will do, such as a shell's `<(...)`.
+// Owns: reading a file that holds a secret, once, at the start. It may be a pipe, such as a shell's `<(...)`.
+// Refuses: a file without an end, and to wait forever (rule 27).
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
-/** Bytes; a secret is shorter by far. */
+/** A secret is far shorter. */
 const MAX_BYTES = 64 * 1024;
 
-/** Milliseconds to wait for whoever writes into a pipe. Four files at the most have to come within 10 s. */
+/** Milliseconds to wait for the writer of a pipe: up to four files must be read within 10 s. */
 const PIPE_TIMEOUT = 2000;
 
-/** Milliseconds between two looks at a pipe. */
+/** Milliseconds between two attempts to read a pipe. */
 const PAUSE = 20;
 
-/** @throws Error that says what is wrong with the file. */
+/** @throws Error whose message says what is wrong with the file. */
 export function readSecretFile(path: string): Uint8Array {
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // a pipe would wait for its writer here
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK); // a pipe would otherwise wait for its writer
   try {
     const isPipe = fstatSync(fd).isFIFO();
     const content = Buffer.alloc(MAX_BYTES + 1);
@@ -22,7 +22,7 @@ export function readSecretFile(path: string): Uint8Array {
     let length = 0;
     while (length <= MAX_BYTES) {
       const bytes = readSome(fd, content, length);
-      const isEnd = bytes === 0 && (length > 0 || !isPipe); // a pipe is at its end before its writer comes, too
+      const isEnd = bytes === 0 && (length > 0 || !isPipe); // a pipe also seems to end before its writer opens it
       if (isEnd) return content.subarray(0, length);
       if (bytes === undefined || bytes === 0) {
         if (Date.now() >= deadline)

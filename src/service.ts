@@ -17,48 +17,47 @@ import type { Metric } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, logMetric, serviceMetrics } from './metrics/service.ts';
 import { readDbUrl } from './stores/open.ts';
 
-/** Milliseconds that requests under way have to finish, and that the store has then to close (rule 27: within 10 s). */
+/** Milliseconds for requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
 const GRACE = 6000;
 const STORE_GRACE = 3000;
 
-/** Milliseconds that a connection has to bring a last request. Closed while that is on its way, it would lose it,
- * and no proxy may send what is not idempotent again. */
+/** Milliseconds that an open connection has for a last request. Closing it at once would lose a request on its way, and
+ * a proxy must not retry one that is not idempotent. */
 const LAST_REQUEST = 500;
 
-/** Milliseconds that the store has to show that it answers. */
+/** Milliseconds for the store to answer `storeAnswers`. */
 const ANSWER_TIMEOUT = 4500;
 
-/** Milliseconds in which whoever serves a port of this machine answers. */
+/** Milliseconds in which a process that listens on a port of this machine accepts a connection. */
 const PROBE_TIMEOUT = 1000;
 
-/** How a service has its port: for itself, or as one of several processes, of which the first sees to it that
- * nobody else is there. */
+/** How a service uses its port: alone, or as one of several processes, the first of which checks that no other program
+ * has the port. */
 export type PortUse = 'alone' | 'first' | 'another';
 
-/** How a process serves together with others. */
+/** How this process serves together with others. */
 export interface Deployment {
   readonly port: PortUse;
-  /** Asks whoever counts failed logins for all of them (rule 29). */
+  /** Asks the process that counts the failed logins of all of them (rule 29). */
   readonly takeTurn: TakeTurn;
-  /** What is counted beside the service. */
+  /** Metrics that are counted outside the service. */
   metrics(): Metric[];
 }
 
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */
   readonly url: string;
-  /** Whether books can be read at this moment; known within 5 s. */
+  /** Whether books can be read at this moment; resolves within 5 s. */
   storeAnswers(): Promise<boolean>;
-  /** What is to be measured of it at this moment. */
   metrics(): Promise<Metric[]>;
-  /** Stops accepting, finishes what is under way, closes the store. May be called once. */
+  /** Stops accepting connections, finishes requests in progress, closes the store. May be called once. */
   close(): Promise<void>;
 }
 
 /**
  * Starts serving.
  * @param docsPort port of the page that calls the service from a browser, if there is one.
- * @throws OperatorError when the store or the port cannot be had; nothing is left open then.
+ * @throws OperatorError if the store or the port cannot be opened; nothing is left open then.
  */
 export async function startService(
   config: Config,
@@ -115,7 +114,7 @@ export async function startService(
         ...(await measurement.metrics()),
       ];
     },
-    // The store itself: calls that wait for their batch say how much there is to do, not whether it answers.
+    // Directly: a call through the catalogue waits for its batch, which depends on the load and not only on the store.
     storeAnswers: () =>
       store.find([1], performance.now() + ANSWER_TIMEOUT).then(
         () => true,
@@ -123,7 +122,7 @@ export async function startService(
       ),
     async close() {
       const closed = new Promise((resolve) => server.close(resolve));
-      // In a turn of its own, since what has arrived while others were served is read first.
+      // In a turn of its own: the event loop first reads what arrived while other connections were served.
       const idle = setInterval(() => setImmediate(() => server.closeIdleConnections()), LAST_REQUEST);
       const overdue = setTimeout(() => server.closeAllConnections(), GRACE);
       await closed;
@@ -144,14 +143,14 @@ function singleProcess(): Deployment {
   };
 }
 
-/** Refuses a port where somebody answers: where it is shared, the system would let us in without a word.
- * (To listen there unshared for a moment would reset whoever connects in that moment.) */
+/** Refuses a port on which a process answers: if that one shares the port, the system would let us listen there, too.
+ * (Listening unshared for a moment would reset every client that connects in that moment.) */
 async function assertPortFree(place: ListenAddress): Promise<void> {
   const probe = connect({ port: place.port, host: place.host ?? 'localhost', timeout: PROBE_TIMEOUT });
   const answered = await new Promise((resolve) => {
     probe.once('connect', () => resolve(true));
     probe.once('timeout', () => resolve(false));
-    probe.once('error', () => resolve(false)); // nobody is there, or listening will say what is wrong
+    probe.once('error', () => resolve(false)); // nobody listens there, or listening will report the error
   });
   probe.destroy();
   if (answered) throw portTaken(place);

@@ -1,4 +1,4 @@
-// Owns: which version this is, as package.json has it.
+// Owns: the version of the service, read from package.json.
 
 import { readFileSync } from 'node:fs';
 

@@ -1,7 +1,7 @@
-// Owns: several processes that serve one port and one store. One process, which serves nothing itself,
-// starts the workers, replaces a worker that dies, and stops all of them. Each worker is a whole service;
-// the system deals connections out to them. (Dealt out by Node's cluster, a connection on its way to a
-// worker that dies would be neither answered nor closed.)
+// Owns: several processes that serve one port and one store. The first process serves nothing itself: it starts the
+// workers, replaces a worker that dies, and stops all of them. Each worker is a complete service. The system
+// distributes the connections among them. (If Node's cluster did, a connection on its way to a worker that dies would
+// be neither answered nor closed.)
 
 import cluster, { type Worker } from 'node:cluster';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -14,23 +14,23 @@ import { buildMetric, loginMetric, logMetric } from './metrics/service.ts';
 import { OperatorError } from './operator-error.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
-/** Milliseconds between two attempts to replace a worker, when the first one fails. */
+/** Milliseconds between two attempts to replace a worker, if the first one fails. */
 const RETRY_PAUSE = 1000;
 
-/** Milliseconds that a worker has to stop; it needs less by itself. */
+/** Milliseconds after which a worker that has not stopped is killed; normally it needs less. */
 const LAST_RESORT = 9500;
 
-/** Milliseconds that a worker has to answer; one that is held up is left out. */
+/** Milliseconds for a worker to answer a question; a worker that takes longer is left out. */
 const ANSWER_TIMEOUT = 2000;
 
-/** What the first process asks a worker, and what it is answered. */
+/** The questions of the first process to a worker, and the types of their answers. */
 interface Answers {
   readonly storeAnswers: boolean;
   readonly metrics: readonly Metric[];
 }
 type Question = keyof Answers;
 
-/** What a worker is told. */
+/** A message of the first process to a worker. */
 type Order =
   | {
       readonly kind: 'serve';
@@ -43,8 +43,8 @@ type Order =
   | { readonly kind: 'ask'; readonly ticket: number; readonly question: Question };
 
 /**
- * What a worker says: one of the first two in answer to `serve`, then one for each login, to be told its
- * turn, and one for each question.
+ * A message of a worker: one of the first two in answer to `serve`, then one for each login, which asks for its turn,
+ * and one for each question.
  */
 type Report =
   | { readonly kind: 'serving'; readonly url: string }
@@ -57,13 +57,12 @@ type Report =
     }
   | { readonly kind: 'answer'; readonly ticket: number; readonly answer: Answers[Question] };
 
-/** Whether this process is a worker. */
 export const isWorker = cluster.isWorker;
 
 /**
  * Starts as many workers as the configuration says. The first one prepares the store for the others.
- * @param docsPort as `startService` takes it.
- * @throws OperatorError as one service would; no worker is left then.
+ * @param docsPort as for `startService`.
+ * @throws OperatorError as `startService` does; no worker is left then.
  */
 export async function startWorkers(config: Config, log: Log, docsPort?: number): Promise<Service> {
   const pool = new WorkerPool(config, log, docsPort);
@@ -75,16 +74,16 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
   }
 }
 
-/** The workers, as the process sees them that started them. */
+/** The workers, from the side of the first process. */
 class WorkerPool {
   readonly #config: Config;
   readonly #log: Log;
   readonly #docsPort: number | undefined;
   readonly #workers = new Set<Worker>();
-  /** Those that serve, by their number; one that takes another's place takes its number, too. */
+  /** The workers that serve, by number; a replacement keeps the number of the worker it replaces. */
   readonly #serving = new Map<number, Worker>();
   readonly #asked = new Map<number, (answer: Answers[Question]) => void>();
-  /** An address has no more guesses at several workers than at one. */
+  /** One for all workers: an address has no more login attempts at several workers than at one. */
   readonly #guard = new LoginGuard();
   readonly #measurement = measureProcess();
   #lastTicket = 0;
@@ -119,7 +118,7 @@ class WorkerPool {
     await Promise.all(
       [...this.#workers].map(async (worker) => {
         const ended = new Promise((resolve) => worker.once('exit', resolve));
-        tell(worker, { kind: 'stop' });
+        sendOrder(worker, { kind: 'stop' });
         await ended;
       }),
     );
@@ -131,29 +130,29 @@ class WorkerPool {
   async #startWorker(number: number, use: PortUse): Promise<string> {
     const worker = cluster.fork();
     this.#workers.add(worker);
-    worker.on('error', () => {}); // it has gone; 'exit' follows
+    worker.on('error', () => {}); // the worker has gone; 'exit' follows
     const started = Promise.withResolvers<string>();
     worker.once('exit', () => {
       this.#workers.delete(worker);
-      started.reject(new OperatorError('A worker ended before it could serve.'));
+      started.reject(new OperatorError('A worker exited before it could serve.'));
     });
-    worker.on('message', (report: Report) => this.#hear(worker, report, started));
+    worker.on('message', (report: Report) => this.#onReport(worker, report, started));
     const config = { ...this.#config, port: this.#port };
-    tell(worker, { kind: 'serve', config, docsPort: this.#docsPort, use });
+    sendOrder(worker, { kind: 'serve', config, docsPort: this.#docsPort, use });
     const url = await started.promise;
     this.#serving.set(number, worker);
     const { pid } = worker.process;
-    this.#log.info({ pid }, 'a worker serves');
+    this.#log.info({ pid }, 'a worker is serving');
     worker.once('exit', (code: number, signal: string | null) => {
       this.#serving.delete(number);
       if (this.#isStopping) return;
-      this.#log.error({ pid, code, signal }, 'a worker ended; another takes its place');
+      this.#log.error({ pid, code, signal }, 'a worker exited: starting a replacement');
       void this.#replace(number);
     });
     return url;
   }
 
-  #hear(worker: Worker, report: Report, started: PromiseWithResolvers<string>): void {
+  #onReport(worker: Worker, report: Report, started: PromiseWithResolvers<string>): void {
     switch (report.kind) {
       case 'serving':
         started.resolve(report.url);
@@ -163,7 +162,7 @@ class WorkerPool {
         break;
       case 'login': {
         const turn = this.#guard.takeTurn(report.address, report.succeeded);
-        tell(worker, { kind: 'turn', ticket: report.ticket, turn });
+        sendOrder(worker, { kind: 'turn', ticket: report.ticket, turn });
         break;
       }
       case 'answer':
@@ -177,7 +176,7 @@ class WorkerPool {
         await this.#startWorker(number, 'another');
         return;
       } catch (error) {
-        this.#log.error({ reason: (error as Error).message }, 'a worker could not be replaced yet');
+        this.#log.error({ reason: (error as Error).message }, 'a worker could not be replaced: retrying');
         await pause(RETRY_PAUSE);
       }
     }
@@ -189,7 +188,7 @@ class WorkerPool {
     const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
     const timer = setTimeout(() => reject(new Error('the worker does not answer')), ANSWER_TIMEOUT);
     this.#asked.set(ticket, resolve as (answer: Answers[Question]) => void);
-    tell(worker, { kind: 'ask', ticket, question });
+    sendOrder(worker, { kind: 'ask', ticket, question });
     try {
       return await promise;
     } finally {
@@ -198,10 +197,10 @@ class WorkerPool {
     }
   }
 
-  /** Whether the store answers one of them. */
+  /** Whether the store answers at least one worker. */
   async #storeAnswers(): Promise<boolean> {
     const answers = [...this.#serving.values()].map(async (worker) => {
-      if (!(await this.#ask(worker, 'storeAnswers'))) throw new Error('not to this one');
+      if (!(await this.#ask(worker, 'storeAnswers'))) throw new Error('no answer to this worker');
     });
     return Promise.any(answers).then(
       () => true,
@@ -224,9 +223,9 @@ class WorkerPool {
 }
 
 /**
- * Serves as one of several, until told to stop.
+ * Serves as one of several workers until it is ordered to stop.
  * @param makeLog makes the log that the configuration asks for.
- * @param stop resolves when this process is asked to end by itself.
+ * @param stop resolves when this process alone is asked to end.
  */
 export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Promise<unknown>): Promise<void> {
   const self = cluster.worker as Worker;
@@ -266,7 +265,7 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
     service = await startService(config, makeLog(config), docsPort, {
       port: use,
       takeTurn,
-      metrics: () => [], // logins are counted where their turns are given
+      metrics: () => [], // the first process counts the logins
     });
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
@@ -279,8 +278,8 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
   await service.close();
 }
 
-function tell(worker: Worker, order: Order): void {
-  worker.send(order, () => {}); // a worker that has gone hears nothing; its 'exit' says so
+function sendOrder(worker: Worker, order: Order): void {
+  worker.send(order, () => {}); // a worker that has gone gets nothing; its 'exit' reports that
 }
 
 function report(self: Worker, answer: Report): Promise<void> {

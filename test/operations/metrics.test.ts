@@ -157,7 +157,7 @@ describe('metrics', { concurrency: 4 }, () => {
     const [worker = 0] = service.log
       .map((line) => JSON.parse(line))
       .flatMap(({ msg, pid }) => {
-        return msg === 'a worker serves' ? [pid as number] : [];
+        return msg === 'a worker is serving' ? [pid as number] : [];
       });
     process.kill(worker, 'SIGSTOP');
     context.after(() => {

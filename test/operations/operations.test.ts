@@ -150,7 +150,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
     assert.equal(entries.find(({ msg }) => msg === 'listening').operations, undefined);
     assert.match(
       entries.find(({ level }) => level === 'warn')?.msg,
-      new RegExp(`^ADMIN_PORT ${port + 1} is taken`),
+      new RegExp(`^ADMIN_PORT ${port + 1} is in use`),
     );
     await alone.stop();
     taken.close();

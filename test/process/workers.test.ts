@@ -73,7 +73,7 @@ describe('workers', { concurrency: 3 }, () => {
         }),
       );
       await waitUntil(() => servingWorkers(service).length === WORKERS);
-      assert.equal(messages(service, 'a worker ended; another takes its place').length, victims);
+      assert.equal(messages(service, 'a worker exited: starting a replacement').length, victims);
       const stored = new Set((await service.client.list()).map(({ title }) => title));
       for (const title of answered) assert.ok(stored.has(title), `${title} was answered and is lost`);
     });
@@ -157,7 +157,7 @@ describe('workers', { concurrency: 3 }, () => {
     }
     assert.match(
       second.message,
-      /^the service exited with code 1: PORT \d+ is taken by another process: [^\n]+\.\n$/,
+      /^the service exited with code 1: PORT \d+ is in use by another process: [^\n]+\.\n$/,
     );
   });
 
@@ -178,7 +178,7 @@ describe('workers', { concurrency: 3 }, () => {
     const book = await service.client.create({ title: 'here' });
     renameSync(path, `${path}.away`);
     process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
-    const attempts = () => messages(service, 'a worker could not be replaced yet').map(timeOf);
+    const attempts = () => messages(service, 'a worker could not be replaced: retrying').map(timeOf);
     await waitUntil(() => attempts().length > 0);
     const silent = new Connection(service); // closed after 15 s, for it brings no request (rule 22)
     let isClosed = false;
@@ -189,7 +189,7 @@ describe('workers', { concurrency: 3 }, () => {
     silent.socket.destroy();
 
     const times = attempts();
-    const [ended] = messages(service, 'a worker ended; another takes its place').map(timeOf);
+    const [ended] = messages(service, 'a worker exited: starting a replacement').map(timeOf);
     const duration = Number(times[0]) - Number(ended); // the first attempt is made at once
     context.diagnostic(`${times.length} attempts; one takes ${duration} ms`);
     // On a machine that is slower yet, 15 s are too short for them in any case.
@@ -226,7 +226,7 @@ function messages({ log }: CommandProcess, message: string): Line[] {
 
 /** Process ids of the workers that serve at this moment. */
 function servingWorkers(service: CommandProcess): number[] {
-  return messages(service, 'a worker serves')
+  return messages(service, 'a worker is serving')
     .map(({ pid }) => pid)
     .filter(isAlive);
 }

@@ -44,7 +44,7 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
   await Promise.race([pause(random() * AFTERMATH), ended]);
   for (const line of service.log) {
     const { msg, pid } = JSON.parse(line);
-    if (msg === 'a worker serves') process.kill(pid, 'SIGKILL');
+    if (msg === 'a worker is serving') process.kill(pid, 'SIGKILL');
   }
   service.process.kill('SIGKILL');
   await ended;
