@@ -44,8 +44,11 @@ export class Client {
     this.token = token;
   }
 
-  static async logIn(target: Target): Promise<Client> {
-    const body = { username: 'librarian', password: 'correct horse' };
+  /** @param body the account; that of tests if left out. */
+  static async logIn(
+    target: Target,
+    body = { username: 'librarian', password: 'correct horse' },
+  ): Promise<Client> {
     const { status, data } = await request(target, 'POST', '/token', { body });
     assert.equal(status, 200);
     return new Client(target, data.token);

@@ -12,6 +12,7 @@ import { after, before, describe, test } from 'node:test';
 import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
 import { unusedPort } from '../support/ports.ts';
 import { ambiguous, unreadable } from '../support/raw-requests.ts';
+import { pathTo } from '../support/repository.ts';
 import { type ServiceProcess, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -210,10 +211,9 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   };
 }
 
-/** What docs/reliability.md advises, with this service behind it and the least that nginx asks for around it. */
+/** deploy/nginx.conf, with this service behind it and the least that nginx asks for around it. */
 function documented(folder: string, port: number, upstream: number): string {
-  const page = readFileSync(new URL('../../docs/reliability.md', import.meta.url), 'utf8');
-  const block = /^```nginx\n([^`]+)^```/m.exec(page)?.[1] ?? '';
+  const block = readFileSync(pathTo('deploy/nginx.conf'), 'utf8');
   const own = block
     .replace(/^ *server 127\.0\.0\.1:8080 .*$/m, `server 127.0.0.1:${upstream} max_fails=0;`)
     .replace(/^ *server 127\.0\.0\.1:8090 .*\n/m, '')

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -11,6 +12,7 @@ import { accepts } from '../support/client.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
+import { pathTo } from '../support/repository.ts';
 import { startTestService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -108,17 +110,16 @@ class PgBouncer {
     await writeFile(users, `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"\n`);
     await writeFile(
       bouncer.#settings,
-      `[databases]
-       * = host=${hostname} port=${port || 5432} connect_query='set statement_timeout = 4000'
-       [pgbouncer]
+      `${readFileSync(pathTo('deploy/pgbouncer.ini'), 'utf8').replace(
+        /^library = host=\S+/m,
+        `* = host=${hostname} port=${port || 5432}`,
+      )}
        listen_addr = 127.0.0.1
        listen_port = ${bouncer.port}
        unix_socket_dir =
        auth_type = scram-sha-256
        auth_file = ${users}
-       pool_mode = transaction
        default_pool_size = ${POOL_SIZE}
-       ignore_startup_parameters = statement_timeout,lock_timeout
       `.replace(/^ +/gm, ''),
     );
     await bouncer.startAgain();

@@ -46,12 +46,14 @@ test('systemd finds no fault in the unit, and little that it is exposed to', () 
   const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(String(stdout)) ?? [];
   assert.ok(Number(exposure) <= 1.3, `${exposure} of 10`);
 
-  const installed = join(temporaryFolder(), 'book-catalogue.service');
-  writeFileSync(
-    installed,
-    readFileSync(UNIT, 'utf8').replaceAll('/opt/book-catalogue', PROJECT.replace(/\/$/, '')),
-  );
-  const { status, stderr } = spawnSync('systemd-analyze', ['verify', installed], { encoding: 'utf8' });
+  const folder = temporaryFolder();
+  const units = ['book-catalogue.service', 'book-catalogue-backup.service', 'book-catalogue-backup.timer'];
+  for (const unit of units) {
+    const text = readFileSync(join(PROJECT, 'deploy', unit), 'utf8');
+    writeFileSync(join(folder, unit), text.replaceAll('/opt/book-catalogue', PROJECT.replace(/\/$/, '')));
+  }
+  const installed = units.map((unit) => join(folder, unit));
+  const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...installed], { encoding: 'utf8' });
   assert.equal(status, 0, stderr);
   assert.doesNotMatch(stderr, /book-catalogue/);
 });

@@ -19,6 +19,7 @@ import {
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -50,6 +51,33 @@ const THREE = sha256(
 const PARTS = [0, 1, 5_000_000, 10_000_000];
 
 describe('backup and restore', { concurrency: 3 }, () => {
+  test('the nightly script and the line for cron make a backup, and remove only old ones, once it has succeeded', () => {
+    const folder = temporaryFolder();
+    makeStore(folder, 3);
+    const old = join(folder, 'backups/books-2020-01-01.db');
+    const line = /^15 3 \* \* \* root (.+)$/m.exec(
+      readFileSync(pathTo('deploy/book-catalogue.cron'), 'utf8'),
+    )?.[1];
+    assert.ok(line !== undefined);
+    const command = line
+      .replace('/var/lib/book-catalogue', folder)
+      .replace('/opt/book-catalogue/', pathTo(''))
+      .replace('/var/backups', `${folder}/backups`);
+    const run = (DB_URL: string) => {
+      mkdirSync(join(folder, 'backups'), { recursive: true });
+      writeFileSync(old, '');
+      utimesSync(old, 0, 0);
+      writeFileSync(join(folder, 'backups/other'), '');
+      const env = { PATH: process.env.PATH, DB_URL };
+      const { status } = spawnSync('sh', ['-c', command], { env, stdio: 'ignore' });
+      return { status, files: readdirSync(join(folder, 'backups')).length };
+    };
+    assert.deepEqual(run('sqlite:none.db'), { status: 1, files: 2 });
+    assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 2 });
+    assert.ok(!existsSync(old));
+    assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 2 }); // once more on the same day
+  });
+
   test('a backup beside a service that writes all the time ends, and is one moment of it', async (context) => {
     const folder = temporaryFolder();
     makeStore(folder, 1000, 20_000); // 20 MB: many steps

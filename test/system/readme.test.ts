@@ -1,0 +1,152 @@
+// The commands and programs of the README, run as they are written there. Replaced are only the address of the service,
+// the database and the folders. Needs curl, python3 and npm.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { booksOf } from '../support/books.ts';
+import { Client } from '../support/client.ts';
+import { pathTo } from '../support/repository.ts';
+import {
+  type CommandProcess,
+  endOf,
+  POSTGRES,
+  SQLITE,
+  spawnService,
+  startCommand,
+  temporaryFolder,
+} from '../support/service.ts';
+
+interface Block {
+  readonly language: string;
+  readonly text: string;
+}
+
+const BLOCKS = [...readFileSync(pathTo('README.md'), 'utf8').matchAll(/^```(\w+)\n(.+?)^```$/gms)].map(
+  ([, language = '', text = '']): Block => ({ language, text }),
+);
+
+/** The one block of a language that has this text. */
+function block(language: string, part: string): string {
+  const found = BLOCKS.filter((block) => block.language === language && block.text.includes(part));
+  assert.equal(found.length, 1, part);
+  return found[0]?.text as string;
+}
+
+describe('the README', () => {
+  const folder = temporaryFolder();
+  let service: CommandProcess;
+
+  before(async () => {
+    service = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: `sqlite:${folder}/books.db` });
+  });
+  after(() => service.stop());
+
+  const here = (text: string) => text.replaceAll(/(http:\/\/)?(localhost|127\.0\.0\.1):8080/g, service.url);
+
+  async function run(command: string, args: readonly string[], env: Record<string, string> = {}) {
+    const child = spawn(command, args, {
+      cwd: folder,
+      env: { PATH: process.env.PATH, HOME: folder, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const ended = await endOf(child);
+    assert.equal(ended.code, 0, `${args}: ${ended.stderr}`);
+    return ended.stdout;
+  }
+
+  test('every block is run by one of these tests', () => {
+    const tested = [
+      'npm ci',
+      'TOKEN=',
+      '"status":200',
+      'import json',
+      'fetch(',
+      'npm pack',
+      'new BookCatalogue',
+    ];
+    const also = ['AUTH_USERNAME=', 'DB_URL=', 'book-catalogue import'];
+    for (const { text } of BLOCKS) {
+      assert.ok(
+        [...tested, ...also].some((part) => text.includes(part)),
+        text,
+      );
+    }
+  });
+
+  test('npm start serves, with and without an account of its own, on SQLite and on PostgreSQL', async () => {
+    assert.equal(block('sh', 'npm ci'), 'npm ci && npm start\n');
+    const { scripts } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+    assert.equal(scripts.start, 'exec node src/main.js serve'); // which the tests of processes start
+    const settings = (text: string) => text.replace(/ npm start\n$/, '');
+    const account = await run('bash', ['-c', `${settings(block('sh', 'AUTH_USERNAME='))} env`]);
+    const { AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN } = Object.fromEntries(
+      account.split('\n').map((line) => line.split(/=(.*)/s)),
+    );
+    const guarded = { AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN, PORT: '0', ADMIN_PORT: '0' };
+    const [, url = ''] = /^DB_URL='([^']+)'$/.exec(settings(block('sh', 'DB_URL='))) ?? [];
+    assert.match(url, /^postgres:\/\/user:password@db\.example\.org\/library\?sslmode=verify-full$/);
+    for (const { freshUrl } of [SQLITE, POSTGRES]) {
+      const started = await startCommand({ ...guarded, DB_URL: await freshUrl() });
+      try {
+        const target = { url: `http://127.0.0.1:${started.port}`, port: started.port };
+        const client = await Client.logIn(target, { username: AUTH_USERNAME, password: AUTH_PASSWORD });
+        assert.equal((await client.create({})).id, 1);
+      } finally {
+        await started.stop();
+      }
+    }
+  });
+
+  test('the first commands log in, store a book and read it back', async () => {
+    const printed = await run('bash', ['-ec', here(block('sh', 'curl -w'))]);
+    assert.equal(printed.split('\n')[1], block('json', '"status":200').trim());
+  });
+
+  test('the program in Python stores a book and prints it', async () => {
+    const file = join(folder, 'call.py');
+    writeFileSync(file, here(block('python', 'import json')));
+    const printed = await run('python3', [file]);
+    assert.match(printed, /^\{'id': \d+, 'title': 'Emma', 'author': 'Jane Austen', 'year': 1815\}\n$/);
+  });
+
+  test('the lines for a page read the books', async () => {
+    const { token } = await Client.logIn(service, { username: 'admin', password: 'password' });
+    const lines = here(block('js', 'fetch('));
+    const printed = await run(process.execPath, [
+      '--input-type=module',
+      '--eval',
+      `const token = '${token}';\n${lines}\nconsole.log(Array.isArray(books));`,
+    ]);
+    assert.equal(printed, 'true\n');
+  });
+
+  test('the client is packed, installed, and runs the program in TypeScript', async () => {
+    const install = block('sh', 'npm pack')
+      .replace('./client', pathTo('client'))
+      .replace('../your-project', 'project');
+    await run('bash', ['-ec', `mkdir project && (cd project && npm init -y >/dev/null) && ${install}`]);
+    const file = join(folder, 'project/call.mjs');
+    writeFileSync(file, here(block('ts', 'new BookCatalogue')));
+    assert.match(await run(process.execPath, [file]), /title: 'Don Quijote'/);
+  });
+
+  test('the commands import, export, copy and back up', async () => {
+    const DB_URL = `sqlite:${join(folder, 'own.db')}`;
+    const target = await POSTGRES.freshUrl();
+    writeFileSync(join(folder, 'books.csv'), 'title,author,year\nEmma,Jane Austen,1815\n');
+    const commands = block('sh', 'book-catalogue import')
+      .replaceAll('./book-catalogue', pathTo('book-catalogue'))
+      .replace('sqlite:data/books.db', DB_URL)
+      .replace(/postgres:\S+/, `'${target}'`);
+    await run('bash', ['-ec', commands], { DB_URL });
+    assert.equal((await booksOf(target)).length, 1);
+    assert.match(readFileSync(join(folder, 'books.jsonl'), 'utf8'), /^\{"id":1,"title":"Emma",.*\}\n$/);
+    const { code } = await endOf(
+      spawnService({ DB_URL: `sqlite:${folder}/books-backup.db` }, ['export'], folder),
+    );
+    assert.equal(code, 0);
+  });
+});
