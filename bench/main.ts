@@ -4,6 +4,7 @@
 import { get } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { save } from './document.ts';
 import { applyLoad, CONNECTIONS, GENERATOR } from './load.ts';
 import {
   BARE_OPERATIONS,
@@ -16,8 +17,9 @@ import {
 } from './operations.ts';
 import { IS_PINNED, type Measured, startBareServer, startService } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
+import type { ListRow, OperationRow, ProcessRow, Results, WorkersRow } from './results.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts';
-import { measureTransfers, reportTransfers, type TransferRow } from './transfer.ts';
+import { measureTransfers, reportTransfers } from './transfer.ts';
 
 const HELP = `Usage: npm run bench -- [options]
 
@@ -27,61 +29,9 @@ const HELP = `Usage: npm run bench -- [options]
   --seconds <n>     seconds of load for each measurement (2)
   --books <n>       books in the long list, and of a file that is moved (1000000)
   --json            print JSON instead of tables
+  --save            write the results to bench/results.json and docs/performance.md
   --help            print this
 `;
-
-interface OperationRow {
-  readonly operation: Operation;
-  readonly store: string;
-  readonly requestsPerSecond: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly cpuMicroseconds: number;
-  /** Of bare node:http: its requests a second and CPU, and the fastest round against the slowest, which is the noise. */
-  readonly bareRate: number;
-  readonly bareCpuMicroseconds: number;
-  readonly spreadOfBare: number;
-  /** To bare node:http answering the same request. */
-  readonly ratioToBare: number;
-  readonly p99ToBare: number;
-  /** To the store asked without the service. */
-  readonly ratioToStore?: number;
-  readonly storeLimit?: string;
-}
-
-interface ListRow {
-  readonly books: number;
-  readonly store: string;
-  readonly seconds: number;
-  readonly megabytesPerSecond: number;
-  readonly ratioToStore: number;
-  readonly storeLimit: string;
-  /** MiB above what was resident before. */
-  readonly growthOfOne: number;
-  readonly growthOfEight: number;
-  /** Milliseconds of the slowest single read while eight lists ran. */
-  readonly slowestRead: number;
-}
-
-interface ProcessRow {
-  readonly store: string;
-  readonly firstAnswer: number;
-  readonly idle: number;
-  readonly loaded: number;
-  readonly requests: number;
-}
-
-interface WorkersRow {
-  readonly operation: Operation;
-  readonly store: string;
-  /** Requests a second. */
-  readonly one: number;
-  readonly two: number;
-  readonly ratio: number;
-  /** Milliseconds. */
-  readonly p99OfOne: number;
-  readonly p99OfTwo: number;
-}
 
 /** What is measured with one process against two. */
 const WORKERS_OPERATIONS = ['read', 'create', 'update', 'mix'] as const;
@@ -93,6 +43,7 @@ const { values: options } = parseArgs({
     seconds: { type: 'string', default: '2' },
     books: { type: 'string', default: '1000000' },
     json: { type: 'boolean', default: false },
+    save: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
@@ -119,12 +70,19 @@ async function bench(): Promise<void> {
   const moving = (['SQLite', 'PostgreSQL'] as const).filter((name) => isWanted('transfer', name));
   const transfers =
     moving.length > 0 ? await measureTransfers(moving, Number(options.rounds), Number(options.books)) : [];
-  if (options.json) {
-    const measured = { generator: GENERATOR, operations, lists, processes, workers, transfers };
-    console.log(JSON.stringify(measured, null, 2));
-  } else {
-    report(operations, lists, processes, workers, transfers);
-  }
+  const results: Results = {
+    generator: GENERATOR,
+    isPinned: IS_PINNED,
+    rounds: Number(options.rounds),
+    operations,
+    lists,
+    processes,
+    workers,
+    transfers,
+  };
+  if (options.json) console.log(JSON.stringify(results, null, 2));
+  else report(results);
+  if (options.save) save(results);
 }
 
 /** A word of --only names an operation, a kind of measurement or a store; all of them have to match. */
@@ -342,13 +300,7 @@ function watchMemory(server: Measured): { stop(): number } {
   };
 }
 
-function report(
-  operations: OperationRow[],
-  lists: ListRow[],
-  processes: ProcessRow[],
-  workers: WorkersRow[],
-  transfers: TransferRow[],
-): void {
+function report({ operations, lists, processes, workers, transfers }: Results): void {
   progress('');
   console.log(
     `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores${IS_PINNED ? ', on SQLite the server on one of its own' : ''}; medians of ${options.rounds} rounds\n`,
@@ -426,6 +378,9 @@ function report(
 
 if (options.help) {
   process.stdout.write(HELP);
+} else if (options.save && options.only !== '') {
+  console.error('--save needs all results: leave --only out.');
+  process.exitCode = 2;
 } else {
   await bench();
 }

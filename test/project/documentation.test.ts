@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { withFigures } from '../../bench/document.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -131,10 +132,15 @@ test('no document has npx look for the service: elsewhere it would run a package
   }
 });
 
+test('the figures of docs/performance.md are those of bench/results.json', () => {
+  const document = read('docs/performance.md');
+  assert.equal(withFigures(document), document);
+});
+
 test('the version is the same wherever it stands', () => {
   const { version } = JSON.parse(read('package.json'));
   assert.equal(JSON.parse(read('client/package.json')).version, version);
-  assert.match(read('CHANGELOG.md'), new RegExp(`^## ${version}$`, 'm'));
+  assert.match(read('CHANGELOG.md'), new RegExp(`^## ${version} \\(\\d{4}-\\d\\d-\\d\\d\\)$`, 'm'));
   const packed = markdown().flatMap((file) => matches(read(file), /book-catalogue-client-(\d\S*?)\.tgz/g));
   assert.ok(packed.length > 0);
   for (const found of packed) assert.equal(found, version);
