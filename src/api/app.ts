@@ -1,6 +1,6 @@
-// Owns: the HTTP application. Its routes in one table, the gate before them, and the one way out of every answer:
-// whatever happens on the way, a client reads an envelope.
-// Refuses: to know what a book is, or where it is kept.
+// Owns: the HTTP application: its routes in one table, the gate before them, and the one way out of every answer.
+// Whatever fails, a client gets an envelope.
+// Independent of what a book is and where it is stored.
 
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -43,29 +43,28 @@ export interface AppParts {
   readonly tokens: Tokens;
   readonly checkCredentials: CheckCredentials;
   readonly takeTurn: TakeTurn;
-  /** Addresses and networks whose X-Forwarded-For is believed. */
+  /** Addresses and networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
   /** Origins whose pages may call from a browser. */
   readonly corsOrigins: readonly string[];
-  /** Port of the operations listener, whose own page calls from a browser. */
+  /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
-  /** Everybody knows the password: nobody but this machine may ask, nor a page that only seems to be of it. */
+  /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
   readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
-  /** Bytes. */
+  /** Bytes, and so is `headerLimit`. */
   readonly bodyLimit: number;
-  /** Bytes. */
   readonly headerLimit: number;
 }
 
 type Handler = (exchange: Exchange, parts: AppParts) => Promise<Answer>;
 
-/** In the path of a route, one segment of any text. */
+/** In the path of a route, stands for one segment of any text. */
 const ID = ':id';
 
 interface Route {
-  /** As it stands, or ending in `:id`. */
+  /** A literal path, or one that ends in `:id`. */
   readonly path: string;
   readonly needsToken: boolean;
   readonly handlers: Readonly<Record<string, Handler>>;
@@ -82,12 +81,12 @@ const ROUTES: readonly Route[] = [
   },
 ];
 
-/** The methods of any path. */
+/** All methods that some path has. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 const UNREADABLE = { 400: BAD_REQUEST, 408: REQUEST_TIMEOUT, 431: HEADERS_TOO_LARGE } as const;
 
-/** Makes the server; listening is the caller's. */
+/** Makes the server; the caller makes it listen. */
 export function buildApp(parts: AppParts): HttpServer {
   const { log, requests } = parts;
   const newRequestId = requestIds();
@@ -158,7 +157,7 @@ export function buildApp(parts: AppParts): HttpServer {
     const id = newRequestId();
     const answer = UNREADABLE[status];
     requests.addUnreadable(status);
-    log.info({ reqId: id, status }, 'request'); // nothing else of it is known
+    log.info({ reqId: id, status }, 'request'); // nothing else could be read
     sendLast(socket, answer, ['x-request-id', id]);
   }
 }
@@ -170,12 +169,12 @@ function methodsOf({ handlers }: Route): string[] {
 function routeOf(path: string): Route | undefined {
   return ROUTES.find((route) => {
     if (!route.path.endsWith(ID)) return route.path === path;
-    const end = route.path.length - ID.length; // of what stands before the segment
+    const end = route.path.length - ID.length; // of the text before the segment
     return path.length > end && path.startsWith(route.path.slice(0, end)) && !path.includes('/', end);
   });
 }
 
-/** Unique among processes by its random beginning, within one by its count. */
+/** Unique among processes by a random prefix, and within a process by a count. */
 function requestIds(): () => string {
   const beginning = randomBytes(6).toString('base64url');
   let count = 0;

@@ -1,5 +1,5 @@
-// Owns: the five operations on books. The lines of each stand in the order of the contract's checks; the token was
-// checked before any of them ran (rule 9).
+// Owns: the five operations on books. Each makes its checks in the order of the contract; the token has been checked
+// before (rule 9).
 
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
 import type { Answer } from '../http/answer.ts';
@@ -21,10 +21,10 @@ export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: A
   return changes === undefined ? INVALID_BOOK : bookCreated(await catalogue.create(changes));
 }
 
-/** Lists on one connection are opened one after the other: they are sent so anyway, and there are few for all. */
+/** Lists of one connection are opened one after the other: they are sent that way anyway, and few can be open. */
 export async function listBooks(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {
   if (exchange.request.method === 'HEAD') {
-    await catalogue.find(1); // whether or not it is there: the store answers
+    await catalogue.find(1); // whether or not the book exists, the store answers
     return listRetrieved();
   }
   await exchange.turn();
@@ -48,7 +48,7 @@ export async function updateBook(exchange: Exchange, { catalogue, bodyLimit }: A
     return BOOK_NOT_FOUND;
   }
   if (changes === undefined) return (await catalogue.find(id)) ? INVALID_BOOK : BOOK_NOT_FOUND;
-  const book = await catalogue.update(id, changes); // knows by itself whether there is such a book
+  const book = await catalogue.update(id, changes); // undefined if there is no such book
   return book ? bookUpdated(book) : BOOK_NOT_FOUND;
 }
 
@@ -57,7 +57,7 @@ export async function removeBook(exchange: Exchange, { catalogue }: AppParts): P
   return id && (await catalogue.remove(id)) ? BOOK_DELETED : BOOK_NOT_FOUND;
 }
 
-/** The id as the path spells it: percent-encoded digits are not canonical decimal (rule 10). */
+/** The id as the path was sent: percent-encoded digits are not canonical decimal (rule 10). */
 function idOf({ path }: Exchange): number | undefined {
   return readBookId(path.slice('/book/'.length));
 }

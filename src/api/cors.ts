@@ -1,24 +1,24 @@
-// Owns: which pages may call the service from a browser (rule 32): what the Fetch standard calls CORS.
-// Refuses to change anything for whoever else asks: without an allowed Origin an answer is what it would be
-// without this file. There are no cookies, so that no page can act for anybody but the token that it has.
+// Owns: which pages may call the service from a browser (rule 32): CORS in the Fetch standard.
+// Refuses: to change any other answer: without an allowed Origin an answer is what it would be without this file.
+// There are no cookies, so a page can only act with a token that it has.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Answer, HeaderList } from '../http/answer.ts';
 
-/** What a client needs of an answer's head; a page's script sees no other header unless it is named. */
+/** Headers that a client needs. A page's script can read them only because they are named here. */
 const EXPOSED_HEADERS = 'location, x-request-id, retry-after, www-authenticate, allow';
 
 const ACCEPTED_HEADERS = 'authorization, content-type, x-request-id';
 
-/** Seconds that a browser may remember a permission: as long as any browser does. */
+/** Seconds that a browser may cache the answer to a preflight: the most that Chromium accepts. */
 const PERMISSION_LASTS = '7200';
 
-/** The headers that let the page a request comes from read the answer; undefined when it may not. */
+/** The headers that let the page of a request read the answer; undefined if it may not. */
 export type AllowOrigin = (headers: IncomingHttpHeaders) => HeaderList | undefined;
 
 /**
- * @param origins as browsers spell them; `null`, which every sandboxed page is, is none.
- * @param docsPort where the page of the operations listener is: it calls the host that it came from.
+ * @param origins as browsers spell them, without `null`, the origin of every sandboxed page.
+ * @param docsPort port of the operations listener, whose page calls the host that it came from.
  */
 export function allowOrigins(origins: readonly string[], docsPort: number | undefined): AllowOrigin {
   const named = new Set(origins);
@@ -37,12 +37,12 @@ export function allowOrigins(origins: readonly string[], docsPort: number | unde
   };
 }
 
-/** Whether a browser asks beforehand for what a page may send. It asks without a token. */
+/** Whether a request is a preflight, with which a browser asks what a page may send. It has no token. */
 export function isPreflight({ method, headers }: IncomingMessage): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
 
-/** The answer to that, for a page that is allowed. */
+/** The answer to a preflight of an allowed page. */
 export function permission(methods: readonly string[]): Answer {
   return {
     status: 204,

@@ -1,5 +1,5 @@
-// Owns: the envelope that every answer is, and every sentence the service says, each named once.
-// HTTP status and body status are one value here, so they cannot disagree.
+// Owns: the envelope of every answer, and every message of the service, each in one place.
+// The HTTP status and the status in the body are one value here, so they cannot differ.
 
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 
@@ -10,7 +10,7 @@ export interface Envelope<Data = unknown> {
   readonly data: Data;
 }
 
-/** An answer whose text is an envelope's. */
+/** An answer whose body is an envelope. */
 export type EnvelopeAnswer = Answer & { readonly body: string };
 
 /** Headers of every answer (rule 24). */
@@ -23,7 +23,7 @@ const COMMON_HEADERS: HeaderList = [
   'no-store',
 ];
 
-/** Headers of every answer of a status (rule 24). */
+/** Headers of every 401, and of every 503 (rule 24). */
 const UNAUTHORIZED_HEADERS: HeaderList = [
   ...COMMON_HEADERS,
   'www-authenticate',
@@ -42,7 +42,7 @@ function failure(status: number, message: string): EnvelopeAnswer {
   return Object.freeze({ status, headers, body: JSON.stringify({ status, message, data: null }) });
 }
 
-/** @param more headers, names and values by turns. */
+/** @param more headers, names and values in turn. */
 export function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
   return { ...answer, headers: [...answer.headers, ...more] };
 }
@@ -72,7 +72,7 @@ export const booksRetrieved = (books: readonly object[]) =>
 
 const { body: EMPTY_LIST, ...LIST_HEAD } = booksRetrieved([]);
 
-/** @param list JSON text of books, a comma between two; undefined for the head alone, as HEAD is answered. */
+/** @param list JSON text of books, separated by commas; undefined for the head alone, which answers HEAD. */
 export function listRetrieved(list?: BodyStream): Answer {
   if (list === undefined) return LIST_HEAD;
   const chunks = async function* () {
@@ -96,5 +96,5 @@ export const HEADERS_TOO_LARGE = failure(431, 'Request header fields too large')
 export const INTERNAL_ERROR = failure(500, 'Internal server error');
 export const SERVICE_UNAVAILABLE = failure(503, 'Service unavailable');
 
-/** A name that a client may give its request, to find it again in the log (rule 24). */
+/** An id that a client may give its request, to find it in the log (rule 24). */
 export const REQUEST_ID = /^[A-Za-z0-9_.:-]{1,128}$/;

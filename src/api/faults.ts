@@ -1,5 +1,5 @@
 // Owns: the answer to a request that failed, and how it is counted and logged.
-// Refuses: to show a client anything of the reason, and to fill the log when every request meets the same fault.
+// Refuses: to show a client the reason, and to flood the log when every request meets the same fault.
 
 import { StoreUnavailable } from '../books/store.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
@@ -13,7 +13,7 @@ import {
 } from './envelope.ts';
 import type { RequestCounts } from './request-counts.ts';
 
-/** Milliseconds between two lines of the log about one fault, however many requests meet it. */
+/** Milliseconds between two log lines about one fault, however many requests meet it. */
 const FAULT_LINES_APART = 1000;
 
 export class Faults {
@@ -26,15 +26,14 @@ export class Faults {
     this.#log = log;
     this.#requests = requests;
     this.#logStore = faultLog(log, 'the store is unavailable');
-    this.#logBody = faultLog(log, 'a body was refused');
+    this.#logBody = faultLog(log, 'a request body was refused');
   }
 
-  /** The answer to a request that failed. */
   answer(error: unknown, reqId: string): EnvelopeAnswer {
     if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
     if (error instanceof BodyIncomplete) return BAD_REQUEST; // nobody will read it
     if (error instanceof NoRoomForBody) {
-      this.#logBody(reqId, 'other large bodies take all the room there is');
+      this.#logBody(reqId, 'the memory for request bodies is used up');
       return SERVICE_UNAVAILABLE;
     }
     if (error instanceof StoreUnavailable) {
@@ -45,7 +44,7 @@ export class Faults {
     return INTERNAL_ERROR;
   }
 
-  /** A list broke off half way: its client sees a broken connection, and cannot be told why. */
+  /** Counts and logs a list that broke off half way. Its client only sees a broken connection. */
   listBroke(reason: unknown, reqId: string): void {
     this.#countStore(reason instanceof StoreUnavailable ? reason : new StoreUnavailable(reason), reqId);
   }
@@ -57,8 +56,8 @@ export class Faults {
 }
 
 /**
- * One line at once; then, a second apart, one for each reason that counts the requests which met it: a flood would
- * drown the rest.
+ * Logs the first fault at once; then, once a second, one line for each reason with the number of requests that met it.
+ * A line for each request would drown the rest of the log.
  */
 function faultLog(log: Log, message: string): (reqId: string, reason: string) => void {
   const waiting = new Map<string, { readonly reqId: string; requests: number }>();

@@ -14,12 +14,12 @@ import {
 } from './envelope.ts';
 import type { Exchange } from './exchange.ts';
 
-/** A login. A missing field is fine, it just differs from the pair; one that is not text is not (rule 15). */
+/** A login. A missing field is valid but matches nothing; a field that is not text is invalid (rule 15). */
 export const LOGIN = {
   type: 'object',
   properties: {
-    username: { type: 'string', description: 'The name that logs in.', examples: ['admin'] },
-    password: { type: 'string', description: 'Its password.', examples: ['password'] },
+    username: { type: 'string', description: 'The username.', examples: ['admin'] },
+    password: { type: 'string', description: 'The password.', examples: ['password'] },
   },
 } as const;
 
@@ -35,7 +35,7 @@ export async function logIn({ request, id }: Exchange, parts: AppParts): Promise
   const turn = await takeTurn(address, matches);
   if (turn.kind === 'refuse') return tooManyAttempts(turn.retryAfter);
   if (turn.delay > 0) {
-    log.warn({ reqId: id, address }, 'too many logins failed: the answer comes late');
+    log.warn({ reqId: id, address }, 'too many failed logins: the answer is delayed');
     await pause(turn.delay);
   }
   if (!matches) return INVALID_CREDENTIALS;
@@ -52,8 +52,8 @@ function isTextIfPresent(value: unknown): value is string | undefined {
 }
 
 /**
- * The client's own address as far as it can be believed: each trusted proxy names the one before it, the nearest proxy
- * last (rule 29). A proxy that names no address stands for its clients.
+ * The client's address, as far as it can be trusted: each trusted proxy names the address before it, and the nearest
+ * proxy's entry is the last one (rule 29). If a proxy names no address, its own address counts for its clients.
  */
 function clientAddress(peer: string, forwarded: string | string[] | undefined, proxies: BlockList): string {
   const named = `${forwarded ?? ''}`.split(',').map((text) => text.trim());
@@ -67,6 +67,6 @@ function clientAddress(peer: string, forwarded: string | string[] | undefined, p
 }
 
 function isTrusted(address: string, proxies: BlockList): boolean {
-  // It knows IPv4 addresses mapped to IPv6. An address of a socket that has closed is empty.
+  // A BlockList also matches IPv4 addresses mapped to IPv6. The address of a closed socket is empty.
   return isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
 }

@@ -1,4 +1,4 @@
-// Owns: the responses of the API's description, in the very sentences and header values that the routes send.
+// Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
 import { BOOK_FIELDS, BOOK_ID, FIELD_NAMES } from '../books/book.ts';
 import type { HeaderList } from '../http/answer.ts';
@@ -34,9 +34,9 @@ import {
 /** A JSON Schema, or a part of one. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** One sentence that an operation may say. */
+/** One answer that an operation may give. */
 interface Response {
-  /** As the routes send it; where it has data, an example of it. */
+  /** As the routes send it; if it has data, those are an example. */
   readonly envelope: Envelope;
   readonly when: string;
   /** Schema of `data`. */
@@ -45,7 +45,7 @@ interface Response {
 
 export type ResponseName = keyof typeof RESPONSES;
 
-/** What the examples show. */
+/** The book in the examples. */
 export const BOOK_EXAMPLE = Object.fromEntries(
   FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].examples[0]]),
 );
@@ -66,88 +66,104 @@ function failure(answer: EnvelopeAnswer, when: string): Response {
 
 const NOT_HTTP = failure(
   BAD_REQUEST,
-  'What HTTP itself cannot read: a malformed request, a bad escape in the path, no `Host` or two.',
+  'The request is not valid HTTP: it is malformed, has an invalid percent-escape in its path, or has no `Host` or two.',
 );
 
-/** Every response by a name of its own, with every sentence that it may bring, all of one status. */
+/** Every response by name, with all answers that it may be; these have the same status. */
 export const RESPONSES = {
-  TokenGenerated: [success(tokenGenerated(TOKEN), schemaRef('Token'), 'The pair is right.')],
+  TokenGenerated: [
+    success(tokenGenerated(TOKEN), schemaRef('Token'), 'The username and password are correct.'),
+  ],
   BooksRetrieved: [
-    success(booksRetrieved([BOOK]), { type: 'array', items: schemaRef('Book') }, 'Every book there is.'),
+    success(booksRetrieved([BOOK]), { type: 'array', items: schemaRef('Book') }, 'All books.'),
   ],
   BookRetrieved: [success(bookRetrieved(BOOK), schemaRef('Book'), 'The book.')],
-  BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'The book as it is now.')],
-  BookDeleted: [success(BOOK_DELETED, { type: 'null' }, 'The book is gone.')],
+  BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'The book after the change.')],
+  BookDeleted: [success(BOOK_DELETED, { type: 'null' }, 'The book has been removed.')],
   BookCreated: [
     success(bookCreated(BOOK), schemaRef('Book'), 'The book with its new id. It is stored durably.'),
   ],
   BadRequest: [NOT_HTTP],
   InvalidLogin: [
-    failure(INVALID_LOGIN, 'The body is no JSON object, or a field of it is no text.'),
+    failure(INVALID_LOGIN, 'The body is not a JSON object, or a field in it is not text.'),
     NOT_HTTP,
   ],
   InvalidBook: [
     failure(
       INVALID_BOOK,
-      'The body is no JSON object, or a field of it is not what a book has. Nothing was stored.',
+      'The body is not a JSON object, or a field in it has an invalid value. Nothing was stored.',
     ),
     NOT_HTTP,
   ],
-  InvalidCredentials: [failure(INVALID_CREDENTIALS, 'Username or password is another one.')],
+  InvalidCredentials: [failure(INVALID_CREDENTIALS, 'The username or the password is wrong.')],
   Unauthorized: [
     failure(TOKEN_REQUIRED, 'There is no `Authorization` header, or it is empty.'),
     failure(
       INVALID_TOKEN,
-      'The token has expired, or is none of this service. One after `Bearer` is none, either.',
+      'The token has expired, or was not issued by this service. A token after `Bearer` is also invalid.',
     ),
   ],
   BookNotFound: [
-    failure(BOOK_NOT_FOUND, 'No book has this id, or it is no id: those are `1`, `2`, `3` and so on.'),
+    failure(
+      BOOK_NOT_FOUND,
+      'No book has this id, or it is not an id, which is a positive whole number without leading zeros.',
+    ),
   ],
-  NotFound: [failure(NOT_FOUND, 'There is no such path. Case and slashes count.')],
-  MethodNotAllowed: [failure(methodNotAllowed(['GET']), 'The path has other methods: `Allow` lists them.')],
+  NotFound: [failure(NOT_FOUND, 'There is no such path. Paths are case-sensitive, and every slash counts.')],
+  MethodNotAllowed: [
+    failure(
+      methodNotAllowed(['GET']),
+      'The path does not have this method. `Allow` lists the methods that it has.',
+    ),
+  ],
   RequestTimeout: [
-    failure(REQUEST_TIMEOUT, 'The headers did not arrive within 15 seconds, or the request not within 30.'),
+    failure(
+      REQUEST_TIMEOUT,
+      'The headers did not arrive within 15 seconds, or the whole request did not arrive within 30.',
+    ),
   ],
   PayloadTooLarge: [
-    failure(PAYLOAD_TOO_LARGE, 'The body is longer than 1 MiB, or than the service was set to take.'),
+    failure(
+      PAYLOAD_TOO_LARGE,
+      'The body is longer than the limit: 1 MiB, unless the operator has set another one.',
+    ),
   ],
   MisdirectedRequest: [
     failure(
       MISDIRECTED_REQUEST,
-      'The service is for its own machine, and `Host` is not a name of that: `localhost`, an address of 127.0.0.0/8 or ' +
-        '`[::1]`.',
+      'Only the machine of the service may call it, and `Host` does not name that machine: `localhost`, an address of ' +
+        '127.0.0.0/8 or `[::1]`.',
     ),
   ],
   TooManyAttempts: [
     failure(
       tooManyAttempts(1),
-      'Too many logins have failed at this address. None is judged now, right or wrong.',
+      'Too many logins from this address have failed. For now every login is refused, right or wrong.',
     ),
   ],
   HeadersTooLarge: [
     failure(
       HEADERS_TOO_LARGE,
-      'Request line and headers are longer than 16 KiB, or than the service was set to take.',
+      'The request line and headers are longer than the limit: 16 KiB, unless the operator has set another one.',
     ),
   ],
   TokenNotGenerated: [
-    failure(TOKEN_NOT_GENERATED, 'The pair is right, but the token could not be signed.'),
-    failure(INTERNAL_ERROR, 'A fault of the service. Its log has it under the `X-Request-Id`.'),
+    failure(TOKEN_NOT_GENERATED, 'The username and password are correct, but the token could not be signed.'),
+    failure(INTERNAL_ERROR, 'An error in the service. Its log has the cause under the `X-Request-Id`.'),
   ],
   InternalError: [
-    failure(INTERNAL_ERROR, 'A fault of the service. Its log has it under the `X-Request-Id`.'),
+    failure(INTERNAL_ERROR, 'An error in the service. Its log has the cause under the `X-Request-Id`.'),
   ],
   ServiceUnavailable: [
     failure(
       SERVICE_UNAVAILABLE,
-      'The store is away or has too much to do, or there is no room for the body. A change may or may not have ' +
-        'happened.',
+      'The store is unavailable or overloaded, or there is no memory for the body. A change may or may not have ' +
+        'been made.',
     ),
   ],
 } as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
 
-/** Every response has the first ones, those of some statuses have more (rule 24). */
+/** Every response has these headers, and some statuses have more (rule 24). */
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
 const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
   201: ['Location'],
@@ -165,13 +181,14 @@ export const REQUEST_ID_TEXT: Schema = {
 export const HEADERS: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>> = {
   'Content-Type': constant('Always JSON in UTF-8.', INVALID_TOKEN.headers, 'content-type'),
   'X-Content-Type-Options': constant(
-    'No browser may guess another type.',
+    'Browsers must not guess another type.',
     INVALID_TOKEN.headers,
     'x-content-type-options',
   ),
-  'Cache-Control': constant('No answer may be kept.', INVALID_TOKEN.headers, 'cache-control'),
+  'Cache-Control': constant('Answers must not be stored.', INVALID_TOKEN.headers, 'cache-control'),
   'X-Request-Id': {
-    description: "Names the request in the service's log: the client's own name for it, if it sent one.",
+    description:
+      "Identifies the request in the service's log. It is the client's own id, if the client sent one.",
     schema: REQUEST_ID_TEXT,
   },
   Location: {
@@ -179,24 +196,24 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
     schema: { type: 'string', pattern: '^/book/[1-9][0-9]{0,15}$', examples: [`/book/${BOOK.id}`] },
   },
   'WWW-Authenticate': constant(
-    'Asks for a token. This is the form that HTTP demands; there is no scheme to send before it.',
+    'Asks for a token, in the form that HTTP demands. Send the token without a scheme before it.',
     INVALID_TOKEN.headers,
     'www-authenticate',
   ),
   'Retry-After': {
-    description: 'Seconds after which it makes sense to try again.',
+    description: 'Seconds to wait before the next attempt.',
     schema: { type: 'integer', minimum: 1, examples: [1] },
   },
 };
 
-/** Not among the components, since no operation has it. */
+/** Not among the components, because no operation has it. */
 const ALLOW = {
   description: 'The methods of the path.',
   required: true,
   schema: { type: 'string', pattern: '^[A-Z]+(, [A-Z]+)*$', examples: ['GET, HEAD'] },
 };
 
-/** A header that always has the value it has in these. */
+/** A header that always has the same value as in `headers`. */
 function constant(description: string, headers: HeaderList, name: string) {
   return { description, schema: { type: 'string', const: headers[headers.indexOf(name) + 1] } };
 }

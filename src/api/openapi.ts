@@ -1,6 +1,6 @@
-// Owns: the description of the API as an OpenAPI 3.1 document. Schemas, sentences and header values are those
-// that the routes check, say and send; what else is said here is held against real traffic by a test.
-// Refuses: to describe what is not on the service's own port.
+// Owns: the description of the API as an OpenAPI 3.1 document. Its schemas, messages and header values are those that
+// the routes use; a test compares everything else in it with real traffic.
+// Refuses: to describe anything that is not on the service's own port.
 
 import { BOOK_FIELDS, BOOK_ID } from '../books/book.ts';
 import { LOGIN } from './login.ts';
@@ -22,13 +22,13 @@ interface Operation {
   readonly tags: readonly [string];
   readonly summary: string;
   readonly description: string;
-  /** Without a token. */
+  /** The operation needs no token. */
   readonly open?: true;
   readonly body?: { readonly schema: string; readonly examples: Readonly<Record<string, unknown>> };
   readonly responses: readonly ResponseName[];
 }
 
-/** Of every operation. */
+/** Responses of every operation. */
 const ANY: readonly ResponseName[] = [
   'RequestTimeout',
   'MisdirectedRequest',
@@ -37,7 +37,7 @@ const ANY: readonly ResponseName[] = [
 ];
 const GUARDED: readonly ResponseName[] = ['Unauthorized', 'InternalError', ...ANY];
 
-/** Of requests that are no operation; OpenAPI has no place for them. */
+/** Responses to requests that match no operation; OpenAPI has no place for them. */
 const OTHER: readonly ResponseName[] = [
   'BadRequest',
   'NotFound',
@@ -52,8 +52,8 @@ const READ_BOOKS: Operation = {
   tags: ['Books'],
   summary: 'List the books',
   description:
-    'Every book, ascending by `id`, as all of them were at one moment, in a stream. The list is never cut ' +
-    'short: when something goes wrong half way, the connection breaks.',
+    'All books, ascending by `id`, as they were at one moment. The list is a stream. A shortened list never looks ' +
+    'complete: if something fails half way, the connection breaks.',
   responses: ['BooksRetrieved', 'BadRequest', ...GUARDED],
 };
 
@@ -61,7 +61,7 @@ const READ_BOOK: Operation = {
   operationId: 'getBook',
   tags: ['Books'],
   summary: 'Read a book',
-  description: 'The book of this id.',
+  description: 'The book with this id.',
   responses: ['BookRetrieved', 'BadRequest', 'BookNotFound', ...GUARDED],
 };
 
@@ -72,9 +72,9 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Tokens'],
       summary: 'Log in',
       description:
-        'Gives a token for the one username and password that the service knows. It is a JSON Web Token, ' +
-        'signed with HMAC SHA-256, and lasts 15 minutes. After ten failed logins from an address each ' +
-        'further one is answered late, one a second.',
+        'Issues a token for the configured username and password. It is a JSON Web Token, signed with HMAC ' +
+        'SHA-256, and valid for 15 minutes. After ten failed logins from one address, each further failed login ' +
+        'is answered late, one a second.',
       open: true,
       body: { schema: 'Login', examples: { login: { username: 'admin', password: 'password' } } },
       responses: [
@@ -94,7 +94,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Books'],
       summary: 'Store a book',
       description:
-        'Stores a new book. A field that the body leaves out is empty, so `{}` is a book. The answer comes ' +
+        'Stores a new book. A field that the body leaves out is empty, so `{}` is a valid book. The answer is sent ' +
         'once the book is on disk.',
       body: {
         schema: 'NewBook',
@@ -105,19 +105,19 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
   },
   '/books': {
     get: READ_BOOKS,
-    head: withoutBody(READ_BOOKS, 'checkBooks', 'Ask for the list without its body'),
+    head: withoutBody(READ_BOOKS, 'checkBooks', 'Get the headers of the list'),
   },
   '/book/{id}': {
     get: READ_BOOK,
-    head: withoutBody(READ_BOOK, 'checkBook', 'Ask whether there is a book'),
+    head: withoutBody(READ_BOOK, 'checkBook', 'Check whether a book exists'),
     put: {
       operationId: 'updateBook',
       tags: ['Books'],
       summary: 'Change a book',
       description:
-        'Applies the fields that the body has, all in one step; the others stay as they are, so `{}` changes ' +
-        'nothing. Changes of different fields at the same moment all survive. Where there is no such book, ' +
-        'the body is not looked at.',
+        'Applies all fields of the body in one atomic step. The other fields stay as they are, so `{}` changes ' +
+        'nothing. Concurrent changes of different fields all survive. If there is no such book, the body is not ' +
+        'checked.',
       body: { schema: 'BookChanges', examples: { year: { year: 1615 }, nothing: {} } },
       responses: ['BookUpdated', 'InvalidBook', 'BookNotFound', 'PayloadTooLarge', ...GUARDED],
     },
@@ -126,64 +126,74 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       tags: ['Books'],
       summary: 'Remove a book',
       description:
-        'Removes the book for good: its id is not given to another one. Of many removals at the same moment ' +
-        'exactly one succeeds.',
+        'Removes the book for good: its id is not given to another book. Of several concurrent removals of one ' +
+        'book, exactly one succeeds.',
       responses: ['BookDeleted', 'BadRequest', 'BookNotFound', ...GUARDED],
     },
   },
 };
 
 function withoutBody(operation: Operation, operationId: string, summary: string): Operation {
-  return { ...operation, operationId, summary, description: 'Status and headers as of `GET`, and no body.' };
+  return {
+    ...operation,
+    operationId,
+    summary,
+    description: 'The status and headers of `GET`, without a body.',
+  };
 }
 
 const SCHEMAS: Readonly<Record<string, Schema>> = {
-  Login: { ...LOGIN, description: 'Keys of other names are ignored.' },
+  Login: { ...LOGIN, description: 'Unknown keys are ignored.' },
   Token: exactly({
-    token: { type: 'string', description: 'Goes into `Authorization` as it is.', examples: [TOKEN] },
+    token: {
+      type: 'string',
+      description: 'Send it as the whole value of `Authorization`.',
+      examples: [TOKEN],
+    },
   }),
   Book: exactly({ id: BOOK_ID, ...withoutDefaults() }),
   NewBook: {
     type: 'object',
-    description: 'Keys of other names, `id` included, are ignored. Keys have a case.',
+    description: 'Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
     properties: BOOK_FIELDS,
   },
   BookChanges: {
     type: 'object',
-    description: 'What is left out stays. Keys of other names, `id` included, are ignored. Keys have a case.',
+    description:
+      'Fields that are left out stay as they are. Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
     properties: withoutDefaults(),
   },
 };
 
-/** Responses that some operation has. */
+/** Responses of at least one operation. */
 const NAMED = new Set(
   Object.values(PATHS).flatMap((operations) =>
     Object.values(operations).flatMap(({ responses }) => responses),
   ),
 );
 
-/** The fields where none of them is ever filled in. */
+/** The fields of a book, for schemas in which defaults do not apply. */
 function withoutDefaults(): Record<string, Schema> {
   return Object.fromEntries(
     Object.entries(BOOK_FIELDS).map(([name, { default: _, ...field }]) => [name, field]),
   );
 }
 
-const ABOUT = `Keeps book records and gives them to whoever has a token.
+const ABOUT = `Keeps book records and serves them to clients that present a token.
 
-Every answer is a JSON object of exactly three fields: \`status\`, which is the HTTP status, \`message\`, one of
-the sentences below, and \`data\`, what was asked for, or \`null\` with every failure.
+Every answer is a JSON object of exactly three fields: \`status\` is the HTTP status, \`message\` is one of the
+messages below, and \`data\` is the result, or \`null\` after a failure.
 
 **To begin**, log in with \`POST /token\`, and send the token as the whole value of \`Authorization\` with every
 other request, without \`Bearer\` or any other word before it.
 
-Request bodies are read as JSON, whatever their \`Content-Type\` says, and a body where none belongs is ignored.
+Request bodies are read as JSON, whatever their \`Content-Type\` is, and a body that is not needed is ignored.
 A path that is not listed here is 404 \`${RESPONSES.NotFound[0].envelope.message}\`, a method that its path does not have is
-405 \`${RESPONSES.MethodNotAllowed[0].envelope.message}\`; neither needs a token.`;
+405 \`${RESPONSES.MethodNotAllowed[0].envelope.message}\`. Neither needs a token.`;
 
 /**
  * Describes what the service answers on its port.
- * @param serverUrl where a reader of the description finds that port.
+ * @param serverUrl URL of that port, for the readers of the description.
  */
 export function describeApi({ version, serverUrl }: { version: string; serverUrl: string }): object {
   return {
@@ -195,7 +205,7 @@ export function describeApi({ version, serverUrl }: { version: string; serverUrl
       license: { name: 'MIT', identifier: 'MIT' },
       version,
     },
-    servers: [{ url: serverUrl, description: 'The service that gave this description.' }],
+    servers: [{ url: serverUrl, description: 'The service that this document describes.' }],
     tags: [
       { name: 'Tokens', description: 'Logging in.' },
       { name: 'Books', description: 'Books, one at a time or all of them.' },
@@ -221,14 +231,13 @@ export function describeApi({ version, serverUrl }: { version: string; serverUrl
           name: 'id',
           in: 'path',
           required: true,
-          description:
-            'Id of the book, in plain decimal digits. Whatever else stands there names no book: 404.',
+          description: 'Id of the book, in plain decimal digits. Anything else is 404.',
           schema: BOOK_ID,
         },
         RequestId: {
           name: 'X-Request-Id',
           in: 'header',
-          description: "A name for the request in the service's log. One of another form is replaced.",
+          description: "An id for the request in the service's log. One of another form is replaced.",
           schema: REQUEST_ID_TEXT,
         },
       },
@@ -259,7 +268,7 @@ function describeOperation({ open, body, responses, ...said }: Operation, isHead
   };
 }
 
-/** Those to HEAD have no content. */
+/** Responses to HEAD have no content. */
 function headOf(name: ResponseName): object {
   const { content: _, ...head } = describeResponse(name);
   return head;

@@ -1,11 +1,11 @@
-// Owns: how many requests were answered, with what and how fast, by route and method. Plain numbers that grow, since
-// each request passes here.
-// Refuses: anything a client could make up as a name. Paths that are none, and unusual methods, are one each.
+// Owns: the number of answered requests, by route and method, with their statuses and durations. Plain numbers that
+// grow, because every request passes here.
+// Refuses: names that a client could make up: all unknown paths have one name, and so have all unusual methods.
 
 import type { StoreFault } from '../books/store.ts';
 import { Histogram } from '../metrics/prometheus.ts';
 
-/** Seconds: alone a read takes less than a millisecond, and no answer takes much more than five seconds (rule 23). */
+/** Seconds: without load a read takes less than a millisecond, no answer much more than five seconds (rule 23). */
 const DURATIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
@@ -14,7 +14,7 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DEL
 export interface RequestSeries {
   readonly route: string;
   readonly method: string;
-  /** Answers by their status. */
+  /** Number of answers by status. */
   readonly answers: Map<number, number>;
   /** Seconds until the answer was ready. */
   readonly durations: Histogram;
@@ -22,14 +22,14 @@ export interface RequestSeries {
 
 export class RequestCounts {
   readonly #routes = new Map<string | undefined, Map<string, RequestSeries>>();
-  /** Requests that HTTP itself could not read, by the status of their answers. */
+  /** Requests that could not be read, by the status of their answers. */
   readonly unreadable = new Map<number, number>();
-  /** Requests that the store failed, lists that broke off half way included. */
+  /** Requests that failed because of the store, including lists that broke off half way. */
   readonly storeFaults: Record<StoreFault, number> = { failure: 0, late: 0, overload: 0 };
 
   /**
-   * @param route its path; undefined for an unknown path.
-   * @param milliseconds until the answer was ready; its reader may take longer.
+   * @param route path of the route; undefined for an unknown path.
+   * @param milliseconds until the answer was ready; the client may take longer to read it.
    */
   add(route: string | undefined, method: string, status: number, milliseconds: number): void {
     const { answers, durations } = this.#routes.get(route)?.get(method) ?? this.#seriesOf(route, method);

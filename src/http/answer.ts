@@ -1,35 +1,35 @@
 // Owns: an answer as a value, and how its head and body go onto the wire. Every answer of every port goes through here.
-// Knows neither books nor envelopes.
+// Independent of books and envelopes.
 
 import type { ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
 
-// Imported, node:http would also load parts that nobody uses here.
+// An `import` of node:http would also load parts that are not used here.
 const { STATUS_CODES } = createRequire(import.meta.url)('node:http') as typeof import('node:http');
 
-/** Names and values by turns: the form that costs `writeHead` least. */
+/** Names and values in turn: the cheapest form for `writeHead`. */
 export type HeaderList = readonly string[];
 
-/** A body that is made while it is sent. */
+/** A body that is produced while it is sent. */
 export interface BodyStream {
   readonly chunks: AsyncIterable<string | Uint8Array>;
-  /** Gives up what the chunks are made from, read to their end or not. May be called again. */
+  /** Releases the source of the chunks, whether or not they were read to their end. May be called again. */
   close(): void;
 }
 
 export interface Answer {
   readonly status: number;
-  /** Content-Length is added where the body is known. */
+  /** Content-Length is added if the length of the body is known. */
   readonly headers: HeaderList;
   readonly body?: string | Uint8Array | BodyStream;
 }
 
 /**
- * Sends an answer; of an answer to HEAD, Node sends only the head.
- * @param more headers of this one answer.
- * @param onBroken called with the reason when a stream fails half way. Its connection is destroyed, so that no client
+ * Sends an answer. In answer to HEAD, Node sends only the head.
+ * @param more further headers of this answer.
+ * @param onBroken called with the reason if a stream fails half way. Its connection is destroyed, so that no client
  * takes a part for the whole.
  */
 export function send(
@@ -41,7 +41,7 @@ export function send(
   if (typeof body === 'string' || body instanceof Uint8Array) {
     const length = Buffer.byteLength(body);
     response.writeHead(status, [...more, ...headers, 'content-length', `${length}`]);
-    response.end(body, length === body.length ? 'latin1' : 'utf8'); // ASCII leaves faster so
+    response.end(body, length === body.length ? 'latin1' : 'utf8'); // faster for ASCII
     return;
   }
   if (body === undefined) {
@@ -49,18 +49,18 @@ export function send(
     return;
   }
   if (response.destroyed) {
-    body.close(); // its reader has left while it was opened
+    body.close(); // the client left while the stream was being opened
     return;
   }
   response.writeHead(status, [...more, ...headers]);
-  // A reader that leaves ends the response. The chunks, while they wait for a silent source, would not end.
+  // If the client leaves, the response closes. Chunks that wait for a silent source would not end by themselves.
   response.once('close', () => body.close());
   pipeline(Readable.from(body.chunks), response, (error) => {
-    if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') onBroken(error); // else its reader has left
+    if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') onBroken(error); // otherwise the client has left
   });
 }
 
-/** Writes the last answer of a connection: to a request that HTTP could not read, and that so has no response object. */
+/** Writes the last answer of a connection, to a request that could not be read and so has no response object. */
 export function sendLast(
   socket: Socket,
   { status, headers, body }: Answer & { readonly body: string },

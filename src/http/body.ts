@@ -1,5 +1,5 @@
-// Owns: request bodies, from bytes on the wire to a JSON object. Content-Type is never consulted (rule 7).
-// Refuses more bytes than the limit or than there is room for (rule 22), and whatever is not a JSON object in
+// Owns: request bodies, from bytes on the wire to a JSON object. Content-Type is ignored (rule 7).
+// Refuses: more bytes than the limit or than the memory for bodies holds (rule 22), and anything but a JSON object in
 // UTF-8 (rules 4 and 6).
 
 import { isUtf8 } from 'node:buffer';
@@ -12,18 +12,18 @@ export class BodyTooLarge extends Error {}
 /** The client has gone, or was cut off, before its body was complete: there is nobody to answer. */
 export class BodyIncomplete extends Error {}
 
-/** Too much of other bodies is being read. */
+/** Other bodies that are being read use all the memory for bodies. */
 export class NoRoomForBody extends Error {}
 
 const EMPTY = Buffer.alloc(0);
 
-/** Bytes up to which a body is small: such a one must not wait for those who send large ones. */
+/** Largest small body, in bytes. Small bodies have memory of their own, which large ones cannot use up. */
 const SMALL = 64 * 1024;
 
-/** Bytes of all small bodies together that are still to be completed, and of all larger ones. */
+/** Bytes for all small bodies together that are not yet complete, and as many for all larger ones. */
 const ROOM = 128 * 1024 * 1024;
 
-/** Bytes that a body of several pieces is given at first. */
+/** Bytes reserved at first for a body that arrives in several pieces. */
 const FIRST_ROOM = 1024;
 
 interface Room {
@@ -34,7 +34,7 @@ const small: Room = { taken: 0 };
 const large: Room = { taken: 0 };
 
 /**
- * Reads a whole body. What comes after the limit is not kept, and Node drains it once the answer is out.
+ * Reads a whole body. Bytes after the limit are not kept; Node drains them once the answer has been sent.
  * @param limit bytes.
  * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
  */
@@ -42,7 +42,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const { 'content-length': contentLength, 'transfer-encoding': coding } = request.headers;
   if (contentLength === undefined && coding === undefined) {
-    resolve(EMPTY); // the server has such a request emit nothing
+    resolve(EMPTY); // the server lets such a request emit no events
     return promise;
   }
   const announced = Number(contentLength);
@@ -53,13 +53,13 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   let body: Buffer = EMPTY;
   let length = 0;
   let room = small;
-  let reserved = 0; // bytes of that room
+  let reserved = 0; // bytes in `room`
   const onData = (chunk: Buffer) => {
     const end = length + chunk.length;
     if (end > limit) {
       refuse(new BodyTooLarge());
     } else if (end === announced && length === 0) {
-      body = chunk; // most bodies come in one piece, and wait for nothing
+      body = chunk; // most bodies arrive in one piece and need no reservation
     } else if (end <= body.length || makeRoom(end)) {
       chunk.copy(body, length);
     } else {
@@ -67,13 +67,13 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     }
     length = end;
   };
-  /** One piece of memory for all chunks: a million of a byte each would take hundreds of times as much. */
+  /** One buffer for all chunks: a million chunks of a byte each would take hundreds of times as much memory. */
   const makeRoom = (needed: number): boolean => {
     const size = Math.min(Math.max(2 * needed, FIRST_ROOM), needed > SMALL ? limit : SMALL);
     const before = body;
     release();
     room = size > SMALL ? large : small;
-    // One alone may have more than there is for all, if the limit says so.
+    // One body alone may exceed ROOM, if the limit is higher.
     if (room.taken + size > Math.max(ROOM, limit)) return false;
     room.taken += size;
     reserved = size;
@@ -104,7 +104,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   return promise;
 }
 
-/** @returns undefined when the bytes are no JSON object in UTF-8. */
+/** @returns undefined if the bytes are not a JSON object in UTF-8. */
 export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   return isUtf8(bytes) ? parseJsonText(bytes.toString()) : undefined;
 }

@@ -1,17 +1,17 @@
-// Owns: one client's connection. Requests may be pipelined: those that are safe are handled side by side, any other one
-// alone, and answers go out in order (RFC 9112 section 9.3.2). How a connection ends without losing its last answer.
-// Knows neither paths nor what an answer says.
+// Owns: one client's connection. Requests may be pipelined: safe ones are handled concurrently, any other one alone,
+// and answers go out in order (RFC 9112 section 9.3.2). The connection ends without losing its last answer.
+// Independent of paths and of what an answer says.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Requests of one connection at a time: one read brings hundreds, and each answer may have a mebibyte. */
+/** Concurrent requests of one connection: one read brings hundreds, and each answer may have a mebibyte. */
 const MAX_CONCURRENT = 32;
 
-/** Milliseconds that a client has to take the next part of an answer, one mebibyte at most. */
+/** Milliseconds for a client to read the next part of an answer, one mebibyte at most. */
 const READER_TIMEOUT = 60_000;
 
-/** Milliseconds that a client that is still sending has to read its last answer. */
+/** Milliseconds for a client that is still sending to read its last answer. */
 const LINGER = 1000;
 
 /** Methods that change nothing (RFC 9110 section 9.2.1). */
@@ -19,7 +19,7 @@ const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'O
 
 /**
  * Begins to handle a request. Must not throw.
- * @param before the answer that goes out before this one, if it has not gone out.
+ * @param before the answer that goes out before this one; undefined if that has been sent.
  */
 export type Handle = (
   request: IncomingMessage,
@@ -32,19 +32,19 @@ type Exchange = readonly [IncomingMessage, ServerResponse];
 export class Connection {
   readonly #socket: Socket;
   readonly #handle: Handle;
-  /** Requests that wait until every request before them was answered. */
+  /** Requests that wait until all earlier ones have been answered. */
   #waiting: Exchange[] = [];
-  /** Requests begun since everything before them was answered. */
+  /** Requests begun since all earlier ones were answered. */
   #begun = 0;
   /** Whether all of those are safe. */
   #onlySafe = true;
   #latest: ServerResponse | undefined;
   #beforeLatest: ServerResponse | undefined;
-  /** The last answer is known: requests that Node has already read behind it are not handled. */
+  /** The last answer is decided: requests that Node has already read after it are not handled. */
   #isEnding = false;
-  /** Bytes received when the connection was last looked at. */
+  /** Bytes received at the last call of `isInUse`. */
   #received = -1;
-  /** Bytes sent when an answer last went on, and when that was. */
+  /** Bytes sent when an answer last made progress, and the time of that. */
   #sent = -1;
   #sentAt = 0;
 
@@ -69,13 +69,13 @@ export class Connection {
       return;
     }
     if (this.#waiting.length === 0) {
-      process.nextTick(() => this.#socket.pause()); // Node goes on reading behind each request
+      process.nextTick(() => this.#socket.pause()); // Node resumes reading after each request
       afterwards(before as ServerResponse, () => this.#beginWaiting());
     }
     this.#waiting.push([request, response]);
   }
 
-  /** Refuses what came last, once everything before it has been answered; nothing behind it is handled. */
+  /** Refuses the latest request once everything before it has been answered; nothing after it is handled. */
   refuse(send: () => void): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
@@ -94,14 +94,14 @@ export class Connection {
     else refuse();
   }
 
-  /** Makes an answer the last one, unless the client has asked for more behind it. */
+  /** Makes an answer the last one, unless another request has arrived after it. */
   endWith(response: ServerResponse): boolean {
     if (this.#latest !== response) return false;
     this.#isEnding = true;
     return true;
   }
 
-  /** Whether an answer is under way, or something has come since this was last asked. */
+  /** Whether an answer is in progress, or bytes have arrived since the last call. */
   isInUse(): boolean {
     const { bytesRead } = this.#socket;
     const hasReceived = bytesRead !== this.#received;
@@ -110,13 +110,13 @@ export class Connection {
   }
 
   /**
-   * Ends the connection if its client does not take what it asked for: until then its text is kept, and a list's
-   * snapshot with it. A part that is taken byte by byte is not taken, so there is a least pace.
+   * Destroys the connection if its client does not read an answer: until it is read, its text is kept in memory, and
+   * with a list its snapshot. Reading a part byte by byte does not count, so there is a minimum speed.
    */
   cutIfStalled(): void {
     const { bytesWritten, writableLength } = this.#socket;
     const now = performance.now();
-    // The next part is written once the system has taken the one before.
+    // Node writes the next part once the system has taken the one before.
     if (writableLength === 0 || bytesWritten !== this.#sent) {
       this.#sent = bytesWritten;
       this.#sentAt = now;
@@ -136,7 +136,7 @@ export class Connection {
     this.#handle(request, response, before);
   }
 
-  /** Once everything before them has been answered. */
+  /** Called once everything before the waiting requests has been answered. */
   #beginWaiting(): void {
     if (this.#socket.destroyed) return;
     this.#begun = 0;
@@ -154,8 +154,8 @@ export class Connection {
   }
 
   /**
-   * Closing a connection while bytes are unread would reset it, and the last answer with it, so they are dropped for a
-   * while (RFC 9112 section 9.6).
+   * Closing a connection with unread bytes resets it, and the last answer may be lost. So incoming bytes are read and
+   * dropped for a while (RFC 9112 section 9.6).
    */
   #end(): void {
     const socket = this.#socket;

@@ -3,13 +3,13 @@
 export interface Path {
   /** As it was sent, without a query. */
   readonly sent: string;
-  /** Its percent-escapes decoded, those of delimiters excepted. */
+  /** With its percent-escapes decoded, except those of delimiters. */
   readonly decoded: string;
 }
 
 /**
- * @param target origin form, or absolute as proxies send it (RFC 9112 section 3.2).
- * @returns undefined when an escape in it is malformed.
+ * @param target in origin form, or in the absolute form that proxies send (RFC 9112 section 3.2).
+ * @returns undefined if a percent-escape in it is malformed.
  */
 export function pathOf(target: string): Path | undefined {
   const from = target.startsWith('/') ? 0 : (/^https?:\/\/[^/?#]*/i.exec(target)?.[0].length ?? 0);

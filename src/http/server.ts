@@ -1,16 +1,16 @@
-// Owns: the HTTP server. It applies the limits that it is given, and answers what Node would answer by itself or not at
-// all: requests its parser cannot read, requests that come too slowly, CONNECT, methods of other protocols.
-// Knows neither paths nor what an answer says.
+// Owns: the HTTP server. It applies the given limits, and answers the requests that Node would answer by itself or not
+// at all: those its parser cannot read, those that arrive too slowly, CONNECT, and methods of other protocols.
+// Independent of paths and of what an answer says.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { Connection, type Handle } from './connection.ts';
 
-// Imported, node:http would also load the parts that nobody uses here: 19 MiB, a sixth of the whole.
+// An `import` of node:http would also load parts that are not used here: 19 MiB, a sixth of all memory.
 const { createServer, METHODS } = createRequire(import.meta.url)('node:http') as typeof import('node:http');
 
-/** The methods of HTTP; Node's parser knows those of RTSP, too. */
+/** The methods of HTTP; Node's parser also accepts those of RTSP. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 // Milliseconds (rule 22).
@@ -20,27 +20,27 @@ const READER_CHECK_INTERVAL = 5000;
 export interface ServerLimits {
   /** Bytes of one request's line and headers. */
   readonly headerLimit: number;
-  /** Milliseconds in which the headers of a request, and the whole of it, must be there. */
+  /** Milliseconds in which the headers of a request, and the whole request, must arrive. */
   readonly headersTimeout: number;
   readonly requestTimeout: number;
   /** Milliseconds that a connection without a request stays open. */
   readonly keepAliveTimeout: number;
 }
 
-/** Statuses of the answers to requests that HTTP cannot read. */
+/** Statuses of the answers to requests that cannot be read. */
 export type UnreadableStatus = 400 | 408 | 431;
 
 /**
- * The server, and the connections it has. Listening is the caller's. Closing it closes idle connections, too: those on
- * which nothing has come since `closeIdleConnections` was last called, since a proxy may be about to use the others.
+ * The server and its connections. The caller makes it listen. Closing it also closes idle connections: those on which
+ * nothing has arrived since the last call of `closeIdleConnections`. A proxy may be about to use the others.
  */
 export class HttpServer {
   readonly server: Server;
   readonly #connections = new Map<Socket, Connection>();
 
   /**
-   * @param handle answers a request; where it fails, the connection is destroyed.
-   * @param refuse writes an answer to what cannot be read, as the connection's last one.
+   * @param handle answers a request; if it fails, the connection is destroyed.
+   * @param refuse answers a request that cannot be read; this is the connection's last answer.
    * @param onFault called with the reason why `handle` failed.
    */
   constructor(
@@ -61,7 +61,7 @@ export class HttpServer {
         maxHeaderSize: headerLimit,
         requireHostHeader: false, // hasOneHost checks it
         connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
-        optimizeEmptyRequests: true, // a request without a body emits no events of one
+        optimizeEmptyRequests: true, // a request without a body emits no body events
       },
       (request, response) => {
         const connection = this.#connections.get(request.socket);
@@ -77,8 +77,8 @@ export class HttpServer {
     Object.assign(server, { httpAllowHalfOpen: true });
     const { closeIdleConnections } = server;
     server.closeIdleConnections = () => {
-      // Only Node knows which connections bring a request that is not whole; but it takes a connection for idle whose
-      // answer was handed over and not sent, and knows no time in which a proxy may be about to use one.
+      // Only Node can see which connections have an incomplete request. But it also counts a connection as idle whose
+      // answer is written and not yet sent, and it does not wait for a proxy that may be about to use a connection.
       const spared = [...this.#connections].filter(([socket, connection]) => {
         const isInUse = connection.isInUse();
         if (!isInUse && socket.bytesRead === 0) socket.destroy(); // Node would wait for its request
@@ -103,15 +103,15 @@ export class HttpServer {
       else refuseLatest(statusOf(error), socket);
     });
     server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseLatest(400, socket));
-    // RFC 9110 section 10.1.1 leaves it to the server; an expectation unknown to us changes nothing.
+    // RFC 9110 section 10.1.1 leaves it to the server; an unknown expectation changes nothing.
     server.on('checkExpectation', (request, response) => {
       server.emit('request', request, response);
     });
   }
 
   /**
-   * Whether an answer is the last one of its connection, since the server stops and nothing that the client has asked
-   * for comes behind it. The answer must say so.
+   * Whether an answer is the last one of its connection, because the server stops and no request follows. The answer
+   * must then announce that.
    */
   isLast(response: ServerResponse): boolean {
     return !this.server.listening && this.#connections.get(response.req.socket)?.endWith(response) === true;
@@ -122,7 +122,7 @@ function isReadable(request: IncomingMessage): boolean {
   return isHttp1(request) && hasKnownCoding(request) && hasOneHost(request);
 }
 
-/** Whether a request names its host as HTTP/1.1 demands: once, and once only (RFC 9112 section 3.2). */
+/** Whether a request has exactly one Host, as HTTP/1.1 demands (RFC 9112 section 3.2). */
 function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   let hosts = 0;
   for (let position = 0; position < rawHeaders.length; position += 2) {
@@ -132,14 +132,14 @@ function hasOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
   return hosts === 1 || (hosts === 0 && httpVersion === '1.0');
 }
 
-/** Node's parser knows the methods of RTSP, too, and takes HTTP/0.9 and HTTP/2.0 for versions of HTTP/1. */
+/** Node's parser also accepts the methods of RTSP, and HTTP/0.9 and HTTP/2.0 as versions of HTTP/1. */
 function isHttp1({ method, httpVersionMajor }: IncomingMessage): boolean {
   return HTTP_METHODS.has(method) && httpVersionMajor === 1;
 }
 
 /**
- * Whether a body is coded in chunks or not at all. Node reads the chunks of other codings, and of HTTP/1.0,
- * which has none; a proxy in front may see such a request's end elsewhere (RFC 9112 section 6.1).
+ * Whether a request has no transfer coding, or only `chunked`. Node also reads chunks together with other codings, and
+ * in HTTP/1.0, which has no chunks; a proxy may see the end of such a request elsewhere (RFC 9112 section 6.1).
  */
 function hasKnownCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];

@@ -253,7 +253,7 @@ async function isLate(service: ServiceProcess, address: string): Promise<boolean
 /** The log's lines about logins from an address whose answers were put off. */
 function putOff(service: ServiceProcess, wanted: string): Line[] {
   return linesOf(service).filter(
-    ({ msg, address }) => address === wanted && msg.includes('the answer comes late'),
+    ({ msg, address }) => address === wanted && msg.includes('the answer is delayed'),
   );
 }
 

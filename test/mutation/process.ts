@@ -85,7 +85,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'a body that was refused is not said',
     file: 'src/api/faults.ts',
-    from: "      this.#logBody(reqId, 'other large bodies take all the room there is');\n",
+    from: "      this.#logBody(reqId, 'the memory for request bodies is used up');\n",
     to: '',
     test: { file: LOG, name: 'no room', store: 'SQLite' },
   },

@@ -197,8 +197,14 @@ describe('the log of faults', { concurrency: 4 }, () => {
       assert.equal(answer.status, 503);
       const [{ time: _, ...line } = {}, ...others] = lines;
       const reqId = answer.headers.get('x-request-id');
-      const reason = 'other large bodies take all the room there is';
-      assert.deepEqual(line, { level: 'error', reqId, reason, requests: 1, msg: 'a body was refused' });
+      const reason = 'the memory for request bodies is used up';
+      assert.deepEqual(line, {
+        level: 'error',
+        reqId,
+        reason,
+        requests: 1,
+        msg: 'a request body was refused',
+      });
       assert.equal(others.length, 0);
     });
   });
