@@ -1,6 +1,6 @@
-# The service as an image, the smallest that it needs: Node.js, the libraries, the sources and their translation.
-# docs/operations.md has how to run it. It belongs to root and runs as another user, who may write nothing but
-# data/, so that the rest of it can be mounted read-only.
+# The image of the service, with no more than it needs: Node.js, the libraries, the sources and their compile cache.
+# docs/operations.md says how to run it. The files belong to root. The service runs as another user, who can write only
+# data/, so the root file system can be mounted read-only.
 
 FROM node:26.10.0-trixie-slim AS build
 WORKDIR /app
@@ -8,7 +8,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
 COPY src src
-# Node.js uses a translation only for the user that made it, so that user makes it; then it is everybody's to read.
+# Node.js keeps its compile cache per user, so the user who runs the service creates it; then all users may read it.
 RUN mkdir node_modules/.cache && chown node node_modules/.cache
 USER node
 RUN node src/compile.js
@@ -24,11 +24,11 @@ WORKDIR /app
 COPY --from=build /app ./
 RUN install -d -o node -g node data
 VOLUME /app/data
-# The user `node`, by number: Kubernetes knows by it that this is not root.
+# The user `node`, as a number: Kubernetes checks by the number that it is not root.
 USER 1000:1000
 EXPOSE 8080
-# Asked inside, where the operations listener is on loopback.
+# It runs inside the container, where the operations listener is on loopback.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "src/main.js", "ready", "--alive"]
-# Without a shell between, SIGTERM reaches the service.
+# No shell in between, so SIGTERM reaches the service.
 ENTRYPOINT ["node", "src/main.js"]
 CMD ["serve"]
