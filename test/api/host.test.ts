@@ -33,7 +33,7 @@ const FOREIGN_HOSTS = [
 ];
 
 describe('the Host header', { concurrency: true }, () => {
-  test('rule 33: with the built-in pair, a Host other than this machine is 421 on both ports', async (context) => {
+  test('rule 33: with the built-in password, a Host other than this machine is 421 on both ports', async (context) => {
     const { service, operations } = await start(context, {});
     const origin = (host: string) => `http://${host.replace(/:\\d*$/, '')}:${operations.port}`;
     for (const host of OWN_HOSTS) {
@@ -57,7 +57,7 @@ describe('the Host header', { concurrency: true }, () => {
     }
   });
 
-  test('rule 33: any Host is served with a configured pair, and on the operations port with a public ADMIN_HOST', async (context) => {
+  test('rule 33: with a configured password any Host is served, on the operations port only if ADMIN_HOST is public', async (context) => {
     const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
     const { service, operations } = await start(context, {
       AUTH_USERNAME,
@@ -70,7 +70,7 @@ describe('the Host header', { concurrency: true }, () => {
     }
   });
 
-  test('rule 33: with a configured pair, a Host other than this machine is 421 on the operations port alone', async (context) => {
+  test('rule 33: with a configured password, a Host other than this machine is 421 on the operations port alone', async (context) => {
     const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
     const { service, operations } = await start(context, { AUTH_USERNAME, AUTH_PASSWORD });
     assert.equal((await post(service, 'evil.example')).status, 401);

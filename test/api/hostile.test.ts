@@ -216,7 +216,7 @@ describe('hostile clients', () => {
     });
   });
 
-  test('rule 9: up to 32 safe requests of one connection are carried out side by side', async (context) => {
+  test('rule 9: up to 32 safe requests of one connection are handled concurrently', async (context) => {
     const own = await startServiceProcess(await SQLITE.freshUrl()); // whose batches contain no other requests
     context.after(() => own.stop());
     const read = compose('GET', '/book/9007199254740991', { token: own.client.token });
@@ -234,7 +234,7 @@ describe('hostile clients', () => {
     assert.equal(sizes[1], sizes[2]); // no batch of more than 32
   });
 
-  test('rule 9: a request that changes something is carried out alone on its connection', async () => {
+  test('rule 9: a request that changes something is handled alone on its connection', async () => {
     const inFlight = (operation: string) => figure('book_catalogue_batches_in_flight', { operation });
     const { token } = service.client;
     await inTime(DEADLINE, async (startClock) => {

@@ -1,6 +1,6 @@
-// Brute force against the password: how an address that fails too often is slowed down, and that others are not.
-// Addresses are those that a trusted proxy names. What waits is seen in the log of the service, which has a line for
-// each login whose answer is put off, and one for each answer once it is ready; both name the request.
+// Brute force against the password: an address with too many failed logins is delayed, other addresses are not. A trusted
+// proxy names the addresses. The log of the service shows which logins wait: it has a line for each login whose answer is
+// delayed, and one for each answer once it is ready; both have the id of the request.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -26,9 +26,9 @@ interface Line {
 }
 
 describe('brute force', { concurrency: true }, () => {
-  /** Behind a proxy that is trusted; one process, and two. */
+  /** Services behind a trusted proxy, by their WORKERS. */
   const proxied = new Map<string, ServiceProcess>();
-  /** The proxy in front of this one is not trusted. */
+  /** A service behind a proxy that is not trusted. */
   let direct: ServiceProcess;
 
   before(async () => {
@@ -43,7 +43,7 @@ describe('brute force', { concurrency: true }, () => {
   const single = () => proxied.get('1') as ServiceProcess;
 
   for (const workers of ['1', '2']) {
-    test(`rule 29: after ten failures one is answered a second, beyond five 429, WORKERS=${workers}`, async () => {
+    test(`rule 29: after ten failures one a second is answered, and 429 while five wait, WORKERS=${workers}`, async () => {
       const service = proxied.get(workers) as ServiceProcess;
       const address = '198.51.100.1';
       await fail(service, address);
@@ -69,14 +69,14 @@ describe('brute force', { concurrency: true }, () => {
           assert.ok(Number(headers.get('retry-after')) >= 1);
         }
       }
-      assert.ok(late.length >= 5, `only ${late.length} were judged`);
+      assert.ok(late.length >= 5, `only ${late.length} were checked`);
       assert.ok(seconds >= late.length - EARLY / 1000, `${late.length} were answered in ${seconds} s`);
-      // A sixth one is judged once the first one's second has passed, which a slow machine may take to judge them all.
+      // A sixth login is checked once the first one's second has passed; a slow machine may take that long to check all.
       await waitUntil(() => putOff(service, address).length >= late.length);
       const judged = putOff(service, address);
       assert.equal(judged.length, late.length);
       const judging = (Date.parse(judged.at(-1)?.time ?? '') - began) / 1000;
-      assert.ok(late.length <= 5 + judging, `${late.length} were judged in ${judging} s`);
+      assert.ok(late.length <= 5 + judging, `${late.length} were checked in ${judging} s`);
       // While five wait, the right password is refused like a wrong one.
       const right = connections.flatMap((all) =>
         all.filter((_, position) => logins[position]?.[2].body === RIGHT),
@@ -86,11 +86,11 @@ describe('brute force', { concurrency: true }, () => {
     });
   }
 
-  test('rule 29: a right password is never late: it is answered before wrong ones that were sent before it', async () => {
+  test('rule 29: a right password is never delayed: it is answered before wrong ones that were sent earlier', async () => {
     const service = single();
     const address = '198.51.100.2';
     await fail(service, address);
-    // Within a second, which the first wrong one waits.
+    // Within the second for which the first wrong one waits.
     await inTime(1000, async (startClock) => {
       const wrong = [1, 2, 3].map(() => loginOf(WRONG, address));
       const right = loginOf(RIGHT, address);
@@ -115,7 +115,7 @@ describe('brute force', { concurrency: true }, () => {
     });
   });
 
-  test('rule 29: other addresses notice nothing', async () => {
+  test('rule 29: other addresses are not affected', async () => {
     const service = single();
     const attacker = '198.51.100.3';
     await fail(service, attacker);
@@ -131,7 +131,7 @@ describe('brute force', { concurrency: true }, () => {
     assert.equal(putOff(service, other).length, 0);
   });
 
-  test('rule 29: a client that hangs up before its late answer has had its turn', async () => {
+  test('rule 29: a client that disconnects before its delayed answer still uses up its turn', async () => {
     const service = single();
     const address = '198.51.100.5';
     await fail(service, address);
@@ -141,24 +141,24 @@ describe('brute force', { concurrency: true }, () => {
       const id = login[2].headers['x-request-id'];
       const connection = new Connection(service);
       await connection.send(requestBytes(...login));
-      await waitUntil(() => linesOf(service).some(({ reqId }) => reqId === id)); // judged
+      await waitUntil(() => linesOf(service).some(({ reqId }) => reqId === id)); // checked
       connection.socket.destroy();
     }
     const seconds = (performance.now() - began) / 1000;
     const judged = putOff(service, address).length;
-    assert.ok(judged >= 5 && judged <= 5 + seconds, `${judged} were judged in ${seconds} s`);
+    assert.ok(judged >= 5 && judged <= 5 + seconds, `${judged} were checked in ${seconds} s`);
   });
 
-  test('rule 29: X-Forwarded-For hides no client, unless TRUST_PROXY names who sent it', async () => {
+  test('rule 29: X-Forwarded-For is ignored unless TRUST_PROXY names its sender', async () => {
     for (let count = 0; count < 10; count += 1) {
       assert.equal((await logIn(direct, WRONG, `198.51.100.${count}`)).status, 401);
     }
     assert.ok(await isLate(direct, '198.51.100.99'));
   });
 
-  test('rule 29: behind a trusted proxy the address counts that the proxy saw', async () => {
+  test('rule 29: behind a trusted proxy, the address that the proxy saw counts', async () => {
     const service = single();
-    // What the client claims stands to the left of what the proxy adds.
+    // The address that a client claims is to the left of the one that the proxy adds.
     for (let count = 0; count < 10; count += 1) {
       assert.equal((await logIn(service, WRONG, `203.0.113.${count}, 198.51.100.6`)).status, 401);
     }
@@ -167,7 +167,7 @@ describe('brute force', { concurrency: true }, () => {
     assert.ok(!(await isLate(service, '198.51.100.7')));
   });
 
-  test('rule 29: what is no address counts as the proxy itself', async () => {
+  test('rule 29: an X-Forwarded-For that is not an address counts as the proxy itself', async () => {
     const service = single();
     for (let count = 0; count < 10; count += 1) {
       assert.equal((await logIn(service, WRONG, `unknown-${count}`)).status, 401);
@@ -188,7 +188,7 @@ describe('brute force', { concurrency: true }, () => {
   });
 });
 
-test('rule 29: failures are forgotten after 15 minutes, each by itself', () => {
+test('rule 29: each failure is forgotten after 15 minutes', () => {
   let now = 0;
   const guard = new LoginGuard(() => now);
   const failAt = (minutes: number) => {
@@ -203,7 +203,7 @@ test('rule 29: failures are forgotten after 15 minutes, each by itself', () => {
   assert.deepEqual(failAt(40), atOnce);
 });
 
-test('rule 29: addresses whose logins failed are forgotten once there are too many, the oldest first', () => {
+test('rule 29: addresses with failed logins are forgotten once there are too many, the oldest first', () => {
   const guard = new LoginGuard(() => 0);
   const fails = (address: string) => guard.takeTurn(address, false);
   const another = (count: number) => `10.${count >> 16}.${(count >> 8) & 255}.${count & 255}`;
@@ -214,13 +214,13 @@ test('rule 29: addresses whose logins failed are forgotten once there are too ma
   assert.deepEqual(fails('192.0.2.1'), { kind: 'answer', delay: 0 });
 });
 
-/** The arguments of `requestBytes` for a login from an address; an id of its own finds it in the log. */
+/** The arguments of `requestBytes` for a login from an address, with a unique id by which the log can be searched. */
 function loginOf(body: object, address: string) {
   const headers = { 'x-forwarded-for': address, 'x-request-id': randomUUID() };
   return ['POST', '/token', { body, headers }] as const satisfies Parameters<typeof requestBytes>;
 }
 
-/** All at once, each on a connection of its own: on one, they would be answered in turn. */
+/** Sends all at once, each on a connection of its own: on one connection, they would be answered in order. */
 function logInAll(service: ServiceProcess, logins: readonly ReturnType<typeof loginOf>[]) {
   return Promise.all(logins.map((login) => request(service, ...login)));
 }
@@ -229,7 +229,7 @@ function logIn(service: ServiceProcess, body: object, address: string) {
   return request(service, ...loginOf(body, address));
 }
 
-/** The ten failures that are answered at once. */
+/** Uses up the ten failures that are answered at once. */
 async function fail(service: ServiceProcess, address: string): Promise<void> {
   const logins = Array.from({ length: 10 }, () => loginOf(WRONG, address));
   for (const { status, message } of await logInAll(service, logins)) {
@@ -237,7 +237,7 @@ async function fail(service: ServiceProcess, address: string): Promise<void> {
   }
 }
 
-/** Whether the answer to one more failure is put off; then it takes a second at least. */
+/** Whether the answer to one more failure is delayed; if it is, it must take at least a second. */
 async function isLate(service: ServiceProcess, address: string): Promise<boolean> {
   const login = loginOf(WRONG, address);
   const id = login[2].headers['x-request-id'];
@@ -246,11 +246,11 @@ async function isLate(service: ServiceProcess, address: string): Promise<boolean
   const milliseconds = performance.now() - began;
   await waitUntil(() => answerOf(service, id) !== undefined);
   const isPutOff = linesOf(service).some(({ reqId, address: noted }) => reqId === id && noted !== undefined);
-  if (isPutOff) assert.ok(milliseconds >= 1000 - EARLY, `late by ${milliseconds} ms`);
+  if (isPutOff) assert.ok(milliseconds >= 1000 - EARLY, `delayed by ${milliseconds} ms`);
   return isPutOff;
 }
 
-/** The log's lines about logins from an address whose answers were put off. */
+/** The log's lines about logins from an address whose answers were delayed. */
 function putOff(service: ServiceProcess, wanted: string): Line[] {
   return linesOf(service).filter(
     ({ msg, address }) => address === wanted && msg.includes('the answer is delayed'),

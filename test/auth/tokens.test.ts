@@ -1,5 +1,5 @@
-// Tokens as an attacker would make them: every one is put together by hand, byte for byte, never by the
-// library that the service itself uses. Titles name the rules of docs/contract.md.
+// Tokens as an attacker would make them: each is put together by hand, byte for byte, never by the code of the service.
+// Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { constants, createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
@@ -65,7 +65,7 @@ describe('tokens', { concurrency: true }, () => {
     assert.deepEqual({ status, message, data }, { status: 401, message: 'Invalid token', data: null }, name);
   }
 
-  /** Sends all at once on one connection. */
+  /** Pipelines all of them on one connection. */
   async function assertAllRefused(
     tokens: readonly (readonly [name: string, token: string])[],
   ): Promise<void> {
@@ -79,7 +79,7 @@ describe('tokens', { concurrency: true }, () => {
     }
   }
 
-  test('A5, rule 17: HS256, HS384 and HS512 by the right secret are accepted', async () => {
+  test('A5, rule 17: HS256, HS384 and HS512 with the right secret are accepted', async () => {
     for (const [algorithm, hash] of Object.entries(HASHES)) {
       await assertAccepted(make(`{"alg":"${algorithm}"}`, CLAIMS, { hash }), algorithm);
     }
@@ -127,7 +127,7 @@ describe('tokens', { concurrency: true }, () => {
     }
   });
 
-  test('A4, rule 18: tokens really signed by another method are refused', async () => {
+  test('A4, rule 18: tokens with a valid signature of another algorithm are refused', async () => {
     const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const edwards = generateKeyPairSync('ed25519');
@@ -144,7 +144,7 @@ describe('tokens', { concurrency: true }, () => {
     };
     const textOf = (key: KeyObject) => key.export({ type: 'spki', format: 'pem' }).toString();
 
-    // What a service would do whose secret was a public key: it is a secret like any other.
+    // A service whose secret is a public key must treat it as a secret like any other.
     const publicKey = textOf(rsa.publicKey);
     const confused = await startTestService(service.dbUrl, { SECRET_TOKEN: publicKey });
     try {
@@ -167,7 +167,7 @@ describe('tokens', { concurrency: true }, () => {
     }
   });
 
-  test('A4, rule 18: keys that a token brings along are never trusted', async () => {
+  test('A4, rule 18: keys inside a token are never trusted', async () => {
     const own = 'a secret of the attacker, long enough to be one';
     const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const elsewhere = '"http://127.0.0.1:9/keys"';
@@ -199,7 +199,7 @@ describe('tokens', { concurrency: true }, () => {
     }
   });
 
-  test('rule 17: exp is a number that is still to come', async () => {
+  test('rule 17: exp must be a number in the future', async () => {
     const second = now();
     const refused = [
       `"${LATER}"`,
@@ -229,7 +229,7 @@ describe('tokens', { concurrency: true }, () => {
     await assertAccepted(makeHs256(`{"exp":1,"exp":${LATER}}`), 'the last exp counts');
   });
 
-  test('rule 17: nbf, if there is one, is a number that is not to come', async () => {
+  test('rule 17: nbf, if present, must be a number that is not in the future', async () => {
     const withNbf = (nbf: string) => makeHs256(`{"exp":${LATER},"nbf":${nbf}}`);
     for (const nbf of [String(LATER), `${LATER}.5`, '1e999', 'null', '"1"', '[]', '{}', 'true', 'false']) {
       await assertRefused(withNbf(nbf), `nbf ${nbf}`);
@@ -247,7 +247,7 @@ describe('tokens', { concurrency: true }, () => {
     await assertAccepted(makeHs256(`{"exp":${LATER},${others}}`), 'other claims');
   });
 
-  test('A4, rule 18: a wrong secret, a wrong form and anything around a token are refused', async () => {
+  test('A4, rule 18: tokens with a wrong secret, a wrong form or anything around them are refused', async () => {
     const [header, claims, signature] = VALID.split('.') as [string, string, string];
     const wrongs: [string, string][] = [
       ['another secret', make('{"alg":"HS256"}', CLAIMS, { secret: 'another secret' })],
@@ -267,7 +267,7 @@ describe('tokens', { concurrency: true }, () => {
       ['an empty segment first', `.${VALID}`],
       ['only dots', '..'],
       ['ten thousand dots', '.'.repeat(10_000)],
-      ['dots behind', VALID + '.'.repeat(10_000)],
+      ['dots after it', VALID + '.'.repeat(10_000)],
       ['ten thousand letters', 'x'.repeat(10_000)],
       ['half a signature', VALID.slice(0, -20)],
       ['one character less', VALID.slice(0, -1)],
@@ -280,7 +280,7 @@ describe('tokens', { concurrency: true }, () => {
       ['a space in the claims', `${header}.${claims.slice(0, 5)} ${claims.slice(5)}.${signature}`],
       ['a tab in the signature', `${header}.${claims}.${signature.slice(0, 5)}\t${signature.slice(5)}`],
       ['a space before a dot', `${header} .${claims}.${signature}`],
-      ['a space behind a dot', `${header}.${claims}. ${signature}`],
+      ['a space after a dot', `${header}.${claims}. ${signature}`],
       ['rubbish in the signature', `${header}.${claims}.${signature.slice(0, 5)}!${signature.slice(5)}`],
       ['a letter beyond ASCII', `${VALID}\u00e9`],
       ['Bearer', `Bearer ${VALID}`],
@@ -309,7 +309,7 @@ describe('tokens', { concurrency: true }, () => {
     await assertAllRefused(wrongs.map(([name, token]) => [`${name}, once the token was accepted`, token]));
   });
 
-  test('A2, rule 18: of two Authorization headers the first one counts, in whatever case', async () => {
+  test('A2, rule 18: the first of two Authorization headers counts, whatever their case', async () => {
     const other = makeHs256(`{"exp":${now() - 1}}`);
     for (const [first, second, status] of [
       [VALID, other, 404],
@@ -322,7 +322,7 @@ describe('tokens', { concurrency: true }, () => {
     }
   });
 
-  test('A4, rule 18: segments that are not base64url, or hold no JSON object, are refused though signed', async () => {
+  test('A4, rule 18: a signed token is refused if a segment is not base64url or not a JSON object', async () => {
     const header = encode('{"alg":"HS256"}');
     const claims = encode(CLAIMS);
     const texts = [
@@ -354,9 +354,9 @@ describe('tokens', { concurrency: true }, () => {
     );
   });
 
-  test('A4, rule 18: every HMAC case of Wycheproof’s JsonWebSignature vectors is refused but the valid one', async () => {
-    // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made of a
-    // token that this service accepts.
+  test('A4, rule 18: every HMAC case of Wycheproof’s JsonWebSignature vectors except the valid one is refused', async () => {
+    // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made from
+    // a token that this service accepts.
     const header = '{"alg":"HS256","kid":"kid-aes-sign"}';
     const whole = make(header, CLAIMS);
     const [head = '', claims = '', signature = ''] = whole.split('.');
@@ -389,7 +389,7 @@ describe('tokens', { concurrency: true }, () => {
     assert.deepEqual([status, message], [401, 'Authorization token required'], 'rejectsEmptyString');
   });
 
-  test('A4, rule 18: a token whose parts are not UTF-8 is refused though signed (RFC 8725, section 3.7)', async () => {
+  test('A4, rule 18: a signed token is refused if its parts are not UTF-8 (RFC 8725, section 3.7)', async () => {
     const latin1 = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
     const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('base64url');
     const sign = (signed: string) => `${signed}.${hmac(signed)}`;
@@ -402,7 +402,7 @@ describe('tokens', { concurrency: true }, () => {
     ]);
   });
 
-  test('A4, rule 18: a token with any one bit changed is refused, also once it was accepted', async () => {
+  test('A4, rule 18: a token with any single bit changed is refused, even after the original was accepted', async () => {
     const changed: string[] = [];
     for (let position = 0; position < VALID.length; position += 1) {
       const value = ALPHABET.indexOf(VALID[position] as string);
@@ -418,7 +418,7 @@ describe('tokens', { concurrency: true }, () => {
     await assertAllRefused(named);
   });
 
-  test('rule 18: a signature has one spelling, also once that was accepted', async () => {
+  test('rule 18: a signature has only one valid spelling, even after that was accepted', async () => {
     for (const [algorithm, hash] of Object.entries(HASHES)) {
       const token = make(`{"alg":"${algorithm}"}`, CLAIMS, { hash });
       const bytes = Buffer.from(token.slice(token.lastIndexOf('.') + 1), 'base64url');
@@ -436,8 +436,8 @@ describe('tokens', { concurrency: true }, () => {
     }
   });
 
-  test('A6, rule 17: a token opens on the second of its nbf and ends on that of its exp', async () => {
-    // A slow machine may miss a time of so few seconds; then it is tried with a longer one.
+  test('A6, rule 17: a token is valid from the second of its nbf to the second of its exp', async () => {
+    // A slow machine may miss a period of so few seconds; the test is then repeated with a longer one.
     for (let seconds = 1; ; seconds *= 2) {
       const nbf = now() + 1 + seconds;
       const exp = nbf + seconds;
@@ -458,13 +458,13 @@ describe('tokens', { concurrency: true }, () => {
         }
         await setTimeout(20);
       }
-      // Accepted more than once: what a service remembers of a token must not outlive it.
+      // Accepted more than once, since a cached token must also expire.
       if (seen.early > 0 && seen.accepted > 1) return;
     }
   });
 
-  test('A4: a token is accepted until it ends, however many others were seen', async () => {
-    // More than a service could want to remember, each of them valid.
+  test('A4: a token is accepted until it expires, however many others were seen', async () => {
+    // More than a service would cache, each of them valid.
     const count = 12_000;
     const requests: string[] = [];
     for (let number = 0; number < count; number += 1) {
@@ -478,10 +478,10 @@ describe('tokens', { concurrency: true }, () => {
     }
     await assertAccepted(service.client.token, 'the first of all');
     const dead = makeHs256(`{"exp":${now() - 1}}`);
-    await assertRefused(dead, 'one that has ended');
+    await assertRefused(dead, 'an expired one');
   });
 
-  test('rule 30: tokens of the previous secret are accepted until they end, and none is signed with it', async (context) => {
+  test('rule 30: tokens of the previous secret are accepted until they expire, and none is signed with it', async (context) => {
     const old = 'the secret before, which is long enough';
     const rotated = await startTestService(service.dbUrl, { SECRET_TOKEN_PREVIOUS: old });
     context.after(() => rotated.stop());
@@ -491,7 +491,7 @@ describe('tokens', { concurrency: true }, () => {
       await assertAccepted(make(header, CLAIMS, { hash }), `the present one, ${alg}`, rotated);
     }
     const ended = `{"exp":${now() - 1}}`;
-    await assertRefused(make('{"alg":"HS256"}', ended, { secret: old }), 'one that has ended', rotated);
+    await assertRefused(make('{"alg":"HS256"}', ended, { secret: old }), 'an expired one', rotated);
     await assertRefused(
       make('{"alg":"HS256"}', CLAIMS, { secret: 'another secret' }),
       'a third one',
@@ -503,7 +503,7 @@ describe('tokens', { concurrency: true }, () => {
   });
 });
 
-test('A4, rules 18 and 22: what refusing a token costs grows no faster than its length', async (context) => {
+test('A4, rules 18 and 22: the cost of refusing a token grows no faster than its length', async (context) => {
   const service = await startTestService(await SQLITE.freshUrl(), { HEADER_LIMIT: '1048576' });
   context.after(() => service.stop());
   const [header = ''] = VALID.split('.');
@@ -523,11 +523,11 @@ test('A4, rules 18 and 22: what refusing a token costs grows no faster than its 
     assert.deepEqual([status, message], [401, 'Invalid token'], name);
   };
   for (const [name, tokenOf] of kinds) {
-    /** Processor time of one request in microseconds, the least of a few. */
+    /** Processor time of one request in microseconds, the minimum of several. */
     const costOf = async (length: number) => {
       let least = Number.POSITIVE_INFINITY;
       for (let time = 0; time < 5; time += 1) {
-        const token = tokenOf(length - 3 * time); // each is another, since a token may be remembered
+        const token = tokenOf(length - 3 * time); // each is different, since a token may be cached
         const before = process.cpuUsage();
         await refuse(name, token);
         const { user, system } = process.cpuUsage(before);
@@ -545,9 +545,9 @@ test('A4, rules 18 and 22: what refusing a token costs grows no faster than its 
   assert.equal((await request(service, 'GET', '/book/1', { token: long })).status, 404);
 });
 
-// SQLite has no lock that holds reads up.
+// SQLite has no lock that blocks reads.
 if (STORES.includes(POSTGRES)) {
-  test('A3, A4, rule 9: a request that is refused reaches no store', async () => {
+  test('A3, A4, rule 9: a refused request does not reach the store', async () => {
     const guarded = await startTestService(await POSTGRES.freshUrl());
     const holder = new pg.Client({ connectionString: guarded.dbUrl });
     await holder.connect();
@@ -582,7 +582,7 @@ if (STORES.includes(POSTGRES)) {
         const answer = await guarded.client.request(method, path, options);
         assert.deepEqual([answer.status, answer.message], [status, message], `${method} ${path}`);
       }
-      assert.equal(answered, false, 'the lock holds up what needs the store, and nothing else');
+      assert.equal(answered, false, 'the lock did not block the request that needs the store');
       await holder.query('rollback');
       await waiting;
     } finally {

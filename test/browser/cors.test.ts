@@ -1,4 +1,4 @@
-// Pages of other origins in a real browser: what CORS_ORIGINS lets them do, and what nobody else may.
+// Pages of other origins in a real browser: what CORS_ORIGINS allows, and that other pages may do nothing.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -33,7 +33,7 @@ describe('pages of other origins in a browser', () => {
     site?.close();
   });
 
-  /** Lets a page log in and store, change and read a book, and tells what it saw. */
+  /** Makes a page log in and store, change and read a book; returns what it saw. */
   async function visit(url: string): Promise<unknown> {
     const { page } = await openPage(browser, url);
     try {
@@ -63,14 +63,14 @@ describe('pages of other origins in a browser', () => {
     }
   }
 
-  test('rule 32: the page that is named does all that any client can', async () => {
+  test('rule 32: an allowed page can do everything that other clients can', async () => {
     const seen = await visit(`http://localhost:${port}/`);
     const [book] = await service.client.list();
     assert.deepEqual(book, { id: book?.id, title: 'From a page', author: '', year: 2026 });
     assert.deepEqual(seen, { status: 201, id: 'page-1', book, elsewhere: 404 });
   });
 
-  test('rule 32: the same page by another name does not', async () => {
+  test('rule 32: the same page under another name cannot', async () => {
     const before = await service.client.list();
     assert.equal(await visit(`http://127.0.0.1:${port}/`), 'TypeError: Failed to fetch');
     assert.deepEqual(await service.client.list(), before);

@@ -1,4 +1,4 @@
-// The page /docs in a real browser, by somebody who knows nothing but what it shows.
+// The page /docs in a real browser, used like a person would who has only what it shows.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -35,7 +35,7 @@ describe('/docs in a browser', () => {
     return watched;
   }
 
-  /** What the service holds, asked for past the page. */
+  /** What the service has stored, requested without the page. */
   async function held(method: string, path: string): Promise<Answer> {
     const body = { username: 'admin', password: 'password' };
     const { data } = await request(service, 'POST', '/token', { body });
@@ -72,7 +72,7 @@ describe('/docs in a browser', () => {
     assert.deepEqual(await page.context().storageState(), { cookies: [], origins: [] });
   });
 
-  test('with the built-in pair, a press logs in, and two more store a first book', async (context) => {
+  test('with the built-in username and password, one click logs in, and two more store a first book', async (context) => {
     const { page, complaints } = await open(context);
     const count = (await held('GET', '/books')).data.length;
     await page.getByRole('button', { name: 'Log in', exact: true }).click();
@@ -84,7 +84,7 @@ describe('/docs in a browser', () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('to send POST /token as it is filled in is to log in', async (context) => {
+  test('sending POST /token as prefilled logs in', async (context) => {
     const { page, complaints } = await open(context);
     assert.equal((await call(page, 'POST /token', {})).status, 200);
     await noticed(page, /^Logged in until \d\d:\d\d/);
@@ -92,7 +92,7 @@ describe('/docs in a browser', () => {
     assert.deepEqual(complaints, []);
   });
 
-  test('what keeps a person out is said in plain words', async (context) => {
+  test('a missing token and a wrong password are explained in plain words', async (context) => {
     const { page } = await open(context);
     assert.equal((await call(page, 'GET /books', {})).message, 'Authorization token required');
     await noticed(page, /^This call needs a token: log in first/);
@@ -105,7 +105,7 @@ describe('/docs in a browser', () => {
     assert.equal((await call(page, 'GET /books', {})).status, 200);
   });
 
-  test('a token that is valid no more is told of, and so is a service that is not there', async (context) => {
+  test('a token that is no longer valid and a service that does not answer are reported', async (context) => {
     const first = await start();
     context.after(() => first.stop());
     const { page } = await openPage(browser, `${operationsOf(first).url}/docs`);
@@ -116,7 +116,7 @@ describe('/docs in a browser', () => {
     await noticed(page, /^The service does not answer at http:\/\/127\.0\.0\.1:\d+/);
 
     const ports = { PORT: String(first.port), ADMIN_PORT: String(operationsOf(first).port) };
-    const again = await start(ports); // with a secret of its own
+    const again = await start(ports); // with another secret
     context.after(() => again.stop());
     assert.equal((await call(page, 'GET /books', {})).message, 'Invalid token');
     await noticed(page, /^The token is not valid any more: its 15 minutes are over/);
@@ -152,7 +152,7 @@ describe('/docs in a browser', () => {
     assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 360);
   });
 
-  test('whoever prefers the dark gets light letters on dark paper, and the other way round', async (context) => {
+  test('a dark colour scheme has light text on a dark background, a light one the reverse', async (context) => {
     const { page } = await open(context, { colorScheme: 'dark' });
     const brightness = async (selector: string, property: string) => {
       const colour = String(
@@ -171,7 +171,7 @@ describe('/docs in a browser', () => {
     }
   });
 
-  test('whatever can be pressed or filled in has a name', async (context) => {
+  test('every control has an accessible name', async (context) => {
     const { page } = await open(context);
     for (const name of ['POST /token', 'POST /book', 'GET /book/{id}', 'PUT /book/{id}']) {
       await summary(page, name).click();
@@ -207,12 +207,12 @@ function operation(page: Page, name: string): Locator {
   return page.locator('.opblock').filter({ has: summary(page, name) });
 }
 
-/** Once a call is open as a whole: its first parts are drawn anew when what they refer to has been found. */
+/** Waits until a call is fully open: its first parts are drawn again once their references are resolved. */
 async function shown(page: Page, name: string): Promise<void> {
   await operation(page, name).getByPlaceholder('X-Request-Id').waitFor();
 }
 
-/** Opens a call, fills it in as far as that is given, sends it, and reads the answer that the page shows. */
+/** Opens a call, fills in `id` and `body` if given, sends it, and reads the answer that the page shows. */
 async function call(
   page: Page,
   name: string,
@@ -236,7 +236,7 @@ async function tabTo(page: Page, goal: Locator, most: number): Promise<void> {
     await page.keyboard.press('Tab');
     if ((await goal.and(page.locator(':focus')).count()) === 1) return;
   }
-  assert.fail(`not reached by ${most} tabs`);
+  assert.fail(`not reached within ${most} tabs`);
 }
 
 function hosts(service: CommandProcess): string[] {

@@ -16,7 +16,7 @@ const utf16 = (text: string, order: 'little' | 'big') => {
   const encoded = Buffer.from(text, 'utf16le');
   return order === 'little' ? encoded : encoded.swap16();
 };
-/** A number of so many digits. */
+/** A number that repeats a digit `count` times. */
 const long = (digit: string, count: number) => digit.repeat(count);
 
 /** Bodies that are books (rules 1 and 6), and the fields that each has. */
@@ -47,10 +47,10 @@ export const READABLE: readonly (readonly [Body, Fields])[] = [
   [titled('\xed\x9f\xbf'), { title: '\ud7ff' }], [titled('\xef\xbb\xbf'), { title: '\ufeff' }],
 ];
 
-/** Bodies that are no JSON object in UTF-8 (rules 4 and 6). */
+/** Bodies that are not a JSON object in UTF-8 (rules 4 and 6). */
 // biome-ignore format: a line for each case would make a thousand lines
 export const UNREADABLE: readonly Body[] = [
-  // No object
+  // Not an object
   '', ' ', 'null', '[]', '[{"title":"x"}]', '"x"', '1', 'true', '\ufeff{"title":"x"}',
   '"{}"', '0', '-0', '1.5', '1e400', 'false', '[null]', '[{}]', '[[]]', '{}{}', '{},', '{} {}', '[],{}', '\n',
   '\t', '\0', '\x1a', 'undefined', 'NaN', 'x', '{}x', '{}\0', '{}\x0b', '\x0c{}', '\xa0{}', '\u2028{}',
@@ -97,7 +97,7 @@ export const UNREADABLE: readonly Body[] = [
   utf16('\ufeff{"title":"x"}', order), utf16('{"title":"漢"}', order), ]), bytes('\xef\xbb\xbf{}'),
   bytes('{}\xef\xbb\xbf'), bytes('\xff\xfe{}'), bytes('\xfe\xff{}'), bytes('\xef\xbb\xbf'),
   bytes('\xef\xbb{}'), bytes('{\0}\0'), bytes('+AHs-+AH0-'), bytes('\x00\x00\x00{\x00\x00\x00}'),
-  // Bytes that are not UTF-8: alone, broken off, too long, surrogates, beyond the last character
+  // Bytes that are not UTF-8: alone, truncated, overlong, surrogates, beyond the last character
   ...[ '\x80', '\xbf', '\xc3', '\xe2\x82', '\xf0\x9f\x93', '\xc3(', '\xe2(\xa1', '\xe2\x82(', '\xf0(\x8c\xbc',
   '\xf0\x90(\xbc', '\xf0\x9f\x93\xc3\xa9', '\xa0\xa1', '\xc0\x80', '\xc0\xaf', '\xc1\xbf', '\xe0\x80\x80',
   '\xe0\x80\xaf', '\xe0\x9f\xbf', '\xf0\x80\x80\x80', '\xf0\x80\x80\xaf', '\xf0\x8f\xbf\xbf', '\xed\xa0\x80',
@@ -114,7 +114,7 @@ export const UNREADABLE: readonly Body[] = [
   `${'{}'.repeat(50_000)}`, ' '.repeat(100_000), '-'.repeat(100_000),
 ];
 
-/** Values that are no title and no author (rules 2 and 4). */
+/** Values that are neither a title nor an author (rules 2 and 4). */
 // biome-ignore format: a line for each case would make a thousand lines
 export const NO_TEXTS: readonly string[] = [
   'null', 'true', 'false', '0', '1.5', '-1e400', '[]', '["x"]', '[[]]', '{}', '{"x":"y"}', '{"toString":"x"}',
@@ -123,7 +123,7 @@ export const NO_TEXTS: readonly string[] = [
   '"\\uDBFF"', '"\\ud83d\\\\udcda"', '"\\uD83D \\uDCDA"', '"\\ud83d\\n\\udcda"',
 ];
 
-/** Values that are no year (rules 2 and 3). */
+/** Values that are not a year (rules 2 and 3). */
 // biome-ignore format: a line for each case would make a thousand lines
 export const NO_YEARS: readonly string[] = [
   '0.1', '1e-3', '2020.00000000000000001', '9007199254740991.2', '-1e400',
@@ -165,7 +165,7 @@ export const YEARS: readonly (readonly [string, number])[] = [
   ['-2147483649', -2147483649], ['4294967296', 4294967296],
 ];
 
-/** Keys that are spelled unusually, come twice, or mean something to JavaScript (rule 5). */
+/** Keys that are spelled unusually, occur twice, or have a meaning in JavaScript (rule 5). */
 // biome-ignore format: a line for each case would make a thousand lines
 export const KEYS: readonly (readonly [string, Fields])[] = [
   ['{"\\u0074itle":"escaped"}', { title: 'escaped' }],
@@ -190,7 +190,7 @@ export const KEYS: readonly (readonly [string, Fields])[] = [
   { year: 3 }, ], [`{"${'k'.repeat(100_000)}":1,"year":4}`, { year: 4 }],
 ];
 
-/** What stands in a path where the id should be (rule 10). */
+/** Path segments in place of an id (rule 10). */
 // biome-ignore format: a line for each case would make a thousand lines
 export const IDS: readonly string[] = [
   '1.5', '1e1', 'abc', '1'.repeat(200), '%20', '1%20', '%F0%9F%93%9A', "1'", '1;drop', '1,2',
@@ -203,7 +203,7 @@ export const IDS: readonly string[] = [
   '%25', '%2531', '~', '@1', '(1)', '1:1', 'book', ':id',
 ];
 
-/** Texts that have broken programs: by their quoting, direction, length, or by what they look like. */
+/** Texts that have broken programs: by their quoting, direction, length or resemblance to something else. */
 // biome-ignore format: a line for each case would make a thousand lines
 export const NAUGHTY: readonly string[] = [
   '"quoted" \\back\\ /slash/', '{"not":"json"}', '\\N \\. {} %s $1 ? :x NULL',

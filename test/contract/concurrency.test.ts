@@ -1,5 +1,5 @@
-// Many requests at once, on every store, by one process and by two that share the store: nothing is lost,
-// nothing is done twice, and every answer is for the request it belongs to.
+// Many requests at once, on every store, by one process and by two that share the store: nothing is lost, nothing is
+// done twice, and every answer belongs to its request.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ for (const store of STORES) {
     });
     after(() => service.stop());
 
-    test('rule 9: of 200 pairs of updates of different fields, each pair at once, none is lost', async () => {
+    test('rule 9: in 200 pairs of simultaneous updates of different fields, none is lost', async () => {
       await together(25, async () => {
         const { id } = await client.create({});
         for (let round = 1; round <= 8; round += 1) {
@@ -49,12 +49,12 @@ for (const store of STORES) {
       });
     });
 
-    test('rule 9: 64 updates of one book at once are answered as if they came one by one', async () => {
+    test('rule 9: 64 simultaneous updates of one book are answered as if they came one by one', async () => {
       let book = await client.create({});
       for (let round = 0; round < 5; round += 1) book = await raceUpdates([client], book, round);
     });
 
-    test('rule 9: changes of one book that a connection brings without waiting happen in their order', async () => {
+    test('rule 9: pipelined changes of one book are applied in order', async () => {
       const { id } = await client.create({});
       const count = 1200;
       const changes = Array.from({ length: count }, (_, position) => {
@@ -77,7 +77,7 @@ for (const store of STORES) {
 
     test('rules 9, 11 and 12: operations of every kind racing for one id are answered consistently', async () => {
       for (let round = 0; round < 12; round += 1) {
-        const id = (await client.create({})).id + 1; // both stores count, and no other client creates
+        const id = (await client.create({})).id + 1; // both stores assign consecutive ids, and no other client creates
         const original = { id, title: 'new', author: 'its author', year: round };
         const titles = ['new'];
         const answers = await together(24, async (position) => {
@@ -112,7 +112,7 @@ for (const store of STORES) {
       }
     });
 
-    test('rule 12: of 800 creates by 16 clients every one has an id of its own and is answered its own book', async () => {
+    test('rule 12: each of 800 creates by 16 clients gets a unique id and is answered with its own book', async () => {
       const books = await together(16, async (maker) => {
         const made: Book[] = [];
         for (let position = 0; position < 50; position += 1) {
@@ -120,7 +120,7 @@ for (const store of STORES) {
           const book = await client.create(fields);
           assert.deepEqual(book, { id: book.id, ...fields });
           made.push(book);
-          if (position % 4 > 0) continue; // the list will show them all
+          if (position % 4 > 0) continue; // the list shows all of them
           assert.deepEqual(await ask(client, 'GET', `/book/${book.id}`), retrieved(book));
         }
         return made;
@@ -134,7 +134,7 @@ for (const store of STORES) {
       );
     });
 
-    test("rules 2 to 10 and 18: one request's fault never fails its neighbours", async () => {
+    test('rules 2 to 10 and 18: an invalid request never fails its neighbours', async () => {
       const { id } = await client.create({ title: 'kept' });
       const faults: [string, string, RequestOptions, object][] = [
         ['POST', '/book', { body: '{"title":' }, INVALID],
@@ -196,7 +196,7 @@ for (const store of STORES) {
     });
     after(() => Promise.all(services.map((service) => service.stop())));
 
-    test('rules 12 and 27: books made through both at once have ids of their own, and both list them all', async () => {
+    test('rules 12 and 27: books created through both at once have unique ids, and both list all of them', async () => {
       const books = await together(16, async (maker) => {
         const made: Book[] = [];
         const client = clients[maker % 2] as Client;
@@ -242,7 +242,7 @@ for (const store of STORES) {
   });
 }
 
-/** Does something so many times at once. */
+/** Calls `act` so many times, all at once. */
 function together<Result>(times: number, act: (position: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: times }, (_, position) => act(position)));
 }
@@ -258,9 +258,9 @@ function isThere<Value>(value: Value | undefined): value is Value {
 }
 
 /**
- * Sends 64 updates of one book at once, of its title or its author, no value twice, and checks that the
- * answers are those of updates that came one by one, in some order.
- * @returns the book as they left it.
+ * Sends 64 updates of one book at once, of its title or its author, no value twice, and checks that the answers are those
+ * of updates that came one by one, in some order.
+ * @returns the resulting book.
  */
 async function raceUpdates(clients: readonly Client[], before: Book, round: number): Promise<Book> {
   const answers = await together(64, async (position) => {
@@ -280,12 +280,12 @@ async function raceUpdates(clients: readonly Client[], before: Book, round: numb
     const fitting = [...left].filter(({ field, after }) => {
       return isDeepStrictEqual(after, { ...book, [field]: after[field] });
     });
-    // Of updates of the same field in a row only the last one's value was seen by others, or is final.
+    // Of consecutive updates of the same field, only the value of the last one was seen by others, or is final.
     const isLast = (one: (typeof answers)[number]) =>
       isDeepStrictEqual(one.after, final) ||
       answers.some((other) => other !== one && other.after[one.field] === one.after[one.field]);
     const next = fitting.find((one) => !isLast(one)) ?? fitting[0];
-    assert.ok(next, `in no order can ${JSON.stringify([...left])} follow ${JSON.stringify(book)}`);
+    assert.ok(next, `none of ${JSON.stringify([...left])} can follow ${JSON.stringify(book)}`);
     left.delete(next);
     book = next.after;
   }

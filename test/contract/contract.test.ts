@@ -1,6 +1,6 @@
-// The contract, from outside, over a socket, the same suite on every store: a few telling cases of each rule, so that
-// this file can be read as the specification. parsing.test.ts has all other cases. Words and numbers are spelled out
-// here once more, never taken from the code. Titles name the rules of docs/contract.md.
+// The contract, over a socket, with the same suite on every store: a few typical cases of each rule, so that this file
+// can be read as the specification. parsing.test.ts has all other cases. Messages and numbers are spelled out here
+// again, never taken from the code. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -33,7 +33,7 @@ for (const store of STORES) {
     };
 
     describe('POST /token', () => {
-      test('T3, T4: the pair gets a token with exp as its only claim, 15 minutes away', async () => {
+      test('T3, T4: the right password gets a token whose only claim is exp, 15 minutes ahead', async () => {
         const earliest = Math.floor(Date.now() / 1000) + 900;
         const { status, message, data } = await logIn({ username: 'librarian', password: 'correct horse' });
         const latest = Math.floor(Date.now() / 1000) + 900;
@@ -47,7 +47,7 @@ for (const store of STORES) {
         assert.ok(claims.exp >= earliest && claims.exp <= latest, `exp ${claims.exp}`);
       });
 
-      test('T1, rule 15: a body that cannot be read is 400', async () => {
+      test('T1, rule 15: a body that is not a login request is 400', async () => {
         const unreadable = [
           undefined,
           '[]',
@@ -64,7 +64,7 @@ for (const store of STORES) {
         }
       });
 
-      test('T2, rule 15: any other pair is 401, a missing field included', async () => {
+      test('T2, rule 15: any other username or password is 401, and so is a missing field', async () => {
         const others = [
           {},
           { username: 'librarian' },
@@ -92,7 +92,7 @@ for (const store of STORES) {
     });
 
     describe('POST /book', () => {
-      test('C2: stores a book and answers it with its id and location', async () => {
+      test('C2: stores a book and returns it with its id and its Location', async () => {
         const body = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
         const answer = await client.request('POST', '/book', { body });
         const { id } = answer.data;
@@ -111,7 +111,7 @@ for (const store of STORES) {
         assert.deepEqual((await ask('GET', `/book/${id}`)).data, { id, title: '', author: '', year: 0 });
       });
 
-      test('C1, rules 2, 3, 4 and 6: what cannot be read as book fields is 400, nothing is stored', async () => {
+      test('C1, rules 2, 3, 4 and 6: a body that cannot be read as book fields is 400, and nothing is stored', async () => {
         const stored = (await client.list()).length;
         for (const body of UNREADABLE_BOOKS) {
           assert.deepEqual(await ask('POST', '/book', { body }), INVALID, String(body).slice(0, 80));
@@ -151,7 +151,7 @@ for (const store of STORES) {
         assert.deepEqual(last, TEXTS);
       });
 
-      test('rule 5: id, unknown keys and __proto__ are ignored, keys have a case, duplicates: the last', async () => {
+      test('rule 5: id, unknown keys and __proto__ are ignored, keys are case-sensitive, the last duplicate counts', async () => {
         const body = `{"id":"x","ID":7,"Title":"no","title":1,"title":"yes","__proto__":{"author":"no"},
           "constructor":{"prototype":{"polluted":true}},"year":7,"extra":[{}]}`;
         const { id, ...fields } = await client.create(body);
@@ -161,7 +161,7 @@ for (const store of STORES) {
         assert.notEqual(other.id, id);
       });
 
-      test('rule 7: Content-Type is never consulted', async () => {
+      test('rule 7: Content-Type is ignored', async () => {
         for (const type of ['application/json', 'text/plain', 'nonsense', ';']) {
           const headers = { 'content-type': type };
           const answer = await ask('POST', '/book', { body: '{"title":"typed"}', headers });
@@ -173,7 +173,7 @@ for (const store of STORES) {
     });
 
     describe('GET /book/<id>', () => {
-      test('G1: answers the book', async () => {
+      test('G1: returns the book', async () => {
         const book = await client.create({ title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 });
         assert.deepEqual(await ask('GET', `/book/${book.id}`), {
           status: 200,
@@ -183,7 +183,7 @@ for (const store of STORES) {
         assert.equal((await ask('GET', `/book/${book.id}?year=1#x`)).status, 200);
       });
 
-      test('rule 7: a body is ignored, and so is its type, when books are read', async () => {
+      test('rule 7: a body and its type are ignored when books are read', async () => {
         const book = await client.create({ title: 'read with a body' });
         const sent = { headers: { 'content-type': 'application/json' }, body: '{' };
         for (const path of [`/book/${book.id}`, '/books']) {
@@ -195,7 +195,7 @@ for (const store of STORES) {
         assert.deepEqual(await ask('GET', '/book/9007199254740991', sent), NOT_FOUND);
       });
 
-      test('rules 7 and 22: a body that is ignored is no request, and no size of it matters', async () => {
+      test('rules 7 and 22: an ignored body is not read as a request, and may have any size', async () => {
         const { id } = await client.create({});
         const removal = requestBytes('DELETE', `/book/${id}`, { token: client.token }).toString();
         const large = ' '.repeat(2 * 1024 * 1024);
@@ -210,7 +210,7 @@ for (const store of STORES) {
         );
       });
 
-      test('G2: a book that is not there is 404', async () => {
+      test('G2: a book that does not exist is 404', async () => {
         assert.deepEqual(await ask('GET', '/book/9007199254740991'), NOT_FOUND);
       });
 
@@ -246,7 +246,7 @@ for (const store of STORES) {
         }
       });
 
-      test('rules 5 and 8: {} and unknown keys change nothing, id least of all', async () => {
+      test('rules 5 and 8: {}, unknown keys and id change nothing', async () => {
         const book = await client.create({ title: 'same', author: 'same', year: 3 });
         for (const body of ['{}', '{"id":1,"Title":"x","__proto__":{"title":"x"}}', '{"id":null}']) {
           const answer = await ask('PUT', `/book/${book.id}`, { body });
@@ -254,13 +254,13 @@ for (const store of STORES) {
         }
       });
 
-      test('U1, rule 9: a missing book is 404 before its body is looked at', async () => {
+      test('U1, rule 9: a missing book is 404, whatever the body', async () => {
         for (const body of ['{"title":"x"}', '{', '', '{"year":"1999"}', undefined]) {
           assert.deepEqual(await ask('PUT', '/book/9007199254740991', { body }), NOT_FOUND);
         }
       });
 
-      test('U2, rules 2, 3, 4 and 6: what cannot be read as book fields is 400, the book is unchanged', async () => {
+      test('U2, rules 2, 3, 4 and 6: a body that cannot be read as book fields is 400, and the book is unchanged', async () => {
         const book = await client.create({ title: 'kept', author: 'kept', year: 4 });
         for (const body of UNREADABLE_BOOKS) {
           assert.deepEqual(
@@ -289,14 +289,14 @@ for (const store of STORES) {
         assert.deepEqual(await ask('PUT', `/book/${id}`, { body: '{}' }), NOT_FOUND);
       });
 
-      test('D2, rule 11: what is not there, never or no longer, is 404', async () => {
+      test('D2, rule 11: a book that never existed or no longer exists is 404', async () => {
         const { id } = await client.create({});
         await ask('DELETE', `/book/${id}`);
         assert.deepEqual(await ask('DELETE', `/book/${id}`), NOT_FOUND);
         assert.deepEqual(await ask('DELETE', '/book/9007199254740991'), NOT_FOUND);
       });
 
-      test('rule 7: a body is ignored, and so is its type, when a book is removed', async () => {
+      test('rule 7: a body and its type are ignored when a book is removed', async () => {
         const headers = { 'content-type': 'application/json' };
         for (const body of [undefined, '', '{']) {
           const { id } = await client.create({});
@@ -312,7 +312,7 @@ for (const store of STORES) {
     });
 
     describe('GET /books', () => {
-      test('L1, rule 13: none is [], then every book, ascending by id', async () => {
+      test('L1, rule 13: [] without books, then every book, ascending by id', async () => {
         const empty = await startTestService(await store.freshUrl());
         try {
           const answer = await empty.client.request('GET', '/books');
@@ -345,7 +345,7 @@ for (const store of STORES) {
         ['HEAD', '/book/1'],
       ];
 
-      test('A1, A3: without a token each of them is 401', async () => {
+      test('A1, A3: without a token every protected endpoint is 401', async () => {
         for (const [method, path] of protectedEndpoints) {
           for (const token of [null, '']) {
             const answer = await client.request(method, path, { token });
@@ -356,7 +356,7 @@ for (const store of STORES) {
         }
       });
 
-      test('A2, A4, rules 9 and 18: a token after a scheme is 401 before body and book are looked at', async () => {
+      test('A2, A4, rules 9 and 18: a token after a scheme is 401 before book and body are checked', async () => {
         const { id } = await client.create({ title: 'guarded' });
         for (const [method] of protectedEndpoints) {
           for (const path of ['/book', '/books', `/book/${id}`, '/book/abc']) {
@@ -372,7 +372,7 @@ for (const store of STORES) {
         assert.equal((await ask('GET', `/book/${id}`)).data.title, 'guarded');
       });
 
-      test('A5: a valid token opens every one of them', async () => {
+      test('A5: a valid token lets every request through', async () => {
         const { id } = await client.create({});
         assert.equal((await ask('GET', '/books')).status, 200);
         assert.equal((await ask('GET', `/book/${id}`)).status, 200);
@@ -382,7 +382,7 @@ for (const store of STORES) {
     });
 
     describe('the wire', () => {
-      test('rule 20: unknown paths are 404, other methods 405 with Allow, neither needs a token', async () => {
+      test('rule 20: unknown paths are 404, other methods 405 with Allow, and neither needs a token', async () => {
         const noToken = { token: null };
         for (const path of [
           '/',
@@ -419,7 +419,7 @@ for (const store of STORES) {
         }
       });
 
-      test('rule 21: HEAD answers as GET without a body', async () => {
+      test('rule 21: HEAD is answered like GET, without a body', async () => {
         const { id } = await client.create({ title: 'headed' });
         const get = await client.request('GET', `/book/${id}`);
         const head = await client.request('HEAD', `/book/${id}`);
@@ -451,7 +451,7 @@ for (const store of STORES) {
         assert.equal(ids.size, 5);
       });
 
-      test('rule 24: a client may name its request', async () => {
+      test('rule 24: a client may set the id of its request', async () => {
         const named = await client.request('GET', '/books', { headers: { 'x-request-id': 'mine:42' } });
         assert.equal(named.headers.get('x-request-id'), 'mine:42');
         const odd = await client.request('GET', '/books', { headers: { 'x-request-id': 'a b"c' } });

@@ -1,6 +1,6 @@
-// GET /books at any size, on every store: complete, in order and from one moment; in bounded memory, beside all other
-// requests, and never a shorter list that looks whole. Most books are put into the store past the service, which is
-// the quickest way to have many.
+// GET /books at any size, on every store: complete, in order and from one moment, in bounded memory, without delay for
+// other requests, and never a truncated list that looks complete. Most books are written directly to the store, which is
+// the quickest way to create many.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -26,10 +26,10 @@ import {
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Lists of 30 MiB, more than systems keep for a reader that waits, in books of a mebibyte each. */
+/** Lists of 30 MB in books of 1 MB each, more than systems buffer for a stalled reader. */
 const LARGE = { count: 30, length: 1_000_000 };
 
-/** Lists of 100 and of 50 MiB, of which eight are more than a service should take memory for. */
+/** Lists of 100 MB and of 50 MB. Eight of them are more than a service should take memory for. */
 const HUGE = { count: 100, length: 1_000_000 };
 const MANY = { count: 100_000, length: 500 };
 
@@ -42,7 +42,7 @@ for (const store of STORES) {
     });
     after(() => service.stop());
 
-    test('rules 4 and 13: at every number of books the list is complete, ascending and exact', async () => {
+    test('rules 4 and 13: for every number of books the list is complete, ascending and exact', async () => {
       for (const count of [0, 1, 2, 999, 1000, 1001, 2000, 2001, 5000]) {
         const books = Array.from({ length: count }, (_, position) => ({
           id: 1 + position * 3,
@@ -55,7 +55,7 @@ for (const store of STORES) {
       }
     });
 
-    test('rule 13: a list has what one client makes in turn up to a moment, and nothing after it', async () => {
+    test('rule 13: a list has every book that a client created up to some moment, and none after it', async () => {
       await replaceBooks(service.dbUrl, []);
       const made: Book[] = [];
       let sent = 0;
@@ -79,7 +79,7 @@ for (const store of STORES) {
       assertBooks(await service.client.list(), made);
     });
 
-    test('rule 13: a list has a change of every book as a whole or not at all', async () => {
+    test('rule 13: a list shows a change of all books as a whole or not at all', async () => {
       await replaceBooks(service.dbUrl, plainBooks(3000));
       await executeOn(service.dbUrl, 'update books set year = 0');
       let writing = true;
@@ -113,7 +113,7 @@ for (const store of STORES) {
       ['of large books', HUGE],
       ['of many books', MANY],
     ] as const) {
-      test(`rule 13: lists ${size} whose readers wait take little memory, and no request waits for them`, async (context) => {
+      test(`rule 13: lists ${size} with stalled readers take little memory and delay no request`, async (context) => {
         await fill(service.dbUrl, books);
         await readOpenLists(service, context, (8 * books.count * books.length) / 1024 ** 2);
       });
@@ -135,7 +135,7 @@ for (const store of STORES) {
     });
 
     if (store === POSTGRES) {
-      test('rule 13: when a list breaks off its reader sees a broken connection, never a list that looks whole', async () => {
+      test('rule 13: when a list breaks off, its reader sees a broken connection, never a list that looks complete', async () => {
         const { dbUrl } = service;
         await fill(dbUrl, LARGE);
         for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
@@ -144,7 +144,7 @@ for (const store of STORES) {
           await waitUntil(async () => (await listStatements(dbUrl)).length === 1);
           const [statement] = await listStatements(dbUrl);
           await execute(dbUrl, `select ${end}(${statement?.pid})`);
-          // A cancelled statement ends once it has got rid of the row at hand, a terminated one at once.
+          // A cancelled statement ends once it has sent its current row, a terminated one at once.
           if (end === 'pg_terminate_backend') {
             await waitUntil(async () => (await listStatements(dbUrl)).length === 0);
           }
@@ -156,7 +156,7 @@ for (const store of STORES) {
     }
 
     if (store === SQLITE) {
-      test('rule 13: when a list breaks off its reader sees a broken connection, never a list that looks whole', async (context) => {
+      test('rule 13: when a list breaks off, its reader sees a broken connection, never a list that looks complete', async (context) => {
         const damaged = await startTestService(await store.freshUrl());
         context.after(() => damaged.stop());
         await fill(damaged.dbUrl, LARGE);
@@ -169,7 +169,7 @@ for (const store of STORES) {
       });
     }
 
-    test('rules 9 and 13: a reader that waits before many lists on its connection keeps no other from theirs', async () => {
+    test('rules 9 and 13: a stalled reader of many pipelined lists does not block lists on other connections', async () => {
       await fill(service.dbUrl, LARGE);
       const reader = new Connection(service);
       reader.socket.once('data', () => reader.socket.pause());
@@ -179,14 +179,14 @@ for (const store of STORES) {
       for (let count = 0; count < 2; count += 1) {
         assert.equal((await service.client.list()).length, LARGE.count);
       }
-      // Each is answered once it is taken.
+      // Each list is sent once the reader takes it.
       reader.socket.resume();
       for (const { status } of await reader.answers(2)) assert.equal(status, 200);
       reader.socket.destroy();
     });
 
     const limit = store === SQLITE ? 32 : 8;
-    test(`rules 13, 22 and 23: ${limit} lists are open at most; one more is 503, books are read and written as ever`, async () => {
+    test(`rules 13, 22 and 23: at most ${limit} lists are open; one more is 503, and single books are still read and written`, async () => {
       const { client, dbUrl } = service;
       await fill(dbUrl, LARGE);
       await waitUntil(async () => (await openLists(service)) === 0);
@@ -201,7 +201,7 @@ for (const store of STORES) {
       assert.equal((await client.request('PUT', `/book/${id}`, { body: { year: 1 } })).status, 200);
       assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
 
-      // One that ends makes room for one.
+      // A list that ends makes room for another.
       const [first, ...others] = held;
       first?.request.destroy();
       await waitUntil(async () => (await openLists(service)) === limit - 1);
@@ -212,20 +212,20 @@ for (const store of STORES) {
       await waitUntil(async () => (await openLists(service)) === 0);
     });
 
-    test('rule 23: of lists whose readers take nothing, one gives way to another list, and never looks whole', async () => {
+    test('rule 23: of several lists with stalled readers, one gives way to another list, and never looks complete', async () => {
       const { client, dbUrl } = service;
       await fill(dbUrl, LARGE);
       await waitUntil(async () => (await openLists(service)) === 0);
       const held = await Promise.all(Array.from({ length: limit }, () => openList(service)));
       for (const { list } of held) assert.equal(list.statusCode, 200);
       await waitUntil(async () => (await client.request('GET', '/books')).status === 200);
-      // One alone, and long before all of them are cut.
+      // Only one gives way, long before all of them are cut.
       await waitUntil(async () => (await openLists(service)) === limit - 1);
       const whole = await Promise.all(held.map(async ({ list }) => (await readToTheEnd(list)).complete));
       assert.ok(whole.includes(false));
     });
 
-    test('rules 13 and 23: readers that go away half way, more than lists can be open, leave nothing behind', async () => {
+    test('rules 13 and 23: readers that disconnect half way, more than lists can be open, leave nothing behind', async () => {
       const { client, dbUrl } = service;
       await fill(dbUrl, LARGE);
       for (let round = 0; round < 5; round += 1) {
@@ -234,7 +234,7 @@ for (const store of STORES) {
           assert.equal(list.statusCode, 200);
           request.destroy();
         }
-        const tooEarly = requestList(service); // goes away before its answer begins
+        const tooEarly = requestList(service); // disconnects before its answer begins
         await once(tooEarly, 'finish');
         tooEarly.destroy();
         await waitUntil(async () => (await openLists(service)) === 0);
@@ -256,12 +256,12 @@ for (const store of STORES) {
 }
 
 if (STORES.includes(POSTGRES)) {
-  test('rules 13 and 23: readers that leave lists whose server has fallen silent leave nothing behind, on PostgreSQL', async () => {
+  test('rules 13 and 23: readers that disconnect from lists of a silent server leave nothing behind, on PostgreSQL', async () => {
     const dbUrl = await POSTGRES.freshUrl();
     const { hostname, port } = new URL(dbUrl);
     const sockets: Socket[] = [];
     let fallingSilent = true;
-    // Stands between the two, and passes nothing on of a list once it has passed on its beginning.
+    // A proxy that forwards only the beginning of a list.
     const between = createServer((near) => {
       const far = connect(Number(port), hostname);
       let passed = 0;
@@ -308,7 +308,7 @@ if (STORES.includes(POSTGRES)) {
   });
 }
 
-/** Text that goes wrong where it is escaped, split or trimmed. */
+/** Text that breaks where it is escaped, split or trimmed wrongly. */
 const TEXTS = [
   '',
   ',',
@@ -331,7 +331,7 @@ const TEXTS = [
   'x'.repeat(3000),
 ];
 
-/** Runs SQL on a store, past the service. */
+/** Runs SQL on a store, without the service. */
 async function executeOn(dbUrl: string, sql: string): Promise<void> {
   if (!dbUrl.startsWith('sqlite:')) {
     await execute(dbUrl, sql);
@@ -342,7 +342,7 @@ async function executeOn(dbUrl: string, sql: string): Promise<void> {
   db.close();
 }
 
-/** Makes these the books of a store, inserted in the opposite order. */
+/** Replaces all books of a store by these, inserted in reverse order. */
 async function replaceBooks(dbUrl: string, books: readonly Book[]): Promise<void> {
   await executeOn(dbUrl, 'delete from books');
   if (books.length === 0) return;
@@ -351,7 +351,7 @@ async function replaceBooks(dbUrl: string, books: readonly Book[]): Promise<void
   await executeOn(dbUrl, `insert into books (id, title, author, year) values ${rows.reverse().join(',')}`);
 }
 
-/** Makes `plainBooks` of the same numbers the books of a store. */
+/** Replaces all books of a store by `plainBooks` with the same arguments. */
 async function fill(dbUrl: string, { count, length }: typeof LARGE): Promise<void> {
   await executeOn(dbUrl, 'delete from books');
   await executeOn(
@@ -362,7 +362,7 @@ async function fill(dbUrl: string, { count, length }: typeof LARGE): Promise<voi
   );
 }
 
-/** What PostgreSQL is executing for the service: lists, when nothing else is asked of it. */
+/** The statements that PostgreSQL is executing for the service: only lists, if there are no other requests. */
 function listStatements(dbUrl: string): Promise<{ pid: number }[]> {
   return execute(
     dbUrl,
@@ -372,7 +372,7 @@ function listStatements(dbUrl: string): Promise<{ pid: number }[]> {
   );
 }
 
-/** Books with ids from 1, and titles of so many characters. */
+/** Books with ids from 1, and titles of `length` characters. */
 function plainBooks(count: number, length = 10): Book[] {
   const title = 'x'.repeat(length);
   return Array.from({ length: count }, (_, position) => {
@@ -381,19 +381,19 @@ function plainBooks(count: number, length = 10): Book[] {
   });
 }
 
-/** Compares book by book: the difference between two long lists would take long to say. */
+/** Compares book by book: the difference between two long lists would take long to print. */
 function assertBooks(actual: readonly Book[], expected: readonly Book[]): void {
   assert.equal(actual.length, expected.length);
   for (const [position, book] of expected.entries()) assert.deepEqual(actual[position], book);
 }
 
-/** Asks for the list on a connection of its own. */
+/** Requests the list on a connection of its own. */
 function requestList({ port, client }: RunningService): ClientRequest {
   const headers = { authorization: client.token };
   return get({ host: '127.0.0.1', port, path: '/books', headers, agent: false }).on('error', () => {});
 }
 
-/** Asks for the list and waits for its beginning; the reader then reads no further by itself. */
+/** Requests the list and waits for its beginning; nothing more is read until the caller reads it. */
 async function openList(service: RunningService): Promise<{ request: ClientRequest; list: IncomingMessage }> {
   const request = requestList(service);
   const [list] = (await once(request, 'response')) as [IncomingMessage];
@@ -401,7 +401,7 @@ async function openList(service: RunningService): Promise<{ request: ClientReque
   return { request, list };
 }
 
-/** Reads on until the body ends or breaks; only what was ended by the service is complete. */
+/** Reads on until the body ends or breaks; only a body that the service ended is complete. */
 async function readToTheEnd(list: IncomingMessage): Promise<{ text: string; complete: boolean }> {
   let text = '';
   list.setEncoding('utf8');
@@ -415,7 +415,7 @@ async function readToTheEnd(list: IncomingMessage): Promise<{ text: string; comp
   return { text, complete: list.complete };
 }
 
-/** Reads a list that must break: what came is the beginning of a list, and the connection shows that it is no more. */
+/** Reads a list that must break off: the text is the beginning of a list, and the connection shows it is incomplete. */
 async function assertBroken(list: IncomingMessage): Promise<void> {
   const { text, complete } = await readToTheEnd(list);
   assert.equal(complete, false);
@@ -443,7 +443,7 @@ async function readOpenLists(service: ServiceProcess, context: TestContext, size
   assert.ok(most - atRest < size / 2, `${figures[1]} MiB, ${figures[0]} MiB before`);
 }
 
-/** Reads one book many times in turn, so that the service's event loop turns at least as often. */
+/** Reads one book many times, one after the other, so that the service's event loop turns at least as often. */
 async function readSingly({ client }: RunningService, id: number): Promise<void> {
   for (let time = 0; time < 50; time += 1) {
     assert.equal((await client.request('GET', `/book/${id}`)).status, 200);

@@ -1,6 +1,6 @@
 // Random sequences of operations against a model in memory, on every store: by one client, by several at once, so that
-// their calls meet in batches, and by several on one and the same book. fast-check prints what fails in its smallest
-// form, with the seed that repeats it.
+// their calls meet in batches, and by several on the same book. fast-check prints the smallest sequence that fails, with
+// the seed that repeats it.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -12,7 +12,7 @@ import '../support/random.ts';
 const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
 const INVALID = { status: 400, message: 'Invalid input', data: null };
 
-// What fails is run again in ever smaller forms; a minute of that will do.
+// A failing case is run again in ever smaller forms; a minute of that is enough.
 const RUNS = { numRuns: 10, interruptAfterTimeLimit: 60_000 };
 
 interface Book {
@@ -25,7 +25,7 @@ interface Book {
 /** Fields of a book, or text that cannot be read as such. */
 type Body = Partial<Omit<Book, 'id'>> | string;
 
-/** Books are meant by a number that is turned into one of the ids a client knows. */
+/** The number of a book is mapped to one of the ids that a client was given. */
 type Operation =
   | { readonly kind: 'create'; readonly body: Body }
   | { readonly kind: 'read' | 'remove'; readonly book: number }
@@ -55,10 +55,10 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('list') }) },
 );
 
-/** One client's own books: as the service has them, and as they must be. */
+/** One client's own books as they must be, compared with those of the service. */
 class Shelf {
   readonly books = new Map<number, Book>();
-  /** Every id that this client was given, and one that no client was. */
+  /** Every id that this client was given, and one that no client was given. */
   readonly #ids = [9007199254740991];
   readonly #client: Client;
 
@@ -98,7 +98,7 @@ class Shelf {
     if (typeof body === 'string') return assert.deepEqual(answer, INVALID);
     const book = { id: answer.data?.id, title: '', author: '', year: 0, ...body };
     assert.deepEqual(answer, { status: 201, message: 'Book created successfully', data: book });
-    assert.ok(!this.#ids.includes(book.id), `id ${book.id} came twice`);
+    assert.ok(!this.#ids.includes(book.id), `id ${book.id} was given twice`);
     this.#ids.push(book.id);
     this.books.set(book.id, book);
   }
@@ -140,13 +140,13 @@ for (const store of STORES) {
     });
     after(() => service.stop());
 
-    /** Every run begins with no book at all. */
+    /** Every run begins without books. */
     async function removeAll(): Promise<void> {
       const books = await client.list();
       await Promise.all(books.map(({ id }) => client.request('DELETE', `/book/${id}`)));
     }
 
-    test('rules 1 to 13: one client is answered as the model says', async () => {
+    test('rules 1 to 13: the answers to one client agree with the model', async () => {
       const operations = fc.array(operation, { maxLength: 120, size: 'max' });
       const property = fc.asyncProperty(operations, async (operations) => {
         const shelf = new Shelf(client);
@@ -156,7 +156,7 @@ for (const store of STORES) {
       await fc.assert(property.beforeEach(removeAll), RUNS);
     });
 
-    test('rules 1 to 13: clients at once are each answered as if they were alone', async () => {
+    test('rules 1 to 13: each of several simultaneous clients is answered as if it were alone', async () => {
       const operations = fc.array(operation, { maxLength: 60, size: 'max' });
       const clients = fc.array(operations, { minLength: 4, maxLength: 8, size: 'max' });
       const property = fc.asyncProperty(clients, async (clients) => {
@@ -176,9 +176,9 @@ for (const store of STORES) {
       await fc.assert(property.beforeEach(removeAll), RUNS);
     });
 
-    test('rule 9: what clients see of one book that all of them change could have happened in turn', async () => {
-      // The first three clients count, one field each; the others' writes are changes of nothing. So the
-      // states of the book are triples of counts that only grow, one field at a time.
+    test('rule 9: simultaneous changes and reads of one book agree with some sequential order', async () => {
+      // The first three clients count, one field each; the writes of the others change nothing. The states of the book
+      // are therefore triples of counts that only grow, one field at a time.
       const actions = fc.array(fc.constantFrom('write', 'read'), { maxLength: 30, size: 'max' });
       const clients = fc.array(actions, { minLength: 3, maxLength: 8, size: 'max' });
       const property = fc.asyncProperty(clients, async (clients) => {
@@ -197,8 +197,9 @@ for (const store of STORES) {
               : await client.request('GET', `/book/${id}`);
           assert.equal(status, 200);
           const state = [Number(data.title), Number(data.author), data.year];
-          if (count > 0) assert.equal(state[position], count, 'an update is answered with its own change');
-          // Not older than what anybody knew when the call began, not newer than what has been sent.
+          if (count > 0)
+            assert.equal(state[position], count, 'an update was answered without its own change');
+          // Not older than what any client knew when the call began, not newer than what has been sent.
           assert.ok(isBefore(earliest, state), `${state} was read although ${earliest} was known`);
           assert.ok(isBefore(state, sent), `${state} was read although only ${sent} was sent`);
           for (const field of [0, 1, 2]) known[field] = Math.max(known[field] as number, state[field]);

@@ -1,7 +1,6 @@
-// Bodies, byte by byte: whatever JSON may look like, and whatever only looks like it. What is accepted comes back
-// exactly as it was meant, what is refused stores nothing, and no body causes an internal error. What must come out is
-// written down in cases.ts or worked out from a value's own structure, never by JSON.parse. Titles name the rules of
-// docs/contract.md.
+// Bodies, byte by byte: every form of JSON, and text that only looks like it. An accepted body comes back exactly as it
+// was meant, a refused one stores nothing, and no body causes an internal error. Expected results are written down in
+// cases.ts or derived from the structure of a value, never by JSON.parse. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -25,7 +24,7 @@ import {
 const EMPTY = { title: '', author: '', year: 0 };
 const INVALID = { status: 400, message: 'Invalid input', data: null };
 const INVALID_LOGIN = { status: 400, message: 'Invalid request payload', data: null };
-// What fails is run again in ever smaller forms; a minute of that will do.
+// A failing case is run again in ever smaller forms; a minute of that is enough.
 const RUNS = { numRuns: 300, interruptAfterTimeLimit: 60_000 };
 
 for (const store of STORES) {
@@ -41,7 +40,7 @@ for (const store of STORES) {
       return essenceOf(await service.client.request(method, path, { body }));
     }
 
-    /** Sends all at once on one connection. */
+    /** Pipelines all of them on one connection. */
     async function askAll(requests: readonly (readonly [method: string, path: string, body?: Body])[]) {
       const { token } = service.client;
       const answers = await requestAll(
@@ -51,7 +50,7 @@ for (const store of STORES) {
       return answers.map(essenceOf);
     }
 
-    /** Creates a book of each body and changes one by it: both must have just these fields. */
+    /** Creates a book from each body and updates another one with it: both must then have exactly these fields. */
     async function assertAllAccepted(cases: readonly (readonly [Body, Fields])[]): Promise<Book[]> {
       const other = { title: 'another', author: 'another', year: 4 };
       const created = await askAll(cases.map(([body]) => ['POST', '/book', body]));
@@ -90,20 +89,20 @@ for (const store of STORES) {
           assert.deepEqual(answer, INVALID, `${method} ${nameOf(bodies[position] as Body)}`);
         });
       }
-      assert.deepEqual((await service.client.list()).at(-1), kept, 'nothing is stored, nothing changed');
+      assert.deepEqual((await service.client.list()).at(-1), kept, 'a refused body stored or changed a book');
     }
 
-    // What a body means is worked out before a store is asked, or asked for no more than whether it has the book.
+    // A body is parsed without the store, which at most looks up the book: one store is enough for these tests.
     if (store === STORES[0]) {
       test('C2, U3, rules 1 and 6: every form of a JSON object is read', async () => {
         await assertAllAccepted(READABLE);
       });
 
-      test('C1, U2, rules 4 and 6: what is no JSON object in UTF-8 is 400 and stores nothing', async () => {
+      test('C1, U2, rules 4 and 6: a body that is not a JSON object in UTF-8 is 400 and stores nothing', async () => {
         await assertAllRefused(UNREADABLE);
       });
 
-      test('T1, rule 15: a login that is no JSON object in UTF-8, or whose fields are not texts, is 400', async () => {
+      test('T1, rule 15: a login that is not a JSON object in UTF-8, or whose fields are not texts, is 400', async () => {
         const values = ['null', 'true', '0', '1.5', '[]', '["librarian"]', '{}'];
         const bodies = [
           ...UNREADABLE,
@@ -121,12 +120,12 @@ for (const store of STORES) {
         await assertAllRefused([...wrong, ...NO_YEARS.map((value) => `{"year":${value}}`)]);
       });
 
-      test('rule 5: keys are compared once their escapes are read, and no key is special', async () => {
+      test('rule 5: keys are compared after unescaping, and no key is special', async () => {
         await assertAllAccepted(KEYS);
         assert.equal(({} as { polluted?: boolean }).polluted, undefined);
       });
 
-      test('rule 6: what is nested deeply is read or 400, and the service goes on', async () => {
+      test('rule 6: a deeply nested body is read or 400, and the service keeps running', async () => {
         for (const inner of ['0', '0.5']) {
           for (const depth of [100, 10_000, 100_000]) {
             for (const [opening, closing] of [
@@ -165,11 +164,11 @@ for (const store of STORES) {
       });
     }
 
-    test('rule 3: a year is the number that its text names', async () => {
+    test('rule 3: a year is exactly the number in the text', async () => {
       await assertAllAccepted(YEARS.map(([text, year]) => [`{"year":${text}}`, { year }]));
     });
 
-    test('rule 4: text that goes wrong elsewhere comes back code point for code point', async () => {
+    test('rule 4: text that breaks other programs comes back code point for code point', async () => {
       const books = await assertAllAccepted(
         NAUGHTY.map((text) => [JSON.stringify({ title: text, author: text }), { title: text, author: text }]),
       );
@@ -177,7 +176,7 @@ for (const store of STORES) {
       for (const book of books) assert.deepEqual(listed.get(book.id), book);
     });
 
-    test('rules 4 and 22: a title of a whole body comes back code point for code point', async () => {
+    test('rules 4 and 22: a title that fills a whole body comes back code point for code point', async () => {
       const room = 1024 * 1024 - '{"title":""}'.length;
       for (const unit of ['x', 'é', '漢', '📚']) {
         const title = unit.repeat(Math.floor(room / Buffer.byteLength(unit)));
@@ -185,7 +184,7 @@ for (const store of STORES) {
       }
     });
 
-    test('C1, C2, rules 1 to 6: any JSON is stored as it is meant, or 400', async () => {
+    test('C1, C2, rules 1 to 6: any JSON is stored as it is meant, or is 400', async () => {
       await fc.assert(
         fc.asyncProperty(document, async (value) => {
           const text = spell(value);
@@ -240,7 +239,7 @@ for (const store of STORES) {
                 ? [404, 'Book not found']
                 : [400, 'Bad request'];
             const { message } = readEnvelope(body, status);
-            // A slash at the end makes another path of it.
+            // A slash at the end makes it another path.
             if (spelling.endsWith('/')) assert.deepEqual([status, message], [404, 'Not found']);
             else assert.deepEqual([status, message], expected, spelling);
           });
@@ -260,7 +259,7 @@ function nameOf(body: Body): string {
   return (typeof body === 'string' ? body : Buffer.from(body).toString('latin1')).slice(0, 80);
 }
 
-/** Whether every % begins the escape of a byte, and the bytes are UTF-8 (rule 20). */
+/** Whether every % begins a percent-escape, and the bytes are UTF-8 (rule 20). */
 function isEscapedWell(path: string): boolean {
   try {
     decodeURIComponent(path);
@@ -270,7 +269,7 @@ function isEscapedWell(path: string): boolean {
   }
 }
 
-// A JSON text as a structure, so that what it means is known without reading it.
+// A JSON text as a structure, so that its meaning is known without parsing it.
 
 type Json =
   | { readonly kind: 'word'; readonly text: 'null' | 'true' | 'false' }
@@ -351,7 +350,7 @@ const nested: fc.Arbitrary<Json> = fc.letrec<{ value: Json; object: Json }>((tie
   ),
   object: objectOf(tie('value')),
 })).value;
-/** Mostly objects whose fields mostly are of the right type, or all would be 400. */
+/** Mostly objects whose fields mostly have the right type; otherwise nearly all would be 400. */
 const document: fc.Arbitrary<Json> = fc.oneof(
   { weight: 8, arbitrary: objectOf(nested) },
   { weight: 20, arbitrary: fc.oneof(fieldsOf(anyText, number), fieldsOf(textOf(fc.string()), number)) },
@@ -381,7 +380,7 @@ function fieldsOf(text: fc.Arbitrary<Json>, year: fc.Arbitrary<Json>): fc.Arbitr
   });
 }
 
-/** Writes a value down. */
+/** Writes a value as JSON text. */
 function spell(value: Json): string {
   switch (value.kind) {
     case 'word':
@@ -420,7 +419,7 @@ function spellUnits(all: readonly number[], escaped: boolean): string {
   return spelled;
 }
 
-/** The fields that a value means; undefined when it is no book (rules 1 to 6). */
+/** The book fields that a value means; undefined if it is not a book (rules 1 to 6). */
 function meaningOf(value: Json): Fields | undefined {
   if (value.kind !== 'object') return undefined;
   const last = new Map(value.members.map(([name, member]) => [String.fromCharCode(...name.units), member]));
@@ -440,7 +439,7 @@ function meaningOf(value: Json): Fields | undefined {
   return { ...fields, year: Number(integer) };
 }
 
-/** A number's value by decimal arithmetic; undefined when it is no integer, or has a hundred digits. */
+/** A number's value by decimal arithmetic; undefined if it is not an integer, or ends in more than a hundred zeros. */
 function integerOf({ minus, whole, fraction, exponent = 0 }: Json & { kind: 'number' }): bigint | undefined {
   const all = BigInt(whole + fraction);
   if (all === 0n) return 0n;

@@ -40,14 +40,14 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/http/connection.ts',
     from: 'const MAX_CONCURRENT = 32;',
     to: 'const MAX_CONCURRENT = 1;',
-    test: { file: HOSTILE, name: 'side by side', store: 'SQLite' },
+    test: { file: HOSTILE, name: 'handled concurrently', store: 'SQLite' },
   },
   {
     name: 'a 33rd request of one connection is carried out beside the others',
     file: 'src/http/connection.ts',
     from: 'this.#begun < MAX_CONCURRENT',
     to: 'this.#begun <= MAX_CONCURRENT',
-    test: { file: HOSTILE, name: 'side by side', store: 'SQLite' },
+    test: { file: HOSTILE, name: 'handled concurrently', store: 'SQLite' },
   },
   {
     name: 'a removal is carried out beside the reads before it',
