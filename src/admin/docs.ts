@@ -1,6 +1,6 @@
 // Owns: /docs of the operations listener, the page that shows the API and calls the running service.
-// Refuses anything from elsewhere: the page works without any other network, and may ask nobody but the two
-// ports. It knows no token until somebody logs in there, and keeps it nowhere.
+// Refuses: anything from elsewhere: the page needs no other network, and may call only the two ports. It has no token
+// until a user logs in there, and stores it nowhere.
 
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -12,7 +12,7 @@ interface Asset {
   readonly etag: string;
 }
 
-/** What the page consists of: where each file is asked for, where it lies, what it is. */
+/** The files of the page: URL, place and media type of each. */
 const ASSETS = [
   { url: '/docs', file: './page/docs.html', type: 'text/html' },
   { url: '/docs/docs.css', file: './page/docs.css', type: 'text/css' },
@@ -21,7 +21,7 @@ const ASSETS = [
   { url: '/docs/swagger-ui.js', file: 'swagger-ui-dist/swagger-ui-bundle.js', type: 'text/javascript' },
 ];
 
-/** What logs in, as far as everybody knows it: the built-in pair, or nothing. */
+/** The username and password, if they are public: the built-in pair, or nothing. */
 export interface KnownLogin {
   readonly username?: string;
   readonly password?: string;
@@ -30,7 +30,7 @@ export interface KnownLogin {
 /** Answers a GET of one path. */
 export type OperationsHandler = (request: IncomingMessage) => Answer | Promise<Answer>;
 
-/** @param servicePort where the service is; 0 when only the system will know. */
+/** @param servicePort port of the service; 0 until the system has chosen it. */
 export function docsRoutes(
   servicePort: () => number,
   login: KnownLogin,
@@ -48,7 +48,7 @@ function assetHandler(file: string, type: string, servicePort: () => number): Op
   let asset: Promise<Asset> | undefined; // two megabytes, read when the page is first opened
   return async ({ headers: { host, 'if-none-match': known } }) => {
     asset ??= load(file).catch((error) => {
-      asset = undefined; // no file could be opened at that moment, say
+      asset = undefined; // too many files were open at that moment, for example
       throw error;
     });
     const { bytes, etag } = await asset;
@@ -58,7 +58,7 @@ function assetHandler(file: string, type: string, servicePort: () => number): Op
       ...['x-content-type-options', 'nosniff'],
       ...['referrer-policy', 'no-referrer'],
       ...['cross-origin-resource-policy', 'same-origin'],
-      ...['cache-control', 'no-cache'], // that is: ask each time whether it is still the same
+      ...['cache-control', 'no-cache'], // that is: check each time whether it has changed
       ...['etag', etag],
     ];
     return known === etag ? { status: 304, headers } : { status: 200, headers, body: bytes };
@@ -70,16 +70,16 @@ async function load(file: string): Promise<Asset> {
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
 }
 
-/** Only files from here run, and they may ask only here and the service, which is on the host the page came from. */
+/** Only files from this port run, and they may call only it and the service, on the host that the page came from. */
 function contentPolicy(asked = '', servicePort: number): string {
   const [, name, address] = /^(?:([\w.-]+)|(\[[\da-f:.]+\]))(?::\d+)?$/i.exec(asked) ?? [];
-  const host = address === undefined ? name : '*'; // a policy cannot name an address of IPv6
+  const host = address === undefined ? name : '*'; // a policy cannot name an IPv6 address
   const service = host && servicePort > 0 ? ` http://${host}:${servicePort}` : '';
   return [
     "default-src 'none'",
     "script-src 'self'",
     "style-src 'self'",
-    "img-src 'self' data:", // the library's signs stand in its style sheet
+    "img-src 'self' data:", // the library's icons are in its style sheet
     `connect-src 'self'${service}`,
     "base-uri 'none'",
     "form-action 'none'",

@@ -1,5 +1,5 @@
-// Owns: the operations listener, a port of its own for what operators ask about the service (rule 31).
-// Refuses: to be needed. The service answers its clients whether or not anybody can ask here.
+// Owns: the operations listener: a port of its own for health checks, metrics and the description of the API (rule 31).
+// Refuses: to be needed: the service answers its clients whether or not this port answers.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,7 +17,7 @@ import type { Service } from '../service.ts';
 import { version } from '../version.ts';
 import { docsRoutes, type OperationsHandler } from './docs.ts';
 
-/** Milliseconds that the store has to answer /readyz. */
+/** Milliseconds that /readyz waits for the store. */
 const READY_TIMEOUT = 2000;
 
 /** Milliseconds. Clients of this port are near, and slow ones must not use up the service's connections. */
@@ -27,7 +27,7 @@ const KEEP_ALIVE_TIMEOUT = 30_000;
 /** Bytes. */
 const HEADER_LIMIT = 16 * 1024;
 
-/** More than operators, their tools and a browser have. */
+/** More than operators, their tools and a browser need. */
 const MAX_CONNECTIONS = 64;
 
 const TEXT: HeaderList = ['content-type', 'text/plain; charset=utf-8'];
@@ -38,17 +38,17 @@ export interface OperationsListener {
   /** `http://host:port` as a browser on this machine would write it. */
   readonly url: string;
   readonly port: number;
-  /** Tells that the service serves: until now it was starting. */
+  /** Call when the service serves: until then, /readyz answers `starting`. */
   serve(service: Service): void;
-  /** Tells that the service is about to end. */
+  /** Call when the service is about to end: from then on, /readyz answers `draining`. */
   drain(): void;
   close(): Promise<void>;
 }
 
 /**
- * Opens the listener; /readyz says `starting`.
- * @returns undefined when a port that nobody asked for cannot be had, which is logged.
- * @throws OperatorError when one that was asked for cannot be had.
+ * Opens the listener; /readyz answers `starting`.
+ * @returns undefined if the default port cannot be opened, which is logged.
+ * @throws OperatorError if a port that the operator set cannot be opened, or ADMIN_HOST cannot be used.
  */
 export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
   const { port, host, required } = config.admin;
@@ -104,7 +104,7 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
     url = await listen(server, { port, host, shared: false, variables });
   } catch (error) {
     if (required || !(error instanceof PortRefused)) throw error;
-    log.warn(`${error.message} The service goes on without it.`);
+    log.warn(`${error.message} The service runs without the operations listener.`);
     return undefined;
   }
 
@@ -148,7 +148,7 @@ function text(status: number, line: string): Answer & { readonly body: string } 
   return { status, headers: TEXT, body: `${line}\n` };
 }
 
-/** The host that a client asked, without its port. */
+/** The host in a client's request, without the port. */
 function hostname(host = 'localhost'): string {
   return host.replace(/:\d*$/, '');
 }

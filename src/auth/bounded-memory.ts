@@ -1,25 +1,25 @@
-// Owns: what is known of tokens and addresses seen before, in bounded memory. What was not asked for in a
-// long while is forgotten. Knows nothing of what it remembers.
+// Owns: a cache of bounded size, for tokens and addresses seen before. Keys that have not been used for a long time are
+// dropped. Independent of the values.
 
-/** Characters of a key that is remembered; a token that is issued here has about 110. */
+/** Longest key that is kept, in characters; a token that is issued here has about 110. */
 const LONGEST_KEY = 512;
 
 /**
- * Remembers in two generations: when the young one has grown to half the capacity it becomes the old one,
- * and what was old is forgotten at once. To forget the oldest key one by one took 10 µs of each request
- * in a flood of new ones, since a Map steps over its holes to find it.
+ * Keeps two generations: when the young one has grown to half the capacity, it becomes the old one, and the previous
+ * old one is dropped at once. Dropping the oldest keys one by one took 10 µs of each request in a flood of new ones,
+ * because a Map steps over its deleted entries to find the oldest.
  */
 export class BoundedMemory<Knowledge> {
   readonly #capacity: number;
   #young = new Map<string, Knowledge>();
   #old = new Map<string, Knowledge>();
 
-  /** @param capacity keys remembered at most. */
+  /** @param capacity largest number of keys. */
   constructor(capacity: number) {
     this.#capacity = capacity;
   }
 
-  /** @returns undefined for a key that is not remembered. */
+  /** @returns undefined for a key that is not there. */
   get(key: string): Knowledge | undefined {
     const known = this.#young.get(key);
     if (known !== undefined) return known;

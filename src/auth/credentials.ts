@@ -1,13 +1,13 @@
-// Owns: the one pair that logs in (rules 14 and 15). Knows no HTTP.
+// Owns: the one pair that logs in (rules 14 and 15). Independent of HTTP.
 
 import { hash, timingSafeEqual } from 'node:crypto';
 
-/** Tells whether a username and a password are the configured ones; absent fields just differ. */
+/** Whether a username and a password are the configured ones; an absent field is not. */
 export type CheckCredentials = (username: string | undefined, password: string | undefined) => boolean;
 
 /**
- * Makes the check. Both fields are always compared, over digests of one length, so the time it takes
- * tells nothing about which of them differs or where.
+ * Makes the check. Both fields are always compared, as digests of equal length, so its duration does not show which of
+ * them differs, or where.
  */
 export function credentialCheck(username: string, password: string): CheckCredentials {
   const expectedUsername = digest(username);
@@ -19,7 +19,7 @@ export function credentialCheck(username: string, password: string): CheckCreden
   };
 }
 
-/** Over UTF-16, since in UTF-8 different ill-formed texts would become the same bytes. */
+/** Of UTF-16, because in UTF-8 different ill-formed texts would become the same bytes. */
 function digest(text: string): Buffer {
   return hash('sha256', Buffer.from(text, 'utf16le'), 'buffer');
 }

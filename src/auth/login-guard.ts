@@ -1,34 +1,37 @@
-// Owns: how fast one address may guess the password (rule 29). Knows no HTTP and no password.
+// Owns: the rate limit on the failed logins of an address (rule 29). Independent of HTTP and of the password.
 
 import { isIPv4, isIPv6 } from 'node:net';
 import { BoundedMemory } from './bounded-memory.ts';
 
-/** Failures that cost an address nothing, and the milliseconds in which they are counted. */
+/** Failed logins of an address without a delay, and the milliseconds in which they are counted. */
 const FREE_FAILURES = 10;
 const WINDOW = 15 * 60 * 1000;
 
-/** Milliseconds between two late answers to one address, and the longest that one is kept waiting. */
+/** Milliseconds between two delayed answers to one address, and the longest delay of an answer. */
 const PACE = 1000;
 const LONGEST_DELAY = 5 * PACE;
 
-/** Addresses remembered at most: about 5 MiB. */
+/** Addresses that are kept: about 5 MiB. */
 const MAX_ADDRESSES = 20_000;
 
-/** When a login is answered, or that it is not judged now. */
+/** When a login is answered, or that it is refused, right or wrong. */
 export type LoginTurn =
   | { readonly kind: 'answer' /** Milliseconds from now. */; readonly delay: number }
-  | { readonly kind: 'refuse' /** Seconds until there may be room. */; readonly retryAfter: number };
+  | {
+      readonly kind: 'refuse' /** Seconds until the next login may be answered. */;
+      readonly retryAfter: number;
+    };
 
-/** Gives a login its turn: of an IP address, and whether the credentials were right. */
+/** Decides when to answer a login from an IP address, whose credentials were right or wrong. */
 export type TakeTurn = (address: string, succeeded: boolean) => LoginTurn | Promise<LoginTurn>;
 
-/** Logins by how they ended. What was delayed had failed, and was answered late; what was refused was not judged. */
+/** Logins by outcome. Delayed ones failed and were answered late; refused ones may have been right or wrong. */
 export type LoginOutcomes = Readonly<Record<'succeeded' | 'failed' | 'delayed' | 'refused', number>>;
 
 interface Suspect {
-  /** The latest failures, at most so many as are free. */
+  /** The times of the latest failures, FREE_FAILURES at most. */
   readonly failures: number[];
-  /** When the last late answer goes out, whether or not anybody still waits for it. */
+  /** The time of the last delayed answer, whether or not its client still waits for it. */
   lastTurn: number;
 }
 
@@ -42,12 +45,11 @@ export class LoginGuard {
     this.#now = now;
   }
 
-  /** Of all logins so far. */
   get outcomes(): LoginOutcomes {
     return this.#outcomes;
   }
 
-  /** A right password is never late; where too many wrong ones wait, it is not told from them. */
+  /** A right password is never delayed; while too many wrong ones wait, it is refused like them. */
   takeTurn(address: string, succeeded: boolean): LoginTurn {
     const key = networkOf(address);
     const now = this.#now();
@@ -77,7 +79,7 @@ export class LoginGuard {
   }
 }
 
-/** An IPv4 address stands for itself, an IPv6 address for its /64: one customer has all of that. */
+/** An IPv4 address counts by itself, an IPv6 address as its /64: one customer has all addresses of that. */
 function networkOf(address: string): string {
   const mapped = address.replace(/^::ffff:/i, '');
   if (isIPv4(mapped)) return mapped;

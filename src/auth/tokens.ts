@@ -1,5 +1,5 @@
-// Owns: tokens, issued and verified (rules 17 to 19): JSON Web Tokens (RFC 7519) signed by HMAC, checked as RFC 8725
-// advises. Knows no HTTP.
+// Owns: issuing and verifying tokens (rules 17 to 19): JSON Web Tokens (RFC 7519) signed with HMAC, checked as RFC 8725
+// advises. Independent of HTTP.
 
 import { isUtf8 } from 'node:buffer';
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
@@ -7,7 +7,7 @@ import { BoundedMemory } from './bounded-memory.ts';
 
 const LIFETIME = 15 * 60; // seconds, fixed by the contract
 
-/** Tokens remembered at most, of each kind. */
+/** Tokens kept with a right signature, and as many with a wrong one. */
 const MAX_TOKENS = 10_000;
 
 /** The accepted algorithms (RFC 7518 section 3.2) by the length of their signatures in base64url. */
@@ -20,36 +20,36 @@ const ALGORITHMS: ReadonlyMap<number, { readonly alg: string; readonly hash: str
 const HEADER = encode({ alg: 'HS256', typ: 'JWT' });
 
 export class Tokens {
-  /** The first one signs; the signatures of each count. */
+  /** The first one signs; signatures by each of them are accepted. */
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
-  /** Tokens whose signature is right, and the second they end; what is remembered still ends. */
+  /** Tokens whose signature is right, and their expiry in Unix seconds, which is checked each time. */
   readonly #verified = new BoundedMemory<number>(MAX_TOKENS);
-  /** Tokens whose signature is wrong; apart, so that a flood of them drives no verified one out. */
+  /** Tokens whose signature is wrong; kept apart, so that a flood of them drops no verified one. */
   readonly #forged = new BoundedMemory<true>(MAX_TOKENS);
 
   /**
    * @param secret key of the HMAC signatures; not empty.
-   * @param previous the key before it: its tokens are accepted, none is issued.
+   * @param previous the key before it: its tokens are accepted, but it signs none.
    */
   constructor(secret: string, previous?: string) {
     const key = createSecretKey(secret, 'utf8');
     this.#keys = previous === undefined ? [key] : [key, createSecretKey(previous, 'utf8')];
   }
 
-  /** A new token, `exp` its only claim (rule 17). */
+  /** A new token; `exp` is its only claim (T4). */
   issue(): string {
     const signed = `${HEADER}.${encode({ exp: Math.floor(Date.now() / 1000) + LIFETIME })}`;
     return `${signed}.${signatureOf(signed, 'sha256', this.#keys[0])}`;
   }
 
-  /** Whether a token opens the catalogue at this moment. Never throws. */
+  /** Whether a token is valid at this moment. Never throws. */
   isValid(token: string): boolean {
     const now = Date.now() / 1000;
     const expiry = this.#verified.get(token) ?? this.#expiryOf(token, now);
     return expiry !== undefined && now < expiry;
   }
 
-  /** When a token of ours ends, in Unix seconds; undefined for a token that is not (or not yet) valid. */
+  /** The expiry of a token, in Unix seconds; undefined for a token that is not (or not yet) valid. */
   #expiryOf(token: string, now: number): number | undefined {
     if (this.#forged.get(token)) return undefined;
     const end = token.lastIndexOf('.');
@@ -60,10 +60,10 @@ export class Tokens {
       this.#forged.set(token, true);
       return undefined;
     }
-    // Only a token made with the secret comes this far.
+    // Only a token that was signed with a secret of ours gets this far.
     const [header, claims, ...more] = signed.split('.').map(decode);
     if (header?.alg !== algorithm.alg || claims === undefined || more.length > 0) return undefined;
-    if (header.crit !== undefined) return undefined; // we understand no extension (RFC 7515 section 4.1.11)
+    if (header.crit !== undefined) return undefined; // no extension is supported (RFC 7515 section 4.1.11)
     const { exp, nbf = 0 } = claims;
     if (typeof exp !== 'number' || !Number.isFinite(exp)) return undefined;
     if (typeof nbf !== 'number' || now < nbf) return undefined;
@@ -71,7 +71,7 @@ export class Tokens {
     return exp;
   }
 
-  /** Whether a signature is one that a key of ours makes, spelled as base64url spells it (rule 18). */
+  /** Whether a signature is by one of the keys, and in canonical base64url (rule 18). */
   #isSigned(signed: string, hash: string, signature: string): boolean {
     const given = Buffer.from(signature);
     return this.#keys.some((key) => {
@@ -89,7 +89,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
-/** A part of a token; undefined when it is not a JSON object in UTF-8 and base64url, spelled as base64url spells it. */
+/** A part of a token; undefined if it is not a JSON object in UTF-8 and canonical base64url. */
 function decode(text: string): Readonly<Record<string, unknown>> | undefined {
   const bytes = Buffer.from(text, 'base64url');
   if (bytes.toString('base64url') !== text || !isUtf8(bytes)) return undefined; // RFC 8725 section 3.7

@@ -1,22 +1,21 @@
-// Owns: carrying single calls to a store in batches. What arrives while a batch is under way forms the
-// next one: no timer and no added wait; alone, a call goes as soon as the event loop has heard everyone
-// of its turn, and a batch that is full goes at once. More than can be answered in time is refused on
-// arrival. Knows nothing of books.
+// Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
+// no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
+// sent at once. Calls beyond those that can be answered in time are refused on arrival. Independent of books.
 
 import { Histogram } from '../metrics/prometheus.ts';
 import { type BatchLimits, StoreUnavailable } from './store.ts';
 
-/** Milliseconds from a call to its answer, a store that hangs or not (rule 23: within 5 s). */
+/** Milliseconds from a call to its answer, even if the store hangs (rule 23: within 5 s). */
 const DEADLINE = 4500;
 
 /**
- * Milliseconds that a call may expect to wait for its batch to leave. Whoever would wait longer is refused
- * at once: else everybody would wait until nearly the deadline, and work would be done for calls that are
- * given up while it is done.
+ * Longest expected wait, in milliseconds, of a call until its batch is sent. A call that would wait longer is refused
+ * at once: otherwise all calls would wait until nearly the deadline, and the store would work for calls that are given
+ * up meanwhile.
  */
 const MAX_QUEUE_TIME = 2000;
 
-/** Milliseconds that a full batch may take; where a store is slower, a batch is full with fewer items. */
+/** Milliseconds that a full batch may take; if a store is slower, a batch is full with fewer items. */
 const FULL_BATCH_TIME = 500;
 
 interface Batch<Item, Answer> {
@@ -28,7 +27,7 @@ interface Batch<Item, Answer> {
   weight: number;
 }
 
-const OVERLOADED = new StoreUnavailable('more work waits than can be done in time', 'overload');
+const OVERLOADED = new StoreUnavailable('more calls wait than the store can answer in time', 'overload');
 
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
@@ -37,12 +36,12 @@ const DURATIONS = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
 ];
 
-/** What is to be seen of the carrying at any moment. */
+/** The figures of batches at any moment. */
 export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
 
 /**
- * Carries a batch and answers it in its order. An answer may be a promise, of an item that must wait longer than others.
- * @param deadline when nobody waits any more, on the clock of `performance.now()`: nothing may be begun later.
+ * Sends a batch and returns its answers in its order. The answer to an item that must wait longer may be a promise.
+ * @param deadline when no caller waits any more, on the clock of `performance.now()`: no work may begin later.
  */
 export type Carry<Item, Answer> = (
   items: readonly Item[],
@@ -55,16 +54,16 @@ export class Batches<Item, Answer> {
   readonly #weigh: (item: Item) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
-  /** Milliseconds an item took in the latest batch that was full or slow; 0 until there was one. */
+  /** Milliseconds for each item of the latest batch that was full or slow; 0 until there was one. */
   #pace = 0;
   /** Items of a full batch. */
   #size: number;
-  /** Of the batches that were carried, well or not: their items, and the seconds it took. */
+  /** Of all batches that have ended, failed ones included: their items, and their duration in seconds. */
   readonly sizes = new Histogram(SIZES);
   readonly durations = new Histogram(DURATIONS);
 
   /**
-   * @param carry answers a batch, in its order; when it rejects, so does every call of the batch.
+   * @param carry answers a batch, in its order; if it rejects, so does every call of the batch.
    * @param weigh an item's weight, in the unit of the limits.
    */
   constructor(carry: Carry<Item, Answer>, limits: BatchLimits, weigh: (item: Item) => number = () => 0) {
@@ -74,27 +73,26 @@ export class Batches<Item, Answer> {
     this.#weigh = weigh;
   }
 
-  /** Whether no call waits and none is under way. */
+  /** Whether no call waits and none is in progress. */
   get idle(): boolean {
     return this.#inFlight === 0 && this.#waiting.length === 0;
   }
 
-  /** Calls whose batch has not left. */
+  /** Calls whose batch has not been sent. */
   get waiting(): number {
     return this.#waiting.reduce((calls, { items }) => calls + items.length, 0);
   }
 
-  /** Batches under way. */
   get inFlight(): number {
     return this.#inFlight;
   }
 
   /**
-   * @throws StoreUnavailable at once when too much waits already, or after the deadline; a call that had not
-   * left by then never will.
+   * @throws StoreUnavailable at once if too many calls wait already, or after the deadline; a call that has not been
+   * sent by then never will be.
    */
   call(item: Item): Promise<Answer> {
-    // The pace of a slow store is known while there is work. A call after a rest says nothing about it any more.
+    // The pace of a slow store is only valid while there is work: after an idle time the store may be fast again.
     if (this.idle) {
       this.#pace = 0;
       this.#size = this.#limits.size;
@@ -147,7 +145,7 @@ export class Batches<Item, Answer> {
       const late: Promise<void>[] = [];
       batch.calls.forEach((call, position) => {
         const answer = answers[position] as Answer | Promise<Answer>;
-        // Not resolved with the promise itself: the deadline is its, too.
+        // Not resolved with the promise itself, because the deadline must still be able to reject the call.
         if (answer instanceof Promise) late.push(answer.then(call.resolve, call.reject));
         else call.resolve(answer);
       });

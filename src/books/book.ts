@@ -1,19 +1,19 @@
-// Owns: the noun. What a book is, and what may become one (rules 1 to 5 and 10).
-// Knows neither HTTP nor a store.
+// Owns: what a book is, and which input may become one (rules 1 to 5 and 10).
+// Independent of HTTP and of stores.
 
 /**
- * Any well-formed Unicode without NUL, which not every store can hold (rule 4). JSON Schema has no word for it,
- * and the regular expressions of several languages cannot read a pattern of it.
+ * Any well-formed Unicode without NUL, which not every store can hold (rule 4). JSON Schema has no keyword for it, and
+ * the regular expressions of several languages do not support a pattern for it.
  */
 const TEXT = { type: 'string', format: 'well-formed-text', default: '' } as const;
 
-/** The fields of a book: their types, what a new book has where its body says nothing (rule 1), and their
- * description are all here, as JSON Schemas. */
+/** The fields of a book as JSON Schemas, with their types, their defaults in a new book (rule 1) and their
+ * descriptions. */
 export const BOOK_FIELDS = {
   title: {
     ...TEXT,
     description:
-      'Any well-formed Unicode text without NUL (U+0000). It comes back code point for code point.',
+      'Any well-formed Unicode text without NUL (U+0000). It is returned code point for code point.',
     examples: ['Don Quijote'],
   },
   author: {
@@ -23,33 +23,33 @@ export const BOOK_FIELDS = {
   },
   year: {
     type: 'integer',
-    minimum: Number.MIN_SAFE_INTEGER, // what JSON numbers carry exactly (rule 3)
+    minimum: Number.MIN_SAFE_INTEGER, // within these bounds, JSON numbers are exact (rule 3)
     maximum: Number.MAX_SAFE_INTEGER,
     default: 0,
     description:
-      'Any whole number within ±(2^53−1), `2020.0` and `2.02e3` included; it is never rounded. Years before ' +
+      'Any whole number within ±(2^53−1), including `2020.0` and `2.02e3`; it is never rounded. Years before ' +
       'the common era may be negative.',
     examples: [1605],
   },
 } as const;
 
-/** What a book is known by (rules 10 and 12). */
+/** The id of a book (rules 10 and 12). */
 export const BOOK_ID = {
   type: 'integer',
   minimum: 1,
   maximum: Number.MAX_SAFE_INTEGER,
-  description: 'Given by the service, and never given twice.',
+  description: 'Assigned by the service, and never assigned twice.',
   examples: [1],
 } as const;
 
-/** What a client may say about a book. */
+/** The fields of a book that a client may set. */
 export type BookFields = {
   readonly [Name in keyof typeof BOOK_FIELDS]: (typeof BOOK_FIELDS)[Name] extends { type: 'string' }
     ? string
     : number;
 };
 
-/** A stored book. Its key order is the order in which it is answered. */
+/** A stored book. Its keys have the order of the answers. */
 export interface Book extends BookFields {
   readonly id: number;
 }
@@ -57,26 +57,26 @@ export interface Book extends BookFields {
 /** The fields present in a body; the absent ones keep their values. */
 export type BookChanges = Partial<BookFields>;
 
-/** The names of the fields, in the order in which they are answered and written. */
+/** The names of the fields, in the order of answers and files. */
 export const FIELD_NAMES = Object.keys(BOOK_FIELDS) as readonly (keyof BookFields)[];
 
 const ABSENT = Object.fromEntries(
   FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].default]),
 ) as unknown as BookFields;
 
-/** Whether two books are the same in all but their ids. */
+/** Whether two books are equal except for their ids. */
 export function isSameBook(one: BookFields, other: BookFields): boolean {
   return FIELD_NAMES.every((name) => one[name] === other[name]);
 }
 
-/** A whole new book's fields from those that were sent. */
+/** All fields of a new book: those that were sent, and the defaults of the others. */
 export function completeFields(sent: BookChanges): BookFields {
   return { ...ABSENT, ...sent };
 }
 
 /**
  * Reads the book fields of a JSON object; keys of any other name, `id` included, are ignored (rule 5).
- * @returns undefined when a field is of the wrong type or value (rules 2 to 4).
+ * @returns undefined if a field has the wrong type or value (rules 2 to 4).
  */
 export function readBookChanges(body: Readonly<Record<string, unknown>>): BookChanges | undefined {
   const changes: Record<string, unknown> = {};
@@ -95,7 +95,7 @@ function isText(value: unknown): boolean {
 
 /**
  * Reads a book's id as a path spells it: canonical decimal, at most 2^53−1 (rule 10).
- * @returns undefined when the text names no book.
+ * @returns undefined if the text cannot be the id of a book.
  */
 export function readBookId(text: string): number | undefined {
   if (!/^[1-9][0-9]{0,15}$/.test(text)) return undefined;

@@ -1,5 +1,5 @@
-// Owns: the operations on one book at a time, and on all of them, as the API speaks of them.
-// Each kind of call travels in batches of its own; a store never sees a single call.
+// Owns: the operations of the API on one book, and on all books.
+// Each kind of call has batches of its own; a store never gets a single call.
 
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
@@ -29,19 +29,19 @@ export class Catalogue {
     this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove);
   }
 
-  /** @returns undefined when no book has the id. */
+  /** @returns undefined if no book has the id. */
   find(id: number): Promise<Book | undefined> {
     return this.#finds.call(id);
   }
 
-  /** Stores a new book; what `sent` leaves out takes its empty value (rule 1). */
+  /** Stores a new book; a field that `sent` leaves out is empty (rule 1). */
   async create(sent: BookChanges): Promise<Book> {
     const fields = completeFields(sent);
     const id = await this.#inserts.call(fields);
     return { id, ...fields };
   }
 
-  /** @returns the book as this change left it, undefined when no book has the id. */
+  /** @returns the book as this change left it, undefined if no book has the id. */
   update(id: number, changes: BookChanges): Promise<Book | undefined> {
     return this.#updates.call({ id, changes });
   }
@@ -51,7 +51,7 @@ export class Catalogue {
     return this.#removals.call(id);
   }
 
-  /** How its calls are carried, by the name of their operation. */
+  /** The figures of its batches, by the name of the operation. */
   get batches(): Readonly<Record<string, BatchFigures>> {
     return { find: this.#finds, insert: this.#inserts, update: this.#updates, remove: this.#removals };
   }
@@ -62,7 +62,7 @@ export class Catalogue {
   }
 }
 
-/** Characters of text, which is all that makes one book heavier than another. */
+/** Characters of text: nothing else makes one book heavier than another. */
 function weightOf(changes: BookChanges): number {
   let characters = 0;
   for (const value of Object.values(changes)) if (typeof value === 'string') characters += value.length;

@@ -1,16 +1,16 @@
-// Owns: what a store of books promises. Every operation takes a batch and answers in its order.
-// A store gets only what `book.ts` let through, so whatever fails here is the store's own fault.
+// Owns: the interface of a store of books. Every operation takes a batch and answers in its order.
+// A store gets only books that `book.ts` has accepted, so every failure here is a fault of the store.
 
 import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 
-/** How a store takes its batches. */
+/** The limits of a store's batches. */
 export interface BatchLimits {
-  /** Items of one batch. */
+  /** Items in one batch. */
   readonly size: number;
-  /** What the items of one batch weigh together, the last one not counted. */
+  /** Total weight of the items in one batch, without the last one. */
   readonly weight: number;
-  /** Batches under way at once. */
+  /** Batches in progress at the same time. */
   readonly inFlight: number;
 }
 
@@ -21,20 +21,20 @@ export interface BookUpdate {
 }
 
 /**
- * An answer, or the promise of one that has to wait for a lock somebody else holds on its book,
- * so that it holds up none of its neighbours in the batch.
+ * An answer, or the promise of one that must wait for a lock on its book, so that it does not delay the others in the
+ * batch.
  */
 export type Eventual<Answer> = Answer | Promise<Answer>;
 
 /** Every book of one consistent snapshot, which is held until the list is closed. */
 export interface BookList {
-  /** JSON text of the books, ascending by id, a comma between two (rule 13). Chunks end anywhere. */
+  /** JSON text of the books, ascending by id, separated by commas (rule 13). A chunk may end anywhere. */
   readonly chunks: AsyncIterable<string | Uint8Array>;
-  /** Gives the snapshot up, read to its end or not. May be called again. */
+  /** Releases the snapshot, whether or not the list was read to its end. May be called again. */
   close(): void;
 }
 
-/** The store is away, too slow or cannot write (rule 23). The cause is for the log, never for a client. */
+/** The store is unreachable, too slow or cannot write (rule 23). The cause is for the log, never for a client. */
 export class StoreUnavailable extends Error {
   readonly kind: StoreFault;
 
@@ -44,16 +44,16 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** It failed, gave no answer in time, or was not asked since too much waited for it. */
+/** The store failed, did not answer in time, or was not called because too many calls waited for it. */
 export type StoreFault = 'failure' | 'late' | 'overload';
 
 /**
- * A store of books. Every method rejects with StoreUnavailable when it cannot keep its promise, and
- * then it has either done nothing or nobody can tell; a write that resolves is durable. Nothing is begun after a
- * deadline, given on the clock of `performance.now()`: nobody waits for it, and it might undo what came later.
+ * A store of books. A method that cannot keep its promise rejects with StoreUnavailable; then it has had no effect, or
+ * its effect is unknown. A write that resolves is durable. No work begins after a deadline (on the clock of
+ * `performance.now()`): no caller waits for it, and it might undo later changes.
  */
 export interface BookStore {
-  /** Of each kind of batch; texts weigh a unit a character. */
+  /** Of each kind of batch; each character of text weighs 1. */
   readonly limits: Readonly<Record<'find' | 'insert' | 'update' | 'remove', BatchLimits>>;
 
   /** The books of these ids, undefined where there is none. Ids may repeat. */
@@ -68,15 +68,15 @@ export interface BookStore {
    */
   update(updates: readonly BookUpdate[], deadline: number): Promise<readonly Eventual<Book | undefined>[]>;
 
-  /** Removes books and tells of each id whether this very call removed it (rule 11). */
+  /** Removes books and returns for each id whether this very call removed it (rule 11). */
   remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]>;
 
-  /** Opens a list; resolves once its first chunk is at hand, so that nothing is sent in vain. */
+  /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;
 
-  /** What is to be seen of it at this moment, beside the batches it is given. */
+  /** Its metrics at this moment, without those of the batches. */
   metrics(): Metric[];
 
-  /** Waits for what is under way, then lets go of files and connections. */
+  /** Waits for work in progress, then closes files and connections. */
   close(): Promise<void>;
 }

@@ -1,5 +1,4 @@
-// Owns: where the log goes. A terminal, a pipe or a file; whoever reads there, or no longer does, holds
-// nobody up.
+// Owns: where the log goes: a terminal, a pipe or a file. A slow or absent reader never delays the service.
 
 import { constants, openSync, writeSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -11,38 +10,38 @@ import { createLog, type Log, readableLines } from './log.ts';
 const LOG_BACKLOG = 8 * 1024 * 1024;
 
 /**
- * Bytes that leave in one piece, one a turn of the event loop at most. Where several processes write into one
- * pipe, it has to take each piece whole, or their lines would mix.
+ * Bytes of one write; there is at most one write in a turn of the event loop. If several processes write to one pipe,
+ * it must take each write as a whole, or their lines would mix.
  */
 const PIECE = { alone: 64 * 1024, shared: 4096 };
 
-/** Milliseconds that a line waits for others, to leave with them: one by one they took a quarter of all reads. */
+/** Milliseconds that a line waits for others: writing each line alone cost a quarter of the reads per second. */
 const GATHERING = 10;
 
-/** Milliseconds that the last lines of the log have to leave. */
+/** Milliseconds for writing the last lines of the log. */
 const LOG_FAREWELL = 1000;
 
-/** Standard output: people at a terminal, or a program. */
+/** Standard output, read by people at a terminal or by a program. */
 export interface LogTarget {
   readonly fd: number;
   readonly isTTY: boolean;
-  /** Only a terminal has it; NO_COLOR and what the terminal can show decide. */
+  /** Only a terminal has it; NO_COLOR and the abilities of the terminal decide. */
   hasColors?(): boolean;
 }
 
-/** Where the log goes. A reader that stalls or has gone loses lines and holds nobody up. */
+/** Writes the log. A reader that stalls or has gone loses lines, and the service does not wait for it. */
 export class LogWriter {
   readonly #output;
   /** Lines that wait for others. */
   #text = '';
   #lost = 0;
-  /** Whether everything that was handed on has left. */
+  /** Whether everything that was passed to `#output` has been written. */
   #isDrained = true;
   #closed = false;
   readonly #piece: number;
   readonly #fd: number;
 
-  /** @param shared whether other processes write there, too. */
+  /** @param shared whether other processes write to the same output. */
   constructor({ fd, isTTY }: LogTarget, shared: boolean) {
     this.#piece = shared ? PIECE.shared : PIECE.alone;
     this.#fd = isTTY ? openTerminal(fd) : fd;
@@ -52,8 +51,8 @@ export class LogWriter {
       maxLength: LOG_BACKLOG,
       maxWrite: this.#piece,
     });
-    this.#output.on('error', () => {}); // a full disk, say: the service is worth more than its log
-    this.#output.flushSync = () => this.#writeRest(); // called at exit; sonic-boom's own would try for ever
+    this.#output.on('error', () => {}); // a full disk, for example: the service goes on without its log
+    this.#output.flushSync = () => this.#writeRest(); // called at exit; sonic-boom's own would retry forever
     this.#output.on('drain', () => {
       this.#isDrained = true;
     });
@@ -62,17 +61,17 @@ export class LogWriter {
     });
   }
 
-  /** How many were lost so far. */
+  /** Lines lost so far. */
   get lost(): number {
     return this.#lost;
   }
 
-  /** Calls back whenever everything said so far has left. */
+  /** Calls back whenever everything so far has been written. */
   onDrain(act: () => void): void {
     this.#output.on('drain', act);
   }
 
-  /** @param text of whole lines; nothing that is said after `close` leaves. */
+  /** @param text whole lines; after `close` they are ignored. */
   write(text: string): void {
     if (this.#closed) return;
     if (this.#text === '') setTimeout(() => this.#send(), GATHERING);
@@ -80,7 +79,7 @@ export class LogWriter {
     this.#text += text;
   }
 
-  /** Gives what is left a moment to leave; then the process may end without it. */
+  /** Waits for the last lines to be written, but not for long; then the process may end without them. */
   async close(): Promise<void> {
     this.#send();
     this.#closed = true;
@@ -96,7 +95,7 @@ export class LogWriter {
     this.#text = '';
   }
 
-  /** A process that ends by a fault has no time for `close`. Where a reader is slow, these lines are lost. */
+  /** For a process that ends by a fault, without time for `close`. If the reader is slow, these lines are lost. */
   #writeRest(): void {
     if (this.#closed || !this.#isDrained) return;
     try {
@@ -106,26 +105,26 @@ export class LogWriter {
   }
 }
 
-/** A terminal that is stopped (Ctrl-S) would hold up whoever writes to it, Node's own stream included. */
+/** Without blocking: a stopped terminal (Ctrl-S) would block every writer, including Node's own stream. */
 function openTerminal(fd: number): number {
   try {
     const { O_WRONLY, O_APPEND, O_NOCTTY, O_NONBLOCK } = constants;
     return openSync(`/dev/fd/${fd}`, O_WRONLY | O_APPEND | O_NOCTTY | O_NONBLOCK);
   } catch {
-    return fd; // it belongs to another user, say
+    return fd; // it belongs to another user, for example
   }
 }
 
-/** The log, in the form that its reader understands. Lines that were lost are told of once others get through. */
+/** The log, in the format for its reader. Lost lines are reported once later lines have been written. */
 export function openLog(level: LogLevel, lines: LogWriter, stdout: LogTarget): Log {
   const readable = () => readableLines((text) => lines.write(text), stdout.hasColors?.() ?? false);
   const log = createLog(level, stdout.isTTY ? readable() : lines, () => lines.lost);
-  let told = 0;
+  let reported = 0;
   lines.onDrain(() => {
-    const count = lines.lost - told;
+    const count = lines.lost - reported;
     if (count === 0) return;
-    told += count;
-    log.error({ lines: count }, 'lines of the log were lost, since nobody read them');
+    reported += count;
+    log.error({ lines: count }, 'log lines were lost: the output is not read fast enough');
   });
   return log;
 }

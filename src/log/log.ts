@@ -1,30 +1,30 @@
-// Owns: the form of the log. JSON lines for programs, one readable line each for people at a terminal; and how
-// loud each request is said.
-// Refuses to show anything a client sent but method, path and the name of its request.
+// Owns: the format of the log: JSON lines for programs, readable lines for people at a terminal; and the level at which
+// each request is logged.
+// Refuses: to show anything that a client sent except method, path and request id.
 
 import { styleText } from 'node:util';
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { LogLevel } from '../config.ts';
 
-/** Milliseconds to its answer from which on a request is called slow. */
+/** A request is slow if its answer takes this many milliseconds or more. */
 const SLOW = 1000;
 
-/** Milliseconds between two lines that say so: when a store is slow all requests are, and louder than the rest. */
+/** Milliseconds between two lines about slow requests: if a store is slow, all requests are. */
 const SLOW_LINES_APART = 1000;
 
-/** Late on purpose (rule 29), and the lines about an unavailable store speak for all requests that meet it. */
+/** 401 may be late on purpose (rule 29); for 503 there are lines about the unavailable store. */
 const NEVER_SLOW: ReadonlySet<number> = new Set([401, 503]);
 
-/** The folder of the project, as a stack names it. */
+/** The folder of the project, as written in a stack. */
 const PROJECT = new URL('../..', import.meta.url).href;
 
 /** The styles of levels on a terminal; `info` has none. */
 const STYLES = { fatal: 'red', error: 'red', warn: 'yellow', debug: 'dim', trace: 'dim' } as const;
 
 /**
- * Says that a request was answered. A line each, at `info`; a slow one at `warn`, a fault of ours at `error`.
+ * Logs that a request was answered, in one line: at `info`; a slow one at `warn`, a fault of ours at `error`.
  * @param id of letters, digits, `_`, `.`, `:` and `-`.
- * @param milliseconds until the answer was ready; its reader may take longer.
+ * @param milliseconds until the answer was ready; the client may take longer to read it.
  */
 export type LogRequest = (
   id: string,
@@ -38,7 +38,7 @@ export type Log = Logger & { readonly request: LogRequest; readonly linesLost: (
 
 /**
  * @param destination takes one line at a time, its line end included.
- * @param linesLost tells how many of them nobody took in time.
+ * @param linesLost returns how many of them were lost.
  */
 export function createLog(level: LogLevel, destination: DestinationStream, linesLost = () => 0): Log {
   const logger = pino(
@@ -54,13 +54,13 @@ export function createLog(level: LogLevel, destination: DestinationStream, lines
   return Object.assign(logger, { request: requestLog(logger, destination), linesLost });
 }
 
-/** Where an error arose: its calls, innermost first, in files of the project. */
+/** Where an error arose: its calls, innermost first, with paths inside the project. */
 function placesOf(stack = ''): string[] {
   const calls = stack.split('\n').filter((line) => line.startsWith('    at '));
   return calls.map((call) => call.trim().replace(PROJECT, ''));
 }
 
-/** Writes its lines by itself: through the logger, they took a fifth of all reads. */
+/** Writes its lines without the logger, which cost a fifth of the reads per second. */
 function requestLog(logger: Logger, destination: DestinationStream): LogRequest {
   const isEnabled = {
     info: logger.isLevelEnabled('info'),
@@ -91,7 +91,7 @@ function requestLog(logger: Logger, destination: DestinationStream): LogRequest 
 let latest = 0;
 let latestText = '';
 
-/** A date is written once a millisecond, for all lines of it. */
+/** A date is formatted once a millisecond, for all lines in it. */
 function isoTime(): string {
   const now = Date.now();
   if (now !== latest) {
@@ -102,8 +102,8 @@ function isoTime(): string {
 }
 
 /**
- * Turns JSON lines into lines for people: time, level, message, then whatever else there is.
- * @param colours whether to tell levels apart by them.
+ * Turns JSON lines into lines for people: time, level, message, then all other fields.
+ * @param colours whether levels have colours.
  */
 export function readableLines(write: (text: string) => void, colours: boolean): DestinationStream {
   const style = (format: Parameters<typeof styleText>[0], text: string) => {

@@ -1,16 +1,16 @@
-// Owns: what is measured of a process, whatever it does: processor, memory, files, garbage collection, and how late its
-// event loop is. Names and meanings are those that Prometheus clients have in common.
-// Refuses: to stand in anybody's way. What a system does not tell is left out.
+// Owns: the metrics of a process, whatever it does: processor, memory, files, garbage collection, and event loop delay.
+// Names and meanings are those that Prometheus clients have in common.
+// Refuses: to fail: a metric that the system does not provide is left out.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { cpuUsage, memoryUsage } from 'node:process';
 import { counter, gauge, Histogram, histogram, type Metric } from './prometheus.ts';
 
-/** Milliseconds between two looks at how late the event loop is. */
+/** Milliseconds between two measurements of the event loop delay. */
 const LOOK_INTERVAL = 20;
 
-/** Seconds. A timer is late by up to a millisecond when all is well. */
+/** Seconds. Normally a timer is up to a millisecond late. */
 const DELAYS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
 const COLLECTIONS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25];
 
@@ -55,12 +55,12 @@ export function measureProcess(): ProcessMeasurement {
         ...(await linuxMetrics()),
         histogram(
           'nodejs_event_loop_delay_seconds',
-          'How late the event loop ran what was due, looked at 50 times a second.',
+          'Delay of the event loop in seconds: how late it ran a timer, measured 50 times a second.',
           delays.samples(),
         ),
         histogram(
           'nodejs_gc_duration_seconds',
-          'Pauses for garbage collection, by kind.',
+          'Pauses for garbage collection in seconds, by kind.',
           [...collections].flatMap(([kind, durations]) => durations.samples({ kind })),
         ),
       ];
@@ -77,24 +77,48 @@ function runtimeMetrics(): Metric[] {
   const { rss, heapTotal, heapUsed, external } = memoryUsage();
   const { active, idle } = performance.eventLoopUtilization(); // milliseconds
   return [
-    counter('process_cpu_user_seconds_total', 'Processor time spent in the program.', user / 1e6),
-    counter('process_cpu_system_seconds_total', 'Processor time that the system spent for it.', system / 1e6),
-    counter('process_cpu_seconds_total', 'Processor time, both kinds.', (user + system) / 1e6),
+    counter(
+      'process_cpu_user_seconds_total',
+      'CPU time of the process in user mode, in seconds.',
+      user / 1e6,
+    ),
+    counter(
+      'process_cpu_system_seconds_total',
+      'CPU time of the process in system mode, in seconds.',
+      system / 1e6,
+    ),
+    counter(
+      'process_cpu_seconds_total',
+      'CPU time of the process in user and system mode, in seconds.',
+      (user + system) / 1e6,
+    ),
     gauge(
       'process_start_time_seconds',
-      'When the process began, in Unix time.',
+      'Start time of the process, in Unix seconds.',
       performance.timeOrigin / 1000,
     ),
-    gauge('process_resident_memory_bytes', 'Memory in use, as the system counts it.', rss),
-    gauge('nodejs_heap_size_total_bytes', 'Size of the heap for objects.', heapTotal),
-    gauge('nodejs_heap_size_used_bytes', 'What is used of it.', heapUsed),
-    gauge('nodejs_external_memory_bytes', 'Memory of objects outside of the heap.', external),
-    counter('nodejs_event_loop_active_seconds_total', 'Time the event loop was at work.', active / 1000),
-    counter('nodejs_event_loop_idle_seconds_total', 'Time the event loop waited for work.', idle / 1000),
+    gauge('process_resident_memory_bytes', 'Resident memory of the process, in bytes.', rss),
+    gauge('nodejs_heap_size_total_bytes', 'Size of the JavaScript heap, in bytes.', heapTotal),
+    gauge('nodejs_heap_size_used_bytes', 'Used part of the JavaScript heap, in bytes.', heapUsed),
+    gauge(
+      'nodejs_external_memory_bytes',
+      'Memory of JavaScript objects outside the heap, in bytes.',
+      external,
+    ),
+    counter(
+      'nodejs_event_loop_active_seconds_total',
+      'Time that the event loop was busy, in seconds.',
+      active / 1000,
+    ),
+    counter(
+      'nodejs_event_loop_idle_seconds_total',
+      'Time that the event loop waited for work, in seconds.',
+      idle / 1000,
+    ),
   ];
 }
 
-/** What only Linux tells, and in these files. */
+/** Metrics that only Linux provides, in these files. */
 async function linuxMetrics(): Promise<Metric[]> {
   try {
     const [descriptors, limits, status] = await Promise.all([
@@ -105,11 +129,17 @@ async function linuxMetrics(): Promise<Metric[]> {
     const limit = /^Max open files +(\d+)/m.exec(limits)?.[1]; // or `unlimited`
     const kibibytes = Number(/^VmSize:\s+(\d+) kB$/m.exec(status)?.[1]);
     return [
-      gauge('process_open_fds', 'Open file descriptors.', descriptors.length),
+      gauge('process_open_fds', 'Open file descriptors of the process.', descriptors.length),
       ...(limit === undefined
         ? []
-        : [gauge('process_max_fds', 'File descriptors that may be open.', Number(limit))]),
-      gauge('process_virtual_memory_bytes', 'Addresses in use.', kibibytes * 1024),
+        : [
+            gauge(
+              'process_max_fds',
+              'Largest number of open file descriptors that the process may have.',
+              Number(limit),
+            ),
+          ]),
+      gauge('process_virtual_memory_bytes', 'Virtual memory of the process, in bytes.', kibibytes * 1024),
     ];
   } catch {
     return []; // another system

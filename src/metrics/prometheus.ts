@@ -1,19 +1,19 @@
-// Owns: what a metric is, and the text in which Prometheus reads metrics, of one process or of several.
+// Owns: what a metric is, and the text format in which Prometheus reads the metrics of one process or of several.
 // https://prometheus.io/docs/instrumenting/exposition_formats/ (text format 0.0.4)
-// Knows nothing of what is measured.
+// Independent of what is measured.
 
 export const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
 export type Labels = Readonly<Record<string, string>>;
 
 export interface Sample {
-  /** What follows the metric's name: a histogram has samples of three names. */
+  /** Follows the metric's name: a histogram has samples of three names. */
   readonly suffix?: '_bucket' | '_sum' | '_count';
   readonly labels?: Labels;
   readonly value: number;
 }
 
-/** A metric with all of its samples. Plain data, so that processes can tell each other of theirs. */
+/** A metric with all of its samples. Plain data, so that processes can send it to each other. */
 export interface Metric {
   readonly name: string;
   readonly help: string;
@@ -33,14 +33,14 @@ export function histogram(name: string, help: string, samples: readonly Sample[]
   return { name, help, type: 'histogram', samples };
 }
 
-/** Observations counted by size. Plain numbers: to observe takes some ten nanoseconds. */
+/** Observations counted by size. Plain numbers: an observation takes about ten nanoseconds. */
 export class Histogram {
   readonly #bounds: readonly number[];
-  /** Of each bound what is not above it, nor within the one before; last, what is above all of them. */
+  /** For each bound, the observations up to it and above the one before; last, those above all bounds. */
   readonly #counts: number[];
   #sum = 0;
 
-  /** @param bounds upper ones, ascending. */
+  /** @param bounds upper bounds, ascending. */
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds;
     this.#counts = new Array<number>(bounds.length + 1).fill(0);
@@ -48,12 +48,12 @@ export class Histogram {
 
   observe(value: number): void {
     let position = 0;
-    while (value > (this.#bounds[position] as number)) position += 1; // above the last one, undefined ends it
+    while (value > (this.#bounds[position] as number)) position += 1; // above the last bound, undefined ends the loop
     (this.#counts[position] as number) += 1;
     this.#sum += value;
   }
 
-  /** Buckets are cumulative: each counts what is within the smaller ones, too. */
+  /** Buckets are cumulative: each includes the observations in the smaller ones. */
   samples(labels: Labels = {}): Sample[] {
     let count = 0;
     const buckets = this.#counts.map((observed, position): Sample => {
@@ -69,7 +69,7 @@ export class Histogram {
   }
 }
 
-/** The metrics of several processes as one: each metric once, its samples labelled with the process they are of. */
+/** Merges the metrics of several processes: each metric once, its samples labelled with their process. */
 export function mergeMetrics(byWorker: ReadonlyMap<string, readonly Metric[]>): Metric[] {
   const merged = new Map<string, Metric>();
   for (const [worker, metrics] of byWorker) {
@@ -82,7 +82,6 @@ export function mergeMetrics(byWorker: ReadonlyMap<string, readonly Metric[]>): 
   return [...merged.values()];
 }
 
-/** The text that Prometheus reads. */
 export function prometheusText(metrics: readonly Metric[]): string {
   return metrics.map(textOf).join('');
 }

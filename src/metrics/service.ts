@@ -1,6 +1,6 @@
-// Owns: what there is to be measured of the service, and under which names: units are seconds and bytes, and what only
-// grows ends in `_total`. Numbers are kept where they arise and read when they are asked for.
-// Refuses: labels whose values a client can make up, and what is secret.
+// Owns: the metrics of the service and their names: units are seconds and bytes, and counters end in `_total`. Numbers
+// are kept where they arise and read when the metrics are requested.
+// Refuses: labels whose values a client can make up, and secrets.
 
 import { versions } from 'node:process';
 import type { RequestCounts } from '../api/request-counts.ts';
@@ -11,7 +11,7 @@ import { counter, gauge, histogram, type Metric, type Sample } from './prometheu
 
 export interface ServiceFigures {
   readonly requests: RequestCounts;
-  /** Connections that are open. */
+  /** Open connections of clients. */
   readonly connections: number;
   readonly batches: Readonly<Record<string, BatchFigures>>;
 }
@@ -25,58 +25,63 @@ export function serviceMetrics({ requests, connections, batches }: ServiceFigure
     return Object.entries(batches).flatMap(([operation, figures]) => samplesOf(operation, figures));
   };
   return [
-    counter('book_catalogue_http_requests_total', 'Requests that were answered.', [
-      ...answered,
-      ...unreadable,
-    ]),
+    counter(
+      'book_catalogue_http_requests_total',
+      'HTTP requests that were answered, by route, method and status.',
+      [...answered, ...unreadable],
+    ),
     histogram(
       'book_catalogue_http_request_duration_seconds',
-      'Time until an answer was ready; of a list, until its beginning was.',
+      'Time until the answer to an HTTP request was ready, in seconds; for a list, until its beginning was ready.',
       requests.series.flatMap(({ route, method, durations }) => durations.samples({ route, method })),
     ),
-    gauge('book_catalogue_http_connections', 'Connections of clients.', connections),
+    gauge('book_catalogue_http_connections', 'Open connections of clients.', connections),
     histogram(
       'book_catalogue_batch_size',
-      'Calls that went to the store together.',
+      'Calls that were sent to the store in one batch.',
       ofBatches((operation, { sizes }) => sizes.samples({ operation })),
     ),
     histogram(
       'book_catalogue_batch_duration_seconds',
-      'Time the store took for a batch.',
+      'Time that the store took for a batch of calls, in seconds.',
       ofBatches((operation, { durations }) => durations.samples({ operation })),
     ),
     gauge(
       'book_catalogue_batches_in_flight',
-      'Batches that the store is at work on.',
+      'Batches of calls that the store is processing.',
       ofBatches((operation, { inFlight }) => [{ labels: { operation }, value: inFlight }]),
     ),
     gauge(
       'book_catalogue_waiting_calls',
-      'Calls that wait for their batch to leave.',
+      'Calls that wait for their batch to be sent to the store.',
       ofBatches((operation, { waiting }) => [{ labels: { operation }, value: waiting }]),
     ),
     counter(
       'book_catalogue_store_errors_total',
-      'Requests that the store failed: it could not, it was late, or too much waited for it already.',
+      'Requests that failed because of the store, by reason: failure (an error), late (no answer in time), overload (too many calls waited).',
       byName('reason', requests.storeFaults),
     ),
   ];
 }
 
-/** What every process tells of itself, the one that serves nothing included. */
+/** A metric of every process, including the first of several, which serves nothing itself. */
 export function buildMetric(): Metric {
   const labels = { version, node: versions.node };
-  return gauge('book_catalogue_build_info', 'What is running; always 1.', [{ labels, value: 1 }]);
+  return gauge(
+    'book_catalogue_build_info',
+    'Versions of the service and of Node.js, as labels; the value is always 1.',
+    [{ labels, value: 1 }],
+  );
 }
 
 export function logMetric(linesLost: number): Metric {
-  const help = 'Lines of the log that were lost, since nobody read them.';
+  const help = 'Log lines that were lost because the output was not read fast enough.';
   return counter('book_catalogue_log_lines_lost_total', help, linesLost);
 }
 
 export function loginMetric(outcomes: LoginOutcomes): Metric {
   const help =
-    'Logins. What was delayed had failed too often and was answered late, what was refused was not judged.';
+    'Logins by outcome: succeeded, failed, delayed (failed too often, answered late), refused (too many already waiting).';
   return counter('book_catalogue_logins_total', help, byName('outcome', outcomes));
 }
 

@@ -119,7 +119,7 @@ describe('/docs in a browser', () => {
     const again = await start(ports); // with another secret
     context.after(() => again.stop());
     assert.equal((await call(page, 'GET /books', {})).message, 'Invalid token');
-    await noticed(page, /^The token is not valid any more: its 15 minutes are over/);
+    await noticed(page, /^The token is no longer valid: its 15 minutes are over/);
     await logIn(page);
     assert.equal((await call(page, 'GET /books', {})).status, 200);
   });

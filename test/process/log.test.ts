@@ -297,7 +297,7 @@ describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
     const { child, service, read } = await startUnread(context);
     await fillLog(service, 1200); // more than waits for a reader
     const lines = read();
-    const notices = () => lines.filter(({ msg }) => String(msg).startsWith('lines of the log were lost'));
+    const notices = () => lines.filter(({ msg }) => String(msg).startsWith('log lines were lost'));
     await waitUntil(() => notices().length > 0);
     const [{ lines: lost, level } = {}, ...others] = notices();
     assert.equal(level, 'error');

@@ -1,8 +1,8 @@
-// Owns: who is logged in. A token that any answer on this page brings is used for all calls from then on,
-// and whatever becomes of it is said in plain words on top.
-// Refuses to keep it: it ends with the page.
+// Owns: the login. A token in any answer on this page is used for all calls from then on, and the bar at the top shows
+// in plain words whether it is valid.
+// Refuses: to store the token: it ends with the page.
 
-// @ts-nocheck: the project's compiler does not know the names of a browser, nor the library's.
+// @ts-nocheck: the project's compiler has no types for a browser, nor for the library.
 
 const login = document.getElementById('login');
 const notice = document.getElementById('notice');
@@ -13,7 +13,7 @@ const followScheme = () => document.documentElement.classList.toggle('dark-mode'
 dark.addEventListener('change', followScheme);
 followScheme();
 
-// The library gives these fields no name, which is all that a screen reader has of them.
+// The library gives these fields no label, and a screen reader has nothing else to read out.
 new MutationObserver(() => {
   for (const field of document.querySelectorAll('.body-param__text')) field.ariaLabel = 'Request body';
   for (const field of document.querySelectorAll('.examples-select-element')) field.ariaLabel = 'Example';
@@ -31,7 +31,7 @@ const api = SwaggerUIBundle({
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
   responseInterceptor(answer) {
-    hear(answer.url, answer.status, answer.text, answer.headers['retry-after']);
+    onAnswer(answer.url, answer.status, answer.text, answer.headers['retry-after']);
     return answer;
   },
 });
@@ -42,14 +42,14 @@ login.addEventListener('submit', async (event) => {
   try {
     const url = `${service}/token`;
     const answer = await fetch(url, { method: 'POST', body: JSON.stringify({ username, password }) });
-    hear(url, answer.status, await answer.text(), answer.headers.get('retry-after'));
+    onAnswer(url, answer.status, await answer.text(), answer.headers.get('retry-after'));
   } catch {
     say(`The service does not answer at ${service}.`, 'bad');
   }
 });
 
-/** What an answer of the service means for the token. */
-function hear(url, status, text, retryAfter) {
+/** Updates the login and the bar after an answer of the service. */
+function onAnswer(url, status, text, retryAfter) {
   const isLogin = new URL(url).pathname === '/token';
   if (isLogin && status === 200) {
     const { token } = JSON.parse(text).data;
@@ -59,12 +59,12 @@ function hear(url, status, text, retryAfter) {
   } else if (isLogin && status === 401) {
     say('The username or the password is wrong.', 'bad');
   } else if (status === 429) {
-    say(`Too many logins have failed: try again in ${retryAfter} seconds.`, 'bad');
+    say(`Too many failed logins: try again in ${retryAfter} seconds.`, 'bad');
   } else if (status === 401 && !isLoggedIn) {
     say('This call needs a token: log in first.', 'bad');
   } else if (status === 401) {
     say(
-      'The token is not valid any more: its 15 minutes are over, or the service has started anew. Log in again.',
+      'The token is no longer valid: its 15 minutes are over, or the service has restarted. Log in again.',
       'bad',
     );
   } else if (isLogin) {
@@ -72,7 +72,7 @@ function hear(url, status, text, retryAfter) {
   }
 }
 
-/** The time of day at which a token ends, as it says itself. */
+/** The time of day at which a token expires. */
 function endOf(token) {
   const { exp } = JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')));
   return new Date(exp * 1000).toLocaleTimeString([], { timeStyle: 'short' });
