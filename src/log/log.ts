@@ -9,7 +9,7 @@ import type { LogLevel } from '../config.ts';
 /** A request is slow if its answer takes this many milliseconds or more. */
 const SLOW = 1000;
 
-/** Milliseconds between two lines about slow requests: if a store is slow, all requests are. */
+/** Milliseconds between two `slow request` lines: if a store is slow, all requests are, and would flood the log. */
 const SLOW_LINES_APART = 1000;
 
 /** 401 may be late on purpose (rule 29); for 503 there are lines about the unavailable store. */
