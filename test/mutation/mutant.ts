@@ -1,6 +1,8 @@
 // Owns: what a mutant is. A mutant is the service with one protection taken out, one limit shifted or two answers
 // swapped; the part of the suite that it names must notice.
 
+import { stripTypeScriptTypes } from 'node:module';
+
 export interface Mutant {
   /** What the service then does wrong, such as `a body may be longer than BODY_LIMIT`. */
   readonly name: string;
@@ -21,11 +23,13 @@ export interface Mutant {
 /**
  * The text of the mutant's file with the mutant in it.
  * @param text of the file as it is.
- * @throws when the code has changed so that the mutant no longer fits.
+ * @throws when the code has changed so that the mutant no longer fits, or is not a valid program: any test would notice it.
  */
 export function applied({ name, file, from, to }: Mutant, text: string): string {
   const places = text.split(from).length - 1;
   if (places !== 1)
     throw new Error(`"${name}" no longer fits ${file}: its text occurs ${places} times there`);
-  return text.replace(from, () => to);
+  const changed = text.replace(from, () => to);
+  stripTypeScriptTypes(changed); // throws a SyntaxError
+  return changed;
 }

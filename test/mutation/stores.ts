@@ -115,7 +115,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     name: 'a locked book has a deadline of its own',
     file: 'src/books/batches.ts',
     from: 'if (late.length === 0) clearTimeout(batch.timer);',
-    to: 'clearTimeout(batch.timer);',
+    to: 'if (late.length >= 0) clearTimeout(batch.timer);',
     test: { file: 'test/limits/answers.test.ts', name: 'its book is locked', store: 'PostgreSQL' },
   },
   {
