@@ -1,5 +1,5 @@
 // Owns: the interface of a store of books. Every operation takes a batch and answers in its order.
-// A store gets only books that `book.ts` has accepted, so every failure here is a fault of the store.
+// A store gets only input that `book.ts` has accepted, so every failure here is a fault of the store.
 
 import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
