@@ -8,6 +8,7 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
 COPY src src
+COPY docs/openapi/openapi.json docs/openapi/
 # Node.js keeps its compile cache per user, so the user who runs the service creates it; then all users may read it.
 RUN mkdir node_modules/.cache && chown node node_modules/.cache
 USER node

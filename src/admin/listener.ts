@@ -14,7 +14,6 @@ import { listen, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
 import type { Service } from '../service.ts';
-import { version } from '../version.ts';
 import { docsRoutes, type OperationsHandler } from './docs.ts';
 
 /** Milliseconds that /readyz waits for the store. */
@@ -77,13 +76,9 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
     ],
     [
       '/openapi.json',
-      ({ headers }) => {
+      async ({ headers }) => {
         const serverUrl = `http://${hostname(headers.host)}:${servicePort()}`;
-        return {
-          status: 200,
-          headers: JSON_HEADERS,
-          body: JSON.stringify(describeApi({ version, serverUrl })),
-        };
+        return { status: 200, headers: JSON_HEADERS, body: await describeApi(serverUrl) };
       },
     ],
     ...docsRoutes(servicePort, builtInCredentials ? { username, password } : {}),

@@ -142,12 +142,12 @@ export const API_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the description has no Retry-After with 429',
-    file: 'src/api/openapi-responses.ts',
+    file: 'docs/openapi/responses.ts',
     from: "  429: ['Retry-After'],\n",
     to: '',
     test: {
-      file: 'test/api/openapi.test.ts',
-      name: 'describes every answer that was given',
+      file: 'test/project/documentation.test.ts',
+      name: 'openapi.json',
       store: 'SQLite',
     },
   },

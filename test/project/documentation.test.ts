@@ -5,6 +5,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { withFigures } from '../../bench/document.ts';
+import { describeApi } from '../../docs/openapi/document.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -130,6 +131,10 @@ test('no document has npx look for the service: elsewhere it would run a package
   for (const file of [...markdown(), ...paths('src/**/*.ts'), ...paths('deploy/*')]) {
     assert.doesNotMatch(read(file), /\bnpx (?:-\S+ )*book-catalogue\b/, file);
   }
+});
+
+test('docs/openapi/openapi.json is what the code describes', () => {
+  assert.equal(read('docs/openapi/openapi.json'), describeApi());
 });
 
 test('the figures of docs/performance.md are those of bench/results.json', () => {

@@ -1,7 +1,5 @@
 // Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
-import { BOOK_FIELDS, BOOK_ID, FIELD_NAMES } from '../books/book.ts';
-import type { HeaderList } from '../http/answer.ts';
 import {
   BAD_REQUEST,
   BOOK_DELETED,
@@ -29,7 +27,9 @@ import {
   TOKEN_REQUIRED,
   tokenGenerated,
   tooManyAttempts,
-} from './envelope.ts';
+} from '../../src/api/envelope.ts';
+import { BOOK_FIELDS, BOOK_ID, FIELD_NAMES } from '../../src/books/book.ts';
+import type { HeaderList } from '../../src/http/answer.ts';
 
 /** A JSON Schema, or a part of one. */
 export type Schema = Readonly<Record<string, unknown>>;

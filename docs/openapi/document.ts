@@ -1,0 +1,293 @@
+// Owns: the description of the API as an OpenAPI 3.1 document, openapi.json, which the service serves with its own
+// address in it. Its schemas, messages and header values are those that the routes use; a test compares everything else
+// in it with real traffic. `npm run openapi` writes the file.
+// Refuses: to describe anything that is not on the service's own port.
+
+import { writeFileSync } from 'node:fs';
+import { LOGIN } from '../../src/api/login.ts';
+import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
+import { version } from '../../src/version.ts';
+import {
+  BOOK_EXAMPLE,
+  describeResponse,
+  exactly,
+  HEADERS,
+  REQUEST_ID_TEXT,
+  RESPONSES,
+  type ResponseName,
+  type Schema,
+  schemaRef,
+  TOKEN,
+} from './responses.ts';
+
+interface Operation {
+  readonly operationId: string;
+  readonly tags: readonly [string];
+  readonly summary: string;
+  readonly description: string;
+  /** The operation needs no token. */
+  readonly open?: true;
+  readonly body?: { readonly schema: string; readonly examples: Readonly<Record<string, unknown>> };
+  readonly responses: readonly ResponseName[];
+}
+
+/** Responses of every operation. */
+const ANY: readonly ResponseName[] = [
+  'RequestTimeout',
+  'MisdirectedRequest',
+  'HeadersTooLarge',
+  'ServiceUnavailable',
+];
+const GUARDED: readonly ResponseName[] = ['Unauthorized', 'InternalError', ...ANY];
+
+/** Responses to requests that match no operation; OpenAPI has no place for them. */
+const OTHER: readonly ResponseName[] = [
+  'BadRequest',
+  'NotFound',
+  'MethodNotAllowed',
+  'RequestTimeout',
+  'MisdirectedRequest',
+  'HeadersTooLarge',
+];
+
+const READ_BOOKS: Operation = {
+  operationId: 'listBooks',
+  tags: ['Books'],
+  summary: 'List the books',
+  description:
+    'All books, ascending by `id`, as they were at one moment. The list is a stream. A shortened list never looks ' +
+    'complete: if something fails half way, the connection breaks.',
+  responses: ['BooksRetrieved', 'BadRequest', ...GUARDED],
+};
+
+const READ_BOOK: Operation = {
+  operationId: 'getBook',
+  tags: ['Books'],
+  summary: 'Read a book',
+  description: 'The book with this id.',
+  responses: ['BookRetrieved', 'BadRequest', 'BookNotFound', ...GUARDED],
+};
+
+const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
+  '/token': {
+    post: {
+      operationId: 'createToken',
+      tags: ['Tokens'],
+      summary: 'Log in',
+      description:
+        'Issues a token for the configured username and password. It is a JSON Web Token, signed with HMAC ' +
+        'SHA-256, and valid for 15 minutes. After ten failed logins from one address, each further failed login ' +
+        'is answered late, one a second.',
+      open: true,
+      body: { schema: 'Login', examples: { login: { username: 'admin', password: 'password' } } },
+      responses: [
+        'TokenGenerated',
+        'InvalidLogin',
+        'InvalidCredentials',
+        'PayloadTooLarge',
+        'TooManyAttempts',
+        'TokenNotGenerated',
+        ...ANY,
+      ],
+    },
+  },
+  '/book': {
+    post: {
+      operationId: 'createBook',
+      tags: ['Books'],
+      summary: 'Store a book',
+      description:
+        'Stores a new book. A field that the body leaves out is empty, so `{}` is a valid book. The answer is sent ' +
+        'once the book is on disk.',
+      body: {
+        schema: 'NewBook',
+        examples: { book: BOOK_EXAMPLE, empty: {} },
+      },
+      responses: ['BookCreated', 'InvalidBook', 'PayloadTooLarge', ...GUARDED],
+    },
+  },
+  '/books': {
+    get: READ_BOOKS,
+    head: withoutBody(READ_BOOKS, 'checkBooks', 'Get the headers of the list'),
+  },
+  '/book/{id}': {
+    get: READ_BOOK,
+    head: withoutBody(READ_BOOK, 'checkBook', 'Check whether a book exists'),
+    put: {
+      operationId: 'updateBook',
+      tags: ['Books'],
+      summary: 'Change a book',
+      description:
+        'Applies all fields of the body in one atomic step. The other fields stay as they are, so `{}` changes ' +
+        'nothing. Concurrent changes of different fields all survive. If there is no such book, the body is not ' +
+        'checked.',
+      body: { schema: 'BookChanges', examples: { year: { year: 1615 }, nothing: {} } },
+      responses: ['BookUpdated', 'InvalidBook', 'BookNotFound', 'PayloadTooLarge', ...GUARDED],
+    },
+    delete: {
+      operationId: 'deleteBook',
+      tags: ['Books'],
+      summary: 'Remove a book',
+      description:
+        'Removes the book for good: its id is not given to another book. Of several concurrent removals of one ' +
+        'book, exactly one succeeds.',
+      responses: ['BookDeleted', 'BadRequest', 'BookNotFound', ...GUARDED],
+    },
+  },
+};
+
+function withoutBody(operation: Operation, operationId: string, summary: string): Operation {
+  return {
+    ...operation,
+    operationId,
+    summary,
+    description: 'The status and headers of `GET`, without a body.',
+  };
+}
+
+const SCHEMAS: Readonly<Record<string, Schema>> = {
+  Login: { ...LOGIN, description: 'Unknown keys are ignored.' },
+  Token: exactly({
+    token: {
+      type: 'string',
+      description: 'Send it as the whole value of `Authorization`.',
+      examples: [TOKEN],
+    },
+  }),
+  Book: exactly({ id: BOOK_ID, ...withoutDefaults() }),
+  NewBook: {
+    type: 'object',
+    description: 'Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
+    properties: BOOK_FIELDS,
+  },
+  BookChanges: {
+    type: 'object',
+    description:
+      'Fields that are left out stay as they are. Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
+    properties: withoutDefaults(),
+  },
+};
+
+/** Responses of at least one operation. */
+const NAMED = new Set(
+  Object.values(PATHS).flatMap((operations) =>
+    Object.values(operations).flatMap(({ responses }) => responses),
+  ),
+);
+
+/** The fields of a book, for schemas in which defaults do not apply. */
+function withoutDefaults(): Record<string, Schema> {
+  return Object.fromEntries(
+    Object.entries(BOOK_FIELDS).map(([name, { default: _, ...field }]) => [name, field]),
+  );
+}
+
+const ABOUT = `Keeps book records and serves them to clients that present a token.
+
+Every answer is a JSON object of exactly three fields: \`status\` is the HTTP status, \`message\` is one of the
+messages below, and \`data\` is the result, or \`null\` after a failure.
+
+**To begin**, log in with \`POST /token\`, and send the token as the whole value of \`Authorization\` with every
+other request, without \`Bearer\` or any other word before it.
+
+Request bodies are read as JSON, whatever their \`Content-Type\` is, and a body that is not needed is ignored.
+A path that is not listed here is 404 \`${RESPONSES.NotFound[0].envelope.message}\`, a method that its path does not have is
+405 \`${RESPONSES.MethodNotAllowed[0].envelope.message}\`. Neither needs a token.`;
+
+/** The text of openapi.json. */
+export function describeApi(): string {
+  const document = {
+    openapi: '3.1.1',
+    info: {
+      title: 'Book catalogue',
+      summary: 'Books over HTTP, as JSON.',
+      description: ABOUT,
+      license: { name: 'MIT', identifier: 'MIT' },
+      version,
+    },
+    servers: [{ url: 'http://127.0.0.1:8080', description: 'The service that this document describes.' }],
+    tags: [
+      { name: 'Tokens', description: 'Logging in.' },
+      { name: 'Books', description: 'Books, one at a time or all of them.' },
+    ],
+    security: [{ token: [] }],
+    paths: mapValues(PATHS, (operations, path) => ({
+      ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
+      ...mapValues(operations, (operation, method) => describeOperation(operation, method === 'head')),
+    })),
+    'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
+    components: {
+      securitySchemes: {
+        token: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Authorization',
+          description:
+            'The token is the whole value of the header, without a scheme such as `Bearer` before it.',
+        },
+      },
+      parameters: {
+        BookId: {
+          name: 'id',
+          in: 'path',
+          required: true,
+          description: 'Id of the book, in plain decimal digits. Anything else is 404.',
+          schema: BOOK_ID,
+        },
+        RequestId: {
+          name: 'X-Request-Id',
+          in: 'header',
+          description: "An id for the request in the service's log. One of another form is replaced.",
+          schema: REQUEST_ID_TEXT,
+        },
+      },
+      headers: mapValues(HEADERS, (header) => ({ ...header, required: true })),
+      responses: Object.fromEntries([...NAMED].map((name) => [name, describeResponse(name)])),
+      schemas: SCHEMAS,
+    },
+  };
+  return `${JSON.stringify(document, null, 2)}\n`;
+}
+
+function describeOperation({ open, body, responses, ...said }: Operation, isHead: boolean): object {
+  return {
+    ...said,
+    ...(open && { security: [] }),
+    parameters: [{ $ref: '#/components/parameters/RequestId' }],
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': {
+            schema: schemaRef(body.schema),
+            examples: mapValues(body.examples, (value) => ({ value })),
+          },
+        },
+      },
+    }),
+    responses: byStatus(responses, isHead ? headOf : responseRef),
+  };
+}
+
+/** Responses to HEAD have no content. */
+function headOf(name: ResponseName): object {
+  const { content: _, ...head } = describeResponse(name);
+  return head;
+}
+
+function responseRef(name: ResponseName): object {
+  return { $ref: `#/components/responses/${name}` };
+}
+
+function byStatus(names: readonly ResponseName[], describe: (name: ResponseName) => object): object {
+  return Object.fromEntries(names.map((name) => [RESPONSES[name][0].envelope.status, describe(name)]));
+}
+
+function mapValues<Value, Mapped>(
+  record: Readonly<Record<string, Value>>,
+  map: (value: Value, key: string) => Mapped,
+): Record<string, Mapped> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]));
+}
+
+if (import.meta.main) writeFileSync(new URL('./openapi.json', import.meta.url), describeApi());
