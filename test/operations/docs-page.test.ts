@@ -1,4 +1,4 @@
-// The page that shows the API, as its files come: whole, from here alone, and safe to open.
+// The page that shows the API, as its files are served: complete, from the service alone, and safe to open.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -13,7 +13,7 @@ let operations: Target;
 before(async () => {
   const dbUrl = await SQLITE.freshUrl();
   const own = { ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' };
-  service = await startHere({ ...own, ADMIN_HOST: '0.0.0.0' }); // so that it may be asked by any name
+  service = await startHere({ ...own, ADMIN_HOST: '0.0.0.0' }); // so that any Host is served
   operations = operationsOf(service);
 });
 after(() => service?.stop());
@@ -24,7 +24,7 @@ async function get(path: string, host = 'books.test:80', more = ''): Promise<Raw
   return answer;
 }
 
-test('rule 31: every file that the page names is there, of the right kind, and safe', async () => {
+test('rule 31: every file that the page names is served with the right type and safe headers', async () => {
   const page = await get('/docs');
   const files = [...page.body.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => `/${file}`);
   assert.equal(files.length, 4);
@@ -45,7 +45,7 @@ test('rule 31: every file that the page names is there, of the right kind, and s
   }
 });
 
-test('rule 31: a file that a browser has is not sent again', async () => {
+test('rule 31: a file that a browser has cached is not sent again', async () => {
   for (const file of ['/docs', '/docs/swagger-ui.js']) {
     const { headers, body } = await get(file);
     assert.ok(body.length > 0);
@@ -56,7 +56,7 @@ test('rule 31: a file that a browser has is not sent again', async () => {
   }
 });
 
-test('rule 31: what a request calls its host lets the page ask nobody else', async () => {
+test('rule 31: the Host of a request cannot make the page connect to another host', async () => {
   for (const [host, source] of [
     ['127.0.0.1:8081', ` http://127.0.0.1:${service.port}`],
     ['books.test', ` http://books.test:${service.port}`],
@@ -74,7 +74,7 @@ test('rule 31: what a request calls its host lets the page ask nobody else', asy
   }
 });
 
-test('rules 14 and 31: the page knows the built-in pair, and no other', async (context) => {
+test('rules 14 and 31: the page gets the built-in username and password, and no others', async (context) => {
   assert.equal((await get('/docs/login.json')).body, '{}');
   const dbUrl = await SQLITE.freshUrl();
   const builtIn = await startHere({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });
@@ -83,7 +83,7 @@ test('rules 14 and 31: the page knows the built-in pair, and no other', async (c
   assert.deepEqual(await answer.json(), { username: 'admin', password: 'password' });
 });
 
-test('rule 31: the address alone leads to the page, which is on no other port', async () => {
+test('rule 31: / redirects to the page, which is on no other port', async () => {
   const { status, headers } = await get('/');
   assert.equal(status, 302);
   assert.equal(new URL(headers.location ?? '', `${operations.url}/`).href, `${operations.url}/docs`);

@@ -1,6 +1,6 @@
-// What the operations listener tells Prometheus: in its format, to the last request, and nothing that a client made up.
-// Each metric is made to move by what it is there for. The command runs in this process where a process of its own is not
-// the point.
+// The metrics of the operations listener: in the format of Prometheus, exact to the last request, and without any text of
+// a client. Each metric is made to change by what it measures. The command runs in this process unless a test needs a
+// separate one.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -42,7 +42,7 @@ describe('metrics', { concurrency: 4 }, () => {
       const { service, client, operations } =
         WORKERS === '1' ? await start(context, dbUrl) : await startProcess(context, dbUrl, { WORKERS });
       const expected = new Map<string, number>([['/token POST 200', 1]]); // to log in
-      /** On a connection of its own, so that the workers share them. */
+      /** Sends each request on a connection of its own, so that the workers share them. */
       const ask = async (series: string, text: string, times = 1) => {
         for (let time = 0; time < times; time += 1) {
           const [answer] = await exchange(service, text.replaceAll('#', String(time)));
@@ -78,7 +78,7 @@ describe('metrics', { concurrency: 4 }, () => {
       assert.deepEqual(sorted(requestsOf(families)), sorted(expected));
       for (const series of new Set([...expected.keys()].map((key) => key.replace(/ \d+$/, '')))) {
         const [route = '', method = ''] = series.split(' ');
-        if (route === 'unreadable') continue; // nobody knows when it began
+        if (route === 'unreadable') continue; // its beginning is unknown
         const answered = sumOf(families, REQUESTS, { route, method });
         assert.equal(sumOf(families, `${DURATIONS}_count`, { route, method }), answered, series);
       }
@@ -134,13 +134,13 @@ describe('metrics', { concurrency: 4 }, () => {
     assert.deepEqual([...given].sort(), documented.sort());
   });
 
-  test('rule 31: with WORKERS=2 each tells of itself; one that hangs or has gone is left out', async (context) => {
+  test('rule 31: with WORKERS=2 each process has its own metrics; one that hangs or has ended is left out', async (context) => {
     const { service, operations } = await startProcess(context, await SQLITE.freshUrl(), { WORKERS: '2' });
     let warned = '';
     service.process.stderr?.on('data', (text) => {
       warned += text;
     });
-    /** When the process of each worker began, once these and no others tell of themselves. */
+    /** The start time of each process, once exactly these have metrics. */
     const started = async (...workers: string[]) => {
       let times = new Map<string | undefined, number>();
       await waitUntil(async () => {
@@ -173,7 +173,7 @@ describe('metrics', { concurrency: 4 }, () => {
     await waitUntil(async () => (await fetch(`${operations}/readyz`)).status === 200);
     process.kill(worker, 'SIGKILL');
     const after = await started('0', '1', '2');
-    assert.ok(Number(after.get('1')) > Number(before.get('1'))); // another process, by the same number
+    assert.ok(Number(after.get('1')) > Number(before.get('1'))); // another process, with the same number
     assert.equal(after.get('2'), before.get('2'));
     assert.equal(warned, '');
   });
@@ -210,7 +210,7 @@ describe('metrics', { concurrency: 4 }, () => {
     await waitUntil(async () => (await open()) === 0);
   });
 
-  test('rules 23 and 31: requests that a SQLite file fails', async (context) => {
+  test('rules 23 and 31: requests that fail on a SQLite file', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const { client, operations } = await start(context, dbUrl);
     await client.create({ title: 'here' });
@@ -226,7 +226,7 @@ describe('metrics', { concurrency: 4 }, () => {
     assert.equal(sumOf(families, 'book_catalogue_sqlite_writer_restarts_total'), 0);
   });
 
-  test('rules 29 and 31: logins that are answered late, and those that are refused', async (context) => {
+  test('rules 29 and 31: logins that are delayed, and those that are refused', async (context) => {
     const { service, operations } = await startProcess(context, await SQLITE.freshUrl());
     const logIn = () =>
       request(service, 'POST', '/token', { body: { username: 'librarian', password: 'x' } });
@@ -236,7 +236,7 @@ describe('metrics', { concurrency: 4 }, () => {
       const families = await scrape(operations);
       const { samples } = families.get('book_catalogue_logins_total') as Family;
       outcomes = Object.fromEntries(samples.map(({ labels, value }) => [labels.outcome, value]));
-      logins.push(logIn()); // late answers go out all the time, so that there is room for others
+      logins.push(logIn()); // delayed answers go out all the time, which makes room for others
       return Number(outcomes.refused) > 0;
     });
     void Promise.allSettled(logins); // the last ones wait for seconds
@@ -248,7 +248,7 @@ describe('metrics', { concurrency: 4 }, () => {
 });
 
 function testPostgres(): void {
-  test('rules 23 and 31: connections that PostgreSQL loses, and requests that it fails', async (context) => {
+  test('rules 23 and 31: lost connections to PostgreSQL, and requests that fail on it', async (context) => {
     const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
     context.after(() => proxy.stop());
     const { client, operations } = await start(context, proxiedUrl);
@@ -282,7 +282,7 @@ function testPostgres(): void {
     const changes = async () => sumOf(await scrape(operations), 'book_catalogue_postgres_host_changes_total');
     assert.equal(await changes(), 0);
     const { target } = one.proxy;
-    // The service begins at the first one, unless that was slow to answer.
+    // The service begins with the first host, unless that was slow to answer.
     for (const { proxy } of [one, two]) {
       proxy.target = await nobody(context);
       proxy.reset();
@@ -292,7 +292,7 @@ function testPostgres(): void {
     assert.ok((await changes()) > 0);
   });
 
-  test('rules 9 and 31: statements that are sent again', async (context) => {
+  test('rules 9 and 31: statements that are retried', async (context) => {
     const dbUrl = await POSTGRES.freshUrl();
     const { client, operations } = await start(context, dbUrl);
     await execute(
@@ -309,13 +309,13 @@ function testPostgres(): void {
     assert.equal(sumOf(await scrape(operations), 'book_catalogue_postgres_retries_total'), 3);
   });
 
-  test('rules 23 and 31: calls that wait and batches that are under way; requests that are late, and those that are too many', async (context) => {
+  test('rules 23 and 31: waiting calls and batches in flight; requests that are late, and those beyond the limit', async (context) => {
     const dbUrl = await POSTGRES.freshUrl();
     const { client, operations } = await start(context, dbUrl);
     const { id } = await client.create({});
     const letGo = await holdBooks(dbUrl);
     context.after(letGo);
-    // The first one fails after 4 s. The others wait for it, and are late. From then on a call that waits is one too many.
+    // The first one fails after 4 s. The others wait for it, and are late. From then on a call that would wait is refused.
     const calls: Promise<number>[] = [];
     const errors = (families: Map<string, Family>, reason: string) => sumOf(families, ERRORS, { reason });
     let inFlight = 0;
@@ -328,14 +328,14 @@ function testPostgres(): void {
       waiting = Math.max(waiting, sumOf(families, 'book_catalogue_waiting_calls', { operation }));
       return inFlight > 0 && waiting > 0 && errors(families, 'overload') > 0;
     });
-    assert.equal(inFlight, 1); // updates go one after the other
+    assert.equal(inFlight, 1); // batches of updates run one after the other
     assert.deepEqual(new Set(await Promise.all(calls)), new Set([503]));
     const families = await scrape(operations);
     for (const reason of ['failure', 'late']) assert.ok(errors(families, reason) > 0, reason);
     assert.equal(sumOf(families, ERRORS), calls.length);
   });
 
-  test('rules 13 and 31: a list that PostgreSQL breaks off is an error, one whose reader leaves is none', async (context) => {
+  test('rules 13 and 31: a list that PostgreSQL breaks off is an error, one whose reader disconnects is not', async (context) => {
     const dbUrl = await POSTGRES.freshUrl();
     const { service, client, operations, log } = await start(context, dbUrl);
     await execute(dbUrl, "insert into books (title) select repeat('x', 4000) from generate_series(1, 12500)");
@@ -348,7 +348,7 @@ function testPostgres(): void {
       const connection = new Connection(service);
       connection.socket.pause();
       await connection.send(http('GET', '/books', client.token));
-      // All between is full, so its answer has begun.
+      // All buffers are full, so its answer has begun.
       await waitUntil(async () => (await lists("and wait_event = 'ClientWrite'")).length === 1);
       return connection;
     };
@@ -366,7 +366,7 @@ function testPostgres(): void {
   });
 }
 
-// Alone, since it takes any thread that begins meanwhile for the service's.
+// Alone, since it takes any thread that starts meanwhile for the service's.
 test('rules 23 and 31: the thread that writes to a SQLite file is replaced when it has died', async (context) => {
   const threads: Worker[] = [];
   const onWorker = (thread: Worker) => threads.push(thread);
@@ -395,7 +395,7 @@ async function start(context: TestContext, dbUrl: string): Promise<Started<Targe
   return { service, client, operations: operationsOf(service).url, log: () => service.log };
 }
 
-/** Starts the command in processes of its own, with no request behind it but a login. */
+/** Starts the command in processes of its own; its only request so far is a login. */
 async function startProcess(
   context: TestContext,
   dbUrl: string,
@@ -407,7 +407,7 @@ async function startProcess(
   return { service, client: service.client, operations: operationsOf(service).url, log: () => service.log };
 }
 
-/** A port that lets nobody in. */
+/** A port that closes every connection. */
 async function nobody(context: TestContext): Promise<{ port: number }> {
   const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -424,7 +424,7 @@ async function attempt(client: Client, method: string, path: string): Promise<nu
   return (await client.request(method, path, method === 'GET' ? {} : { body: {} })).status;
 }
 
-/** How many requests were counted of each `route method status`. */
+/** How many requests were counted, by `route method status`. */
 function requestsOf(families: Map<string, Family>): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { labels, value } of families.get(REQUESTS)?.samples ?? []) {

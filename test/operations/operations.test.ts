@@ -1,5 +1,5 @@
-// The operations listener: what it says at each moment of a service's life, and where it is. The command runs in this
-// process where a process of its own is not the point.
+// The operations listener: what it answers from the start of a service to its end, and at which address. The command runs
+// in this process unless a test needs a separate one.
 
 import assert from 'node:assert/strict';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -16,19 +16,19 @@ import { compose } from '../support/raw-requests.ts';
 import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Milliseconds that requests under way at SIGTERM have. */
+/** Milliseconds that requests in progress at SIGTERM have. */
 const GRACE = 6000;
 
 /** Milliseconds that the store has to answer. */
 const READY_TIMEOUT = 2000;
 
-/** Milliseconds in which a database lets the service in. */
+/** Milliseconds within which a database must accept a connection. */
 const CONNECT_TIMEOUT = 3000;
 
 describe('the operations listener', { concurrency: 4 }, () => {
   for (const store of STORES) {
     const WORKERS = store.name === 'SQLite' ? '1' : '2';
-    test(`rule 31: on ${store.name}, WORKERS=${WORKERS}, says that the service is there, ready and then draining`, async (context) => {
+    test(`rule 31: on ${store.name}, WORKERS=${WORKERS}, says that the service is alive, ready and then draining`, async (context) => {
       await inTime(GRACE, async (startClock) => {
         const service = await startCommand({
           ...ENVIRONMENT,
@@ -44,7 +44,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
         assert.equal((await ask(service.url, '/livez'))[0], 404);
         assert.equal((await ask(service.url, '/readyz'))[0], 404);
 
-        // A request that is not whole holds the service for as long as it may.
+        // An incomplete request delays the end of the service for as long as it may.
         const half = new Connection(service);
         context.after(() => half.socket.destroy());
         await half.send('GET /nowhere HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -63,7 +63,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
   }
 
   if (STORES.includes(POSTGRES)) {
-    test('rules 23 and 31: is alive and not ready while the database is away, with one process and with two', async (context) => {
+    test('rules 23 and 31: is alive but not ready while the database is unavailable, with WORKERS=1 and WORKERS=2', async (context) => {
       const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
       context.after(() => proxy.stop());
       const alone = await start(context, { DB_URL: proxiedUrl });
@@ -116,7 +116,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
     });
   }
 
-  test('rule 31: clients that are slow there keep neither the service nor operators from anything', async (context) => {
+  test('rule 31: slow clients of its port delay neither the service nor operators', async (context) => {
     const service = await start(context);
     const operations = operationsOf(service);
     const slow = Array.from({ length: 200 }, () => new Connection(operations));
@@ -126,7 +126,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
     assert.deepEqual(await ask(operations.url, '/livez'), [200, 'alive\n']);
   });
 
-  test('rule 31: says starting before the store is there', async (context) => {
+  test('rule 31: says starting until the store is open', async (context) => {
     await inTime(CONNECT_TIMEOUT, async (startClock) => {
       const silent = await listen(context);
       const port = await unusedPort();
@@ -143,7 +143,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
     });
   });
 
-  test('rule 31: is beside the port, and the service goes on without it when that one is taken', async (context) => {
+  test('rule 31: is on the port next to PORT; if that is in use, the service runs without it', async (context) => {
     const [port, taken] = await neighbours(context);
     const alone = await start(context, { PORT: String(port) });
     const entries = alone.log.map((line) => JSON.parse(line));
@@ -158,7 +158,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
     assert.equal(operationsOf(beside).url, `http://127.0.0.1:${port + 1}`);
   });
 
-  test('rule 31: is at the address that ADMIN_HOST names, and at no other', async (context) => {
+  test('rule 31: is at the address in ADMIN_HOST, and at no other', async (context) => {
     const addresses = ['127.0.0.1', ...(await otherAddresses(context))];
     for (const ADMIN_HOST of addresses) {
       const ADMIN_PORT = String(await unusedPort()); // not one that the system also gives to another listener
@@ -186,7 +186,7 @@ async function ask(url: string, path: string): Promise<[status: number, text: st
   return [response.status, await response.text()];
 }
 
-/** Loopback addresses of this machine beside 127.0.0.1; systems differ in them. */
+/** Loopback addresses of this machine other than 127.0.0.1; systems differ in them. */
 async function otherAddresses(context: TestContext): Promise<string[]> {
   const addresses: string[] = [];
   for (const address of ['127.0.0.2', '::1']) {
@@ -197,7 +197,7 @@ async function otherAddresses(context: TestContext): Promise<string[]> {
   return addresses;
 }
 
-/** @param visit what to do with a connection; without it, nothing is ever said there. */
+/** @param visit handles a connection; without it, the server never sends anything. */
 async function listen(
   context: TestContext,
   visit: (socket: Socket) => void = () => {},
@@ -224,7 +224,7 @@ function portOf(server: Server): number {
   return (server.address() as { port: number }).port;
 }
 
-/** A free port, and the one above it, on which somebody listens. */
+/** A free port, and a server that listens on the port above it. */
 async function neighbours(context: TestContext): Promise<[port: number, above: Server]> {
   for (let port = await unusedPort(); ; ) {
     const next = await unusedPort();

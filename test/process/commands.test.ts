@@ -1,5 +1,5 @@
-// The commands beside `serve`: what they print for people and for programs, and the codes they end with. They run in
-// this process; those that need a folder or a signal of their own run in another one.
+// The commands other than `serve`: what they print for people and for programs, and their exit codes. They run in this
+// process; those that need a folder or a signal of their own run in another one.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -33,7 +33,7 @@ describe('commands', { concurrency: 3 }, () => {
     }
   });
 
-  test('one sentence says which arguments are missing or too many, and shows none of them', async () => {
+  test('missing or surplus arguments are reported in one sentence that shows none of them', async () => {
     const url = `postgres://librarian:${MARK}@db.example.org/library`;
     for (const [args, sentence] of [
       [['import'], 'import needs FILE. See book-catalogue import --help.'],
@@ -68,7 +68,7 @@ describe('commands', { concurrency: 3 }, () => {
         DB_URL: `sqlite:${temporaryFolder()}/books.db`,
       },
       stdio: ['ignore', 'pipe', 'inherit'],
-      detached: true, // a group of its own, to be rid of all of it
+      detached: true, // a process group of its own, which can be killed as a whole
     });
     context.after(() => {
       try {
@@ -131,7 +131,7 @@ describe('commands', { concurrency: 3 }, () => {
     ]);
   });
 
-  test('config: warns of what serve would warn of', async () => {
+  test('config: prints the warnings that serve would log', async () => {
     const folder = temporaryFolder();
     const { code, stdout, stderr } = await endOf(spawnService({}, ['config'], folder));
     assert.equal(code, 0);
@@ -144,7 +144,7 @@ describe('commands', { concurrency: 3 }, () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  test('config: says in one sentence what is wrong, of DB_URL too', async () => {
+  test('config: reports an invalid value in one sentence, DB_URL included', async () => {
     const wrong = { PORT: 'x', DB_URL: 'mysql://a/b', CORS_ORIGINS: '*' };
     for (const [name, value] of Object.entries(wrong)) {
       const { code, stdout, stderr } = await runCommand(['config'], { ...ENVIRONMENT, [name]: value });
@@ -157,7 +157,7 @@ describe('commands', { concurrency: 3 }, () => {
     assert.match(stderr, /^DB_URL: postgres:\/\/a\/b cannot be opened: sslmode must be one of [^\n]+\n$/);
   });
 
-  test('ready: ends with 0 when the service is ready', async (context) => {
+  test('ready: exits with code 0 if the service is ready', async (context) => {
     const env = { ...ENVIRONMENT, ADMIN_PORT: '0', DB_URL: `sqlite:${temporaryFolder()}/books.db` };
     const service = await startHere({ ...env, LOG_LEVEL: 'info' });
     context.after(() => service.stop());
@@ -172,7 +172,7 @@ describe('commands', { concurrency: 3 }, () => {
     });
   });
 
-  test('ready: ends with 1 when nobody answers', async (context) => {
+  test('ready: exits with code 1 if there is no answer', async (context) => {
     const closing = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
     await once(closing, 'listening');
     context.after(() => closing.close());
@@ -188,7 +188,7 @@ describe('commands', { concurrency: 3 }, () => {
     );
   });
 
-  test('token: prints one that the service accepts, if there is a secret to sign it with', async (context) => {
+  test('token: prints a token that the service accepts, if there is a secret to sign it with', async (context) => {
     const env = { ...ENVIRONMENT, DB_URL: `sqlite:${temporaryFolder()}/books.db` };
     const service = await startHere({ ...env, LOG_LEVEL: 'info' });
     context.after(() => service.stop());

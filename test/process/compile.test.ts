@@ -12,15 +12,15 @@ import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-test('a start after the installation translates no file, nor does its writing thread', async (context) => {
+test('a start after the installation translates no file, and neither does its writing thread', async (context) => {
   const folder = installation();
   await promisify(execFile)(process.execPath, [join(folder, 'src/compile.js')], { env: {} });
   const translated = translationsIn(folder);
   const heads = [...translated.keys()].sort();
   assert.equal(translated.size, globSync('src/**/*.ts', { cwd: folder }).length);
 
-  // A process, and each thread of it, adds to its cache what it had to translate, when it ends. This file is the
-  // thread's alone: that it is put back shows that the thread has the same cache.
+  // A process, and each of its threads, adds what it had to translate to its cache when it ends. Only the thread loads
+  // this file: if it is in the cache again, the thread has the same cache.
   const [, writer] = [...translated].find(([head]) => head.includes('the one connection that writes')) ?? [];
   rmSync(String(writer));
   const service = spawn(process.execPath, [join(folder, 'src/main.js')], {
@@ -54,7 +54,7 @@ function installation(): string {
   return folder;
 }
 
-/** Files of the cache that hold text, which is how Node keeps what it translated, by the first line of that. */
+/** Files of the cache that contain text, which is how Node keeps translations, by the first line of the translation. */
 function translationsIn(folder: string): Map<string, string> {
   const cache = join(folder, 'node_modules/.cache');
   const files = globSync('*/*', { cwd: cache }).map((name) => join(cache, name));

@@ -1,5 +1,5 @@
-// What the operator says to the service: variables, files, refusals, the command line. The command runs in this process
-// where a process of its own is not the point.
+// The configuration of the service: variables, files, refusals, the command line. The command runs in this process unless
+// a test needs a separate one.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -22,7 +22,7 @@ import { waitUntil } from '../support/wait.ts';
 
 type Variables = Record<string, string | undefined>;
 
-/** Stands in every secret given to the service, so that nothing it prints may contain it. */
+/** Part of every secret given to the service; nothing that it prints may contain it. */
 const MARK = 'never-show-this';
 
 const SECRET = `a secret of more than thirty-two bytes, ${MARK}`;
@@ -37,9 +37,9 @@ const concurrency = 4;
 const hasPostgres = process.env[ONLY_STORE] !== 'SQLite';
 
 describe('configuration', { concurrency: 2 }, () => {
-  describe('a bad configuration ends the process', { concurrency }, () => {
-    // Somebody listens on this port all along. A service that tried to open its port before it is sure of
-    // everything else would complain of PORT, and not of what is wrong.
+  describe('an invalid configuration', { concurrency }, () => {
+    // This port is in use throughout. A service that tried to open its port before it has checked everything else would
+    // report PORT rather than the actual fault.
     let taken: Server;
     let port: string;
     let visitors = 0;
@@ -78,10 +78,10 @@ describe('configuration', { concurrency: 2 }, () => {
       }
     }
 
-    test('rule 27: with a code other than 0, and one sentence on standard error', async () => {
+    test('rule 27: ends the process with an exit code other than 0, and one sentence on standard error', async () => {
       const wrong: [variable: string, env: Variables][] = [
         ['PORT', { PORT: 'http' }],
-        ['PORT', {}], // taken
+        ['PORT', {}], // in use
         ['DB_URL', { DB_URL: `mysql://librarian:${MARK}@127.0.0.1/books` }],
       ];
       for (const [variable, env] of wrong) {
@@ -91,14 +91,14 @@ describe('configuration', { concurrency: 2 }, () => {
       }
     });
 
-    // These take seconds of waiting, so they come first and the others run beside them.
+    // These wait for seconds, so they come first and the others run beside them.
     describe('rule 27: a database that falls silent', { concurrency }, () => {
       const welcome = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]); // logged in, ready
       const silences = {
-        'before anything is said': { sslmode: 'prefer', said: [] },
-        'when TLS is agreed on': { sslmode: 'prefer', said: ['S'] },
-        'when TLS is refused': { sslmode: 'prefer', said: ['N'] },
-        'after the welcome': { sslmode: 'disable', said: [welcome] },
+        'before its first message': { sslmode: 'prefer', said: [] },
+        'after it agreed to TLS': { sslmode: 'prefer', said: ['S'] },
+        'after it refused TLS': { sslmode: 'prefer', said: ['N'] },
+        'after the login': { sslmode: 'disable', said: [welcome] },
       };
       for (const [when, { sslmode, said }] of Object.entries(silences)) {
         test(`${when} is refused`, async () => {
@@ -138,20 +138,20 @@ describe('configuration', { concurrency: 2 }, () => {
     }
 
     refusals('rule 25', 'PORT', {
-      'PORT that is no number': { PORT: 'http' },
+      'PORT that is not a number': { PORT: 'http' },
       'PORT below 0': { PORT: '-1' },
       'PORT above 65535': { PORT: '65536' },
       'PORT in another notation': { PORT: '1e3' },
       'PORT of two lines': { PORT: '80\n81' },
       'an empty PORT': { PORT: '' },
-      'PORT that is taken': {},
+      'PORT that is in use': {},
     });
 
     refusals('rule 31', 'ADMIN_PORT', {
-      'ADMIN_PORT that is no number': { ADMIN_PORT: 'http' },
+      'ADMIN_PORT that is not a number': { ADMIN_PORT: 'http' },
       'an empty ADMIN_PORT': { ADMIN_PORT: '' },
     });
-    test('rule 31: ADMIN_PORT that is taken is refused', async () => {
+    test('rule 31: ADMIN_PORT that is in use is refused', async () => {
       const sentence = await refusal({ ...base(), ADMIN_PORT: port, PORT: '0' });
       assert.equal(
         sentence,
@@ -163,18 +163,18 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.match(sentence, /^ADMIN_PORT \d+ is the same as PORT/);
     });
     refusals('rule 31', 'ADMIN_HOST', {
-      'ADMIN_HOST that is no address of this machine': { ADMIN_HOST: '203.0.113.7' },
+      'ADMIN_HOST that is not an address of this machine': { ADMIN_HOST: '203.0.113.7' },
       'an empty ADMIN_HOST': { ADMIN_HOST: '' },
     });
 
     refusals('rule 32', 'CORS_ORIGINS', {
-      'CORS_ORIGINS of everyone': { CORS_ORIGINS: '*' },
+      'CORS_ORIGINS=*': { CORS_ORIGINS: '*' },
       'CORS_ORIGINS without a scheme': { CORS_ORIGINS: 'books.example.org' },
       'CORS_ORIGINS of another scheme': { CORS_ORIGINS: 'ftp://books.example.org' },
       'CORS_ORIGINS with a path': { CORS_ORIGINS: 'https://books.example.org/' },
-      'CORS_ORIGINS with a port that goes without saying': { CORS_ORIGINS: 'https://books.example.org:443' },
+      'CORS_ORIGINS with the default port': { CORS_ORIGINS: 'https://books.example.org:443' },
       'CORS_ORIGINS in capital letters': { CORS_ORIGINS: 'https://Books.example.org' },
-      'CORS_ORIGINS with an empty one': { CORS_ORIGINS: 'https://books.example.org,' },
+      'CORS_ORIGINS with an empty origin': { CORS_ORIGINS: 'https://books.example.org,' },
     });
 
     refusals('rule 30', 'SECRET_TOKEN_PREVIOUS', {
@@ -186,11 +186,11 @@ describe('configuration', { concurrency: 2 }, () => {
     });
 
     refusals('rules 14 and 25', 'HOST', {
-      'HOST that is no address of this machine': { HOST: '203.0.113.7' }, // reserved for documentation
+      'HOST that is not an address of this machine': { HOST: '203.0.113.7' }, // reserved for documentation
       'an empty HOST': { HOST: '' },
     });
     for (const HOST of ['0.0.0.0', '::', '203.0.113.7']) {
-      test(`rule 14: HOST=${HOST} with the built-in pair is refused`, async () => {
+      test(`rule 14: HOST=${HOST} with the built-in password is refused`, async () => {
         const sentence = await refuses('HOST', { HOST, AUTH_USERNAME: undefined, AUTH_PASSWORD: undefined });
         assert.match(sentence, /: set AUTH_USERNAME and AUTH_PASSWORD,/);
       });
@@ -213,31 +213,31 @@ describe('configuration', { concurrency: 2 }, () => {
       'an empty LOG_LEVEL': { LOG_LEVEL: '' },
     });
     refusals('rule 28', 'WORKERS', {
-      'no WORKERS at all': { WORKERS: '0' },
-      'half a worker': { WORKERS: '1.5' },
-      'more WORKERS than any machine has cores': { WORKERS: '257' },
+      'WORKERS=0': { WORKERS: '0' },
+      'WORKERS that is not an integer': { WORKERS: '1.5' },
+      'WORKERS above 256': { WORKERS: '257' },
       'an empty WORKERS': { WORKERS: '' },
     });
     refusals('rule 29', 'TRUST_PROXY', {
       'a name in TRUST_PROXY': { TRUST_PROXY: 'proxy.example.org' },
-      'everybody in TRUST_PROXY': { TRUST_PROXY: 'true' },
+      'TRUST_PROXY=true': { TRUST_PROXY: 'true' },
       'a port in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1:80' },
       'an IPv4 network of 33 bits': { TRUST_PROXY: '10.0.0.0/33' },
       'an IPv6 network of 129 bits': { TRUST_PROXY: '2001:db8::/129' },
       'all of IPv4': { TRUST_PROXY: '0.0.0.0/0' },
       'all of IPv6': { TRUST_PROXY: '::/00' },
-      'a gap in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1,,::1' },
+      'an empty entry in TRUST_PROXY': { TRUST_PROXY: '127.0.0.1,,::1' },
       'an empty TRUST_PROXY': { TRUST_PROXY: '' },
     });
     refusals('rule 22', 'BODY_LIMIT', {
       'a BODY_LIMIT with a unit': { BODY_LIMIT: '1MiB' },
-      'a BODY_LIMIT of nothing': { BODY_LIMIT: '0' },
+      'BODY_LIMIT=0': { BODY_LIMIT: '0' },
       'an empty BODY_LIMIT': { BODY_LIMIT: '' },
-      'a BODY_LIMIT of more than a text may have': { BODY_LIMIT: '268435457' },
+      'a BODY_LIMIT above 256 MiB': { BODY_LIMIT: '268435457' },
     });
     refusals('rule 22', 'HEADER_LIMIT', {
-      'a HEADER_LIMIT that is no number': { HEADER_LIMIT: 'many' },
-      'a HEADER_LIMIT no request fits in': { HEADER_LIMIT: '1' },
+      'a HEADER_LIMIT that is not a number': { HEADER_LIMIT: 'many' },
+      'a HEADER_LIMIT that no request fits into': { HEADER_LIMIT: '1' },
     });
 
     describe('rule 25: values from files', { concurrency }, () => {
@@ -288,21 +288,23 @@ describe('configuration', { concurrency: 2 }, () => {
       'a web address': { DB_URL: `http://librarian:${MARK}@127.0.0.1:1/` },
       'sqlite: without a path': { DB_URL: 'sqlite:' },
       'sqlite:// with a host': { DB_URL: 'sqlite://books.db' },
-      'postgres: without slashes and more': { DB_URL: 'postgres:' },
-      'a password with a slash that is not escaped': {
+      'postgres: without anything else': { DB_URL: 'postgres:' },
+      'a password with an unescaped slash': {
         DB_URL: `postgres://localhost:1/${MARK}@127.0.0.1:1/books`,
       },
-      'a password with a bad escape': { DB_URL: `postgres://librarian:%zz${MARK}@127.0.0.1:1/books` },
-      'a port that is no number': { DB_URL: `postgres://librarian:${MARK}@127.0.0.1:port/books` },
+      'a password with an invalid percent-escape': {
+        DB_URL: `postgres://librarian:%zz${MARK}@127.0.0.1:1/books`,
+      },
+      'a port that is not a number': { DB_URL: `postgres://librarian:${MARK}@127.0.0.1:port/books` },
       'a parameter in place of a password': { DB_URL: `postgres://127.0.0.1:1/books?password=${MARK}` },
       'an unknown sslmode': { DB_URL: `postgres://librarian:${MARK}@127.0.0.1:1/books?sslmode=sometimes` },
-      'a certificate that is not there': {
+      'a certificate that does not exist': {
         DB_URL: `postgres://librarian:${MARK}@127.0.0.1:1/books?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`,
       },
     });
 
     for (const sign of ['/', '?', '#']) {
-      test(`rule 26: of a password with an unescaped ${sign}, not even what stands before it is shown`, async () => {
+      test(`rule 26: no part of a password with an unescaped ${sign} is shown`, async () => {
         const sentence = await refuses('DB_URL', {
           DB_URL: `postgres://someone:1605${sign}${MARK}@127.0.0.1/books`,
         });
@@ -322,7 +324,7 @@ describe('configuration', { concurrency: 2 }, () => {
       });
       const paths = {
         'a path through a file': 'letter.txt/books.db',
-        'a file that is no database': 'letter.txt',
+        'a file that is not a database': 'letter.txt',
         'a folder': 'shelf',
       };
       for (const [what, path] of Object.entries(paths)) {
@@ -332,18 +334,18 @@ describe('configuration', { concurrency: 2 }, () => {
       }
 
       const structures = {
-        'keys given out again': 'create table books (id integer primary key, title text)',
+        'keys that are reused': 'create table books (id integer primary key, title text)',
         'another key': 'create table books (isbn integer primary key autoincrement, title text)',
         'a text key': 'create table books (id text primary key, title text, author text, year integer)',
         'years of text':
           'create table books (id integer primary key autoincrement, title text, author text, year text)',
-        'a field that we cannot fill':
+        'a field that the service cannot fill':
           'create table books (id integer primary key autoincrement, title text, isbn text not null)',
         'a view of that name':
           'create table papers (id integer primary key autoincrement); create view books as select * from papers',
       };
       for (const [what, structure] of Object.entries(structures)) {
-        test(`another program's books (${what}) are refused and left as they were`, async () => {
+        test(`another program's books (${what}) are refused and left unchanged`, async () => {
           const file = join(temporaryFolder(), 'other.db');
           withDatabase(file, (db) => db.exec(structure));
           const schema = () => withDatabase(file, (db) => db.prepare('select * from sqlite_schema').all());
@@ -361,8 +363,8 @@ describe('configuration', { concurrency: 2 }, () => {
       },
     });
 
-    const without = hasPostgres ? false : 'this run is about SQLite alone';
-    describe('rule 27: a PostgreSQL that does not let us in', { concurrency, skip: without }, () => {
+    const without = hasPostgres ? false : 'this run tests SQLite only';
+    describe('rule 27: a PostgreSQL that denies access', { concurrency, skip: without }, () => {
       test('a wrong password is refused', async () => {
         const url = new URL(await freshDatabase());
         url.password = MARK;
@@ -383,7 +385,7 @@ describe('configuration', { concurrency: 2 }, () => {
   });
 
   describe('addresses', { concurrency }, () => {
-    test('rules 14, 16, 25 and 26: with nothing set, for this machine only, in data/books.db', async (context) => {
+    test('rules 14, 16, 25 and 26: with nothing set, it serves this machine only, from data/books.db', async (context) => {
       const folder = temporaryFolder();
       const service = await startCommand({ PORT: '0' }, folder);
       context.after(() => service.process.kill('SIGKILL'));
@@ -400,7 +402,7 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.deepEqual(others, []);
     });
 
-    test('rules 14 and 25: with the three set, on all interfaces, for the own pair alone', async (context) => {
+    test('rules 14 and 25: with username, password and secret set, it serves all interfaces, for that password only', async (context) => {
       const service = await start(context, { ...GUARDED, DB_URL: freshSqliteUrl() });
       assert.ok(await accepts('127.0.0.1', service.port));
       for (const address of await otherAddresses(context)) {
@@ -413,13 +415,13 @@ describe('configuration', { concurrency: 2 }, () => {
     });
 
     const incomplete: Record<string, Variables> = {
-      'only the pair': PAIR,
-      'only the secret': { SECRET_TOKEN: SECRET },
-      'HOST=localhost and the built-in pair': { HOST: 'localhost' },
-      'HOST=127.0.0.1 and everything': { ...GUARDED, HOST: '127.0.0.1' },
+      'only username and password set': PAIR,
+      'only the secret set': { SECRET_TOKEN: SECRET },
+      'HOST=localhost and the built-in password': { HOST: 'localhost' },
+      'HOST=127.0.0.1 and all three set': { ...GUARDED, HOST: '127.0.0.1' },
     };
     for (const [what, env] of Object.entries(incomplete)) {
-      test(`rules 14 and 25: ${what} stays on this machine`, async (context) => {
+      test(`rules 14 and 25: with ${what}, it serves this machine only`, async (context) => {
         const service = await start(context, { ...env, DB_URL: freshSqliteUrl() });
         assert.ok(await accepts('127.0.0.1', service.port));
         for (const address of await otherAddresses(context)) {
@@ -439,7 +441,7 @@ describe('configuration', { concurrency: 2 }, () => {
   });
 
   describe('secrets', { concurrency }, () => {
-    test('rule 16: a random secret ends with its process, a given one does not', async (context) => {
+    test('rule 16: a random secret is valid for one service only, a configured one for several', async (context) => {
       const DB_URL = freshSqliteUrl();
       const accepted = async (env: Variables) => {
         const issuer = await start(context, { ...PAIR, ...env, DB_URL });
@@ -467,7 +469,7 @@ describe('configuration', { concurrency: 2 }, () => {
     const contents = [
       { what: 'no line end', value: `plain ${MARK}`, end: '' },
       { what: 'a line end', value: `plain ${MARK}`, end: '\n' },
-      { what: 'a line end of Windows', value: `plain ${MARK}`, end: '\r\n' },
+      { what: 'a Windows line end', value: `plain ${MARK}`, end: '\r\n' },
       { what: 'line ends inside', value: `first\nsecond\r\n ${MARK} `, end: '\n' },
       { what: 'two line ends', value: `plain ${MARK}\n`, end: '\n' },
     ];
@@ -491,19 +493,19 @@ describe('configuration', { concurrency: 2 }, () => {
   });
 
   describe('rules 25 and 27: files that hold secrets', { concurrency, skip: unlessPipes() }, () => {
-    test('a pipe that nobody writes into is refused by name', async () => {
+    test('a pipe without a writer is refused by name', async () => {
       const sentence = await secretRefusal(makePipe());
       assert.match(sentence, /^SECRET_TOKEN_FILE cannot be read: nothing was written into it [^\n]+\.\n$/);
     });
 
-    test('a file without an end is refused by name', async () => {
+    test('an endless file is refused by name', async () => {
       const sentence = await secretRefusal('/dev/zero');
       assert.equal(sentence, 'SECRET_TOKEN_FILE cannot be read: it is longer than 65536 bytes.\n');
     });
 
-    test('a pipe will do, whose writer may come late', async (context) => {
-      // The service waits 2 s for the writer. Looking at the pipe keeps it from everything else, so it is in a process of
-      // its own. Late or not, the writer is there before the service has waited for too long, or it is asked again.
+    test('a pipe is read even if its writer is late', async (context) => {
+      // The service waits 2 s for the writer. Reading the pipe blocks its whole process, so it has a process of its own. If
+      // the machine is too slow for the writer to begin in time, the attempt is repeated.
       await inTime(2000, async (startClock) => {
         const pipe = makePipe();
         startClock();
@@ -527,7 +529,7 @@ describe('configuration', { concurrency: 2 }, () => {
   });
 
   describe('rule 26: DB_URL', { concurrency }, () => {
-    test('a relative path begins where the command runs, and its folder is made', async (context) => {
+    test('a relative path starts at the working directory, and its folder is created', async (context) => {
       const folder = temporaryFolder();
       const service = await startCommand(
         { ...GUARDED, PORT: '0', DB_URL: 'sqlite:shelf/low/books.db' },
@@ -542,7 +544,7 @@ describe('configuration', { concurrency: 2 }, () => {
       ['sqlite:/path and sqlite:///path are one file', freshSqliteUrl],
       ['postgres: and postgresql: are one database', freshDatabase],
     ] as const) {
-      const skip = what.startsWith('postgres') && !hasPostgres ? 'this run is about SQLite alone' : false;
+      const skip = what.startsWith('postgres') && !hasPostgres ? 'this run tests SQLite only' : false;
       test(what, { skip }, async (context) => {
         const DB_URL = await url();
         const other = DB_URL.replace(/^sqlite:/, 'sqlite://').replace(/^postgres:/, 'postgresql:');
@@ -566,13 +568,13 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.deepEqual(await runCommand(['-h'], { PORT: 'bad' }), { code: 0, stdout, stderr: '' });
     });
 
-    test('--version is that of the package', async () => {
+    test('--version prints the version of the package', async () => {
       const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
       const outcome = await runCommand(['--version'], {});
       assert.deepEqual(outcome, { code: 0, stdout: `${version}\n`, stderr: '' });
     });
 
-    test('anything else is refused with 2 and one sentence', async () => {
+    test('anything else is refused with exit code 2 and one sentence', async () => {
       const refused = (code: number | null, stdout: string, stderr: string) => {
         assert.deepEqual([code, stdout], [2, '']);
         assert.match(stderr, /^[^\n]*--help[^\n]*\n$/);
@@ -587,7 +589,7 @@ describe('configuration', { concurrency: 2 }, () => {
   });
 });
 
-/** Starts the command in this process on a free port and ends it with the test. */
+/** Starts the command in this process on a free port, and stops it at the end of the test. */
 async function start(context: TestContext, env: Variables): Promise<CommandHere> {
   const service = await startHere(defined({ PORT: '0', ...env }));
   context.after(() => service.stop());
@@ -599,7 +601,7 @@ async function refusal(env: Variables): Promise<string> {
   return sentenceOf(await runCommand([], defined(env)));
 }
 
-/** What was said on standard error, which is all that may be said. */
+/** The text on standard error, which must be the only output. */
 function sentenceOf({ code, stdout, stderr }: { code: number | null; stdout: string; stderr: string }) {
   assert.equal(code, 1);
   assert.equal(stdout, '');
@@ -608,7 +610,7 @@ function sentenceOf({ code, stdout, stderr }: { code: number | null; stdout: str
   return stderr;
 }
 
-/** A named pipe, where the system has such. */
+/** A named pipe, where the system has them. */
 function makePipe(): string {
   const pipe = join(temporaryFolder(), 'pipe');
   execFileSync('mkfifo', [pipe]);
@@ -620,7 +622,7 @@ function unlessPipes(): string | false {
   return process.platform === 'win32' && 'this system has no named pipes in the file system';
 }
 
-/** A token of rule T4: HMAC SHA-256. */
+/** Fails unless the token is signed by HMAC SHA-256 (rule T4). */
 function isSignedWith(secret: string, token: string): void {
   const [header, payload, signature] = token.split('.');
   assert.equal(signature, createHmac('sha256', secret).update(`${header}.${payload}`).digest('base64url'));
@@ -655,7 +657,7 @@ function freshSqliteUrl(): string {
   return `sqlite:${join(temporaryFolder(), 'books.db')}`;
 }
 
-/** A role that may enter a database and not create anything in it. */
+/** A role that may connect to a database, but not create anything in it. */
 async function strangerAndDatabase(context: TestContext): Promise<{ url: string }> {
   const admin = await freshDatabase();
   const url = new URL(admin);
@@ -673,7 +675,7 @@ async function strangerAndDatabase(context: TestContext): Promise<{ url: string 
   return { url: url.href };
 }
 
-/** Addresses of this machine, all of them loopback, that are not 127.0.0.1; systems differ in them. */
+/** Loopback addresses of this machine other than 127.0.0.1; systems differ in them. */
 async function otherAddresses(context: TestContext): Promise<string[]> {
   const addresses: string[] = [];
   for (const address of ['127.0.0.2', '::1']) {

@@ -1,5 +1,5 @@
-// How the service comes and goes: restarts, sudden deaths, orderly ends, and two starts at once. The real command in
-// processes of its own. How long an end may take is tested in test/limits.
+// How the service starts and ends: restarts, sudden deaths, graceful shutdowns, and two starts at once. The real command
+// in processes of its own. How long a shutdown may take is tested in test/limits.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -23,18 +23,18 @@ import { waitUntil } from '../support/wait.ts';
 
 type Store = (typeof STORES)[number];
 
-/** Milliseconds that requests under way at a signal have; what takes longer is cut off. */
+/** Milliseconds that requests in progress at a signal have; then they are cut off. */
 const GRACE = 6000;
 
-/** Milliseconds in which a connection may bring its last request (rule 27). */
+/** Milliseconds within which a connection may send its last request (rule 27). */
 const LAST_REQUEST = 500;
 
-/** Milliseconds in which a store answers at least, be it busy or new to a connection; later there may be a 503. */
+/** Milliseconds that the service waits for its store at least, for a lock or a connection; then it may answer 503. */
 const STORE_TIMEOUT = 1500;
 
 describe('lifecycle', { concurrency: 3 }, () => {
   for (const store of STORES) {
-    // One process or several, and the store, matter to signals and connections, but not to each other.
+    // The number of processes and the store both matter to signals and connections, but not to each other.
     const workers = store.name === 'SQLite' ? '1' : '2';
     describe(`on ${store.name}, WORKERS=${workers}`, { concurrency: 3 }, () => testEnds(store, workers));
     describe(`on ${store.name}`, { concurrency: 3 }, () => testStarts(store));
@@ -47,7 +47,7 @@ function testEnds(store: Store, workers: string): void {
   };
 
   if (store.name === 'PostgreSQL') {
-    test('rule 27: SIGTERM ends it with 0 whatever its clients do', async (context) => {
+    test('rule 27: SIGTERM ends the service with exit code 0, whatever its clients do', async (context) => {
       const service = await start(context);
       await execute(
         service.dbUrl,
@@ -55,7 +55,7 @@ function testEnds(store: Store, workers: string): void {
       );
       const { token } = service.client;
       await dial(context, service); // idle
-      const mute = connect(service.port, '127.0.0.1'); // never says anything
+      const mute = connect(service.port, '127.0.0.1'); // never sends anything
       mute.on('error', () => {});
       context.after(() => mute.destroy());
       const halfHead = await dial(context, service);
@@ -66,35 +66,35 @@ function testEnds(store: Store, workers: string): void {
       stalled.on('error', () => {});
       context.after(() => stalled.destroy());
       stalled.write(head('GET', '/books', token));
-      await once(stalled, 'readable'); // the list has begun, and nobody reads it
+      await once(stalled, 'readable'); // the list has begun, and is not read
       service.process.kill('SIGTERM');
       await endedWell(service);
     });
   }
 
-  test('rule 27: a second signal ends it at once', async (context) => {
+  test('rule 27: a second signal ends the service at once', async (context) => {
     const service = await start(context);
     const halfHead = await dial(context, service);
     await halfHead.send('GET /books HTTP/1.1\r\n');
     service.process.kill('SIGINT');
     await waitUntil(() => isStopping(service));
     await waitUntil(() => {
-      service.process.kill('SIGINT'); // one that comes soon is taken for the first one
+      service.process.kill('SIGINT'); // one that follows too soon counts as the first one
       return hasEnded(service);
     });
     assert.equal(service.process.signalCode, 'SIGINT');
   });
 
-  test('rule 27: two signals at the same moment, as of one Ctrl-C, end it well', async (context) => {
+  test('rule 27: two signals at the same moment, as from one Ctrl-C, are a graceful shutdown', async (context) => {
     const service = await start(context);
-    service.process.kill('SIGSTOP'); // so that both are there when it goes on
+    service.process.kill('SIGSTOP'); // so that both are pending when it continues
     service.process.kill('SIGINT');
     service.process.kill('SIGTERM');
     service.process.kill('SIGCONT');
     await endedWell(service);
   });
 
-  test('rule 27: what is under way at SIGTERM is stored and answered, requests behind each other included; nobody new is let in', async (context) => {
+  test('rule 27: requests in progress at SIGTERM are stored and answered, pipelined ones included; no new connection is accepted', async (context) => {
     await inTime(STORE_TIMEOUT, async (startClock) => {
       const service = await start(context);
       const { token } = service.client;
@@ -131,11 +131,11 @@ function testEnds(store: Store, workers: string): void {
     });
   });
 
-  test('rule 27: under fire at SIGINT, what is stored is answered and what is answered is stored', async (context) => {
+  test('rule 27: at SIGINT under load, every stored book is acknowledged and every acknowledged book is stored', async (context) => {
     await inTime(GRACE, async (startClock) => {
       const service = await start(context);
       const answered: string[] = [];
-      const unknown = new Set<string>(); // 503, on a machine that is too slow for the writes of all
+      const unknown = new Set<string>(); // answered with 503, on a machine that is too slow for all writes
       await Promise.all(
         Array.from({ length: 32 }, async (_, writer) => {
           for (let count = 0; ; count += 1) {
@@ -143,7 +143,7 @@ function testEnds(store: Store, workers: string): void {
             const outcome = await service.client
               .request('POST', '/book', { body: { title } })
               .catch((error: unknown) => {
-                if (error instanceof TypeError) return undefined; // how fetch says that the connection is gone
+                if (error instanceof TypeError) return undefined; // the connection broke
                 throw error;
               });
             if (outcome === undefined) return;
@@ -195,7 +195,7 @@ function testEnds(store: Store, workers: string): void {
       await service.client.request('GET', '/nowhere'); // by now all of them have arrived
       startClock();
       service.process.kill('SIGTERM');
-      await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has heard of it
+      await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has stopped listening
       await Promise.all(clients.map((client, position) => client.send(asked[position]?.[0].slice(-1) ?? '')));
       await endedWell(service);
       await Promise.all(clients.map(({ closed }) => closed));
@@ -207,13 +207,13 @@ function testEnds(store: Store, workers: string): void {
     });
   });
 
-  test('rule 27: a connection that is idle at SIGTERM may still bring a last request', async (context) => {
+  test('rule 27: a connection that is idle at SIGTERM may still send a last request', async (context) => {
     await inTime(LAST_REQUEST, async (startClock) => {
       const service = await start(context);
       const clients = await Promise.all(Array.from({ length: 4 }, () => dial(context, service)));
       startClock();
       service.process.kill('SIGTERM');
-      await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has heard of it
+      await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has stopped listening
       await Promise.all(clients.map((client) => client.send(head('GET', '/books', service.client.token))));
       for (const client of clients) {
         const [, answer] = await client.answers(2);
@@ -232,7 +232,7 @@ function testEnds(store: Store, workers: string): void {
         const socket = connect(service.port, '127.0.0.1');
         context.after(() => socket.destroy());
         socket.write(head('GET', `/book/${book.id}`, service.client.token));
-        await once(socket, 'readable'); // the answer has begun, and nobody reads it yet
+        await once(socket, 'readable'); // the answer has begun, and is not read yet
         startClock();
         service.process.kill('SIGTERM');
         await waitUntil(async () => !(await accepts('127.0.0.1', service.port)));
@@ -248,7 +248,7 @@ function testEnds(store: Store, workers: string): void {
 }
 
 function testStarts(store: Store): void {
-  test('rule 12: a restart keeps every book and gives no id out again, the newest one’s included', async () => {
+  test('rule 12: a restart keeps every book and gives out no id again, not even the newest', async () => {
     const first = await startTestService(await store.freshUrl());
     const books = await Promise.all(
       Array.from({ length: 20 }, (_, year) => first.client.create({ title: `book ${year}`, year })),
@@ -270,14 +270,14 @@ function testStarts(store: Store): void {
 
   for (const workers of ['1', '2']) {
     const lives = 2;
-    test(`rules 9, 12 and 23: WORKERS=${workers}, ${2 * lives} sudden deaths, of starts and under 8 writers, lose nothing`, async (context) => {
+    test(`rules 9, 12 and 23: WORKERS=${workers}, ${2 * lives} sudden deaths, during starts and under 8 writers, lose nothing`, async (context) => {
       const dbUrl = await store.freshUrl();
       const ledger = new Ledger();
       const start = () => startProcess(context, dbUrl, { WORKERS: workers });
       for (let life = 0; life < lives; life += 1) {
         const ready = await liveAndDie(start, ledger);
         await dieYoung({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS: workers }, ready);
-        // On PostgreSQL its last statements may still be under way.
+        // On PostgreSQL its last statements may still be in progress.
         if (store.name === 'PostgreSQL') await waitUntil(async () => (await othersOn(dbUrl)) === 0);
       }
       await examine(await start(), ledger);
@@ -285,7 +285,7 @@ function testStarts(store: Store): void {
     });
   }
 
-  test('rule 27: two that start at once on an empty store share it, twice over', async (context) => {
+  test('rule 27: two services that start at once on an empty store share it', async (context) => {
     for (let round = 0; round < 2; round += 1) {
       const dbUrl = await store.freshUrl();
       const starts = await Promise.allSettled([1, 2].map(() => startProcess(context, dbUrl)));
@@ -310,7 +310,7 @@ function testStarts(store: Store): void {
   });
 
   if (store.name === 'PostgreSQL') {
-    test('rule 27: one that comes second with the structure finds it there', async (context) => {
+    test('rule 27: a service that waits while another program creates the structure then uses it', async (context) => {
       const lockTimeout = 3000; // of a start
       await inTime(lockTimeout, async (startClock) => {
         const dbUrl = await store.freshUrl();
@@ -332,7 +332,7 @@ function testStarts(store: Store): void {
           );
           return rowCount === 1;
         };
-        await Promise.race([start, waitUntil(isWaiting)]); // for what becomes of the first
+        await Promise.race([start, waitUntil(isWaiting)]); // waits for the outcome of the first
         await first.query('commit');
         const second = await start;
         assert.deepEqual(await second.client.list(), []);
@@ -343,7 +343,7 @@ function testStarts(store: Store): void {
   }
 }
 
-/** Starts the real command; whatever becomes of it, it is gone when the test is. */
+/** Starts the real command, and kills it at the end of the test if it still runs. */
 async function startProcess(
   context: TestContext,
   dbUrl: string,
@@ -358,7 +358,7 @@ function hasEnded({ process }: ServiceProcess): boolean {
   return process.exitCode !== null || process.signalCode !== null;
 }
 
-/** Waits for its end, which must be with 0. */
+/** Waits until it exits, which must be with code 0. */
 async function endedWell(service: ServiceProcess): Promise<void> {
   await waitUntil(() => hasEnded(service));
   assert.equal(service.process.exitCode, 0);
@@ -369,8 +369,8 @@ function isStopping({ log }: ServiceProcess): boolean {
 }
 
 /**
- * A connection that the service has let in: an answer has come already, since a service that stops lets go of those
- * that still wait at its door.
+ * A connection that the service has accepted, which an answer shows: a service that stops drops connections that are
+ * not accepted yet.
  */
 async function dial(context: TestContext, target: Target): Promise<Connection> {
   const connection = new Connection(target);
@@ -380,7 +380,7 @@ async function dial(context: TestContext, target: Target): Promise<Connection> {
   return connection;
 }
 
-/** What came on a connection after the answer that showed that it was let in. */
+/** The answers on a connection after the one that showed that it was accepted. */
 function answersOf({ received }: Connection): RawAnswer[] {
   return parseAnswers(received).slice(1);
 }
@@ -391,7 +391,7 @@ function head(method: string, path: string, token: string, length?: number): str
   return `${lines.join('\r\n')}\r\n\r\n`;
 }
 
-/** Connections to a database, other than the one that asks. */
+/** How many other connections to a database there are. */
 async function othersOn(dbUrl: string): Promise<number> {
   const [row] = await execute<{ count: number }>(
     dbUrl,

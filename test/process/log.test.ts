@@ -1,5 +1,5 @@
-// The log: what a line says of a request and of a fault, how loud it is, what people read on a terminal, and what happens
-// when nobody reads: a full disk, a reader that stalls, a fault of the service's own at such a moment.
+// The log: its lines about requests and faults, their levels, what it shows on a terminal, and what happens when nothing
+// reads it: a full disk, a stalled reader, an internal error at such a moment.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -37,20 +37,20 @@ import { waitUntil } from '../support/wait.ts';
 
 type Line = Readonly<Record<string, unknown>>;
 
-/** Milliseconds from which on a request is slow, and between two lines that say so, or that say the same fault. */
+/** Milliseconds after which a request is slow, and between two lines about slow requests, or about the same fault. */
 const SECOND = 1000;
 
-/** Milliseconds in which a write that waits for a lock is begun. */
+/** Milliseconds within which a write that waits for a lock must begin. */
 const WRITE_TIMEOUT = 3000;
 
-/** Milliseconds in which a request must be whole. */
+/** Milliseconds within which a request must be complete. */
 const WHOLE_REQUEST_TIMEOUT = 30_000;
 
-/** Each request for it is a line of so many bytes in the log. */
+/** Each request for it adds a line of this length to the log. */
 const LONG_PATH = `/${'x'.repeat(12_000)}`;
 
 describe('the log of requests', { concurrency: 4 }, () => {
-  test('rules 20 and 24: is a line each, with the name that its client gave it', async (context) => {
+  test('rules 20 and 24: has one line for each, with the id that its client gave it', async (context) => {
     const { service, lines } = await start(context, 'info');
     const awkward = String.raw`/"quoted"\\u0041`;
     const asked: [text: string, method: string, path: string, status: number][] = [
@@ -73,20 +73,20 @@ describe('the log of requests', { concurrency: 4 }, () => {
       const { time, milliseconds, level, msg, ...rest } = line ?? {};
       const reqId = `my.name:${position}`;
       assert.deepEqual(rest, { reqId, method, path, status });
-      assert.match(`${level} ${msg}`, /^(info request|warn slow request)$/); // as the machine is
+      assert.match(`${level} ${msg}`, /^(info request|warn slow request)$/); // depends on the speed of the machine
       assert.equal(new Date(String(time)).toISOString(), time);
       assert.ok(Number(milliseconds) >= 0);
       assert.equal(others.length, 0);
     }
   });
 
-  test('has a line of a request whose client has left before it was answered', async (context) => {
+  test('has a line for a request whose client disconnected before the answer', async (context) => {
     const { service, lines } = await start(context, 'info');
     const unlock = await holdWrites(service.dbUrl);
     const leaver = new Connection(service);
     const head = `Authorization: ${service.client.token}\r\nX-Request-Id: leaver\r\nContent-Length: 2`;
     await leaver.send(`POST /book HTTP/1.1\r\nHost: x\r\n${head}\r\n\r\n{}`);
-    await request(service, 'GET', '/nowhere'); // by now the other has been read, too
+    await request(service, 'GET', '/nowhere'); // by now the other has been read as well
     leaver.socket.resetAndDestroy();
     await leaver.closed;
     await unlock();
@@ -94,7 +94,7 @@ describe('the log of requests', { concurrency: 4 }, () => {
   });
 
   for (const level of ['info', 'warn'] as const) {
-    test(`at LOG_LEVEL=${level}, slow requests stand out, once a second however many there are`, async (context) => {
+    test(`at LOG_LEVEL=${level}, slow requests are marked, once a second however many there are`, async (context) => {
       await inTime(WRITE_TIMEOUT, async (startClock) => {
         const { service, lines } = await start(context, level);
         const unlock = await holdWrites(service.dbUrl);
@@ -133,7 +133,7 @@ describe('the log of requests', { concurrency: 4 }, () => {
 });
 
 describe('the log of faults', { concurrency: 4 }, () => {
-  test('rule 23: a store that fails is said once a second, with how many requests met it', async (context) => {
+  test('rule 23: a failing store is logged once a second, with the number of affected requests', async (context) => {
     const { service, lines } = await start(context, 'warn');
     const db = new DatabaseSync(fileOf(service.dbUrl));
     db.exec('drop table books');
@@ -152,7 +152,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     await waitUntil(() => counted() === sent);
     assert.ok(lines.every(({ msg }) => msg !== 'request')); // those are at `info`
 
-    // Another reason in the same second has a line as well.
+    // Another reason in the same second gets its own line.
     renameSync(fileOf(service.dbUrl), `${fileOf(service.dbUrl)}.away`);
     await service.client.request('GET', '/book/1');
     await service.client.request('GET', '/books');
@@ -160,7 +160,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     assert.equal(new Set(faults().map(({ reason }) => reason)).size, 2);
   });
 
-  test('rule 27: what is still to be said of a fault when the service ends is no fault', async (context) => {
+  test('rule 27: a line about a fault that is still due when the service ends does no harm', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
     context.after(() => service.stop());
@@ -169,20 +169,20 @@ describe('the log of faults', { concurrency: 4 }, () => {
     db.exec('drop table books');
     db.close();
     const began = performance.now();
-    // The second one is said a second after the first.
+    // The line about the second one is due a second after the first.
     for (const path of ['/book/1', '/book/2']) assert.equal((await client.request('GET', path)).status, 503);
     assert.equal((await service.stop()).code, 0);
     await waitUntil(() => performance.now() - began > 1.2 * SECOND);
   });
 
-  test('rules 22 and 23: a body for which there is no room is said', async (context) => {
+  test('rules 22 and 23: a body for which there is no room is logged', async (context) => {
     await inTime(WHOLE_REQUEST_TIMEOUT, async (startClock) => {
       const mebibyte = 1024 * 1024;
       const { service, lines } = await start(context, 'error', { BODY_LIMIT: String(128 * mebibyte) });
       startClock();
       const large = new Connection(service);
       await large.send(`POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: ${128 * mebibyte}\r\n\r\n`);
-      await large.send(Buffer.alloc(128 * mebibyte - 1000)); // all the room there is, but for these
+      await large.send(Buffer.alloc(128 * mebibyte - 1000)); // all the room there is, except 1,000 bytes
       let isCut = false;
       void large.closed.then(() => {
         isCut = true;
@@ -193,7 +193,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
         if (answer.status !== 503) answer = await request(service, 'POST', '/token', { body });
         return isCut || answer.status === 503;
       });
-      large.socket.destroy(); // or the end of the service would wait for the rest
+      large.socket.destroy(); // otherwise the end of the service would wait for the rest
       assert.equal(answer.status, 503);
       const [{ time: _, ...line } = {}, ...others] = lines;
       const reqId = answer.headers.get('x-request-id');
@@ -209,7 +209,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     });
   });
 
-  test('a fault that ends the process is told with its place, and the request that met it is in the log', async (context) => {
+  test('an error that ends the process is printed with its stack, and the request that caused it is logged', async (context) => {
     const crash = `
       import { subscribe } from 'node:diagnostics_channel';
       subscribe('http.server.response.finish', ({ request }) => {
@@ -234,7 +234,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     assert.ok(service.log.some((line) => JSON.parse(line).path === '/crash'));
   });
 
-  test('rules 19 and 20: a token that cannot be signed, and any other fault of the service, are said', async (context) => {
+  test('rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
     const lines: Line[] = [];
     const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) });
     const kind = { size: 1, weight: 1, inFlight: 1 };
@@ -259,7 +259,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
       const { time: _, reqId: _id, ...rest } = line ?? {};
       const { stack, ...err } = rest.err as { stack: string[] };
       assert.deepEqual({ ...rest, err }, { level: 'error', err: { name: 'Error', message }, msg });
-      // Where it arose, in files of the project.
+      // The place of the error, in files of the project.
       assert.match(stack[0] ?? '', /^at .*test\/(support\/unable|process\/log\.test)\.ts:\d+:\d+\)?$/);
       assert.ok(stack.some((call) => call.includes('(src/api/') || call.includes('(src/books/')));
       assert.deepEqual([request?.msg, request?.level, request?.status], ['request', 'error', 500]);
@@ -268,13 +268,13 @@ describe('the log of faults', { concurrency: 4 }, () => {
   });
 });
 
-describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
-  const skip = !existsSync('/dev/full') && 'this system has no /dev/full, which is a disk without room';
-  test('rule 27: a full disk holds nobody up, and SIGTERM ends the service well', {
+describe('a log that nothing reads', { concurrency: 3 }, () => {
+  const skip = !existsSync('/dev/full') && 'this system has no /dev/full, which behaves like a full disk';
+  test('rule 27: with a full disk, requests are answered, and SIGTERM is a graceful shutdown', {
     skip,
   }, async (context) => {
     const full = openSync('/dev/full', 'w');
-    // Nobody can read which port the system gave it.
+    // The port cannot be read from the log.
     const port = await unusedPort();
     const child = spawn(process.execPath, [COMMAND], {
       env: { ...variables(), PORT: String(port), ADMIN_PORT: '0' },
@@ -287,15 +287,15 @@ describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
     await endsWell(child);
   });
 
-  test('rule 27: a reader that has stalled holds nobody up, and SIGTERM ends the service well', async (context) => {
+  test('rule 27: with a stalled reader, requests are answered, and SIGTERM is a graceful shutdown', async (context) => {
     const { child, service } = await startUnread(context);
-    await fillLog(service, 200); // more than a pipe takes
+    await fillLog(service, 200); // more than a pipe holds
     await endsWell(child);
   });
 
-  test('rule 31: a reader that comes back reads how many lines were lost', async (context) => {
+  test('rule 31: a reader that resumes finds how many lines were lost', async (context) => {
     const { child, service, read } = await startUnread(context);
-    await fillLog(service, 1200); // more than waits for a reader
+    await fillLog(service, 1200); // more than is kept for a reader
     const lines = read();
     const notices = () => lines.filter(({ msg }) => String(msg).startsWith('log lines were lost'));
     await waitUntil(() => notices().length > 0);
@@ -312,14 +312,14 @@ describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
     await endsWell(child);
   });
 
-  test('a reader that has gone holds nobody up', async (context) => {
+  test('when the reader has closed the pipe, requests are answered', async (context) => {
     const { child, service } = await startUnread(context);
     child.stdout?.destroy();
     await fillLog(service, 200);
     await endsWell(child);
   });
 
-  test('a fault of its own ends it with 1 and a sentence, though the reader has stalled', async (context) => {
+  test('an internal error ends the service with exit code 1 and a message, even with a stalled reader', async (context) => {
     const fault = join(temporaryFolder(), 'fault.mjs');
     writeFileSync(fault, `process.on('SIGUSR2', () => { throw new Error('as the test wishes'); });`);
     const { child, service } = await startUnread(context, { NODE_OPTIONS: `--import=${fault}` });
@@ -336,12 +336,12 @@ describe('the log, with nobody who reads it', { concurrency: 3 }, () => {
 });
 
 describe('on a terminal', { concurrency: 4 }, () => {
-  /** Stands in what must not be shown. */
+  /** Part of everything that must not be shown. */
   const MARK = 'never-show-this';
   const OWN = { AUTH_USERNAME: 'librarian', AUTH_PASSWORD: `a password, ${MARK}` };
   const GUARDED = { ...OWN, SECRET_TOKEN: `a secret of more than thirty-two bytes, ${MARK}` };
 
-  /** Runs the command in this process, before a terminal that is played, until the visit is over. */
+  /** Runs the command in this process, on a simulated terminal, until `visitor` has returned. */
   async function visit(
     env: Readonly<Record<string, string>>,
     visitor: (shown: () => string) => Promise<void> = async () => {},
@@ -367,7 +367,7 @@ describe('on a terminal', { concurrency: 4 }, () => {
     return { code: await code, text: shown() };
   }
 
-  test('shows the address, the store, the pair, and a command that works', async () => {
+  test('shows the address, the store, username and password, and a command that works', async () => {
     const store = await SQLITE.freshUrl();
     const { code, text } = await visit({ DB_URL: store }, async (shown) => {
       assert.match(shown(), /\badmin\b.*\bpassword\b/);
@@ -382,25 +382,25 @@ describe('on a terminal', { concurrency: 4 }, () => {
     });
     assert.equal(code, 0);
     assert.match(text, /warn .*AUTH_USERNAME.*\n.*warn .*SECRET_TOKEN/);
-    assert.doesNotMatch(text, /^\{/m); // lines for people
+    assert.doesNotMatch(text, /^\{/m); // lines for people, not JSON
   });
 
   const levels = { info: /info .*request.*path=\/nowhere/, warn: /warn .*SECRET_TOKEN/ };
   for (const LOG_LEVEL of ['info', 'warn', 'silent'] as const) {
-    test(`shows what LOG_LEVEL=${LOG_LEVEL} asks for`, async () => {
+    test(`shows the lines of LOG_LEVEL=${LOG_LEVEL}`, async () => {
       const env = { ...OWN, HOST: '127.0.0.1', SECRET_TOKEN: 'short', DB_URL: await SQLITE.freshUrl() };
       const { text } = await visit({ ...env, LOG_LEVEL }, async (shown) => {
         const [, url] = /Address +(\S+)\n/.exec(shown()) ?? [];
         assert.equal((await fetch(`${url}/nowhere`)).status, 404);
       });
-      // Everything that was said has left when the command has ended.
+      // All output has been written when the command has ended.
       assert.equal(levels.warn.test(text), LOG_LEVEL !== 'silent');
       assert.equal(levels.info.test(text), LOG_LEVEL === 'info');
     });
   }
 
-  const without = process.env[ONLY_STORE] === 'SQLite' && 'this run is about SQLite alone';
-  test('shows neither the own password nor the secret nor who logs in to the database', {
+  const without = process.env[ONLY_STORE] === 'SQLite' && 'this run tests SQLite only';
+  test('shows neither the configured password nor the secret nor the user of the database', {
     skip: without,
   }, async () => {
     const DB_URL = await freshDatabase();
@@ -421,7 +421,7 @@ describe('on a terminal', { concurrency: 4 }, () => {
   });
 });
 
-/** Starts a service in this process whose lines are kept. */
+/** Starts a service in this process and keeps its log lines. */
 async function start(
   context: TestContext,
   LOG_LEVEL: string,
@@ -434,7 +434,7 @@ async function start(
   return { service, lines };
 }
 
-/** Whether each line came a second after the one before, or later. */
+/** Whether each line came at least a second after the previous one. */
 function areApart(lines: readonly Line[]): boolean {
   const times = lines.map(({ time }) => Date.parse(String(time)));
   const rounding = 5; // milliseconds between the clock of the lines and that of the timers
@@ -451,7 +451,7 @@ function variables() {
 interface Unread {
   readonly child: ChildProcess;
   readonly service: Target & { readonly operations: string };
-  /** Goes on reading; what comes from now on is added to the lines, as it comes. */
+  /** Resumes reading; further lines are added to the returned ones as they arrive. */
   read(): Line[];
 }
 
@@ -464,7 +464,7 @@ async function startUnread(context: TestContext, env: Record<string, string> = {
   child.stdout?.setEncoding('utf8').on('data', (text) => {
     const whole = (rest + text).split('\n');
     rest = whole.pop() as string;
-    for (const line of whole) lines.push(JSON.parse(line)); // none is cut
+    for (const line of whole) lines.push(JSON.parse(line)); // throws if one is cut
     if (whole.some((line) => line.includes('"msg":"listening"'))) child.stdout?.pause();
   });
   await waitUntil(() => child.exitCode !== null || lines.some(({ msg }) => msg === 'listening'));

@@ -1,6 +1,5 @@
-// No secret gets out: neither in an answer nor in the log, whatever is asked and whatever fails behind it. The
-// real command in processes of its own, with the most talkative log there is. What a refusal to start shows is tested in
-// configuration.test.ts.
+// No secret is shown in an answer or in the log, whatever is requested and whatever fails. The real command in processes
+// of its own, with the most verbose log. Refusals to start are tested in configuration.test.ts.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,7 +12,7 @@ import { random } from '../support/random.ts';
 import { ENVIRONMENT, fileOf, STORES, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Stands in every secret, the service's own and those that clients send. */
+/** Part of every secret, the service's own and those that clients send. */
 const MARK = 'never-show-this';
 const PASSWORD = `a password ${MARK}`;
 const SECRET = `a secret that is long enough ${MARK}`;
@@ -26,7 +25,7 @@ const STACK = /^ {4}at |\\n {4}at |node_modules|node:internal|\.ts:\d/m;
 describe('secrets', { concurrency: STORES.length }, () => {
   for (const store of STORES) {
     const workers = store.name === 'SQLite' ? '1' : '2';
-    test(`rule 23: on ${store.name}, WORKERS=${workers}, no answer and no line shows any`, async (context) => {
+    test(`rule 23: on ${store.name}, WORKERS=${workers}, no answer and no log line shows any`, async (context) => {
       const plainUrl = await store.freshUrl();
       const dbUrl = store.name === 'SQLite' ? plainUrl : await withMarkedPassword(context, plainUrl);
       const service = await startCommand({
@@ -36,7 +35,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
         SECRET_TOKEN: SECRET,
         LOG_LEVEL: 'trace',
         WORKERS: workers,
-        TRUST_PROXY: '127.0.0.1', // or most logins would be refused unjudged
+        TRUST_PROXY: '127.0.0.1', // otherwise most logins would be refused unchecked
       });
       context.after(() => service.process.kill('SIGKILL'));
       let stderr = '';
@@ -73,7 +72,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
       const letGo = await holdBooks(plainUrl);
       assert.ok((await attack()).has(503), 'the store was not locked');
       await letGo();
-      // From now on every statement fails in a way of its own.
+      // From now on every statement fails, each in a different way.
       await dropColumn(plainUrl);
       const broken = await attack();
       assert.ok(broken.has(503), 'no statement failed');
@@ -91,7 +90,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
   }
 });
 
-/** Requests as an attacker, or a client with a fault, sends them; different ones each time. */
+/** Requests of an attacker or of a faulty client, different ones each time. */
 function hostileRequests(token: string): (string | Uint8Array)[] {
   const secret = `${MARK} ${random()}`;
   const book = JSON.stringify({ title: secret, author: SQL });
@@ -144,7 +143,7 @@ function randomBytes(length: number): Buffer {
   return Buffer.from(Array.from({ length }, () => Math.floor(random() * 256)));
 }
 
-/** The same database, for a role whose password bears the mark. */
+/** The URL of the same database for a role whose password contains the mark. */
 async function withMarkedPassword(context: TestContext, plainUrl: string): Promise<string> {
   const url = new URL(plainUrl);
   const role = `role_of_${url.pathname.slice(1)}`;

@@ -1,5 +1,5 @@
-// Several processes behind one port: what they share, what becomes of it when one of them dies, and that none is left
-// behind. The tests of lifecycle run with several workers, too.
+// Several processes behind one port: what they share, what happens when one of them dies, and that none is left behind.
+// lifecycle.test.ts also runs with several workers.
 
 import assert from 'node:assert/strict';
 import { existsSync, renameSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const WORKERS = 2;
 /** Milliseconds between two attempts to replace a worker. */
 const RETRY_PAUSE = 1000;
 
-/** Attempts that are waited for, after the first one. */
+/** Attempts to wait for, after the first one. */
 const ATTEMPTS = 2;
 
 describe('workers', { concurrency: 3 }, () => {
@@ -63,7 +63,7 @@ describe('workers', { concurrency: 3 }, () => {
             const [answer] = await exchange(service, post('/book', body, service.client.token)).catch(
               () => [],
             );
-            if (answer === undefined || answer.status === 503) continue; // too much, for this machine
+            if (answer === undefined || answer.status === 503) continue; // too much load for this machine
             assert.equal(answer.status, 201);
             answered.push(title);
             if (answered.length % 200 === 0 && answered.length / 200 <= victims) {
@@ -75,11 +75,11 @@ describe('workers', { concurrency: 3 }, () => {
       await waitUntil(() => servingWorkers(service).length === WORKERS);
       assert.equal(messages(service, 'a worker exited: starting a replacement').length, victims);
       const stored = new Set((await service.client.list()).map(({ title }) => title));
-      for (const title of answered) assert.ok(stored.has(title), `${title} was answered and is lost`);
+      for (const title of answered) assert.ok(stored.has(title), `${title} was acknowledged and is lost`);
     });
   }
 
-  test('rules 16 and 28: without SECRET_TOKEN, the token of one opens the others', async (context) => {
+  test('rules 16 and 28: without SECRET_TOKEN, each accepts the tokens of the others', async (context) => {
     const { SECRET_TOKEN: _, AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...env } = ENVIRONMENT;
     const service = await startCommand({
       ...env,
@@ -141,7 +141,7 @@ describe('workers', { concurrency: 3 }, () => {
     );
   });
 
-  test('rule 28: a port that other workers share already is taken all the same', async (context) => {
+  test('rule 28: a port that other workers already share counts as in use', async (context) => {
     const service = await start(context, await SQLITE.freshUrl());
     const second = await startCommand({
       ...ENVIRONMENT,
@@ -153,7 +153,7 @@ describe('workers', { concurrency: 3 }, () => {
     }).catch((error: Error) => error);
     if (!(second instanceof Error)) {
       second.process.kill('SIGKILL');
-      assert.fail('it serves, too');
+      assert.fail('the second service serves as well');
     }
     assert.match(
       second.message,
@@ -161,7 +161,7 @@ describe('workers', { concurrency: 3 }, () => {
     );
   });
 
-  test('rules 27 and 28: what stops one from starting is said once, and none is left', async () => {
+  test('rules 27 and 28: the reason why one cannot start is printed once, and no process is left', async () => {
     const file = join(temporaryFolder(), 'file');
     writeFileSync(file, '');
     const DB_URL = `sqlite:${file}/books.db`;
@@ -172,7 +172,7 @@ describe('workers', { concurrency: 3 }, () => {
     assert.match(stderr, /^[^\n]+\.\n$/);
   });
 
-  test('rules 23 and 28: one that cannot be replaced is tried again every second, and makes no file in place of one that has gone', async (context) => {
+  test('rules 23 and 28: a failed replacement is retried every second, and creates no file in place of a missing one', async (context) => {
     const service = await start(context, await SQLITE.freshUrl());
     const path = fileOf(service.dbUrl);
     const book = await service.client.create({ title: 'here' });
@@ -180,7 +180,7 @@ describe('workers', { concurrency: 3 }, () => {
     process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
     const attempts = () => messages(service, 'a worker could not be replaced: retrying').map(timeOf);
     await waitUntil(() => attempts().length > 0);
-    const silent = new Connection(service); // closed after 15 s, for it brings no request (rule 22)
+    const silent = new Connection(service); // closed after 15 s, since it sends no request (rule 22)
     let isClosed = false;
     void silent.closed.then(() => {
       isClosed = true;
@@ -192,7 +192,7 @@ describe('workers', { concurrency: 3 }, () => {
     const [ended] = messages(service, 'a worker exited: starting a replacement').map(timeOf);
     const duration = Number(times[0]) - Number(ended); // the first attempt is made at once
     context.diagnostic(`${times.length} attempts; one takes ${duration} ms`);
-    // On a machine that is slower yet, 15 s are too short for them in any case.
+    // On an even slower machine, 15 s are too short for them in any case.
     if (duration < 3000) assert.ok(times.length > ATTEMPTS, 'within 15 s');
     const rounding = 5; // milliseconds between the clock of the lines and that of the timers
     for (const [position, time] of times.entries()) {
@@ -240,7 +240,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What all request ids that one process makes have in common. */
+/** The part that all request ids of one process have in common. */
 function processOf(headers: Record<string, string> = {}): string {
   return (headers['x-request-id'] ?? '').replace(/-[^-]*$/, '');
 }
