@@ -133,6 +133,19 @@ test('no document has npx look for the service: elsewhere it would run a package
   }
 });
 
+test('docs/operations.md explains every message of the log, and no other', () => {
+  const [table = ''] = /^\| `msg`, level .*?\n\n/ms.exec(read('docs/operations.md')) ?? [];
+  const explained = table
+    .split('\n')
+    .slice(2)
+    .flatMap((row) => matches(row.split(' | ')[0] ?? '', /`([^`]+)`/g));
+  const logged = paths('src/**/*.ts').flatMap((file) =>
+    matches(read(file), /(?:[lL]og\.(?:info|warn|error)\([^;]*?|faultLog\(log, |message = )'([^']+)'/g),
+  );
+  assert.ok(logged.length > 10);
+  assert.deepEqual(explained.toSorted(), [...new Set(logged)].toSorted());
+});
+
 test('docs/openapi/openapi.json is what the code describes', () => {
   assert.equal(read('docs/openapi/openapi.json'), describeApi());
 });
