@@ -1,4 +1,4 @@
-// Owns: what a program calls: the operations on books, by the names that programs have for them.
+// Owns: the API that programs call: the operations on books, by the names that are usual in programs.
 
 import type { Book, BookChanges, NewBook } from './book.ts';
 import { readList } from './book-list.ts';
@@ -13,45 +13,46 @@ export interface Options {
   readonly username: string;
   readonly password: string;
   /**
-   * Milliseconds that a call may take, with its login, all its attempts and the waits between them; of a
-   * list, what it may take to begin, and then each of its pieces. 10,000 when absent.
+   * Milliseconds that a call may take, including its login, all its attempts and the waits between them. For a list,
+   * the limit is for its beginning, and then for each of its pieces. 10,000 by default.
    */
   readonly timeout?: number;
 }
 
-/** What every call takes. */
+/** The options of every call. */
 export interface CallOptions {
-  /** Gives the call up: it rejects with the signal's reason. A change may be carried out all the same. */
+  /** Aborts the call: it rejects with the signal's reason. A change may be carried out nevertheless. */
   readonly signal?: AbortSignal | undefined;
-  /** What the request is called in the service's log: up to 128 letters, digits, `_`, `.`, `:` and `-`. */
+  /** The request's id in the service's log: up to 128 letters, digits, `_`, `.`, `:` and `-`. */
   readonly requestId?: string | undefined;
 }
 
-/** A book catalogue service, logged in to when that is needed. */
+/** A book catalogue service. It logs in when needed. */
 export class BookCatalogue {
   readonly #url: URL;
   readonly #timeout: number;
   readonly #session: Session;
 
   /**
-   * @param url where the service is, `http://127.0.0.1:8080`; with a path where a proxy has it under one.
-   * @throws TypeError or RangeError for what cannot be meant.
+   * @param url of the service, such as `http://127.0.0.1:8080`; with a path if a proxy serves it under one.
+   * @throws TypeError or RangeError when an argument is invalid.
    */
   constructor(url: string | URL, { username, password, timeout = 10_000 }: Options) {
     this.#url = new URL(url);
-    if (!/^https?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is no http or https URL`);
+    if (!/^https?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is not an http or https URL`);
     if (this.#url.username || this.#url.password) {
-      throw new TypeError('the URL has a username or password in it: they are options');
+      throw new TypeError('the URL has a username or password: pass them as options');
     }
-    if (!(timeout > 0 && timeout < 2 ** 31)) throw new RangeError('timeout is 1 to 2147483647 milliseconds');
+    if (!(timeout > 0 && timeout < 2 ** 31))
+      throw new RangeError('timeout must be 1 to 2147483647 milliseconds');
     this.#timeout = timeout;
     const body = { username, password };
     this.#session = new Session({ method: 'POST', url: this.#at('token'), effect: 'none', body }, timeout);
   }
 
   /**
-   * Stores a new book. It is sent once: where the outcome is unknown (`mayBeDone` of the error), sending it
-   * again might store the book twice.
+   * Stores a new book. The request is sent once: if its outcome is unknown (`mayBeDone` of the error), a retry might
+   * store the book twice.
    */
   async create(book: NewBook, options?: CallOptions): Promise<Book> {
     const request = { method: 'POST', url: this.#at('book'), effect: 'once', body: book } as const;
@@ -65,8 +66,8 @@ export class BookCatalogue {
   }
 
   /**
-   * Changes the fields that are given, all at once. It is sent again where that is needed, which may undo a
-   * change of the same fields that somebody else makes in between.
+   * Changes the given fields, all at once. The request is retried if needed, which may undo a change of the same fields
+   * that another client makes in between.
    * @returns the book as it is now.
    * @throws CatalogueError with status 404 when no book has the id.
    */
@@ -77,8 +78,8 @@ export class BookCatalogue {
 
   /**
    * Removes a book. Once it resolves, no book has the id any more.
-   * @returns true when this call has removed it, false when there was none; undefined when nobody can tell:
-   * an attempt went without an answer, and the next one found no book.
+   * @returns true if this call has removed it, false if there was none; undefined if that is unknown: one attempt got
+   * no answer, and the next one found no book.
    */
   async remove(id: number, options?: CallOptions): Promise<boolean | undefined> {
     const request = { method: 'DELETE', url: this.#bookAt(id), effect: 'repeatable' } as const;
@@ -89,8 +90,8 @@ export class BookCatalogue {
   }
 
   /**
-   * Every book, ascending by id, as all of them were at one moment, as they come. Leaving the loop ends the
-   * request; a list that breaks off throws. The service cuts off who takes nothing of it for a minute.
+   * Every book, ascending by id, as of one moment. Books are yielded as they arrive. Leaving the loop ends the
+   * request. A truncated list throws. The service cuts off a client that reads nothing of it for a minute.
    */
   async *list({ signal, requestId }: CallOptions = {}): AsyncGenerator<Book, void, undefined> {
     const deadline = new Deadline(this.#timeout, signal);
@@ -138,7 +139,7 @@ export class BookCatalogue {
   }
 }
 
-/** Told from 404 of a path that is none of the service's: there, the URL is wrong. */
+/** Distinguishes a missing book from the 404 of an unknown path, which means that the URL is wrong. */
 function isNoBook({ status, message }: Answer): boolean {
   return status === 404 && message === 'Book not found';
 }

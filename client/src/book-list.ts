@@ -1,5 +1,4 @@
-// Owns: reading the list's envelope as it comes, however it is cut into pieces, in memory for a piece and a
-// book.
+// Owns: reading the list's envelope as it arrives, in pieces of any size, with memory for one piece and one book.
 
 import type { Book } from './book.ts';
 import type { Deadline } from './deadline.ts';
@@ -9,18 +8,17 @@ import type { Answer } from './request.ts';
 const QUOTE = 0x22; // "
 const ESCAPE = 0x5c; // \
 
-/** Brackets and braces differ in one bit only, which is set in these. */
+/** Brackets and braces differ in this bit only, which is set in the two constants below. */
 const BRACE_BIT = 0x20;
 const OPENING = 0x7b; // [ {
 const CLOSING = 0x7d; // ] }
 
-/** How deep the text is nested within the list. */
+/** The depth of nesting within the list. */
 const IN_LIST = 2;
 
 /**
- * The books of an answer whose stream is to be read, as many at a time as come at once. Leaving the loop ends
- * the request.
- * @throws CatalogueError when it breaks off, or is no list.
+ * The books of an answer's unread stream, as many at a time as arrive together. Leaving the loop ends the request.
+ * @throws CatalogueError when the list is truncated, or is not a list.
  */
 export async function* readList({ stream, requestId }: Answer, deadline: Deadline) {
   const reader = (stream as NonNullable<typeof stream>).getReader(); // not every browser can iterate over it
@@ -28,7 +26,7 @@ export async function* readList({ stream, requestId }: Answer, deadline: Deadlin
   let count = 0;
   try {
     for (;;) {
-      deadline.start(); // it is the time of waiting for the service, not that of using what came
+      deadline.start(); // only the wait for the service counts, not the caller's work
       const { done, value } = await reader.read();
       deadline.stop();
       if (done) break;
@@ -39,16 +37,16 @@ export async function* readList({ stream, requestId }: Answer, deadline: Deadlin
     list.end();
   } catch (cause) {
     if (deadline.isGivenUp) throw deadline.signal.reason;
-    throw new CatalogueError(`the list has broken off after ${count} books`, { requestId, cause });
+    throw new CatalogueError(`list truncated after ${count} books`, { requestId, cause });
   } finally {
-    reader.cancel().catch(() => {}); // where the list broke off, there is nothing to cancel
+    reader.cancel().catch(() => {}); // if the list is truncated, there is nothing to cancel
   }
 }
 
-/** Reads one list. Every method throws, a SyntaxError or TypeError, when it is no whole envelope of books. */
+/** Reads one list. Every method throws a SyntaxError or TypeError when it is not a complete envelope of books. */
 class ListReader {
   readonly #decoder = new TextDecoder('utf-8', { fatal: true });
-  /** What was not taken yet: the beginning or the end of the envelope, or the beginning of a book. */
+  /** The text not used yet: the beginning or the end of the envelope, or the beginning of a book. */
   #text = '';
   /** The envelope up to its first book; undefined until that begins. */
   #head: string | undefined;
@@ -57,7 +55,7 @@ class ListReader {
   #isEscaped = false;
   #isFirst = true;
 
-  /** The books that this piece completes; it may end anywhere, also within a character. */
+  /** The books that this piece completes; it may end anywhere, even within a character. */
   read(piece: Uint8Array): Book[] {
     const books: Book[] = [];
     let position = this.#text.length;
@@ -89,13 +87,14 @@ class ListReader {
     return books;
   }
 
-  /** There are no more pieces: nothing may be missing, nor anything be too much. */
+  /** Call it after the last piece: nothing may be missing or left over. */
   end(): void {
     const { status, data } = JSON.parse(this.#head + this.#text + this.#decoder.decode());
-    if (status !== 200 || !Array.isArray(data) || data.length > 0) throw new SyntaxError('This is no list');
+    if (status !== 200 || !Array.isArray(data) || data.length > 0)
+      throw new SyntaxError('This is not a list');
   }
 
-  /** @param text of a book, and what stands before it: a comma, unless it is the first. */
+  /** @param text of a book, with the comma before it unless it is the first. */
   #book(text: string): Book {
     if (this.#isFirst) {
       this.#isFirst = false;

@@ -1,4 +1,4 @@
-// Owns: what a book is, as the service's description has it.
+// Owns: the types of a book, as in the service's description.
 
 /** A stored book. */
 export interface Book {
@@ -9,8 +9,8 @@ export interface Book {
   readonly year: number;
 }
 
-/** What a new book is; what is left out is empty: `''`, `''`, `0`. */
+/** The fields of a new book; those left out are empty: `''`, `''`, `0`. */
 export type NewBook = Partial<Omit<Book, 'id'>>;
 
-/** What of a book changes; what is left out stays. */
+/** The fields that change; those left out stay. */
 export type BookChanges = Partial<Omit<Book, 'id'>>;

@@ -1,4 +1,4 @@
-// Owns: until when a call may go on: the time that it has, and the signal of its caller.
+// Owns: the end of a call: its timeout, and the signal of its caller.
 
 import { CatalogueError } from './errors.ts';
 
@@ -11,9 +11,9 @@ export class Deadline {
   #end = 0;
 
   /**
-   * @param milliseconds that the call has, with all its attempts and waits.
+   * @param milliseconds for the call, including all its attempts and waits.
    * @param signal of the caller.
-   * @throws the signal's reason when it was given already.
+   * @throws the signal's reason when it is already aborted.
    */
   constructor(milliseconds: number, signal?: AbortSignal) {
     signal?.throwIfAborted();
@@ -23,17 +23,17 @@ export class Deadline {
     this.start();
   }
 
-  /** Aborted at the end. */
+  /** Aborted when the call must end. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  /** Whether it is the caller who ended the call. */
+  /** Whether the caller ended the call. */
   get isGivenUp(): boolean {
     return this.#callers?.aborted === true;
   }
 
-  /** Whether it is the time that ended the call. */
+  /** Whether the timeout ended the call. */
   get isOver(): boolean {
     return this.signal.aborted && !this.isGivenUp;
   }
@@ -43,12 +43,12 @@ export class Deadline {
     return this.#end - performance.now();
   }
 
-  /** What there is to say when it is over. */
+  /** The message of the error after the timeout. */
   get message(): string {
     return `no answer within ${this.#milliseconds} ms`;
   }
 
-  /** The time begins, or begins anew. */
+  /** Starts the timeout, or starts it again. */
   start(): void {
     this.stop();
     this.#end = performance.now() + this.#milliseconds;
@@ -58,12 +58,12 @@ export class Deadline {
     );
   }
 
-  /** The time stops. */
+  /** Stops the timeout. */
   stop(): void {
     clearTimeout(this.#timer);
   }
 
-  /** Waits for what others wait for, too, and which goes on without this call. */
+  /** Waits for a promise that other calls share, and that continues after this call has ended. */
   wait<Value>(promise: Promise<Value>): Promise<Value> {
     const { signal } = this;
     return new Promise((resolve, reject) => {
@@ -73,7 +73,7 @@ export class Deadline {
     });
   }
 
-  /** Resolves after a while, or at once at the end. */
+  /** Resolves after the pause, or as soon as the call must end. */
   pause(milliseconds: number): Promise<void> {
     const { signal } = this;
     return new Promise((resolve) => {
@@ -87,7 +87,7 @@ export class Deadline {
     });
   }
 
-  /** The call has ended. */
+  /** Call it when the call has ended: releases the timer and the caller's signal. */
   close(): void {
     this.stop();
     this.#callers?.removeEventListener('abort', this.#giveUp);

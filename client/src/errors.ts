@@ -1,19 +1,19 @@
-// Owns: what a call may fail with, beside the reason of a signal that its caller gave.
+// Owns: the errors of a call, other than the reason of its caller's signal.
 
 /** A call failed. */
 export class CatalogueError extends Error {
   override readonly name: string = 'CatalogueError';
   /** The HTTP status of the service's answer; undefined when no answer came, or only a part of one. */
   readonly status: number | undefined;
-  /** What the request is called in the service's log, as far as that is known. */
+  /** The request's id in the service's log, if known. */
   readonly requestId: string | undefined;
   /**
-   * Whether this call may have changed the catalogue all the same: it was sent, and nobody can tell. When it
-   * is false, the call has changed nothing.
+   * Whether this call may have changed the catalogue nevertheless: it was sent, and its outcome is unknown. If false,
+   * the call has changed nothing.
    */
   readonly mayBeDone: boolean;
 
-  /** @param message the service's words, where it has answered. */
+  /** @param message that of the service, if it has answered. */
   constructor(
     message: string,
     {
@@ -35,7 +35,7 @@ export class CatalogueError extends Error {
   }
 }
 
-/** The service knows no such username and password. */
+/** The service does not accept this username and password. */
 export class WrongCredentials extends CatalogueError {
   override readonly name = 'WrongCredentials';
 }

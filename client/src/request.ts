@@ -1,5 +1,5 @@
-// Owns: one request and its answer, sent again as long as that is safe, makes sense, and there is time.
-// Knows no login and no book.
+// Owns: one request and its answer, retried as long as that is safe, useful, and in time. It is independent of logins
+// and books.
 
 import type { Deadline } from './deadline.ts';
 import { CatalogueError, WrongCredentials } from './errors.ts';
@@ -7,11 +7,11 @@ import { CatalogueError, WrongCredentials } from './errors.ts';
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly url: URL;
-  /** What it does to the catalogue: nothing, what doing it twice does as well, or more each time. */
+  /** Its effect on the catalogue: none, the same when repeated (idempotent), or a further one each time. */
   readonly effect: 'none' | 'repeatable' | 'once';
   /** Sent as JSON. */
   readonly body?: object;
-  /** The body of a good answer is left to be read. */
+  /** The body of an answer with status 200 is left unread. */
   readonly isStreamed?: true;
 }
 
@@ -25,23 +25,23 @@ export interface Circumstances {
 export interface Answer {
   /** Undefined when there was no answer. */
   readonly status: number | undefined;
-  /** The service's words, or why there are none. */
+  /** The service's message, or why there is none. */
   readonly message: string;
-  /** Undefined when it was not the service that answered. */
+  /** Undefined when the answer is not the service's. */
   readonly data: unknown;
-  /** What is left to be read. */
+  /** The body that is left unread. */
   readonly stream?: ReadableStream<Uint8Array>;
   readonly headers?: Headers;
   readonly requestId: string | undefined;
-  /** Whether the request may have been carried out, at this attempt or before, although nobody can tell. */
+  /** Whether this attempt or an earlier one may have carried out the request, with an unknown outcome. */
   readonly mayBeDone: boolean;
   readonly cause?: unknown;
 }
 
-/** Answers that say "not now": the service's own, and those of proxies that do not reach it. */
+/** Statuses that mean "not now": the service's own, and those of proxies that cannot reach it. */
 const NOT_NOW: readonly unknown[] = [429, 502, 503, 504];
 
-/** Milliseconds before another attempt where no answer says how long: doubled each time, up to a longest. */
+/** Milliseconds before a retry if the answer has no `Retry-After`: doubled each time, up to a longest. */
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 2000;
 
@@ -57,7 +57,7 @@ export async function send(request: Request, circumstances: Circumstances): Prom
   if (requestId !== undefined) headers.set('x-request-id', requestId);
   if (body !== undefined) headers.set('content-type', 'application/json');
   const text = body === undefined ? null : JSON.stringify(body);
-  // Where a connection breaks, Deno's fetch sends a text again by itself, but not a blob.
+  // When a connection breaks, Deno's fetch itself retries with a string body, but not with a blob.
   const init = { method, headers, body: effect === 'once' && text !== null ? new Blob([text]) : text };
   let mayBeDone = false;
   for (let attempt = 0; ; attempt += 1) {
@@ -78,7 +78,7 @@ export async function send(request: Request, circumstances: Circumstances): Prom
   }
 }
 
-/** What stands for an answer where there is none. */
+/** Stands for a missing answer. */
 export function noAnswer(
   message: string,
   cause: unknown,
@@ -87,7 +87,10 @@ export function noAnswer(
   return { status: undefined, message, data: undefined, requestId, mayBeDone, cause };
 }
 
-/** What an answer brings when it is the one hoped for, and the error that it is otherwise. */
+/**
+ * The data of an answer with the expected status.
+ * @throws CatalogueError for any other answer.
+ */
 export function dataOf(answer: Answer, status: number): unknown {
   if (answer.status === status && answer.data !== undefined) return answer.data;
   if (answer.message === 'Invalid credentials') throw new WrongCredentials(answer.message, answer);
@@ -108,7 +111,7 @@ async function readAnswer(response: Response, request: Request, sentId: string |
   return { ...common, message, data, mayBeDone: isUnknown && request.effect !== 'none' };
 }
 
-/** @returns undefined when it is none. */
+/** @returns undefined when the text is not an envelope. */
 function readEnvelope(text: string): { message: string; data: unknown } | undefined {
   try {
     const { message, data } = JSON.parse(text);
@@ -118,14 +121,14 @@ function readEnvelope(text: string): { message: string; data: unknown } | undefi
   }
 }
 
-/** Milliseconds; a little more by chance, so that not all who were refused together come back together. */
+/** Milliseconds, with random jitter, so that clients that were refused together do not come back together. */
 function pauseBefore(attempt: number, { headers }: Answer): number {
   const seconds = Number(headers?.get('retry-after') ?? Number.NaN);
   const pause = seconds > 0 ? seconds * 1000 : Math.min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE);
   return pause * (1 + Math.random() / 4);
 }
 
-/** Some errors say why only in what caused them. */
+/** Some errors have the reason only in their cause. */
 function wordsOf(error: unknown): string {
   const reason = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return reason instanceof Error ? reason.message || reason.name : String(reason);

@@ -1,22 +1,22 @@
-// Owns: the token. One login for all calls that need one at the same moment, and a new one before it ends.
+// Owns: the token. One login for all calls that need one at the same moment, and a new one before the token expires.
 
 import { Deadline } from './deadline.ts';
 import { type Answer, noAnswer, type Request, send } from './request.ts';
 
-/** Milliseconds that a token lasts by the contract, for where nothing can be seen of it. */
+/** Milliseconds that a token lasts by the contract (A6), for when its own lifetime cannot be read. */
 const LIFETIME = 15 * 60 * 1000;
 
 const SECOND = 1000;
 
-/** The part of its life in which a token is used: a request takes its time to arrive. */
+/** The part of its lifetime in which a token is used: a request takes time to arrive. */
 const USED_PART = 0.9;
 
-/** How a login has ended. */
+/** The result of a login. */
 interface Login {
   readonly answer: Answer;
-  /** Undefined when it has failed. */
+  /** Undefined when the login has failed. */
   readonly token: string | undefined;
-  /** On the clock that never steps. */
+  /** Milliseconds, on the clock of `performance.now()`. */
   readonly renewAt: number;
 }
 
@@ -30,7 +30,7 @@ export class Session {
   #giveUp = new AbortController();
 
   /**
-   * @param request the one that logs in.
+   * @param request the login.
    * @param timeout milliseconds that it may take.
    */
   constructor(request: Request, timeout: number) {
@@ -39,7 +39,7 @@ export class Session {
   }
 
   /**
-   * A login whose token lasts for a while yet, or one that has just failed.
+   * A login whose token is still valid for a while, or one that has just failed.
    * @throws the reason of the caller's signal, and nothing else.
    */
   async login(deadline: Deadline): Promise<Pick<Login, 'answer' | 'token'>> {
@@ -57,12 +57,12 @@ export class Session {
     }
   }
 
-  /** The service accepts this token no longer. */
+  /** Call it when the service no longer accepts this token. */
   discard(token: string): void {
     if (this.#current?.token === token) this.#current = undefined;
   }
 
-  /** Belongs to all calls that wait for it, and ends when the last of them gives up. */
+  /** Shared by all calls that wait for it; ends when the last of them gives up. */
   async #logIn(): Promise<Login> {
     this.#giveUp = new AbortController();
     const { signal } = this.#giveUp;
@@ -81,11 +81,10 @@ export class Session {
 }
 
 /**
- * Milliseconds that a token lasts from when the service made it, by the service's own clock: this machine's
- * may be wrong.
+ * Milliseconds from the creation of a token to its end, by the service's clock: that of this machine may be wrong.
  */
 function lifetimeOf(token: string, { headers }: Answer): number {
-  // In whole seconds, begun or over. A page of another origin does not see it.
+  // In whole seconds, rounded up or down. A page of another origin cannot read it.
   const made = Date.parse(headers?.get('date') ?? '');
   const lifetime = expiryOf(token) - made - SECOND;
   return lifetime > 0 ? lifetime : LIFETIME;

@@ -1,4 +1,4 @@
-// Owns: `backup`. A verified copy of the embedded store in one file, beside a service or without one.
+// Owns: `backup`: a verified copy of the SQLite store in one file, with or without a running service.
 
 import { statSync } from 'node:fs';
 import { readStoreUrl } from '../config.ts';
@@ -13,12 +13,12 @@ import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue backup FILE [--overwrite]
 
-Writes all of the SQLite store that DB_URL names, as it is at one moment, to FILE, compares the two, and puts it on
-the disk. The service may go on meanwhile. FILE is there whole or not at all; it needs no other file beside it, and
-can be kept where nothing can be written. The SHA-256 that is printed is that of \`book-catalogue export\`.
-PostgreSQL has tools of its own: pg_dump, pg_basebackup.
+Writes the whole SQLite store that DB_URL names, as of one moment, to FILE, compares the two, and syncs FILE to disk.
+The service may keep running. FILE appears complete or not at all. It needs no other file beside it, and can be read
+on read-only storage. The printed SHA-256 is that of \`book-catalogue export\`.
+For PostgreSQL, use pg_dump or pg_basebackup.
 
-  --overwrite  FILE may be there already
+  --overwrite  replaces FILE if it exists
 `;
 
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
@@ -31,22 +31,20 @@ export async function run(
   const url = readStoreUrl(env, readSecretFile);
   const { file: store } = await readDbUrl(url);
   if (store === undefined) {
-    throw new OperatorError(
-      'DB_URL: backup is for SQLite; PostgreSQL is backed up by pg_dump or pg_basebackup.',
-    );
+    throw new OperatorError('DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.');
   }
   const steps = new StepProgress({ stderr, env }, stop);
   try {
-    if (isPartOf(store, file)) throw new OperatorError(`${file} is of the store itself: name another file.`);
+    if (isPartOf(store, file)) throw new OperatorError(`${file} is part of the store: choose another file.`);
     assertFree(file, options.overwrite === true);
     const source = openCatalogue(store);
-    if (source === undefined) throw new OperatorError(`DB_URL: there are no books at ${url}.`);
+    if (source === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${url}.`);
     try {
       const { books, checksum } = await makeWholeFile(file, statSync(store), (unfinished) =>
         copyCatalogue(source, unfinished, (unit, done, total) => steps.at(unit, done, total)),
       );
       steps.end();
-      stdout.write(`${books} books are in ${file}, verified (sha256 ${checksum}).\n`);
+      stdout.write(`${books} books backed up to ${file}, verified (sha256 ${checksum}).\n`);
       return 0;
     } finally {
       source.close();

@@ -1,4 +1,4 @@
-// Owns: what a command is, and what surrounds it.
+// Owns: the interface of a command, and the context in which it runs.
 
 import type { Readable } from 'node:stream';
 import type { Environment } from '../config.ts';
@@ -12,7 +12,7 @@ export interface CommandContext {
   readonly stop: Promise<unknown>;
 }
 
-/** What follows the name of a command. */
+/** The arguments after the name of a command. */
 export interface Arguments {
   readonly options: Readonly<Record<string, string | boolean | undefined>>;
   readonly operands: readonly string[];
@@ -21,16 +21,16 @@ export interface Arguments {
 export interface Command {
   /** What `--help` prints. */
   readonly HELP: string;
-  /** Its options beside `--help`, none if absent; any of them may be left out. */
+  /** Its options besides `--help`; none if absent. All of them are optional. */
   readonly OPTIONS?: Readonly<Record<string, { readonly type: 'string' | 'boolean' }>>;
-  /** The names of its operands, as HELP has them: one in brackets may be left out. None if absent. */
+  /** The names of its operands, as in HELP; one in brackets is optional. None if absent. */
   readonly OPERANDS?: readonly string[];
   /**
    * @returns the exit code.
-   * @throws OperatorError, whose sentence is for stderr, to end with 1; UsageError, to end with 2.
+   * @throws OperatorError for exit code 1, UsageError for exit code 2; the message of either goes to stderr.
    */
   run(context: CommandContext, args: Arguments): Promise<number>;
 }
 
-/** The command was called with what cannot be meant. The message is the sentence that the caller reads. */
+/** The arguments of a command are invalid. The message is the sentence that the user reads. */
 export class UsageError extends Error {}

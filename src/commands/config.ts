@@ -1,4 +1,4 @@
-// Owns: `config`. The configuration in effect, without its secrets, or what is wrong with it.
+// Owns: `config`: prints the configuration in effect, without its secrets, or the error in it.
 
 import { styleText } from 'node:util';
 import { type Environment, readConfig, VARIABLES, type Variable } from '../config.ts';
@@ -8,9 +8,9 @@ import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue config
 
-Shows every variable with the value in effect and where that comes from; secrets are only said to be set.
-In a pipe, a line each: NAME=value. Ends with 1 and one sentence when the service could not start with it.
-Opens neither the store nor a port.
+Shows every variable with the value in effect and its source. Secrets are shown only as (set). In a pipe, each line
+is NAME=value. If the service could not start with this configuration, the command exits with code 1 and one
+sentence. It opens neither the store nor a port.
 `;
 
 export async function run({ env, stdout, stderr }: CommandContext): Promise<number> {

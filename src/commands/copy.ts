@@ -1,4 +1,4 @@
-// Owns: `copy`. All books of one store into another one, with their ids.
+// Owns: `copy`: all books of one store into another one, with their ids.
 
 import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -10,11 +10,11 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]
 
-Copies all books of one store, as they are at one moment, to another one, ids kept. Both are given as DB_URL is:
+Copies all books of one store, as of one moment, with their ids, to another store. FROM and TO have the form of DB_URL:
 sqlite:data/books.db, postgres://user@db.example.org/library (the password may come from PGPASSWORD or ~/.pgpass).
-TO is compared with what was read before it counts: all is copied, or nothing. TO must have no books.
+The copy is compared with what was read before it is committed: all books are copied, or none. TO must have no books.
 
-  --overwrite  the books that TO has are removed first
+  --overwrite  removes the books of TO first
 `;
 
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
@@ -27,7 +27,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
   if (describeStore(from) === describeStore(to)) throw new UsageError('FROM and TO are the same store.');
 
   const source = await fromAt.openBulk('read');
-  if (source === undefined) throw new OperatorError(`FROM: there are no books at ${describeStore(from)}.`);
+  if (source === undefined) throw new OperatorError(`FROM: there is no catalogue at ${describeStore(from)}.`);
   let target: BulkStore | undefined;
   try {
     target = await toAt.openBulk('write');
@@ -43,7 +43,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
   }
 }
 
-/** @throws Error, and then the target is as it was. */
+/** @throws Error; the target is then unchanged. */
 async function copy(
   source: BulkStore,
   target: BulkStore,
@@ -75,7 +75,7 @@ async function copy(
         await target.reserveIdsThrough(await source.lastId());
         const checksum = read.digest();
         if ((await target.count()) !== books || (await checksumOf(target)) !== checksum) {
-          throw new Error('TO does not hold what was read');
+          throw new Error('TO differs from what was read');
         }
         return { books, checksum };
       } finally {

@@ -1,4 +1,4 @@
-// Owns: `export`. All books of a store, as they were at one moment, into a file or a pipe.
+// Owns: `export`: all books of a store, as of one moment, into a file or a pipe.
 
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -14,17 +14,17 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
 
-Writes all books of DB_URL, as they are at one moment, to FILE; without one, or to -, to the standard output. The
-service may go on meanwhile. What is written is the same, byte for byte, from every store; import reads it back.
+Writes all books of DB_URL, as of one moment, to FILE; without FILE, or if it is -, to the standard output. The service
+may keep running. The output is the same, byte for byte, from every store, and can be imported again.
 
-  --format     csv, json (one array) or jsonl (an object a line); else as FILE ends, else csv
-  --overwrite  FILE may be there already
+  --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
+  --overwrite  replaces FILE if it exists
 `;
 
 export const OPTIONS = { format: { type: 'string' }, overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['[FILE]'] as const;
 
-/** How a file of each format is made from the books' text. */
+/** The content of a file, by its format. */
 const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Uint8Array>>([
   ['csv', asCsvFile],
   ['json', asJsonFile],
@@ -36,15 +36,15 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const [file = '-'] = args.operands;
   const content = FORMATS.get(args.options.format ?? endingOf(file));
   if (content === undefined) {
-    throw new UsageError('The format is csv, json or jsonl: name FILE so, or say --format.');
+    throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
   }
   const url = readStoreUrl(env, readSecretFile);
   const at = await readDbUrl(url);
   if (at.file !== undefined && isPartOf(at.file, file)) {
-    throw new OperatorError(`${file} is of the store itself: name another file.`);
+    throw new OperatorError(`${file} is part of the store: choose another file.`);
   }
   const store = await at.openBulk('read');
-  if (store === undefined) throw new OperatorError(`DB_URL: there are no books at ${describeStore(url)}.`);
+  if (store === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
 
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -62,7 +62,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;
-    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1; // whoever read has enough
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1; // the reader has closed the pipe
     throw new OperatorError(
       `Nothing was exported: ${signal.aborted ? 'stopped' : (error as Error).message}.`,
     );
@@ -71,7 +71,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   }
 }
 
-/** The same chunks, with progress: a line is a book, but for texts that have line ends of their own. */
+/** The same chunks, with progress: each line counts as a book, although texts may have line ends of their own. */
 async function* watched(
   chunks: AsyncIterable<string | Uint8Array>,
   books: number,
@@ -94,15 +94,15 @@ async function* watched(
 }
 
 /**
- * A stream that ends when all of it has arrived in the standard output, which itself cannot be destroyed. A
- * pipeline into it could not be stopped while it waits for a reader.
+ * A stream that ends when the standard output has taken everything. The standard output itself cannot be destroyed, so
+ * a pipeline into it could not be stopped while it waits for a reader.
  */
 function destroyable(stdout: NodeJS.WritableStream): Writable {
   stdout.on('error', () => {}); // the write under way reports it
   return new Writable({ write: (chunk, _encoding, done) => void stdout.write(chunk, done) });
 }
 
-/** The ending of a file's name; of a pipe, that of the format it gets. */
+/** The extension of a file, in lower case; that of the default format for a pipe. */
 function endingOf(file: string): string | undefined {
   return file === '-' ? 'csv' : /\.(csv|jsonl?)$/i.exec(file)?.[1]?.toLowerCase();
 }
@@ -112,10 +112,10 @@ async function* asCsvFile(store: BulkStore): AsyncGenerator<string | Uint8Array,
   yield* store.text('csv');
 }
 
-/** An array with a book a line. */
+/** An array with one book per line. */
 async function* asJsonFile(store: BulkStore): AsyncGenerator<string, void, void> {
   const decoder = new TextDecoder();
-  let before = '[\n'; // what comes between the text so far and the next
+  let before = '[\n'; // precedes the next chunk
   for await (const chunk of store.text('jsonl')) {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
     const isWhole = text.endsWith('\n');

@@ -1,4 +1,4 @@
-// Owns: `import`. The books of a file, or of a pipe, into DB_URL; what is said of it, and the exit code.
+// Owns: `import`: the books of a file or a pipe into DB_URL, and the exit code.
 
 import { open } from 'node:fs/promises';
 import { addAbortSignal, type Readable } from 'node:stream';
@@ -17,24 +17,25 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
 
-Stores the books of FILE, or of the standard input, in DB_URL, which is made if missing; a service may go on
-meanwhile. FILE is CSV with a header line (also with semicolons or tabs), a JSON array or JSON Lines, ours or from
-another program. A row with the title, author and year of a book that is there already is skipped: an import that was
-interrupted is run again. Rows that cannot be read are told with their line, and written to a file to be mended.
+Stores the books of FILE, or of the standard input, in DB_URL. The store is created if missing; the service may keep
+running. FILE is CSV with a header line (also with semicolons or tabs), a JSON array or JSON Lines, from an export or
+from another program. A row that equals a stored book in title, author and year is skipped, so an interrupted import
+can simply be rerun. Rejected rows are reported by line and saved to a file that you can fix and import.
+Defaults are in brackets.
 
-  --dry-run              says what would be done, and stores nothing
-  --on-duplicate WHAT    skip rows that are there already, or add them all the same (skip)
-  --ids WHAT             keep the ids of the file, or give new ones (keep, when the columns are those of
-                         an export: id,title,author,year)
+  --dry-run              reports what would be done, and stores nothing
+  --on-duplicate WHAT    skip rows that equal a stored book, or add them as well (skip)
+  --ids WHAT             keep the ids of the file, or give new ones (keep if the columns are those of an
+                         export: id,title,author,year)
   --title COLUMN         the column of the title,
   --author COLUMN        of the author,
   --year COLUMN          of the year (found by their usual names)
-  --format FORMAT        csv, json or jsonl (told by FILE)
-  --encoding ENCODING    such as windows-1252 (UTF-8, or as its byte order mark says)
-  --delimiter CHARACTER  between the fields of CSV, \\t for a tab (told by the header)
-  --rejects FILE         where refused rows go (beside FILE: FILE.rejects.csv; in a dry run nowhere)
+  --format FORMAT        csv, json or jsonl (by the name and content of FILE)
+  --encoding ENCODING    such as windows-1252 (that of the byte order mark, else UTF-8)
+  --delimiter CHARACTER  between the fields of CSV, \\t for a tab (by the header)
+  --rejects FILE         where rejected rows go (books.rejects.csv beside books.csv; in a dry run nowhere)
 
-Ends with 0 when every row is in the catalogue, else with 1.
+Exits with code 0 if every row is in the catalogue, otherwise with 1.
 `;
 
 export const OPTIONS = {
@@ -64,7 +65,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const file = options.reading.name;
   const name = file === '-' ? 'stdin' : file;
   const { bytes, size } = await openInput(file, context, signal);
-  bytes.on('error', () => {}); // whoever reads is told
+  bytes.on('error', () => {}); // the code that reads gets it
   try {
     const reading = await readBooks(bytes, options.reading).catch((error: Error) => {
       if (signal.aborted) throw new OperatorError('Nothing was imported: stopped.');
@@ -73,7 +74,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     });
     if (reading.keepsIds && options.onDuplicate === 'add') {
       throw new UsageError(
-        'The ids of the file are kept, each for one book: --on-duplicate add needs --ids new.',
+        'The ids of the file are kept, and each belongs to one book: --on-duplicate add needs --ids new.',
       );
     }
     const report = new ImportReport(context, { ...options, name, store: describeStore(url) });
@@ -89,7 +90,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       const outcome = await importing.run(new Progress(context, 'rows', size));
       return report.end(outcome, await rejects?.close());
     } finally {
-      await store.close().catch(() => {}); // what has failed may fail again
+      await store.close().catch(() => {}); // after a failure, closing may fail as well
       if (scratch !== store) await scratch?.close();
     }
   } finally {
@@ -135,7 +136,7 @@ function choice<Word extends string>(
   const value = options[name];
   const found = words.find((word) => word === value);
   if (found === undefined && value !== undefined) {
-    throw new UsageError(`--${name} is one of ${words.join(', ')}, not "${value}".`);
+    throw new UsageError(`--${name} must be one of ${words.join(', ')}, not "${value}".`);
   }
   return found;
 }
@@ -153,7 +154,7 @@ async function openInput(
 ): Promise<{ bytes: Readable; size: number | undefined }> {
   if (file === '-') {
     const { stdin, stderr } = context;
-    if (stdin.isTTY) stderr.write('Reading what you type, until Ctrl-D on a line of its own.\n');
+    if (stdin.isTTY) stderr.write('Reading from the terminal: end with Ctrl-D on an empty line.\n');
     return { bytes: addAbortSignal(signal, stdin), size: undefined };
   }
   try {
@@ -171,5 +172,5 @@ async function openInput(
 
 function reasonOf({ code, message }: NodeJS.ErrnoException): string {
   if (code === 'ENOENT') return 'there is no such file';
-  return code === 'EACCES' ? 'you may not' : message;
+  return code === 'EACCES' ? 'permission denied' : message;
 }

@@ -1,4 +1,4 @@
-// Owns: `ready`. Whether the service is ready, or alive, asked of its operations listener; for health checks.
+// Owns: `ready`: a health check that asks the operations listener whether the service is ready, or alive.
 
 import { get } from 'node:http';
 import { readConfig } from '../config.ts';
@@ -7,15 +7,15 @@ import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue ready [--alive]
 
-Asks the service of this machine, at ADMIN_HOST and ADMIN_PORT, whether it is ready. Prints the answer;
-ends with 0 when it is, with 1 when it is not or nobody answers.
+Asks the service on this machine, at ADMIN_HOST and ADMIN_PORT, whether it is ready, and prints the answer.
+Exits with code 0 if it is ready, with 1 if it is not or does not answer.
 
-  --alive  asks whether the process answers, whatever its store does: a restart helps only if it does not
+  --alive  asks only whether the process answers, whatever the state of its store: if it does not, restart it
 `;
 
 export const OPTIONS = { alive: { type: 'boolean' } } as const;
 
-/** Milliseconds; the service has made up its mind before. */
+/** Milliseconds; the service answers sooner. */
 const TIMEOUT = 4000;
 
 export async function run({ env, stdout, stderr }: CommandContext, { options }: Arguments): Promise<number> {
@@ -25,19 +25,19 @@ export async function run({ env, stdout, stderr }: CommandContext, { options }: 
     (status === 200 ? stdout : stderr).write(text);
     return status === 200 ? 0 : 1;
   } catch (error) {
-    stderr.write(`Nobody answers at ADMIN_HOST ${host}, ADMIN_PORT ${port}: ${(error as Error).message}.\n`);
+    stderr.write(`No answer at ADMIN_HOST ${host}, ADMIN_PORT ${port}: ${(error as Error).message}.\n`);
     return 1;
   }
 }
 
-/** @param host an address that stands for every interface leads to this machine. */
+/** @param host an address; one that means every interface leads to this machine. */
 function ask(
   host: string,
   port: number,
   path: string,
 ): Promise<{ status: number | undefined; text: string }> {
   return new Promise((resolve, reject) => {
-    const headers = { host: 'localhost' }; // whatever the address, it is this machine that is asked
+    const headers = { host: 'localhost' }; // whatever the address, the request goes to this machine
     const options = { host, port, path, headers, signal: AbortSignal.timeout(TIMEOUT) };
     const request = get(options, (response) => {
       let text = '';

@@ -1,5 +1,5 @@
-// Owns: `restore`. A backup put in the place of the embedded store, which is the old one or the new one, whole,
-// at every moment.
+// Owns: `restore`: replaces the SQLite store with a backup. At every moment the store is the old one or the new one,
+// complete.
 
 import { existsSync, realpathSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -21,10 +21,11 @@ import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue restore FILE [--overwrite]
 
-Puts the books of FILE, which backup made, in the place of the SQLite store that DB_URL names. The service must be
-stopped. FILE is looked through first and stays as it is. Killed at any moment, it leaves the old store or the new one.
+Replaces the SQLite store that DB_URL names with the books of FILE, a backup made by \`book-catalogue backup\`. The
+service must be stopped. FILE is verified first and not changed. If the command is killed at any moment, the old store
+or the new one is in place.
 
-  --overwrite  the store may have books already, which are lost
+  --overwrite  replaces a store that has books, which are lost
 `;
 
 export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
@@ -37,23 +38,23 @@ export async function run(
   const url = readStoreUrl(env, readSecretFile);
   const { file: named } = await readDbUrl(url);
   if (named === undefined) {
-    throw new OperatorError('DB_URL: restore is for SQLite; PostgreSQL is restored by pg_restore or psql.');
+    throw new OperatorError('DB_URL names a PostgreSQL store: restore it with pg_restore or psql.');
   }
   const steps = new StepProgress({ stderr, env }, stop);
   try {
     const backup = statSync(file, { throwIfNoEntry: false });
-    if (backup === undefined) throw new OperatorError(`There is no ${file}.`);
+    if (backup === undefined) throw new OperatorError(`${file} does not exist.`);
     if (!backup.isFile()) throw new OperatorError(`${file} is not a file.`);
-    const path = existsSync(named) ? realpathSync(named) : resolve(named); // beside it are the log and its index
+    const path = existsSync(named) ? realpathSync(named) : resolve(named); // the log and its index are beside this one
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
       throw new OperatorError(`DB_URL: ${named} is not a file.`);
     }
-    if (isPartOf(path, file)) throw new OperatorError(`${file} is of the store itself: name a backup.`);
+    if (isPartOf(path, file)) throw new OperatorError(`${file} is part of the store: choose a backup.`);
     const store = claim(path, url, options.overwrite === true);
     try {
       const { books, checksum } = await makeWholeFile(path, modelOf(path, backup), async (unfinished) => {
         if (store !== undefined && statSync(unfinished).uid !== statSync(path).uid) {
-          throw new OperatorError(`DB_URL: ${url} belongs to another user: restore it as that one.`);
+          throw new OperatorError(`DB_URL: ${url} belongs to another user: run restore as that user.`);
         }
         const content = await copyBackup(file, unfinished, (unit, done, total) =>
           steps.at(unit, done, total),
@@ -65,7 +66,7 @@ export async function run(
       stdout.write(`${books} books restored to ${url} (sha256 ${checksum}).\n`);
       return 0;
     } finally {
-      store?.close(); // after the new one is in place: whoever waited for the old one finds it gone
+      store?.close(); // after the new one is in place: a process that waited for the old one finds it gone
     }
   } catch (error) {
     steps.end();
@@ -75,9 +76,9 @@ export async function run(
 }
 
 /**
- * Takes the store that is there out of use.
- * @returns undefined when there is none; its folder is made then.
- * @throws OperatorError when it is not to be replaced.
+ * Locks the existing store.
+ * @returns undefined if there is none; its folder is then created.
+ * @throws OperatorError when it must not be replaced.
  */
 function claim(path: string, url: string, overwrite: boolean): LockedFile | undefined {
   const replaces = '--overwrite replaces it';
@@ -85,7 +86,7 @@ function claim(path: string, url: string, overwrite: boolean): LockedFile | unde
     makeFolderOf(path);
     const left = leftBehind(path).find((file) => statSync(file).size > 0);
     if (left === undefined || overwrite) return undefined;
-    throw new OperatorError(`DB_URL: of ${url} only ${left} is there, which may hold books: ${replaces}.`);
+    throw new OperatorError(`DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`);
   }
   const store = lockOrRefuse(path, url);
   if (store.isEmpty || overwrite) return store;
@@ -106,7 +107,7 @@ function lockOrRefuse(path: string, url: string): LockedFile {
   return store;
 }
 
-/** Whose owner and permissions the new file gets: those of the old one, or of its folder and of the backup. */
+/** Owner and permissions of the new file: those of the old one, or the folder's owner and the backup's permissions. */
 function modelOf(path: string, backup: Stats): Pick<Stats, 'uid' | 'gid' | 'mode'> {
   if (existsSync(path)) return statSync(path);
   const { uid, gid } = statSync(dirname(path));

@@ -1,5 +1,5 @@
-// Owns: `serve`. What is said at the start, and the order in which the service and its operations listener
-// begin and end.
+// Owns: `serve`: the banner or log lines at the start, and the order in which the service and its operations listener
+// start and stop.
 
 import { type OperationsListener, openOperations } from '../admin/listener.ts';
 import { type Config, readConfig } from '../config.ts';
@@ -12,16 +12,16 @@ import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
 import type { CommandContext } from './command.ts';
 
-/** Milliseconds after which the process ends even if a disk does not answer; it needs less by itself (rule 27). */
+/** Milliseconds after which the process ends even if a disk does not answer; normally it needs less (rule 27). */
 const LAST_RESORT = 9500;
 
 export const HELP = `Usage: book-catalogue serve
 
-Serves the catalogue until SIGTERM or SIGINT, then finishes what is under way and ends with 0 within
-10 seconds. Ends with 1 and one sentence when it cannot serve. \`npm start\` does the same.
+Serves the catalogue until SIGTERM or SIGINT, then finishes requests in progress and exits with code 0 within
+10 seconds. If it cannot serve, it exits with code 1 and one sentence. \`npm start\` does the same.
 `;
 
-/** Serves, as one process or as one of several, until it is told to stop. */
+/** Serves, as one process or as one of several, until `stop` resolves. */
 export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
   const lines = new LogWriter(stdout, isWorker);
   try {
@@ -38,7 +38,7 @@ export async function run({ env, stdout, stop }: CommandContext): Promise<number
   }
 }
 
-/** @param terminal where people read, if they do. */
+/** @param terminal gets the banner; undefined if the output is not a terminal. */
 async function serve(
   config: Config,
   log: Log,

@@ -1,4 +1,4 @@
-// Owns: `token`. A token for scripts, without a login.
+// Owns: `token`: prints a token for scripts, without a login.
 
 import { Tokens } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
@@ -8,7 +8,7 @@ import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue token
 
-Prints a token, signed with SECRET_TOKEN, that opens the service for 15 minutes:
+Prints a token, signed with SECRET_TOKEN, that is valid for 15 minutes:
 
   curl localhost:8080/books -H "Authorization: $(./book-catalogue token)"
 `;
@@ -17,7 +17,7 @@ export async function run({ env, stdout }: CommandContext): Promise<number> {
   const { signingSecret, randomSecret } = readConfig(env, readSecretFile);
   if (randomSecret) {
     throw new OperatorError(
-      'SECRET_TOKEN must be set, to that of the service: else no service accepts the token.',
+      'SECRET_TOKEN must be set to that of the service: otherwise the service does not accept the token.',
     );
   }
   stdout.write(`${new Tokens(signingSecret).issue()}\n`);

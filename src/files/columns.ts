@@ -1,18 +1,18 @@
-// Owns: which column of another program's file is the title, the author, the year: by their usual names.
-// Refuses a file that has no title, and a column by a name that there is none of.
+// Owns: which columns of a file are the title, the author and the year, by their usual names in other programs.
+// Refuses: a file without a column for the title, and the name of a column that does not exist.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
 
 export type Field = keyof BookFields;
 
-/** The name of a book's field -> that of the column that it is in. */
+/** The name of the column for each field of a book. */
 export interface Columns extends Readonly<Record<Field, string | undefined>> {
-  /** The column of the edition's year, where that of the year is of the work: it counts for books without the other. */
+  /** The column of the edition's year, if `year` is that of the work: it is used for books without the latter. */
   readonly editionYear: string | undefined;
 }
 
-/** The last column of a file of what was refused: why. It is never read. */
+/** The last column of a file of rejected rows, with the reasons. It is never read. */
 export const REFUSED = 'refused';
 
 const YEARS_OF_THE_WORK = [
@@ -39,10 +39,10 @@ const YEARS_OF_THE_EDITION = [
 ];
 
 /**
- * The usual names, the first that is there wins. Case, and whatever is no letter and no digit, makes no difference:
- * `Original Publication Year` is `original_publication_year`.
- * The year of the work comes before that of the edition, which stands in where the other is missing. Never a year: when something was read, added or entered
- * (`Date Read`, `timestamp`, `Entry Date`), nor Project Gutenberg's `Issued`, which is its own date.
+ * The usual names; the first one that the file has wins. Case, and every character other than letters and digits, is
+ * ignored: `Original Publication Year` is `original_publication_year`. The year of the work is preferred; that of the
+ * edition replaces it where it is missing. Dates at which a book was read, added or entered (`Date Read`, `timestamp`,
+ * `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
  */
 const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   title: [
@@ -76,14 +76,14 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   ],
 };
 
-/** Names and characters of each that a sentence shows. */
+/** How many names a message shows, and how many characters of each. */
 const SHOWN = 30;
 const SHOWN_LENGTH = 40;
 
 /**
  * Finds the columns.
- * @param names of all columns; where two are the same, the first one counts.
- * @param wanted names that the caller has given.
+ * @param names of all columns; of equal names, the first one counts.
+ * @param wanted names given by the caller.
  * @throws OperatorError
  */
 export function findColumns(
@@ -108,22 +108,22 @@ export function findColumns(
   const columns = { title: find('title'), author: find('author'), year, editionYear };
   if (columns.title === undefined) {
     throw new OperatorError(
-      `There is no column for the title; --title, --author and --year name the columns: ${list(names)}`,
+      `There is no column for the title; set --title, --author and --year: ${list(names)}`,
     );
   }
   return columns;
 }
 
 /**
- * Whether the books keep the file's ids: unless the caller says so, when its columns are those of an export, or of
- * the refused rows of one.
- * @throws OperatorError when they are to be kept and there are none.
+ * Whether the books keep the file's ids. By default they do if its columns are those of an export, or of the rejected
+ * rows of one.
+ * @throws OperatorError when the ids must be kept and the file has none.
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   const fields = names.at(-1) === REFUSED ? names.slice(0, -1) : names;
   if (wanted === undefined) return fields.join() === ['id', ...FIELD_NAMES].join();
   if (wanted === 'keep' && !names.includes('id')) {
-    throw new OperatorError(`Ids cannot be kept, there is no column "id": ${list(names)}`);
+    throw new OperatorError(`Ids cannot be kept, since there is no column "id": ${list(names)}`);
   }
   return wanted === 'keep';
 }

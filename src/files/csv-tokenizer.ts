@@ -1,6 +1,7 @@
-// Owns: where in a delimited text a record ends, and where its fields are (RFC 4180). Line ends are LF, CRLF or CR,
-// also mixed; within quotes they belong to the field. A quote within a field that does not begin with one is as good
-// as any other character. Reads no record whose end is not there yet: it begins anew with more text.
+// Owns: where a record of a delimited text ends, and where its fields are (RFC 4180). Line ends are LF, CRLF or CR,
+// also mixed; within quotes they belong to the field. In a field that does not begin with a quote, quotes are ordinary
+// characters.
+// Refuses: a record whose end has not arrived yet. It is read from its beginning when there is more text.
 
 const LF = 10;
 const CR = 13;
@@ -9,9 +10,9 @@ const QUOTE = 34;
 /** How a field is written. */
 const PLAIN = 0;
 const QUOTED = 1;
-const DOUBLED = 2; // quoted, with quotes within, each doubled
+const DOUBLED = 2; // quoted, with quotes inside, each doubled
 
-/** What is wrong with a record, and in which of its fields. */
+/** What is wrong with a record, and in which field. */
 export interface Fault {
   readonly field: number;
   readonly reason: string;
@@ -19,26 +20,26 @@ export interface Fault {
 
 export class Tokenizer {
   readonly delimiter: string;
-  /** Fields of a record of which is known where they are. */
+  /** How many fields of a record are located; the others are only counted. */
   readonly #kept: number;
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #forms: number[] = [];
   #text = '';
   #start = 0;
-  /** Fields of the record. */
+  /** Number of fields of the record. */
   count = 0;
   /** Where it ends. */
   end = 0;
   /** Where the next one begins. */
   next = 0;
-  /** Lines that it takes. */
+  /** Lines that it spans. */
   lines = 0;
-  /** Whether there is anything in the fields that are not kept. */
+  /** Whether any field that is not kept has text. */
   hasMore = false;
   /** Whether a quote in it is never closed. */
   isOpen = false;
-  /** The first field that is malformed. */
+  /** What is wrong with the first malformed field. */
   fault: Fault | undefined = undefined;
 
   constructor(delimiter: string, kept: number) {
@@ -49,7 +50,7 @@ export class Tokenizer {
   /**
    * Reads a record.
    * @param ended whether no more text will follow.
-   * @returns false when the text does not go to the record's end.
+   * @returns false when the text ends before the record does.
    */
   read(text: string, start: number, ended: boolean): boolean {
     const delimiter = this.delimiter.charCodeAt(0);
@@ -87,7 +88,7 @@ export class Tokenizer {
           this.isOpen = true;
           this.fault = {
             field: count,
-            reason: `has a quote that is never closed, up to the end of the file, ${lines} lines`,
+            reason: `has an unclosed quote: it extends to the end of the file, ${lines} lines`,
           };
         } else {
           const close = at;
@@ -114,7 +115,7 @@ export class Tokenizer {
         this.hasMore = true;
       }
       count += 1;
-      at += 1; // over what ended the field
+      at += 1; // past the delimiter or line end
     } while (at <= length && code === delimiter);
     const end = at - 1;
     if (end < length && code === CR) {
@@ -130,18 +131,18 @@ export class Tokenizer {
     return true;
   }
 
-  /** What is in a field; one that is malformed as it stands. */
+  /** The content of a field; a malformed one as it stands. */
   field(index: number): string {
     const start = this.#starts[index] as number;
     const end = this.#ends[index] as number;
     const form = this.#forms[index];
     if (form === PLAIN || this.fault?.field === index) return this.#text.slice(start, end);
     const content = this.#text.slice(start + 1, end - 1);
-    // Not replaceAll: of a field of millions of quotes it makes a string of as many pieces.
+    // Not replaceAll: from a field of millions of quotes it makes a string of as many pieces.
     return form === DOUBLED ? content.split('""').join('"') : content;
   }
 
-  /** The record up to the end of its first so many fields, as it stands. */
+  /** The text of the record's first fields, as it stands. */
   beginning(fields: number): string {
     const end = fields <= this.#kept ? this.#ends[fields - 1] : this.end;
     return this.#text.slice(this.#start, end);

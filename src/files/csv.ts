@@ -1,9 +1,10 @@
-// Owns: delimited text (RFC 4180, also with semicolons or tabs), from text to books. Refuses, one by one, records that
-// are malformed, and those whose number of fields is not the header's.
+// Owns: reading books from delimited text (RFC 4180, also with semicolons or tabs).
+// Refuses: one by one, malformed records, records with fewer fields than the header, and records with text in more
+// fields.
 //
-// The tokenizer is our own: csv-parse takes 2.7 s for a million books, several times as long as everything here; Papa
-// Parse tells no line numbers, leaves a CR in the last field where line ends are mixed, and reads an open record
-// anew with every piece of the file.
+// The tokenizer is our own. csv-parse takes 2.7 s for a million books, several times as long as everything here. Papa
+// Parse reports no line numbers, leaves a CR in the last field if line ends are mixed, and reads an unfinished record
+// again with every piece of the file.
 
 import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds, REFUSED } from './columns.ts';
@@ -13,19 +14,19 @@ import type { Reading, ReadingOptions } from './reading.ts';
 import { isFull, type OpenBatch, type ReadBook, readBatches, readFileId, shorten } from './rows.ts';
 import { readYear } from './years.ts';
 
-/** Tried in this order; what makes the most columns of the header is the delimiter. */
+/** Tried in this order; the one that splits the header into the most columns is the delimiter. */
 const DELIMITERS = [',', ';', '\t'];
 
-/** The place of a column that there is not. */
+/** The index of a column that does not exist. */
 const NOWHERE = -1;
 
-/** The field of a fault that is of the whole record. */
+/** The field of a fault in the whole record. */
 const WHOLE = -1;
 
-/** No table is wider. */
+/** No real table is wider. */
 const MAX_COLUMNS = 10_000;
 
-/** @throws OperatorError when there is no header, or none that tells the columns. */
+/** @throws OperatorError when there is no header, or no columns can be found in it. */
 export async function readCsv(input: TextInput, options: ReadingOptions): Promise<Reading> {
   const header = await readHeader(input, options.delimiter);
   const columns = findColumns(header.names, options.columns);
@@ -43,17 +44,17 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
 interface Header {
   readonly names: readonly string[];
   readonly delimiter: string;
-  /** As it stands in the file, but for the column of an earlier refusal. */
+  /** As it stands in the file, without the column of reasons of an earlier import. */
   readonly text: string;
 }
 
 async function readHeader(input: TextInput, wanted: string | undefined): Promise<Header> {
   if (wanted !== undefined && !/^[^"\r\n]$/u.test(wanted)) {
-    throw new OperatorError('The delimiter must be one character, and neither a quote nor a line end.');
+    throw new OperatorError('The delimiter must be one character other than a quote or a line end.');
   }
   await skipBlankLines(input);
   let widest: Tokenizer | undefined;
-  let length = 0; // of the widest; not an index, since `input.more()` moves the text
+  let length = 0; // of the widest header; not an index, since `input.more()` moves the text
   for (const delimiter of wanted === undefined ? DELIMITERS : [wanted]) {
     const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
     while (!tokenizer.read(input.text, input.at, input.ended)) await input.more();
@@ -63,13 +64,13 @@ async function readHeader(input: TextInput, wanted: string | undefined): Promise
     }
   }
   if (widest === undefined)
-    throw new OperatorError(`Line ${input.line}, the header, has a quote too many or too few.`);
+    throw new OperatorError(`Line ${input.line}, the header, has a misplaced or unclosed quote.`);
   const { count, delimiter } = widest;
   if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
   const names = Array.from({ length: count }, (_, index) => widest.field(index));
   if (names.some((name) => name.includes('\0'))) {
     throw new OperatorError(
-      'The file is not text: its header has NUL characters. UTF-16 needs --encoding utf-16le.',
+      'The file is not text: its header has NUL characters. For UTF-16, set --encoding utf-16le.',
     );
   }
   const text = widest.beginning(names.at(-1) === REFUSED ? count - 1 : count);
@@ -82,7 +83,7 @@ async function skipBlankLines(input: TextInput): Promise<void> {
     const [blank = ''] = /^[\r\n]*/.exec(input.text.slice(input.at)) ?? [];
     input.advance(input.at + blank.length);
     if (input.at < input.text.length) return;
-    if (input.ended) throw new OperatorError('The file is empty: there is not even a header.');
+    if (input.ended) throw new OperatorError('The file is empty: it has no header.');
     await input.more();
   }
 }
@@ -92,9 +93,9 @@ class CsvRecords {
   readonly #input: TextInput;
   readonly #tokenizer: Tokenizer;
   readonly #names: readonly string[];
-  /** Fields of each record that the header tells of, the reason of an earlier refusal left out. */
+  /** Number of fields of a record by the header, without the reason of an earlier import. */
   readonly #own: number;
-  /** Where they are in a record. */
+  /** The indexes of the fields in a record. */
   readonly #id: number;
   readonly #title: number;
   readonly #author: number;
@@ -121,7 +122,7 @@ class CsvRecords {
     while (!isFull(batch)) {
       const { text, at, ended } = input;
       if (at === text.length || !tokenizer.read(text, at, ended)) return false;
-      // A line of nothing but delimiters is as blank as an empty one: spreadsheets leave such behind.
+      // A line of only delimiters counts as blank: spreadsheets leave such lines behind.
       if (tokenizer.end - at !== tokenizer.count - 1) this.#add(batch);
       batch.size += tokenizer.next - at;
       input.line += tokenizer.lines;
@@ -155,13 +156,13 @@ class CsvRecords {
     }
     if (typeof year === 'string') return { field: yearField, reason: year };
     if (this.#input.holdsNul) {
-      // Half a surrogate pair, the other thing that no text may have (rule 4), is in no decoded text.
+      // Rule 4 also forbids a lone surrogate, but decoded text never has one.
       if (title.includes('\0')) return { field: this.#title, reason: 'has a NUL character' };
       if (author.includes('\0')) return { field: this.#author, reason: 'has a NUL character' };
     }
     const id = this.#id === NOWHERE ? undefined : readFileId(tokenizer.field(this.#id));
     if (id === undefined && this.#id !== NOWHERE)
-      return { field: this.#id, reason: 'is no id from 1 to 2^52' };
+      return { field: this.#id, reason: 'is not an id from 1 to 2^52' };
     const original = id === undefined ? undefined : tokenizer.beginning(this.#own);
     return { id, title, author, year, line: this.#input.line, original };
   }
@@ -177,7 +178,8 @@ class CsvRecords {
       value: field === WHOLE || field >= this.#names.length ? '' : shorten(tokenizer.field(field)),
       reason,
       original: tokenizer.beginning(isWhole ? this.#own : tokenizer.count),
-      // After an open quote it would be one more text in it; an earlier one cannot be told from the other fields.
+      // After an open quote, the reason would be read as part of the field. In a malformed record, an earlier reason
+      // cannot be distinguished from the other fields.
       takesReason: isWhole || !(tokenizer.isOpen || hadReason),
     });
   }

@@ -1,15 +1,17 @@
-// Owns: the text of a file, out of its bytes, piece by piece: the encoding, the lines, what of it is still needed.
-// Refuses what is not text in that encoding, rather than put U+FFFD for it, and a record that never ends.
+// Owns: the text of a file, decoded from its bytes piece by piece: the encoding, the line numbers, the part still
+// needed.
+// Refuses: bytes that are invalid in the encoding, instead of replacing them with U+FFFD, and a record that never
+// ends.
 
 import { isUtf8 } from 'node:buffer';
 import { OperatorError } from '../operator-error.ts';
 
-/** Characters that one record may have. One quote that is never closed must not eat up a whole file. */
+/** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
 
 /**
- * Bytes that are turned into text together. With 64 KiB, as files are read, the peak of a whole process was 30 MiB
- * higher: texts so long are kept by V8 until it collects everything.
+ * Bytes that are decoded together. With 64 KiB, the size of a read from a file, the peak memory of the process was 30
+ * MiB higher: V8 keeps such long strings until a full garbage collection.
  */
 const PIECE = 16 * 1024;
 
@@ -17,12 +19,12 @@ const LF = 10;
 const CR = 13;
 
 /**
- * Turns bytes into text. What is cut off at their end is kept for the next ones.
+ * Decodes bytes. A character that is cut off at their end is kept for the next call.
  * @throws NotText
  */
 type Decoder = (bytes: Buffer, isLast: boolean) => string;
 
-/** Bytes that are no text in the encoding, and the text before them. */
+/** The bytes are invalid in the encoding; has the text before them. */
 class NotText extends Error {
   readonly before: string;
 
@@ -32,42 +34,42 @@ class NotText extends Error {
   }
 }
 
-/** What is read and not yet done with. */
+/** The text that has been read and is still needed. */
 export class TextInput {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #encoding: string | undefined;
   #decoder: Decoder | undefined;
   #unread: Buffer = Buffer.alloc(0);
-  /** What to throw once the text before it is done with. */
+  /** The error to throw once the text before it has been used. */
   #fault: OperatorError | undefined;
   #afterCarriageReturn = false;
-  /** The text. What is before `at` is done with. */
+  /** The text; the part before `at` is no longer needed. */
   text = '';
   at = 0;
   /** The line of `at`, from 1. A line ends with LF, CRLF or CR. */
   line = 1;
   /** Bytes read. */
   position = 0;
-  /** Whether the text goes to the end of the file. */
+  /** Whether the text reaches the end of the file. */
   ended = false;
   /** Whether there is U+0000 in the text. */
   holdsNul = false;
 
-  /** @param encoding a label of the WHATWG Encoding Standard; undefined lets a byte order mark decide, or is UTF-8. */
+  /** @param encoding a label of the WHATWG Encoding Standard; undefined means by byte order mark, else UTF-8. */
   constructor(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined) {
     this.#chunks = bytes[Symbol.asyncIterator]();
     this.#encoding = encoding;
   }
 
-  /** Reads so many characters, if there are, before any of them is done with. */
+  /** Reads this many characters of the beginning, or all if the file has fewer. */
   async begin(characters: number): Promise<void> {
     while (this.text.length < characters && !this.ended && this.#fault === undefined) await this.more();
   }
 
   /**
-   * Reads on, at least as much again as there is: a record of many pieces is gone through a few times then, not
-   * once with each of them.
-   * @throws OperatorError when there is no more text, or the record at `at` is too long.
+   * Reads on, at least as much again as there is, so that a record of many pieces is scanned only a few times, and not
+   * once for each piece.
+   * @throws OperatorError when the bytes that follow are not text, or the record at `at` is too long.
    */
   async more(): Promise<void> {
     if (this.#fault !== undefined) throw this.#fault;
@@ -75,7 +77,7 @@ export class TextInput {
     if (rest.length > LONGEST_RECORD) {
       const [beforeIt = ''] = /^[\s,]*/.exec(rest) ?? [];
       throw new OperatorError(
-        `Line ${this.line + lineEnds(beforeIt)} begins a record of more than 16 MiB: is there a quote or a bracket that is never closed?`,
+        `The record that begins in line ${this.line + lineEnds(beforeIt)} has more than 16 MiB: look for an unclosed quote or bracket.`,
       );
     }
     const wanted = Math.min(rest.length, LONGEST_RECORD - rest.length + 1);
@@ -101,14 +103,14 @@ export class TextInput {
     if (broken !== undefined) this.#fault = this.#explain(broken);
   }
 
-  /** Goes back to the beginning of the file, as long as none of it is done with by reading on. */
+  /** Goes back to the beginning of the file. Valid only before `more` has dropped text. */
   rewind(): void {
     this.at = 0;
     this.line = 1;
     this.#afterCarriageReturn = false;
   }
 
-  /** Is done with the text before an index; counts its lines. */
+  /** Releases the text before an index, and counts its lines. */
   advance(to: number): void {
     const { text } = this;
     for (let index = this.at; index < to; index += 1) {
@@ -119,12 +121,12 @@ export class TextInput {
     this.at = to;
   }
 
-  /** Ends the reading, wherever it is. */
+  /** Stops reading, at any point. */
   async close(): Promise<void> {
     await this.#chunks.return?.();
   }
 
-  /** The next bytes, a piece at most; to begin with as many as a byte order mark has. */
+  /** The next bytes, one piece at most; at the beginning, at least as many as a byte order mark has. */
   async #readBytes(): Promise<Buffer> {
     while (this.#unread.length < (this.#decoder === undefined ? 3 : 1) && !this.ended) {
       const { value, done } = await this.#chunks.next();
@@ -150,20 +152,18 @@ export class TextInput {
   }
 
   #explain(broken: Buffer): OperatorError {
-    this.ended = false; // the text does not go to the end
+    this.ended = false; // the text does not reach the end of the file
     const line = this.line + lineEnds(this.text);
     if (this.#encoding !== undefined) {
       return new OperatorError(
-        `The file is not ${this.#encoding} text: there is something else in line ${line} or later.`,
+        `The file is not ${this.#encoding} text: line ${line} or a later one has invalid bytes.`,
       );
     }
     if (broken.includes(0)) {
-      return new OperatorError(
-        'The file is not text: a spreadsheet must be saved as CSV first, an archive unpacked.',
-      );
+      return new OperatorError('The file is not text: save a spreadsheet as CSV, or unpack an archive.');
     }
     return new OperatorError(
-      `Line ${line} is not UTF-8 text: name the encoding of the file, such as --encoding windows-1252.`,
+      `Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding windows-1252.`,
     );
   }
 }
@@ -172,7 +172,7 @@ function lineEnds(text: string): number {
   return text.match(/\r\n?|\n/g)?.length ?? 0;
 }
 
-/** The encoding that a byte order mark tells; undefined for UTF-8, which has no need of one. */
+/** The encoding of a byte order mark; undefined for UTF-8, which needs none. */
 function encodingOf(bytes: Buffer): string | undefined {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
   return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
@@ -185,7 +185,7 @@ function makeNamedDecoder(label: string): Decoder {
     decoder = new TextDecoder(label, { fatal: true });
   } catch {
     throw new OperatorError(
-      `There is no encoding "${label}": it is one such as utf-8, utf-16le or windows-1252.`,
+      `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
     );
   }
   if (decoder.encoding === 'utf-8') return makeUtf8Decoder();
@@ -198,7 +198,7 @@ function makeNamedDecoder(label: string): Decoder {
   };
 }
 
-/** Several times as fast as a TextDecoder that is fed piece by piece, and knows where the fault is. */
+/** Several times as fast as a streaming TextDecoder, and finds where the invalid bytes are. */
 function makeUtf8Decoder(): Decoder {
   let held: Buffer = Buffer.alloc(0);
   let begun = false;
@@ -215,7 +215,7 @@ function makeUtf8Decoder(): Decoder {
   };
 }
 
-/** How many bytes there are without a character at their end that is cut off. */
+/** The number of bytes without a character that is cut off at their end. */
 function wholeCharacters(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] as number;
@@ -228,7 +228,7 @@ function wholeCharacters(bytes: Buffer): number {
   return bytes.length;
 }
 
-/** Where the last line ends before which everything is UTF-8. */
+/** The end of the last line up to which everything is UTF-8. */
 function validLength(bytes: Buffer, start: number): number {
   let end = start;
   for (let index = start; index < bytes.length; index += 1) {

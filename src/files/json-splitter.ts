@@ -1,5 +1,6 @@
-// Owns: where in a JSON text one record ends and the next begins: the elements of an array, or lines. What is in a
-// record is not its concern. Refuses an array that breaks off or has something else between its elements.
+// Owns: where one record of a JSON text ends and the next begins: the elements of an array, or lines. It does not parse
+// the records.
+// Refuses: an array that is cut off, or has anything but commas between its elements.
 
 import { OperatorError } from '../operator-error.ts';
 import type { TextInput } from './decoding.ts';
@@ -8,22 +9,22 @@ export interface JsonRecord {
   readonly text: string;
   /** The line where it begins. */
   readonly line: number;
-  /** Whether it is nested so deeply that reading it could take any amount of memory. */
+  /** Whether it is nested so deeply that parsing it could take any amount of memory. */
   readonly isDeep: boolean;
 }
 
-/** No book is nested more deeply; JSON.parse would take a hundred bytes for every bracket. */
+/** No book is nested more deeply. JSON.parse would take a hundred bytes for each bracket. */
 const DEEPEST = 1000;
 
-/** Characters of a line that is looked into before it is parsed: a shorter one cannot be deep enough to harm. */
+/** Only lines with more characters are checked for nesting: a shorter one cannot be nested deeply enough to do harm. */
 const LONG_LINE = 64 * 1024;
 
 const NOT_SPACE = /[^ \t\r\n]/g;
-/** A number, a word, or whatever else stands there. */
+/** The end of a number, a word, or any other text. */
 const SCALAR_END = /[,\]}\s]/g;
 const KEY = /"(?:[^"\\]|\\.)*"\s*:/y;
 
-/** The elements of an array; also the values of an object, which LibraryThing's export is, by the books' ids. */
+/** The elements of an array, or the values of an object: LibraryThing's export is an object whose keys are ids. */
 export class ArraySplitter {
   #close = '';
   #isFirst = true;
@@ -33,19 +34,19 @@ export class ArraySplitter {
   /**
    * Takes the next element from the input.
    * @returns undefined when it needs more text, or there is no more.
-   * @throws OperatorError when the array is broken.
+   * @throws OperatorError when the array is malformed.
    */
   next(input: TextInput): JsonRecord | undefined {
     const { text } = input;
     let at = skipSpace(text, input.at);
     if (this.ended) {
-      if (at < text.length) this.#fail(input, at, 'something follows after the end of the array');
+      if (at < text.length) this.#fail(input, at, 'there is text after the end of the array');
       return undefined;
     }
     let close = this.#close;
     if (close === '') {
       if (at === text.length) return this.#wait(input);
-      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin, with [');
+      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
       close = text[at] === '[' ? ']' : '}';
       at = skipSpace(text, at + 1);
     }
@@ -72,7 +73,7 @@ export class ArraySplitter {
     if (at === text.length) return this.#wait(input);
     const { end, deepest } = findEnd(text, at);
     if (end === at) this.#fail(input, at, 'an element should follow');
-    // What goes to the end of the text may go on.
+    // A value that reaches the end of the text may be incomplete.
     if (end === -1 || (end === text.length && !input.ended)) return this.#wait(input);
     input.advance(at);
     const { line } = input;
@@ -86,22 +87,22 @@ export class ArraySplitter {
     if (!input.ended) return undefined;
     const at = skipSpace(input.text, input.at);
     if (this.#close === '' && at === input.text.length)
-      throw new OperatorError('The file is empty: there is not even an array.');
+      throw new OperatorError('The file is empty: it has no array.');
     input.advance(at);
     throw new OperatorError(
-      `The array is not whole: what begins in line ${input.line} breaks off at the end of the file.`,
+      `The array is incomplete: the text that begins in line ${input.line} is cut off at the end of the file.`,
     );
   }
 
-  #fail(input: TextInput, at: number, expected: string): never {
+  #fail(input: TextInput, at: number, fault: string): never {
     input.advance(at);
-    throw new OperatorError(`The array is broken in line ${input.line}: ${expected}.`);
+    throw new OperatorError(`The array is malformed in line ${input.line}: ${fault}.`);
   }
 }
 
 /** The lines of a file that are not blank. */
 export class LineSplitter {
-  /** Whether the end has been read: it is the input's. */
+  /** Always false: the lines have no end other than that of the input. */
   readonly ended = false;
 
   /** Takes the next line from the input; undefined when it needs more text, or there is no more. */
@@ -131,7 +132,7 @@ function skipSpace(text: string, start: number): number {
   return NOT_SPACE.exec(text)?.index ?? text.length;
 }
 
-/** Where a JSON value ends, -1 if not in this text, and how deeply it is nested. Its brackets need not match. */
+/** Where a JSON value ends (-1 if not in this text), and how deeply it is nested. Its brackets need not match. */
 function findEnd(text: string, start: number): { end: number; deepest: number } {
   let depth = 0;
   let deepest = 0;
@@ -167,7 +168,7 @@ function scalarEnd(text: string, start: number): number {
   return SCALAR_END.exec(text)?.index ?? text.length;
 }
 
-/** Where the string ends that begins with the quote at `start`; -1 if not in this text. */
+/** The end of the string whose opening quote is at `start`; -1 if it is not in this text. */
 function stringEnd(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote !== -1) {

@@ -1,5 +1,6 @@
-// Owns: JSON, an array or one object on each line, from text to books. Refuses, one by one, records that are no object
-// or that have a field which is no book's (rules 2 to 4); nothing is converted but years that are texts.
+// Owns: reading books from JSON, an array or one object per line. It converts only years and ids that are strings, and
+// lists of authors.
+// Refuses: one by one, records that are not objects or have a field that is invalid for a book (rules 2 to 4).
 
 import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonText } from '../json.ts';
@@ -11,10 +12,10 @@ import type { Reading, ReadingOptions } from './reading.ts';
 import { isFull, type OpenBatch, readBatches, readFileId, shorten } from './rows.ts';
 import { readYear } from './years.ts';
 
-/** Characters whose objects tell the columns. */
+/** Characters of the file whose objects determine the columns. */
 const BEGINNING = 64 * 1024;
 
-/** What is wrong with a record, and in which of its fields. */
+/** What is wrong with a record, and in which field. */
 class FieldError {
   readonly field: keyof Columns | 'id';
   readonly reason: string;
@@ -25,7 +26,7 @@ class FieldError {
   }
 }
 
-/** @throws OperatorError when none of its keys is called as titles are. */
+/** @throws OperatorError when none of its keys is a name of the title. */
 export async function readJson(
   input: TextInput,
   format: 'json' | 'jsonl',
@@ -53,9 +54,9 @@ const NO_COLUMNS: Columns = {
 };
 
 /**
- * The keys of the objects at the beginning, in their order; what is read for it will be read again. Other programs
- * leave out of an object what it has no value for, so one of them does not tell.
- * @returns undefined when there is nothing in the file.
+ * The keys of the objects at the beginning, in their order; these objects are read again later. One object is not
+ * enough: other programs leave out keys that have no value.
+ * @returns undefined when the file has no records.
  */
 async function readNames(
   input: TextInput,
@@ -73,7 +74,7 @@ async function readNames(
   }
   if (record.text === '{') {
     throw new OperatorError(
-      `Line ${record.line} has the beginning of an object only: a file of objects is an array, or has each on one line.`,
+      `Line ${record.line} has only the beginning of an object: make the file an array, or put each object on one line.`,
     );
   }
   const names = new Set<string>();
@@ -82,7 +83,7 @@ async function readNames(
       for (const name of Object.keys(parse(record) ?? {})) names.add(name);
     }
   } catch (error) {
-    if (!(error instanceof OperatorError)) throw error; // what is broken is said where it is reached
+    if (!(error instanceof OperatorError)) throw error; // it is reported when reading reaches it
   }
   if (names.size === 0) throw new OperatorError('None of the first records is a JSON object that has a key.');
   input.rewind();
@@ -125,7 +126,7 @@ class JsonRecords {
         record,
         undefined,
         record.text,
-        record.isDeep ? 'is nested too deeply' : 'is no JSON object',
+        record.isDeep ? 'is nested too deeply' : 'is not a JSON object',
       );
       return;
     }
@@ -175,11 +176,11 @@ function readFields(object: JsonObject, columns: Columns): BookChanges {
   if (fields !== undefined) return fields;
   if (readBookChanges({ title }) === undefined) throw new FieldError('title', explainText(title));
   if (readBookChanges({ author }) === undefined) throw new FieldError('author', explainText(author));
-  throw new FieldError(yearField, 'is neither a whole number within ±(2^53−1) nor a text');
+  throw new FieldError(yearField, 'is neither a whole number within ±(2^53−1) nor a string');
 }
 
 /**
- * @returns 0 where there is none; what is no text, as it is.
+ * @returns 0 if there is none; a value that is not a string, as it is.
  * @throws FieldError
  */
 function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYear'): unknown {
@@ -190,7 +191,7 @@ function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYe
   return year;
 }
 
-/** Several authors, as names or as objects that have one: `name`, or `fl` (first name first) in LibraryThing's. */
+/** Joins several authors: names, or objects with a `name`, or a `fl` (first name first) as in LibraryThing's export. */
 function joinNames(value: unknown): unknown {
   if (!Array.isArray(value)) return value;
   const names = value.map((author) =>
@@ -203,15 +204,15 @@ function joinNames(value: unknown): unknown {
 function readId(object: JsonObject): number {
   const value = ownValue(object, 'id');
   const id = typeof value === 'string' || typeof value === 'number' ? readFileId(`${value}`) : undefined;
-  if (id === undefined) throw new FieldError('id', 'is no id from 1 to 2^52');
+  if (id === undefined) throw new FieldError('id', 'is not an id from 1 to 2^52');
   return id;
 }
 
-/** An object's own value; null is as good as none. */
+/** An object's own value; null counts as none. */
 function ownValue(object: JsonObject, name: string | undefined): unknown {
   return name !== undefined && Object.hasOwn(object, name) ? (object[name] ?? undefined) : undefined;
 }
 
 function explainText(value: unknown): string {
-  return typeof value === 'string' ? 'has a NUL character or half a surrogate pair' : 'is no text';
+  return typeof value === 'string' ? 'has a NUL character or a lone surrogate' : 'is not a string';
 }

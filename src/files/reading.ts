@@ -1,5 +1,6 @@
-// Owns: reading a file of books, CSV, a JSON array or JSON Lines, from its bytes to books that may be stored (rules 1 to
-// 5) and refusals. Knows no store. Refuses as a whole a file that cannot be understood; its records one by one.
+// Owns: reading a file (CSV, a JSON array or JSON Lines) into books that may be stored (rules 1 to 5) and rejected
+// records. It is independent of the stores.
+// Refuses: a whole file that cannot be interpreted; otherwise, records one by one.
 
 import { OperatorError } from '../operator-error.ts';
 import type { Columns, Field } from './columns.ts';
@@ -8,7 +9,7 @@ import { TextInput } from './decoding.ts';
 import { readJson } from './json.ts';
 import type { ReadBatch } from './rows.ts';
 
-/** Characters of a file that tell its format. */
+/** Characters of a file that determine its format. */
 const BEGINNING = 100;
 
 export type Format = 'csv' | 'json' | 'jsonl';
@@ -16,37 +17,37 @@ export type Format = 'csv' | 'json' | 'jsonl';
 export interface ReadingOptions {
   /** The file's name, or `-`. */
   readonly name: string;
-  /** Undefined lets the name and the beginning of the file decide. */
+  /** Undefined means the format by the name and the beginning of the file. */
   readonly format?: Format | undefined;
-  /** A label of the WHATWG Encoding Standard; undefined lets a byte order mark decide, or is UTF-8. */
+  /** A label of the WHATWG Encoding Standard; undefined means that of the byte order mark, else UTF-8. */
   readonly encoding?: string | undefined;
-  /** One character; undefined lets the header decide. */
+  /** One character; undefined means the one by the header. */
   readonly delimiter?: string | undefined;
   /** Names of columns; the others are found by their usual names. */
   readonly columns: Readonly<Partial<Record<Field, string | undefined>>>;
-  /** Whether the books keep the file's ids; undefined: they do when its columns are those of an export. */
+  /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }
 
-/** How a file is understood, and what is in it. */
+/** How a file is interpreted, and its content. */
 export interface Reading {
   readonly format: Format;
   readonly keepsIds: boolean;
-  /** Of a file without any record, all are undefined. */
+  /** All are undefined for a file without records. */
   readonly columns: Columns;
-  /** Of CSV: the header as it stands, without the column of an earlier refusal. */
+  /** For CSV: the header as it stands, without the column of reasons of an earlier import. */
   readonly header: { readonly text: string; readonly delimiter: string } | undefined;
   /**
-   * To be gone through once. A text is a part of the piece of the file that it stands in and keeps that in
-   * memory: what is to stay for long must be copied.
-   * @throws OperatorError where it cannot be read any further, after all that comes before.
+   * Can be iterated over once. A string is part of a larger piece of the file and keeps that piece in memory: copy
+   * strings that must stay for long.
+   * @throws OperatorError where the file cannot be read further, after everything before that point.
    */
   readonly batches: AsyncIterable<ReadBatch>;
 }
 
 /**
- * Reads as much of a file as tells what it is.
- * @throws OperatorError when it cannot be told.
+ * Reads as much of a file as is needed to determine its format and columns.
+ * @throws OperatorError when they cannot be determined.
  */
 export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: ReadingOptions): Promise<Reading> {
   const input = new TextInput(bytes, options.encoding);
@@ -67,6 +68,6 @@ async function tellFormat(name: string, input: TextInput): Promise<Format> {
   if (first === '{') return /^\s*\{\s*"\d+"\s*:\s*\{/.test(input.text) ? 'json' : 'jsonl';
   if (/\.(?:jsonl|ndjson)$/i.test(name)) return 'jsonl';
   if (!/\.json$/i.test(name)) return 'csv';
-  if (first !== undefined) throw new OperatorError(`${name} begins with neither [ nor {, as JSON does.`);
+  if (first !== undefined) throw new OperatorError(`${name} is not JSON: it begins with neither [ nor {.`);
   return 'json';
 }

@@ -1,15 +1,15 @@
-// Owns: what reading gives, books and refused records, a batch at a time.
+// Owns: the results of reading: books and rejected records, in batches.
 
 import { type BookFields, readBookId } from '../books/book.ts';
 import type { TextInput } from './decoding.ts';
 
-/** A book that may be stored (rules 1 to 4). A text or a year that the record does not tell is '' or 0. */
+/** A book that may be stored (rules 1 to 4). A text or a year that the record lacks is '' or 0. */
 export interface ReadBook extends BookFields {
   /** Its own id, where ids are kept (rule 10). */
   readonly id: number | undefined;
   /** The line where its record begins; the file's first line is 1. */
   readonly line: number;
-  /** Its record as a refused one has it, where ids are kept: the id may turn out to be taken. */
+  /** Its record, as in `RefusedRecord`, where ids are kept: the id may turn out to be taken. */
   readonly original: string | undefined;
 }
 
@@ -17,13 +17,13 @@ export interface RefusedRecord {
   readonly line: number;
   /** The name of the column that is wrong; undefined when the whole record is. */
   readonly column: string | undefined;
-  /** What is in that column, its beginning if it is long. */
+  /** The value in that column; its beginning if it is long. */
   readonly value: string;
-  /** Says of the value, or of the record, what is wrong: `is not a whole number`. */
+  /** What is wrong with the value or the record, such as `is not a whole number`. */
   readonly reason: string;
-  /** The record as it stands in the file, without its line end and without the reason of an earlier refusal. */
+  /** The record as it stands in the file, without its line end and without the reason of an earlier import. */
   readonly original: string;
-  /** Whether the reason can be added to the original so that it can be told from the rest. */
+  /** Whether the reason can be added to the original and still be distinguished from the rest. */
   readonly takesReason: boolean;
 }
 
@@ -45,13 +45,13 @@ export interface OpenBatch {
 const BATCH_RECORDS = 120;
 const BATCH_TEXT = 64 * 1024; // characters
 
-/** Characters of a value that a sentence shows. */
+/** Characters of a value that a message shows. */
 const SHOWN = 80;
 
-/** The highest id that a file may bring: new books get the ids after it, and as many are left for them (rule 12). */
+/** The highest id that a file may have: new books get the ids after it, and as many are left for them (rule 12). */
 const HIGHEST_ID = 2 ** 52;
 
-/** @returns the id that a file has for a book; undefined when it is none, or leaves no room for others. */
+/** @returns the id of a book in a file; undefined when it is not an id, or leaves no room for others. */
 export function readFileId(text: string): number | undefined {
   const id = readBookId(text);
   return id !== undefined && id <= HIGHEST_ID ? id : undefined;
@@ -67,8 +67,8 @@ export function shorten(value: string): string {
 }
 
 /**
- * Reads to the end. When it cannot be read to its end, what comes before the fault is read all the same.
- * @param fill reads records from the text at hand; false when it needs more text, or there is no more.
+ * Reads all records. If the file cannot be read to its end, everything before the fault is yielded first.
+ * @param fill reads records from the available text; false when it needs more text, or there is no more.
  */
 export async function* readBatches(
   input: TextInput,

@@ -1,32 +1,33 @@
-// Owns: what year a text of another program means. Refuses every text that does not tell one year for certain.
+// Owns: which year a text of another program means.
+// Refuses: every text that is not an unambiguous year.
 //
-// The forms are those that were found in such files: goodbooks-10k (`2008.0`), Goodreads (`2019`, `-600` for 600 BC,
+// The forms are those found in such files: goodbooks-10k (`2008.0`), Goodreads (`2019`, `-600` for 600 BC,
 // `2020/10/25`), Calibre (ISO timestamps), Open Library (`July 16, 2019`, `Sep 29th, 2021`, `2006-03`), BookBrainz
 // (`+002020`), Kaggle's Goodreads-books (`9/16/2006`), and library catalogues (`c1997`, `[1524?]`, `1776.`).
 
-/** A month's names and abbreviations in the languages whose dates are read: as Intl knows them. */
+/** Languages whose names and abbreviations of months are read, as Intl has them. */
 const LANGUAGES = ['en', 'de', 'fr', 'es', 'it', 'pt', 'nl', 'sv', 'da', 'pl'];
 
-/** No date is longer. */
+/** Characters; no date is longer. */
 const LONGEST = 64;
 
 /**
- * Texts that say that there is no year, in lower case: `n.d.` and `s.a.` (no date, sine anno) and `xxxx`, `uuuu` of
- * library catalogues and Open Library, whose exports say `None` as well; `?` of LibraryThing.
+ * Texts that mean that there is no year, in lower case: `n.d.` and `s.a.` (no date, sine anno); `xxxx` and `uuuu` of
+ * library catalogues and Open Library, whose exports also have `None`; `?` of LibraryThing.
  */
 const NO_YEAR = /^(?:|\[?(?:n\. ?d\.|s\. ?a\.)\]?|xxxx|uuuu|none|\?)$/;
 
 const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
 const DECIMAL = /^[+-]?\d*[.,]\d+$/;
 /**
- * ISO 8601 to the month, to the day, or with the time; dates of Goodreads. None with a minus sign: by ISO 8601 the year
- * -0043 would be 44 BC.
+ * ISO 8601 to the month, to the day, or with the time; dates of Goodreads. A minus sign is not accepted: in ISO 8601,
+ * the year -0043 would be 44 BC.
  */
 const YEAR_FIRST = /^(\+\d{4,6}|\d{4})(?:-(\d\d)|([-/.])(\d{1,2})\3(\d{1,2}))(?:[t ]\d\d?:.*)?$/;
 /** Which of the two is the month depends on the country; the year does not. */
 const YEAR_LAST = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?: \d\d?:.*)?$/;
 const MONTH_AND_YEAR = /^(\d{1,2})\/(\d{4})$/;
-/** One year as catalogues mark it: of the copyright, about, guessed, supplied. */
+/** One year with the mark of a catalogue: copyright, approximate, uncertain, supplied. */
 const MARKED = /^[[(]?\s*(?:©|℗|\(c\)|copyright|circa|(?:cp|ca|c|p)\.?)?\s*(\d{3,4})\s*\??\s*[\])]?\.?$/;
 const ERA =
   /^(?:(?:circa|ca\.?|c\.?)\s*)?(?:(ad)\s*)?(\d{1,6})\s*(ad|a\.d\.|ce|c\.e\.|b\.? ?c\.?|b\.?c\.?e\.?)?$/;
@@ -37,7 +38,7 @@ const IN_WORDS =
 const YEAR_BEFORE_WORDS = /^(\d{4}),?\s+(\p{L}+)\.?(?:\s+(\d{1,2}))?$/u;
 
 /**
- * The date that Calibre has for books without one: 1 January 101, UTC (src/calibre/utils/iso8601.py); west of
+ * The date that Calibre stores for books without one: 1 January 101, UTC (src/calibre/utils/iso8601.py); west of
  * Greenwich it is the day before.
  */
 const CALIBRE_UNDEFINED = /^(?:0101-01-01|0100-12-31)/;
@@ -45,10 +46,10 @@ const CALIBRE_UNDEFINED = /^(?:0101-01-01|0100-12-31)/;
 let monthNames: ReadonlySet<string> | undefined;
 
 /**
- * Reads a year. Years before the common era are negative: 44 BC is -44, as Goodreads and goodbooks-10k have it, and
- * not -43, as astronomers count. A date of several years' possible reading, such as `1997-1998`, is no year. A
- * timestamp counts as it is written, also one in UTC that was New Year's Day somewhere: the text does not tell.
- * @returns 0 where the text says that there is none; the reason, when it cannot be told.
+ * Reads a year. Years before the common era are negative: 44 BC is -44, as in Goodreads and goodbooks-10k, and not
+ * -43, as astronomers count. A date that may mean several years, such as `1997-1998`, is not a year. A timestamp
+ * counts as it is written, even one in UTC that was New Year's Day elsewhere: the text does not show the local date.
+ * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
 export function readYear(text: string): number | string {
   if (text.length > LONGEST) return 'is too long for a year';
@@ -60,7 +61,7 @@ export function readYear(text: string): number | string {
   const lower = trimmed.toLowerCase();
   if (NO_YEAR.test(lower) || CALIBRE_UNDEFINED.test(lower)) return 0;
   if (DECIMAL.test(trimmed)) return 'is not a whole number';
-  return readDate(lower) ?? 'does not tell one year for certain';
+  return readDate(lower) ?? 'is not an unambiguous year';
 }
 
 function readDate(text: string): number | undefined {
@@ -89,7 +90,7 @@ function readDate(text: string): number | undefined {
   return isDayOf(word, before ?? after) ? Number(year) : undefined;
 }
 
-/** No year is 0 in either era. */
+/** Neither era has a year 0. */
 function readEra(year: number, before: string | undefined, after: string | undefined): number | undefined {
   if (year === 0 || (before === undefined) === (after === undefined)) return undefined;
   return after?.startsWith('b') ? -year : year;

@@ -1,4 +1,4 @@
-// Owns: the way of a file's books into a store, group by group. Knows how far it came, whatever ended it.
+// Owns: storing a file's books, group by group, and counting what was done, however the import ends.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { Reading } from '../files/reading.ts';
@@ -7,17 +7,17 @@ import type { StoredBooks } from '../stores/bulk.ts';
 import type { Progress } from '../terminal/progress.ts';
 import type { ImportMode } from './modes.ts';
 
-/** How far it is. What is stored is durable, or would be. */
+/** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
   read = 0;
-  /** Of the records that were read. */
+  /** Rejected ones among the records that were read. */
   refused = 0;
   /** The line of the last book. */
   line = 0;
   books = 0;
-  /** Books that lack a field, by its name. */
+  /** Books that lack a field, by the name of the field. */
   lacking = Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])) as Record<keyof BookFields, number>;
-  /** Of the refused ones, those whose ids belong to other books. */
+  /** Rejected records whose ids belong to other books. */
   withTakenId = 0;
 
   add({ count, lacking }: StoredBooks): void {
@@ -25,7 +25,6 @@ export class Tally {
     for (const name of FIELD_NAMES) this.lacking[name] += lacking[name];
   }
 
-  /** A copy to go on with. */
   copy(): Tally {
     return Object.assign(new Tally(), this, { lacking: { ...this.lacking } });
   }
@@ -33,13 +32,13 @@ export class Tally {
 
 export interface Outcome {
   readonly tally: Tally;
-  /** Why the file could not be read to its end. What comes before that is done. */
+  /** Why the file could not be read to its end. Everything before that point is done. */
   readonly inputError: unknown;
-  /** Why not all is done that was read. */
+  /** Why some of what was read is not done. */
   readonly failure: unknown;
 }
 
-/** Takes refused records, and how to print a line; resolves when it can take more. */
+/** Takes rejected records, and a function that prints a line; resolves when it can take more. */
 export type Refuse = (records: readonly RefusedRecord[], print: (line: string) => void) => Promise<void>;
 
 /** One import, from the first row to the last. */
@@ -52,10 +51,10 @@ export class Import {
   #inputError: unknown;
   /** The batch that is read while the one before it is stored. */
   #next: Promise<ReadBatch | undefined>;
-  /** Whose ids belong to other books: refused by the mode, not yet by this import. */
+  /** Records whose ids belong to other books: rejected by the mode, not yet by this import. */
   #withTakenId: RefusedRecord[] = [];
 
-  /** @param signal ends the work where nothing is half done. */
+  /** @param signal ends the work at a point where nothing is half done. */
   constructor(reading: Reading, mode: ImportMode, refuse: Refuse, signal: AbortSignal) {
     this.#batches = reading.batches[Symbol.asyncIterator]();
     this.#mode = mode;
@@ -87,7 +86,10 @@ export class Import {
     this.#done = tally;
   }
 
-  /** @yields the books of the next batches; each is stored, or put aside to be, when the next one is asked for. */
+  /**
+   * @yields the books of the next batches. A batch is stored, or set aside to be stored, when the next one is
+   * requested.
+   */
   async *#group(tally: Tally, progress: Progress): AsyncGenerator<readonly ReadBook[], void, void> {
     for (let size = 1; ; size += 1) {
       const batch = await this.#next;
@@ -112,7 +114,7 @@ export class Import {
     progress.at(position, tally.read);
   }
 
-  /** @returns undefined at the end of the file, and where it cannot be read any further. */
+  /** @returns undefined at the end of the file, and where it cannot be read further. */
   async #read(): Promise<ReadBatch | undefined> {
     try {
       return (await this.#batches.next()).value;

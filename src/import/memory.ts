@@ -1,10 +1,10 @@
-// Owns: how much memory a process that moves books takes.
+// Owns: the memory use of a process that imports or copies books.
 
 import { setFlagsFromString } from 'node:v8';
 
 /**
- * Leaves V8's space for young objects as it is at the start. It would double twice in a long run, whatever of it is in
- * use, and the process take 170 MiB instead of 120; V8 asks for this setting each time before it grows.
+ * Keeps V8's space for young objects at its initial size. In a long run it would double twice, however little of it is
+ * in use, and the process would take 170 MiB instead of 120. V8 reads this setting each time before the space grows.
  */
 export function limitHeapGrowth(): void {
   setFlagsFromString('--semi-space-growth-factor=1');

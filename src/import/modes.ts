@@ -1,4 +1,4 @@
-// Owns: which rows of a file are stored: all of them, those that are new, or each with its id.
+// Owns: which rows of a file are stored: all of them, only new ones, or each with its id.
 
 import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
@@ -10,27 +10,27 @@ export type Group = AsyncIterable<readonly ReadBook[]>;
 export interface ImportMode {
   /** Batches of a group. */
   readonly groupSize: number;
-  /** Milliseconds to wait for more of the file before a group that is smaller is stored. */
+  /** Milliseconds to wait for more of the file before a smaller group is stored. */
   readonly patience: number;
   /**
-   * Stores of a group what is to be stored.
-   * @param refuse takes rows whose ids belong to other books, before the next batch of the group is asked for.
-   * @yields what is durable, or would be.
+   * Stores those rows of a group that this mode selects.
+   * @param refuse takes rows whose ids belong to other books, before the next batch of the group is requested.
+   * @yields the books that are durable; in a dry run, those that would be.
    */
   take(group: Group, refuse: (records: readonly RefusedRecord[]) => void): AsyncIterable<StoredBooks>;
 }
 
 export interface Target {
   readonly store: BulkStore;
-  /** In a dry run: a store for what would be stored, empty at first. */
+  /** In a dry run: a store, empty at first, for the rows that would be stored. */
   readonly scratch: BulkStore | undefined;
 }
 
-// Rows of one transaction. Meanwhile nobody else may be able to write.
+// Batches of one transaction, which may block other writers until it ends; milliseconds.
 const TRANSACTION_SIZE = 40;
 const TRANSACTION_PATIENCE = 20;
 
-// Rows that are compared with all books of the store at once. With more of them, the temporary file is larger.
+// Batches that are compared with the books of the store together; more need a larger temporary file. Milliseconds.
 const COMPARISON_SIZE = 8000;
 const COMPARISON_PATIENCE = 1000;
 
@@ -52,7 +52,7 @@ export class AddAll implements ImportMode {
   }
 }
 
-/** Stores the rows that have no equal in the store nor before them in the file. */
+/** Stores the rows that equal neither a book of the store nor an earlier row of the file. */
 export class SkipExisting implements ImportMode {
   readonly groupSize: number;
   readonly patience: number;
@@ -60,7 +60,8 @@ export class SkipExisting implements ImportMode {
 
   constructor(target: Target) {
     this.#target = target;
-    const isDryRun = target.scratch !== undefined; // one group, since none of them is stored
+    // A dry run has one group: its rows are not stored, so later groups could not be compared with them.
+    const isDryRun = target.scratch !== undefined;
     this.groupSize = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_SIZE;
     this.patience = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_PATIENCE;
   }
@@ -72,13 +73,13 @@ export class SkipExisting implements ImportMode {
   }
 }
 
-/** Stores books with the ids that they have in the file. An id is of one book: equal ones are there already. */
+/** Stores books with the ids of the file. A row is skipped if the book with its id equals it, and rejected if not. */
 export class KeepIds implements ImportMode {
   readonly groupSize = TRANSACTION_SIZE;
   readonly patience = TRANSACTION_PATIENCE;
   readonly #store: BulkStore;
   readonly #scratch: BulkStore | undefined;
-  /** Ids up to this one are given to no book that somebody creates meanwhile. Undefined before the first group. */
+  /** Books that are created in the meantime get no ids up to this one. Undefined before the first group. */
   #reservedThrough: number | undefined;
 
   constructor({ store, scratch }: Target) {
@@ -99,14 +100,14 @@ export class KeepIds implements ImportMode {
     });
   }
 
-  /** @returns the books that have ids of these rows; no others will, from now on. */
+  /** @returns the books that have ids of these rows; from now on, no other book gets one of them. */
   async #findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
     const ids = rows.map(({ id }) => id as number);
     this.#reservedThrough ??= await this.#store.lastId();
-    let given = this.#reservedThrough; // beyond it, the store has no book
+    let given = this.#reservedThrough; // the store has no book beyond it
     const highest = Math.max(...ids);
     if (this.#scratch === undefined && highest > given) {
-      given = await this.#store.reserveIdsThrough(highest); // first of all, so that what is free stays free
+      given = await this.#store.reserveIdsThrough(highest); // before the search, so that free ids stay free
       this.#reservedThrough = highest;
     }
     const perhapsTaken = ids.filter((id) => id <= given);
@@ -117,7 +118,7 @@ export class KeepIds implements ImportMode {
 
 /**
  * Stores a group in one transaction.
- * @param storeRows returns the books that it has stored.
+ * @param storeRows returns the books that it stored.
  */
 async function storeEach(
   sink: BulkStore,

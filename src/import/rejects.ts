@@ -1,5 +1,6 @@
-// Owns: the file of what was refused: in the form of the file it comes from, each record with the reason, to be mended
-// and read again. Made only when something is refused. Never writes over a file.
+// Owns: the file of rejected rows: in the format of the imported file, each record with its reason, to be fixed and
+// imported again. It is created with the first rejected row.
+// Refuses: to overwrite a file.
 
 import { existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
@@ -9,10 +10,10 @@ import type { Reading } from '../files/reading.ts';
 import type { RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 
-/** The key, as it was added to an object at an earlier refusal. */
+/** The key that was added to an object when it was rejected before. */
 const EARLIER_REASON = new RegExp(`,?\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
 
-/** Where what is refused goes when nobody says where: beside the file that it comes from. */
+/** The default path for rejected rows: beside the imported file. */
 export function rejectsPath(name: string, { format }: Reading): string {
   const ending = format === 'csv' ? 'csv' : 'jsonl';
   if (name === '-') return `rejects.${ending}`;
@@ -26,22 +27,22 @@ export class Rejects {
   #file: { readonly handle: FileHandle; readonly path: string } | undefined;
 
   /**
-   * @param path of the file; where there is one already, the next free `….rejects-2.csv` is taken.
-   * @throws OperatorError when there cannot be one.
+   * @param path of the file; if it exists, the next free name, such as `….rejects-2.csv`, is used.
+   * @throws OperatorError when no file can be created there.
    */
   constructor(reading: Reading, path: string) {
     if (!existsSync(dirname(path)))
-      throw new OperatorError(`There is no folder ${dirname(path)} for refused rows.`);
+      throw new OperatorError(`There is no folder ${dirname(path)} for rejected rows.`);
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
-      throw new OperatorError(`${path} is there already, and not a file: refused rows need one.`);
+      throw new OperatorError(`${path} exists and is not a file: choose another file for rejected rows.`);
     }
     this.#reading = reading;
     this.#path = path;
   }
 
   /**
-   * Resolves when they are written, so that no more than these are in memory.
-   * @throws OperatorError when they cannot be.
+   * Resolves when the records are written, so that no others are in memory.
+   * @throws OperatorError when they cannot be written.
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
@@ -57,12 +58,12 @@ export class Rejects {
       await this.#file.handle.appendFile(text.join(''));
     } catch (error) {
       throw new OperatorError(
-        `What is refused cannot be written to ${this.#path}: ${(error as Error).message}.`,
+        `Rejected rows cannot be written to ${this.#path}: ${(error as Error).message}.`,
       );
     }
   }
 
-  /** @returns the path of the file; undefined when nothing was refused. */
+  /** @returns the path of the file; undefined if nothing was rejected. */
   async close(): Promise<string | undefined> {
     await this.#file?.handle.close();
     return this.#file?.path;
@@ -88,7 +89,7 @@ function toCsv(record: RefusedRecord, delimiter: string): string {
     : `${original}\n`;
 }
 
-/** On one line: within a JSON text, line ends are as good as spaces. */
+/** On one line: in JSON, line ends between values are equivalent to spaces. */
 function toJson(record: RefusedRecord): string {
   const line = record.original.replaceAll(/\s*[\r\n]\s*/g, ' ');
   if (!record.takesReason) return `${line}\n`;

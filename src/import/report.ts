@@ -1,6 +1,7 @@
-// Owns: what an import says: on stderr how the file is understood, each refused row, and why not all of it was done; on
-// stdout what has become of the rows. That begins with `<n> rows read: <n> imported, <n> already there, <n> refused.`,
-// for scripts; an import that was stopped or failed does not know what is already there, and says it without.
+// Owns: the output of an import. On stderr: how the file is interpreted, each rejected row, and why the import is
+// incomplete. On stdout: the result. Its first line, the second one of a dry run, is for scripts:
+// `<n> rows read: <n> imported, <n> already there, <n> refused.` After a stop or a failure, the number of rows already
+// there is unknown and left out.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import type { Format, Reading } from '../files/reading.ts';
@@ -9,7 +10,7 @@ import { OperatorError } from '../operator-error.ts';
 import type { Outcome } from './importing.ts';
 import type { Rejects } from './rejects.ts';
 
-/** Refused rows that a terminal shows; a pipe gets all of them. */
+/** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
 
 const FORMATS: Readonly<Record<Format, string>> = {
@@ -19,9 +20,9 @@ const FORMATS: Readonly<Record<Format, string>> = {
 };
 
 export interface ReportOptions {
-  /** What the file is called. */
+  /** The name of the file in messages. */
   readonly name: string;
-  /** What the store is called. */
+  /** The name of the store in messages. */
   readonly store: string;
   readonly isDryRun: boolean;
   readonly onDuplicate: 'skip' | 'add';
@@ -43,7 +44,7 @@ export class ImportReport {
     this.#warn(`${this.#options.name}: ${describe(reading)}; into ${this.#options.store}`);
   }
 
-  /** Prints them, and has them written. */
+  /** Prints the records, and adds them to the file of rejected rows. */
   async refuse(
     records: readonly RefusedRecord[],
     rejects: Rejects | undefined,
@@ -60,14 +61,14 @@ export class ImportReport {
   }
 
   /**
-   * @param rejects the file that refused rows are in.
-   * @returns the exit code: 0 when every row is in the catalogue.
+   * @param rejects the path of the file of rejected rows.
+   * @returns the exit code: 0 if every row is in the catalogue.
    */
   end(outcome: Outcome, rejects: string | undefined): number {
     const { tally, failure } = outcome;
     const { read, refused, books } = tally;
     if (this.#writers.stderr.isTTY && refused > SHOWN_REFUSALS) {
-      this.#warn(`and ${refused - SHOWN_REFUSALS} more refused rows.`);
+      this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
     }
     if (this.#options.isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
     const there = read - refused - books;
@@ -81,10 +82,10 @@ export class ImportReport {
       );
     }
     if (rejects !== undefined) {
-      const rows = refused === 1 ? '1 refused row is' : `${refused} refused rows are`;
-      // After a dry run the other rows are not imported: that file alone would not do.
-      const advice = `: mend ${refused === 1 ? 'it' : 'them'} there and import that file`;
-      this.#say(`${rows} in ${rejects}${this.#options.isDryRun ? '' : advice}.`);
+      const rows = refused === 1 ? '1 rejected row' : `${refused} rejected rows`;
+      // After a dry run, importing that file would not be enough: the other rows are not imported.
+      const advice = `: fix ${refused === 1 ? 'it' : 'them'} there and import that file`;
+      this.#say(`${rows} written to ${rejects}${this.#options.isDryRun ? '' : advice}.`);
     }
     const { withTakenId } = tally;
     if (withTakenId === 1) {
@@ -97,14 +98,14 @@ export class ImportReport {
     return trouble === undefined && refused === 0 ? 0 : 1;
   }
 
-  /** Why not all is done, and what to do. */
+  /** Why the import is incomplete, and what to do. */
   #explain({ tally: { read, refused, line }, inputError, failure }: Outcome): string | undefined {
     const { name, store, isDryRun, onDuplicate } = this.#options;
     const advice = isDryRun
       ? ''
       : onDuplicate === 'skip'
-        ? ' Run the same command again to go on: what is stored already is skipped.'
-        : ` Of ${name}, all is stored up to line ${line}: import only what comes after it.`;
+        ? ' Run the same command again to continue: rows that are already stored are skipped.'
+        : ` ${name} is stored up to line ${line}: import only the rows after it.`;
     if (failure instanceof OperatorError) return `${failure.message}${advice}`;
     if (failure instanceof Error) {
       return failure.name === 'AbortError' ? `Stopped.${advice}` : `${store}: ${failure.message}.${advice}`;
@@ -114,11 +115,11 @@ export class ImportReport {
         inputError instanceof OperatorError
           ? inputError.message
           : `it cannot be read: ${inputError.message}.`;
-      const rest = read > 0 && !isDryRun ? ' What comes before that is imported.' : '';
+      const rest = read > 0 && !isDryRun ? ' Everything before that is imported.' : '';
       return `${name}: ${reason}${rest}`;
     }
     if (read === 0) return `Nothing was imported: ${name} has no rows.`;
-    return refused === read ? 'Nothing was imported: every row is refused.' : undefined;
+    return refused === read ? 'Nothing was imported: every row was rejected.' : undefined;
   }
 
   #say(line: string): void {
@@ -140,7 +141,7 @@ function describe({ format, columns, keepsIds }: Reading): string {
   return `${[FORMATS[format], ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
 }
 
-/** What a file says is for no terminal to obey. */
+/** Escapes control characters, so that a file cannot control the terminal. */
 function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;

@@ -1,66 +1,64 @@
-// Owns: what a store promises to whoever moves books in large numbers, in, out or across, instead of serving them.
-// One caller at a time. Whatever fails is an Error whose message is the reason; nothing here is for a client.
+// Owns: the interface of a store for import, export and copy, which move many books instead of serving them. It has one
+// caller at a time. Every failure is an Error whose message is the reason; clients never see it.
 
 import { BOOK_FIELDS, type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
 
 /**
- * How a book is written, a line each, the same bytes from every store.
- * `csv`: `7,"Emma",…,1815`: texts always in quotes, quotes within doubled.
+ * How a book is written: one line each, the same bytes from every store.
+ * `csv`: `7,"Emma",…,1815`: texts are always quoted, quotes in them doubled.
  * `jsonl`: `{"id":7,"title":"Emma",…,"year":1815}`.
  */
 export type RecordFormat = 'csv' | 'jsonl';
 
-/** Reading never changes the structure of what it reads; writing makes it, or brings it up to date. */
+/** `read` never changes the structure of a store; `write` creates or updates it. */
 export type BulkMode = 'read' | 'write';
 
-/** Books that were stored, or would be. */
+/** Books that were stored, or in a dry run would be. */
 export interface StoredBooks {
   readonly count: number;
-  /** How many of them have nothing in a field, by its name. */
+  /** How many of them lack a field, by the name of the field. */
   readonly lacking: Readonly<Record<keyof BookFields, number>>;
 }
 
 export interface BulkStore {
-  /** Runs work that sees one state of all books, whatever others write meanwhile. */
+  /** Runs work that sees one state of all books, whatever other processes write meanwhile. */
   inSnapshot<Result>(work: () => Promise<Result>): Promise<Result>;
 
-  /** Runs work that is durable as a whole when this resolves, or did not happen. */
+  /** Runs work that is durable as a whole when this resolves, and otherwise did not happen. */
   inTransaction<Result>(work: () => Promise<Result>): Promise<Result>;
 
-  /** How many books there are. */
   count(): Promise<number>;
 
-  /** The highest id ever given, to books since removed too; 0 when none was. It is never given again (rule 12). */
+  /** The highest id ever given, including to removed books; 0 if none was. It is never given again (rule 12). */
   lastId(): Promise<number>;
 
-  /** The books of these ids, in no order. */
+  /** The books with these ids, in no particular order. */
   find(ids: readonly number[]): Promise<readonly Book[]>;
 
-  /** All books as text, ascending by id; chunks end anywhere, each line with a line feed. */
+  /** All books as text, ascending by id. Chunks may end anywhere, every line ends with a line feed. */
   text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
 
-  /** Stores a batch of new books, in their order, with new ids. A transaction of its own when in none. */
+  /** Stores a batch of new books, in their order, with new ids. Opens a transaction if none is open. */
   insert(books: readonly BookFields[]): Promise<void>;
 
-  /** Stores a batch of books with their ids, none of which is taken. A transaction of its own when in none. */
+  /** Stores a batch of books with their ids, none of which is taken. Opens a transaction if none is open. */
   insertWithIds(books: readonly Book[]): Promise<void>;
 
   /**
-   * Stores the rows that equal no book of the store, nor a row before them, in their order, with new ids. It takes all
-   * rows, into a temporary table, before it stores the first. In transactions of its own.
-   * @yields what each transaction has stored.
+   * Stores the rows that equal neither a book of the store nor an earlier row, in their order, with new ids. It puts
+   * all rows into a temporary table before it stores the first. Opens its own transactions.
+   * @yields the books that each transaction has stored.
    */
   insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncIterable<StoredBooks>;
 
   /** What `insertNew` would store. */
   countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks>;
 
-  /** Removes every book. */
   removeAll(): Promise<void>;
 
   /**
-   * Ids up to this one are given no more.
-   * @returns the highest id given before: beyond it there is no book, and until this transaction ends there will be none.
+   * Reserves the ids up to this one: new books do not get them.
+   * @returns the highest id given before. No book is beyond it, and none will be until this transaction ends.
    */
   reserveIdsThrough(lastId: number): Promise<number>;
 
@@ -70,7 +68,7 @@ export interface BulkStore {
 /** All books of a store in batches, ascending by id. */
 export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[], void, void> {
   const decoder = new TextDecoder();
-  let begun = ''; // a line that has not come whole
+  let begun = ''; // a line whose end has not arrived
   for await (const chunk of store.text('jsonl')) {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
     const lines = (begun + text).split('\n');
@@ -79,7 +77,7 @@ export async function* booksOf(store: BulkStore): AsyncGenerator<readonly Book[]
   }
 }
 
-/** A row of what `COUNTS` selects. */
+/** A row selected by `COUNTS`. */
 export type Counts = { readonly books: number } & StoredBooks['lacking'];
 
 export function storedBooks({ books, ...lacking }: Counts): StoredBooks {

@@ -1,11 +1,11 @@
-// Owns: what two catalogues are compared by: the digest of their export as CSV, which anybody can make again with
+// Owns: the checksum by which two catalogues are compared: the digest of their export as CSV. It is that of
 // `book-catalogue export | sha256sum`.
 
 import { createHash } from 'node:crypto';
 import type { Book } from '../books/book.ts';
 import { asCsv, type BulkStore, CSV_HEADER } from './bulk.ts';
 
-/** SHA-256 of a catalogue in CSV, fed as its text or as its books, ascending by id. */
+/** SHA-256 of a catalogue in CSV, computed from its text or from its books, ascending by id. */
 export class Checksum {
   readonly #hash = createHash('sha256').update(CSV_HEADER);
 

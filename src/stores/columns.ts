@@ -1,12 +1,12 @@
-// Owns: the columns of a book, as SQL that both stores understand. They follow from `BOOK_FIELDS`.
+// Owns: the columns of a book, as SQL for both stores. They are derived from `BOOK_FIELDS`.
 
 import { BOOK_FIELDS, type BookFields, FIELD_NAMES } from '../books/book.ts';
 
-/** A column beside the id. */
+/** A column other than the id. */
 export interface Column {
   readonly name: keyof BookFields;
   readonly isText: boolean;
-  /** SQL for the value of a book that has none. */
+  /** SQL for the value of a book that lacks one. */
   readonly absent: string;
 }
 
@@ -17,7 +17,7 @@ export const COLUMNS: readonly Column[] = FIELD_NAMES.map((name) => {
     : { name, isText: false, absent: String(absent) };
 });
 
-/** @param integer what the store calls whole numbers of 64 bits. */
+/** @param integer the store's type for 64-bit integers. */
 export function withTypes(integer: string): readonly (Column & { type: string; definition: string })[] {
   return COLUMNS.map((column) => {
     const type = column.isText ? 'text' : integer;
@@ -25,11 +25,11 @@ export function withTypes(integer: string): readonly (Column & { type: string; d
   });
 }
 
-/** All columns but the id, and with it. */
+/** All columns without the id, and with it. */
 export const FIELDS = FIELD_NAMES.join(', ');
 export const ID_AND_FIELDS = `id, ${FIELDS}`;
 
-/** Counts rows: `books` of them, and under each column's name those that lack a value. */
+/** Counts rows: all of them as `books`, and under each column's name those that lack a value. */
 export const COUNTS = [
   'count(*) as books',
   ...COLUMNS.map(({ name, absent }) => `count(*) filter (where ${name} = ${absent}) as ${name}`),

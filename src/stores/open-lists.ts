@@ -1,16 +1,16 @@
-// Owns: how many lists are open at once, and which of them gives way. Each holds a snapshot and a connection for as long
-// as its reader takes; a few readers that take nothing must not keep all others from their lists.
+// Owns: how many lists are open at once, and which of them gives way to another (rule 22). Each holds a snapshot and a
+// connection for as long as it is read; a few stalled readers must not block the lists of all others.
 
 import { type BookList, StoreUnavailable } from '../books/store.ts';
 
 /** Milliseconds that a list waits for another one to end. */
 const WAIT_TIMEOUT = 3000;
 
-/** Milliseconds in which a reader has taken nothing, after which its list gives way to another one. */
+/** Milliseconds without a read, after which a list gives way to another one. */
 const STALL_TIMEOUT = 5000;
 
 class OpenList {
-  /** When the reader was handed what it has not taken yet; undefined while the store is at work. */
+  /** When the reader was given the chunk that it is still taking; undefined while the store is at work. */
   handedAt: number | undefined;
   gaveWay = false;
   /** Undefined until it is open. */
@@ -33,7 +33,7 @@ export class OpenLists {
 
   /**
    * Opens a list once there is room for it.
-   * @throws StoreUnavailable when there is none in time; what `open` throws.
+   * @throws StoreUnavailable when there is no room in time; any error of `open`.
    */
   async open(open: () => Promise<BookList>): Promise<BookList> {
     const deadline = performance.now() + WAIT_TIMEOUT;
@@ -49,7 +49,7 @@ export class OpenLists {
     return { chunks: this.#follow(entry, entry.list), close: () => this.#close(entry) };
   }
 
-  /** Hands the chunks on, and notes how long the reader leaves them. */
+  /** Passes the chunks on, and records since when the reader has had the latest. */
   async *#follow(entry: OpenList, { chunks }: BookList): AsyncGenerator<string | Uint8Array, void, void> {
     for await (const chunk of chunks) {
       entry.handedAt = performance.now();
@@ -60,7 +60,7 @@ export class OpenLists {
     this.#close(entry);
   }
 
-  /** Closes the list whose reader has taken nothing for longest, if that is long enough. */
+  /** Closes the list whose reader has stalled the longest, if that is at least STALL_TIMEOUT. */
   #makeRoom(): boolean {
     const before = performance.now() - STALL_TIMEOUT;
     const stalled = [...this.#open]
@@ -73,12 +73,12 @@ export class OpenLists {
     return true;
   }
 
-  /** Waits until a list is closed. */
+  /** Waits until a list is closed, or may have stalled. */
   async #roomOr(deadline: number): Promise<void> {
     const remaining = deadline - performance.now();
     if (remaining <= 0) throw new StoreUnavailable(`${this.#most} lists are open already`, 'overload');
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(remaining, STALL_TIMEOUT / 10)); // or one has stalled
+    const timer = setTimeout(resolve, Math.min(remaining, STALL_TIMEOUT / 10)); // a list may have stalled by then
     this.#waiting.add(resolve);
     await promise;
     this.#waiting.delete(resolve);
@@ -90,7 +90,7 @@ export class OpenLists {
     if (!this.#open.delete(entry)) return;
     const [next] = this.#waiting;
     if (next === undefined) return;
-    this.#waiting.delete(next); // so that another list that ends wakes another one
+    this.#waiting.delete(next); // so that the next list to end wakes another waiter
     next();
   }
 }

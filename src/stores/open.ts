@@ -1,6 +1,5 @@
-// Owns: from the URL of a store to the store. The only place that looks at the scheme (rule 26), and where a
-// store that cannot be opened becomes the sentence the operator reads (rule 27). Loads the store that is
-// asked for and no other.
+// Owns: opening the store of a URL. Only this file evaluates the scheme (rule 26). If a store cannot be opened, it
+// makes the sentence that the operator reads (rule 27). It loads only the code of the store that the URL names.
 
 import type { BookStore } from '../books/store.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -8,27 +7,27 @@ import type { BulkMode, BulkStore } from './bulk.ts';
 import type { Hosts } from './postgres/hosts.ts';
 import { urlsOfHosts } from './postgres/url.ts';
 
-/** A store that is known by its URL, not yet touched. What opens it throws a OperatorError when that cannot be done. */
+/** A store that is not open yet. Opening it throws an OperatorError when that is impossible. */
 export interface StoreAt {
-  /** The path of its file, when it is one. */
+  /** The path of its file; undefined if the store is not a file. */
   readonly file: string | undefined;
   /**
-   * Opens it for serving, preparing it when it is new.
-   * @param mustExist whether others have the store open already, so that it cannot be new.
+   * Opens it for serving, and prepares it if it is new.
+   * @param mustExist whether other processes already have the store open, so that it cannot be new.
    */
   open(mustExist: boolean): Promise<BookStore>;
   /**
-   * Opens it for moving books in large numbers.
-   * @returns undefined when it is to be read and there is none.
+   * Opens it for import, export or copy.
+   * @returns undefined when it does not exist, in mode `read`.
    */
   openBulk(mode: 'read'): Promise<BulkStore | undefined>;
   openBulk(mode: 'write'): Promise<BulkStore>;
 }
 
 /**
- * Judges the URL of a store.
- * @param name what the operator knows the URL by.
- * @throws OperatorError when the URL cannot be meant.
+ * Reads the URL of a store.
+ * @param name of the URL in messages.
+ * @throws OperatorError when the URL is invalid.
  */
 export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt> {
   const refuse = (error: unknown): never => {
@@ -57,7 +56,7 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
     case 'postgresql': {
       if (!urlsOfHosts(dbUrl).every(isWellEscaped)) {
         throw new OperatorError(
-          `${name} is not a valid URL: percent-encode special characters in its parts.`,
+          `${name} is not a valid URL: percent-escape special characters in its parts.`,
         );
       }
       const { readHosts } = await import('./postgres/hosts.ts');
@@ -80,26 +79,26 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       };
     }
     default: {
-      const found = scheme === undefined ? 'it has none' : `not ${scheme}:`;
+      const found = scheme === undefined ? 'it has no scheme' : `not ${scheme}:`;
       throw new OperatorError(`${name} must begin with sqlite: or postgres: (${found}).`);
     }
   }
 }
 
-/** Opens a store of no books, which is gone when it is closed, or the process dies. */
+/** Opens an empty store, which disappears when it is closed or the process dies. */
 export async function openScratch(): Promise<BulkStore> {
   const { openTemporaryBulk } = await import('./sqlite/bulk.ts');
   return openTemporaryBulk();
 }
 
-/** What may be shown of a DB_URL: where the store is, never who logs in to it and how. */
+/** The part of a DB_URL that may be shown: where the store is, never the credentials. */
 export function describeStore(dbUrl: string): string {
   if (/^sqlite:/i.test(dbUrl)) return dbUrl;
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
   return `postgres://${urls.map(({ host }) => host).join(',')}${urls[0]?.pathname}`;
 }
 
-/** An `@` behind the host is what remains of a password with a `/`, `?` or `#` in it; host and path are shown. */
+/** An `@` after the host is the rest of a password with a `/`, `?` or `#`; host and path would be shown. */
 function isWellEscaped(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { pathname, search, hash } = new URL(url);

@@ -1,5 +1,5 @@
-// Owns: how far along a long piece of work is, said on stderr: on a terminal one line that is drawn again and again,
-// in a pipe a plain line now and then. Refuses to be in the way: short work leaves no trace of it.
+// Owns: the progress of long work on stderr: one redrawn line on a terminal, a plain line now and then in a pipe.
+// Refuses: to print anything for short work.
 
 /** Milliseconds between two drawings on a terminal, and between two lines in a pipe. */
 const DRAW_INTERVAL = 100;
@@ -8,10 +8,10 @@ const LINE_INTERVAL = 10_000;
 /** Characters of the bar. */
 const BAR_WIDTH = 24;
 
-/** Characters that a terminal is taken to be wide when it does not tell. */
+/** Characters in a line of a terminal that does not report its width. */
 const USUAL_WIDTH = 80;
 
-/** ANSI: to the beginning of the line, and all of it cleared. */
+/** ANSI: goes to the beginning of the line and clears it. */
 const CLEAR = '\r\u001b[K';
 
 /** Where progress is shown. */
@@ -27,29 +27,29 @@ export class Progress {
   readonly #isDrawn: boolean;
   readonly #characters: readonly [done: string, open: string];
   readonly #begin = performance.now();
-  /** When it was last said how far the work is. */
+  /** When progress was last printed. */
   #said = this.#begin;
-  /** The bar stands on the terminal just now. */
+  /** Whether the bar is on the terminal now. */
   #isStanding = false;
 
   /**
    * @param unit what is counted, such as `books`.
-   * @param total how much there is to do, in whatever measure `at` is told; undefined when nobody knows.
+   * @param total the amount of work, in the measure of `done` in `at`; undefined if unknown.
    */
   constructor({ stderr, env }: Screen, unit: string, total?: number) {
     this.#stderr = stderr;
     this.#unit = unit;
     this.#total = total;
     this.#isDrawn = stderr.isTTY === true && env.TERM !== 'dumb';
-    // What a terminal can show is in the locale, the first of these that is set.
+    // The first of these variables that is set names the locale, and with it what the terminal can show.
     const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
     this.#characters = /utf-?8/i.test(locale) ? ['█', '░'] : ['#', '.'];
   }
 
   /**
-   * Costs next to nothing when it is too early to say something again.
-   * @param done of the total, such as bytes.
-   * @param count of the units.
+   * Prints the progress; costs next to nothing when it is too early to print again.
+   * @param done how much of the total, such as bytes.
+   * @param count how many units.
    */
   at(done: number, count = done): void {
     const now = performance.now();
@@ -60,23 +60,23 @@ export class Progress {
       this.#stderr.write(`${parts.join('  ')}\n`);
       return;
     }
-    // The last column stays free: there, some terminals begin a new line.
+    // The last column stays free: some terminals begin a new line after it.
     this.#stderr.write(`${CLEAR}${this.#fit(done, parts, (this.#stderr.columns || USUAL_WIDTH) - 1)}`);
     this.#isStanding = true;
   }
 
-  /** Prints a line; the bar comes back below it. */
+  /** Prints a line; the next `at` draws the bar below it. */
   line(text: string): void {
     this.#clear();
     this.#stderr.write(`${text}\n`);
   }
 
-  /** Nothing of the bar remains. To be called before anything else is printed. */
+  /** Removes the bar. Call it before anything else is printed. */
   end(): void {
     this.#clear();
   }
 
-  /** @returns the most important first. */
+  /** @returns the parts of the line, the most important first. */
   #parts(done: number, count: number, seconds: number): string[] {
     const counted = `${count.toLocaleString('en-US')} ${this.#unit}`;
     const rate = `${Math.round(count / seconds).toLocaleString('en-US')}/s`;
@@ -86,7 +86,7 @@ export class Progress {
     return [`${Math.floor(part * 100)} %`, counted, rate, ...left];
   }
 
-  /** What has no room is left out: first the bar, then what is at the end. */
+  /** Leaves out what does not fit: first the bar, then parts from the end. */
   #fit(done: number, parts: readonly string[], width: number): string {
     const whole = parts.join('  ');
     if (this.#total && BAR_WIDTH + 1 + whole.length <= width) {

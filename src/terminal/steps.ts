@@ -1,4 +1,4 @@
-// Owns: work in steps, between which it says how far it is and looks whether it shall stop.
+// Owns: the progress of work that is done in steps, and stopping it between two of them.
 
 import { Progress, type Screen } from './progress.ts';
 
@@ -8,7 +8,7 @@ export class StepProgress {
   #unit = '';
   #progress: Progress | undefined;
 
-  /** @param stop resolves when the work shall stop. */
+  /** @param stop resolves when the work must stop. */
   constructor(screen: Screen, stop: Promise<unknown>) {
     this.#screen = screen;
     stop.then(() => {
@@ -17,8 +17,8 @@ export class StepProgress {
   }
 
   /**
-   * Between two steps. Each unit is counted anew.
-   * @throws Error when the work shall stop.
+   * Call it between two steps. The count starts again with each new unit.
+   * @throws Error when the work must stop.
    */
   at(unit: string, done: number, total: number): void {
     if (this.#isStopped) throw new Error('stopped');
@@ -30,7 +30,7 @@ export class StepProgress {
     this.#progress?.at(done);
   }
 
-  /** To be called before anything else is printed. */
+  /** Call it before anything else is printed. */
   end(): void {
     this.#progress?.end();
   }

@@ -1,5 +1,5 @@
-// Owns: a file that is there whole or not at all: written under another name beside it, put on the disk, then renamed.
-// What a run that was killed has left is removed by the next one.
+// Owns: files that appear complete or not at all: each is written under another name beside its place, synced, and then
+// renamed. The next run removes the leftovers of one that was killed.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -17,14 +17,14 @@ import { basename, dirname, join } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { OperatorError } from '../operator-error.ts';
 
-/** What follows the name of the file: no two runs write to one; SQLite adds names of its own to it. */
+/** The suffix of an unfinished file. It is random, so that no two runs share one; SQLite appends its own suffixes. */
 const UNFINISHED = /^\.[0-9a-f]{12}\.unfinished(-journal|-wal|-shm)?$/;
 
 /**
  * Writes a file.
- * @param overwrite whether it may be there already; it stays what it was until the new one is whole, which gets its
- *   owner and permissions.
- * @throws OperatorError when it is there and may not be; what `write` throws, and then there is no new file.
+ * @param overwrite whether an existing file may be replaced. It stays unchanged until the new one is complete, which
+ *   gets its owner and permissions.
+ * @throws OperatorError when an existing file must not be replaced; any error of `write`. Then there is no new file.
  */
 export async function writeWholeFile(
   path: string,
@@ -33,7 +33,7 @@ export async function writeWholeFile(
 ): Promise<void> {
   assertFree(path, overwrite);
   const there = statSync(path, { throwIfNoEntry: false });
-  const like = there && { uid: there.uid, gid: there.gid, mode: there.mode | 0o600 }; // it has to be written
+  const like = there && { uid: there.uid, gid: there.gid, mode: there.mode | 0o600 }; // its owner must be able to write
   await makeWholeFile(path, like, async (unfinished) => {
     const file = createWriteStream(unfinished);
     try {
@@ -46,28 +46,28 @@ export async function writeWholeFile(
   });
 }
 
-/** @throws OperatorError when the file is there and may not be, or cannot be. */
+/** @throws OperatorError when the file exists and must not be replaced, or cannot be created. */
 export function assertFree(path: string, overwrite: boolean): void {
   if (!existsSync(dirname(path))) throw new OperatorError(`There is no folder ${dirname(path)}.`);
   const there = statSync(path, { throwIfNoEntry: false });
-  if (there?.isFile() === false) throw new OperatorError(`${path} is there already, and not a file.`);
-  if (there && !overwrite) throw new OperatorError(`${path} is there already: --overwrite replaces it.`);
+  if (there?.isFile() === false) throw new OperatorError(`${path} exists and is not a file.`);
+  if (there && !overwrite) throw new OperatorError(`${path} already exists: --overwrite replaces it.`);
 }
 
 /**
- * Puts a file in place, whatever was there before.
- * @param like whose owner it gets, if that can be, and whose permissions; never more of them.
- * @param make fills the empty file at the path that it is given.
- * @throws what `make` throws, and then there is no new file.
+ * Puts a file in place, and replaces any file that was there.
+ * @param like gives the owner, if this user may set it, and the permissions, of which the file never gets more.
+ * @param make fills the empty file at the given path.
+ * @throws any error of `make`; then there is no new file.
  */
 export async function makeWholeFile<Made>(
   path: string,
   like: Pick<Stats, 'uid' | 'gid' | 'mode'> | undefined,
   make: (unfinished: string) => Promise<Made>,
 ): Promise<Made> {
-  const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path; // a link stays one
+  const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path; // a symbolic link stays one
   const [folder, name] = [dirname(target), basename(target)];
-  // Of a run that was killed, or of one under way: then the later one wins, and neither puts half of a file in place.
+  // Left by a killed run, or in use by another run: then the later run wins, and neither puts half a file in place.
   removeFrom(folder, (found) => found.startsWith(name) && UNFINISHED.test(found.slice(name.length)));
   const unfinishedName = `${name}.${randomBytes(6).toString('hex')}.unfinished`;
   const unfinished = join(folder, unfinishedName);
@@ -96,13 +96,13 @@ function removeFrom(folder: string, isMeant: (name: string) => boolean): void {
 }
 
 async function permitAs(file: FileHandle, like: Pick<Stats, 'uid' | 'gid' | 'mode'>): Promise<void> {
-  await file.chown(like.uid, like.gid).catch(() => {}); // only the superuser may
+  await file.chown(like.uid, like.gid).catch(() => {}); // only root may do this
   const others = like.mode & 0o006;
   const group = (await file.stat()).gid === like.gid ? like.mode & 0o060 : others << 3;
   await file.chmod((like.mode & 0o600) | group | others);
 }
 
-/** Puts on the disk what a file holds, or what a folder's files are called. */
+/** Syncs the content of a file, or the names of the files in a folder, to disk. */
 async function sync(path: string): Promise<void> {
   const file = await open(path);
   try {

@@ -111,7 +111,7 @@ describe('the client', { concurrency: 2 }, () => {
       mayBeDone: false,
     });
     const list = await failure(allOf(catalogue), CatalogueError);
-    assert.equal(list.message, 'the list has broken off after 0 books');
+    assert.equal(list.message, 'list truncated after 0 books');
   });
 
   test('names a request in the log of the service, and in its error', async () => {
@@ -444,7 +444,7 @@ describe('the client', { concurrency: 2 }, () => {
         }
       };
       const { message, ...rest } = await failure(read(), CatalogueError);
-      assert.equal(message, 'the list has broken off after 2 books');
+      assert.equal(message, 'list truncated after 2 books');
       assert.equal(count, 2);
       assert.deepEqual(rest, { status: undefined, mayBeDone: false });
     });
@@ -510,7 +510,7 @@ describe('the client', { concurrency: 2 }, () => {
       const silent = new BookCatalogue(front.url, HASTY);
       await logIn(silent);
       const { message } = await unlessTooSlow(() => failure(allOf(silent), CatalogueError));
-      assert.equal(message, 'the list has broken off after 1 books');
+      assert.equal(message, 'list truncated after 1 books');
 
       const giveUp = new AbortController();
       const read = async () => {

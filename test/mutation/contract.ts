@@ -52,7 +52,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   {
     name: 'the chunks of a list are of different moments',
     file: 'src/stores/sqlite/store.ts',
-    from: "this.#db.exec('begin'); // chunk after chunk from one snapshot",
+    from: "this.#db.exec('begin'); // so that all chunks are of one snapshot",
     to: '',
     test: { file: LIST, name: 'a list shows the moment at which it began', store: 'SQLite' },
   },

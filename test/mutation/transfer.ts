@@ -59,7 +59,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
   {
     name: 'a backup gets its name without a comparison with the store',
     file: 'src/stores/sqlite/backup.ts',
-    from: "throw new Error('the copy is not what was read');",
+    from: "throw new Error('the copy differs from the store');",
     to: '',
     test: { file: 'test/transfer/backup.test.ts', name: 'a copy that differs', store: 'SQLite' },
   },

@@ -182,10 +182,7 @@ describe('commands', { concurrency: 3 }, () => {
       ADMIN_PORT: String(port),
     });
     assert.deepEqual([code, stdout], [1, '']);
-    assert.match(
-      stderr,
-      new RegExp(`^Nobody answers at ADMIN_HOST 127.0.0.1, ADMIN_PORT ${port}: [^\\n]+\\n$`),
-    );
+    assert.match(stderr, new RegExp(`^No answer at ADMIN_HOST 127.0.0.1, ADMIN_PORT ${port}: [^\\n]+\\n$`));
   });
 
   test('token: prints a token that the service accepts, if there is a secret to sign it with', async (context) => {

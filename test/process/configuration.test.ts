@@ -310,7 +310,7 @@ describe('configuration', { concurrency: 2 }, () => {
         });
         assert.equal(
           sentence,
-          'DB_URL is not a valid URL: percent-encode special characters in its parts.\n',
+          'DB_URL is not a valid URL: percent-escape special characters in its parts.\n',
         );
       });
     }

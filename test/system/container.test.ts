@@ -85,7 +85,7 @@ describe('the image', () => {
     const [, ...check] = config.Healthcheck.Test;
     const alone = new Container(context, env, { volume }, check);
     await alone.ended;
-    assert.match(alone.said, /^Nobody answers at ADMIN_HOST/);
+    assert.match(alone.said, /^No answer at ADMIN_HOST/);
   });
 
   test('has no privileges, and may write nothing but its data', async (context) => {

@@ -106,7 +106,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal(code, 0);
     assert.ok(after > before + 2, 'the service went on');
     const [, digest] =
-      /^1001 books are in copy\.db, verified \(sha256 ([0-9a-f]{64})\)\.\n$/.exec(stdout) ?? [];
+      /^1001 books backed up to copy\.db, verified \(sha256 ([0-9a-f]{64})\)\.\n$/.exec(stdout) ?? [];
     const db = new DatabaseSync(join(folder, 'copy.db'), { readOnly: true });
     const year = (id: number) => Number(db.prepare('select year from books where id = ?').get(id)?.year);
     const [first, second] = [year(1), year(last.id)];
@@ -126,7 +126,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     chmodSync(join(folder, 'books.db'), 0o640);
     const { code, stdout, stderr } = await outcome(folder, ['backup', 'a copy?.db']);
     assert.deepEqual([code, stderr], [0, '']);
-    assert.equal(stdout, `3 books are in a copy?.db, verified (sha256 ${THREE}).\n`);
+    assert.equal(stdout, `3 books backed up to a copy?.db, verified (sha256 ${THREE}).\n`);
     assert.equal(statSync(join(folder, 'a copy?.db')).mode & 0o777, 0o640);
     assert.deepEqual(names(folder), ['a copy?.db', 'books.db']);
   });
@@ -144,7 +144,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const exported = await outcome(folder, ['export'], { DB_URL: 'sqlite:other.db' });
     const { code, stdout } = await outcome(folder, ['backup', 'copy.db']);
     assert.deepEqual([exported.code, code], [0, 0]);
-    assert.equal(stdout, `100 books are in copy.db, verified (sha256 ${sha256(exported.stdout)}).\n`);
+    assert.equal(stdout, `100 books backed up to copy.db, verified (sha256 ${sha256(exported.stdout)}).\n`);
     assert.ok(!exported.stdout.includes('half'));
   });
 
@@ -158,21 +158,21 @@ describe('backup and restore', { concurrency: 3 }, () => {
     linkSync(join(folder, 'books.db'), join(folder, 'same.db'));
     symlinkSync('books.db-wal', join(folder, 'log.db'));
     const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
-      ['there.db is there already: --overwrite replaces it.', ['there.db']],
-      ['folder is there already, and not a file.', ['folder', '--overwrite']],
-      ['/dev/null is there already, and not a file.', ['/dev/null', '--overwrite']],
+      ['there.db already exists: --overwrite replaces it.', ['there.db']],
+      ['folder exists and is not a file.', ['folder', '--overwrite']],
+      ['/dev/null exists and is not a file.', ['/dev/null', '--overwrite']],
       ['There is no folder missing.', ['missing/copy.db']],
       [
         `No backup was made of sqlite:books.db: ENAMETOOLONG: name too long, stat '${'x'.repeat(300)}'.`,
         ['x'.repeat(300)],
       ],
-      ['books.db is of the store itself: name another file.', ['books.db', '--overwrite']],
-      ['same.db is of the store itself: name another file.', ['same.db', '--overwrite']],
-      ['./books.db-journal is of the store itself: name another file.', ['./books.db-journal']],
-      ['log.db is of the store itself: name another file.', ['log.db', '--overwrite']],
-      ['DB_URL: there are no books at sqlite:none.db.', ['copy.db'], { DB_URL: 'sqlite:none.db' }],
+      ['books.db is part of the store: choose another file.', ['books.db', '--overwrite']],
+      ['same.db is part of the store: choose another file.', ['same.db', '--overwrite']],
+      ['./books.db-journal is part of the store: choose another file.', ['./books.db-journal']],
+      ['log.db is part of the store: choose another file.', ['log.db', '--overwrite']],
+      ['DB_URL: there is no catalogue at sqlite:none.db.', ['copy.db'], { DB_URL: 'sqlite:none.db' }],
       [
-        'DB_URL: backup is for SQLite; PostgreSQL is backed up by pg_dump or pg_basebackup.',
+        'DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.',
         ['copy.db'],
         { DB_URL: 'postgres://a:secret@b/c' },
       ],
@@ -236,7 +236,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(await endOf(child), {
       code: 1,
       stdout: '',
-      stderr: 'No backup was made of sqlite:books.db: the copy is not what was read.\n',
+      stderr: 'No backup was made of sqlite:books.db: the copy differs from the store.\n',
     });
     assert.deepEqual(names(folder), ['books.db', 'copy.db']);
     assert.equal(readFileSync(join(folder, 'copy.db'), 'utf8'), 'the last good one');
@@ -367,22 +367,25 @@ describe('backup and restore', { concurrency: 3 }, () => {
     mkdirSync(join(folder, 'folder'));
     execFileSync('mkfifo', [join(folder, 'pipe')]);
     const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
-      ['There is no none.db/none.db.', ['none.db/none.db']],
+      ['none.db/none.db does not exist.', ['none.db/none.db']],
       ['folder is not a file.', ['folder']],
       ['DB_URL: pipe is not a file.', ['cut.db'], { DB_URL: 'sqlite:pipe' }],
-      ['books.db is of the store itself: name a backup.', ['books.db']],
+      ['books.db is part of the store: choose a backup.', ['books.db']],
       ['sqlite:books.db was not restored: database disk image is malformed.', ['cut.db']],
       ['sqlite:books.db was not restored: it is damaged (Freelist: size is 0 but should be 7).', ['bent.db']],
       ['sqlite:books.db was not restored: file is not a database.', ['text.db']],
       ['sqlite:books.db was not restored: there is no catalogue in it.', ['other.db']],
-      ['sqlite:books.db was not restored: its table "books" is not one of this service.', ['similar.db']],
+      [
+        'sqlite:books.db was not restored: its table "books" does not belong to this service.',
+        ['similar.db'],
+      ],
       [
         'DB_URL: sqlite:text.db cannot be replaced: file is not a database. If it is damaged, stop the service, move it away, and restore again.',
         ['cut.db'],
         { DB_URL: 'sqlite:text.db' },
       ],
       [
-        'DB_URL: restore is for SQLite; PostgreSQL is restored by pg_restore or psql.',
+        'DB_URL names a PostgreSQL store: restore it with pg_restore or psql.',
         ['cut.db'],
         { DB_URL: 'postgres://a:secret@b/c' },
       ],
@@ -434,7 +437,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal(careful.code, 1);
     assert.match(
       careful.stderr,
-      /^DB_URL: of sqlite:lonely\/books\.db only \S+\/books\.db-wal is there, which may hold books: [^\n]+\n$/,
+      /^DB_URL: sqlite:lonely\/books\.db is missing, but \S+\/books\.db-wal exists and may hold books: [^\n]+\n$/,
     );
     assert.deepEqual(readdirSync(join(folder, 'lonely')), ['books.db-wal']);
     assert.equal((await outcome(folder, ['restore', 'kept/old.db', '--overwrite'], lonely)).code, 0);

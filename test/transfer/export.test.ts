@@ -70,7 +70,7 @@ describe('export and copy', { concurrency: 4 }, () => {
       for (let times = 0; times < 2; times += 1) {
         const missing = await command(['export'], url); // which does not make it
         assert.deepEqual({ ...missing, stderr: '' }, { code: 1, stdout: '', stderr: '' });
-        assert.match(missing.stderr, /^DB_URL: there are no books at [^\n]+\.\n$/);
+        assert.match(missing.stderr, /^DB_URL: there is no catalogue at [^\n]+\.\n$/);
       }
       await fill(url, []);
       const texts = { csv: 'id,title,author,year\n', json: '[]\n', jsonl: '' };
@@ -107,7 +107,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     assert.deepEqual(refused, {
       code: 1,
       stdout: '',
-      stderr: 'a.csv is there already: --overwrite replaces it.\n',
+      stderr: 'a.csv already exists: --overwrite replaces it.\n',
     });
     assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
     assert.equal((await command(['export', 'b.csv', '--overwrite'], url, folder)).code, 1);
@@ -190,7 +190,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     const file = fileOf(url);
     for (const path of [file, `${file}-wal`]) {
       const { code, stderr } = await command(['export', path, '--format', 'csv', '--overwrite'], url);
-      assert.deepEqual([code, stderr], [1, `${path} is of the store itself: name another file.\n`]);
+      assert.deepEqual([code, stderr], [1, `${path} is part of the store: choose another file.\n`]);
     }
     assert.equal((await command(['export'], url)).stdout, CSV);
   });
@@ -288,7 +288,7 @@ describe('export and copy', { concurrency: 4 }, () => {
         }
         const { code, stdout, stderr } = await command(['copy', source, target]);
         assert.deepEqual([code, stdout], [1, '']);
-        assert.equal(stderr, 'Nothing was copied: TO does not hold what was read.\n');
+        assert.equal(stderr, 'Nothing was copied: TO differs from what was read.\n');
         assert.equal(await countOf(target), 0);
       }
     });
@@ -391,7 +391,7 @@ describe('export and copy', { concurrency: 4 }, () => {
       [url, url, 2, /^FROM and TO are the same store\.\n$/],
       [url, 'books.db', 1, /^TO must begin with sqlite: or postgres:[^\n]+\n$/],
       ['mysql://u:hidden@h/d', url, 1, /^FROM must begin with[^\n]+\n$/],
-      [url, 'sqlite:elsewhere.db', 1, /^FROM: there are no books at sqlite:[^\n]+\n$/],
+      [url, 'sqlite:elsewhere.db', 1, /^FROM: there is no catalogue at sqlite:[^\n]+\n$/],
       [
         'postgres://u:hidden@127.0.0.1:1/d',
         url,

@@ -244,14 +244,14 @@ describe('import', { concurrency: 4 }, () => {
     const [how, ...refused] = stderr.trimEnd().split('\n');
     assert.equal(how, 'books.csv: CSV, title from "name", author from "writer", year from "when"');
     assert.deepEqual(refused, [
-      'books.csv:2: when "MCMXC" does not tell one year for certain',
+      'books.csv:2: when "MCMXC" is not an unambiguous year',
       'books.csv:5: has 2 fields, the header has 3',
-      'books.csv:6: when "1\\u202e9x" does not tell one year for certain',
+      'books.csv:6: when "1\\u202e9x" is not an unambiguous year',
     ]);
     assert.equal(
       stdout,
       '4 rows read: 1 imported, 0 already there, 3 refused.\n' +
-        '3 refused rows are in books.rejects.csv: mend them there and import that file.\n',
+        '3 rejected rows written to books.rejects.csv: fix them there and import that file.\n',
     );
     const rejects = join(folder, 'books.rejects.csv');
     const corrected = readFileSync(rejects, 'utf8').replace('MCMXC', '1990').replace('A;B;"', 'A;B;1991;"');
@@ -291,7 +291,7 @@ describe('import', { concurrency: 4 }, () => {
     const given = await importing(url, folder, 'theirs.csv', '--ids', 'new');
     assert.match(
       given.stdout,
-      /^3 rows read: 1 imported, 1 already there, 1 refused\.\n1 refused row is in [^\n]+\n$/,
+      /^3 rows read: 1 imported, 1 already there, 1 refused\.\n1 rejected row written to [^\n]+\n$/,
     );
     assert.deepEqual((await booksOf(url)).at(-1), {
       id: 5,
@@ -310,14 +310,14 @@ describe('import', { concurrency: 4 }, () => {
     assert.deepEqual([plain.code, plain.stdout], [1, said]);
     assert.deepEqual(readdirSync(folder), ['books.csv']);
     const named = await importing(url, folder, 'books.csv', '--dry-run', '--rejects', 'wrong.csv');
-    assert.deepEqual([named.code, named.stdout], [1, `${said}1 refused row is in wrong.csv.\n`]);
+    assert.deepEqual([named.code, named.stdout], [1, `${said}1 rejected row written to wrong.csv.\n`]);
     assert.equal(
       readFileSync(join(folder, 'wrong.csv'), 'utf8'),
-      'title,author,year,refused\nDune,,MCM,"year: does not tell one year for certain"\n',
+      'title,author,year,refused\nDune,,MCM,"year: is not an unambiguous year"\n',
     );
     const nowhere = await importing(url, folder, 'books.csv', '--dry-run', '--rejects', 'none/wrong.csv');
     assert.equal(nowhere.code, 1);
-    assert.match(nowhere.stderr, /\nThere is no folder none for refused rows\.\n$/);
+    assert.match(nowhere.stderr, /\nThere is no folder none for rejected rows\.\n$/);
     assert.equal(await countOf(url), 0);
   });
 
@@ -344,9 +344,12 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(
       stdout,
       '2 rows read: 1 imported, 0 already there, 1 refused.\n' +
-        '1 refused row is in rejects.jsonl: mend it there and import that file.\n',
+        '1 rejected row written to rejects.jsonl: fix it there and import that file.\n',
     );
-    assert.match(stderr, /^stdin: JSON Lines, title from "title", [^\n]+\nstdin:2: title "7" is no text\n$/);
+    assert.match(
+      stderr,
+      /^stdin: JSON Lines, title from "title", [^\n]+\nstdin:2: title "7" is not a string\n$/,
+    );
     assert.equal((await booksOf(url))[0]?.author, 'Jane Austen, Another');
   });
 
@@ -356,7 +359,7 @@ describe('import', { concurrency: 4 }, () => {
     const { code, stderr } = await runCommand(['import', '-'], { DB_URL: url }, undefined, undefined, typed);
     assert.match(
       stderr,
-      /^Reading what you type, until Ctrl-D on a line of its own\.\nstdin: CSV, [^\n]+\n$/,
+      /^Reading from the terminal: end with Ctrl-D on an empty line\.\nstdin: CSV, [^\n]+\n$/,
     );
     assert.equal(code, 0);
     assert.equal(await countOf(url), 1);
@@ -376,16 +379,16 @@ describe('import', { concurrency: 4 }, () => {
       [['.'], 1, /^\. cannot be read: it is a folder\.\n$/],
       [['empty.csv'], 1, /^empty\.csv: The file is empty[^\n]+\n$/],
       [['header.csv'], 1, /\nNothing was imported: header\.csv has no rows\.\n$/],
-      [['refused.csv'], 1, /\nNothing was imported: every row is refused\.\n$/],
+      [['refused.csv'], 1, /\nNothing was imported: every row was rejected\.\n$/],
       [['latin.csv'], 1, /\nlatin\.csv: Line 2 is not UTF-8 text: [^\n]+--encoding windows-1252\.\n$/],
       [['wrong.csv'], 1, /^wrong\.csv: There is no column for the title; [^\n]+ subject, price\.\n$/],
       [['books.csv', '--year', 'no'], 1, /^books\.csv: There is no column "no" for the year: [^\n]+\n$/],
       [
         ['books.csv', '--on-duplicate', 'perhaps'],
         2,
-        /^--on-duplicate is one of skip, add, not "perhaps"\.\n$/,
+        /^--on-duplicate must be one of skip, add, not "perhaps"\.\n$/,
       ],
-      [['books.csv', '--format', 'xml'], 2, /^--format is one of csv, json, jsonl, not "xml"\.\n$/],
+      [['books.csv', '--format', 'xml'], 2, /^--format must be one of csv, json, jsonl, not "xml"\.\n$/],
       [[], 2, /^import needs FILE\. [^\n]+\n$/],
     ] as const;
     for (const [args, code, sentence] of cases) {
@@ -406,7 +409,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.match(stdout, /^2 rows read: 2 imported, /);
     assert.match(
       stderr,
-      /\nbooks\.json: The array is not whole: [^\n]+ What comes before that is imported\.\n$/,
+      /\nbooks\.json: The array is incomplete: [^\n]+ Everything before that is imported\.\n$/,
     );
     assert.equal(await countOf(url), 2);
   });
@@ -424,7 +427,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /\nStopped\. Run the same command again to go on: what is stored already is skipped\.\n$/,
+      /\nStopped\. Run the same command again to continue: rows that are already stored are skipped\.\n$/,
     );
     const [, imported] = /^\d+ rows read: (\d+) imported, 0 refused\.\n/.exec(stdout) ?? [];
     assert.equal(Number(imported), await countOf(url));
@@ -488,7 +491,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(code, 1);
     assert.match(
       stderr,
-      /\nThe temporary file [^\n]+ cannot be written: [^\n]+ SQLITE_TMPDIR names another folder for it\.\n$/,
+      /\nThe temporary file [^\n]+ cannot be written: [^\n]+ Set SQLITE_TMPDIR to use another folder\.\n$/,
     );
   });
 });

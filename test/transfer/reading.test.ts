@@ -130,7 +130,7 @@ describe('years', () => {
   });
 
   const REFUSED: Readonly<Record<string, readonly string[]>> = {
-    'does not tell one year for certain': [
+    'is not an unambiguous year': [
       ...[
         '1997-1998',
         '1997–1998',
@@ -281,7 +281,7 @@ describe('columns', () => {
       csv.books.map(({ id }) => id),
       [4503599627370496],
     );
-    assert.deepEqual(refusalsOf(csv), ['3 id "4503599627370497" is no id from 1 to 2^52']);
+    assert.deepEqual(refusalsOf(csv), ['3 id "4503599627370497" is not an id from 1 to 2^52']);
     const json = await read('{"id":9007199254740991,"title":"a","author":"b","year":1}\n');
     assert.equal(json.refused[0]?.column, 'id');
   });
@@ -326,7 +326,7 @@ describe('columns', () => {
 
   test('must have a title among them', async () => {
     const pattern =
-      /^There is no column for the title; --title, --author and --year .* columns are foo, bar\.$/;
+      /^There is no column for the title; set --title, --author and --year: the columns are foo, bar\.$/;
     await assertRefusedAsWhole('foo;bar\n1;2\n', pattern);
     await assertRefusedAsWhole('[{"foo":1},{"bar":2}]', pattern);
   });
@@ -365,7 +365,7 @@ describe('ids', () => {
       csv.books.map(({ id }) => id),
       [1, 4503599627370496],
     );
-    assert.deepEqual(refusalsOf(csv)[1], '3 id "0" is no id from 1 to 2^52');
+    assert.deepEqual(refusalsOf(csv)[1], '3 id "0" is not an id from 1 to 2^52');
     assert.equal(csv.refused.length, 7);
     const values = ['null', '0', '"x"', '1.5', '9007199254740992', 'true', '{}', '1', '4503599627370496'];
     const json = await read(values.map((id) => `{"id":${id},"title":"t","author":"","year":0}\n`).join(''));
@@ -433,7 +433,7 @@ describe('CSV', () => {
     'a quote that is never closed': [
       'title,author,year\na,b,1\nc,"d,1\ne,f,1\n',
       ['2 a/b/1'],
-      ['3 author ""d,1\ne,f,1\n" has a quote that is never closed, up to the end of the file, 3 lines'],
+      ['3 author ""d,1\ne,f,1\n" has an unclosed quote: it extends to the end of the file, 3 lines'],
     ],
     'rules 3 and 4: NUL, and years that are none': [
       'title,author,year,isbn\na\0,b,1,\na,\0,1,\na,b,1\0,\na,b,1999.5,\na,b,1,\0\n',
@@ -441,7 +441,7 @@ describe('CSV', () => {
       [
         '2 title "a\0" has a NUL character',
         '3 author "\0" has a NUL character',
-        '4 year "1\0" does not tell one year for certain',
+        '4 year "1\0" is not an unambiguous year',
         '5 year "1999.5" is not a whole number',
       ],
     ],
@@ -472,11 +472,11 @@ describe('CSV', () => {
     await assertRefusedAsWhole('\r\n\n', /^The file is empty/);
     await assertRefusedAsWhole(
       '\n"title,year\na,1\n',
-      /^Line 2, the header, has a quote too many or too few\.$/,
+      /^Line 2, the header, has a misplaced or unclosed quote\.$/,
     );
     await assertRefusedAsWhole(
       '"title"s,year\na,1\n',
-      /^Line 1, the header, has a quote too many or too few\.$/,
+      /^Line 1, the header, has a misplaced or unclosed quote\.$/,
     );
     await assertRefusedAsWhole(`title${','.repeat(10_000)}\n`, /more than 10000 columns/);
     await assertRefusedAsWhole('t\0i\0t\0l\0e\0,\0y\0\n\0', /not text.*--encoding utf-16le/);
@@ -571,7 +571,7 @@ describe('encodings', () => {
 
   test('a spreadsheet or an archive is refused as what it is', async () => {
     const zip = Buffer.from('504b0304140006000800000021006fa8d3e2b5000000', 'hex');
-    await assertRefusedAsWhole(zip, /^The file is not text: a spreadsheet must be saved as CSV/, {
+    await assertRefusedAsWhole(zip, /^The file is not text: save a spreadsheet as CSV/, {
       name: 'a.xlsx',
     });
     const gzip = Buffer.from('1f8b08000000000000034b4c4a06000241243503000000', 'hex');
@@ -625,31 +625,31 @@ describe('JSON', () => {
         '{"year":1999.5}\n{"year":9007199254740993}\n{"year":true}\n{"year":[1]}\n{"year":"1999.5"}\n{"year":1999.00000000000000000001}\n',
       ['1 ok//1'],
       [
-        '2 title "1" is no text',
-        '3 title "["a"]" is no text',
-        '4 title "\0" has a NUL character or half a surrogate pair',
-        '5 title "\ud83d" has a NUL character or half a surrogate pair',
-        '6 author "true" is no text',
-        '7 author "[1]" is no text',
-        '8 author "[["a"]]" is no text',
-        '9 author "{"name":"a"}" is no text',
-        '10 year "1999.5" is neither a whole number within ±(2^53−1) nor a text',
-        '11 year "9007199254740992" is neither a whole number within ±(2^53−1) nor a text',
-        '12 year "true" is neither a whole number within ±(2^53−1) nor a text',
-        '13 year "[1]" is neither a whole number within ±(2^53−1) nor a text',
+        '2 title "1" is not a string',
+        '3 title "["a"]" is not a string',
+        '4 title "\0" has a NUL character or a lone surrogate',
+        '5 title "\ud83d" has a NUL character or a lone surrogate',
+        '6 author "true" is not a string',
+        '7 author "[1]" is not a string',
+        '8 author "[["a"]]" is not a string',
+        '9 author "{"name":"a"}" is not a string',
+        '10 year "1999.5" is neither a whole number within ±(2^53−1) nor a string',
+        '11 year "9007199254740992" is neither a whole number within ±(2^53−1) nor a string',
+        '12 year "true" is neither a whole number within ±(2^53−1) nor a string',
+        '13 year "[1]" is neither a whole number within ±(2^53−1) nor a string',
         '14 year "1999.5" is not a whole number',
-        '15 year "NaN" is neither a whole number within ±(2^53−1) nor a text',
+        '15 year "NaN" is neither a whole number within ±(2^53−1) nor a string',
       ],
     ],
     'rule 6: elements that are no objects': [
       '[{"title":"a"},1,"b,]",[{"title":"c"}],null,true,{"title":},\n{"title":"d"}]',
       ['1 a//0', '2 d//0'],
-      [...Array(6).fill('1 is no JSON object')],
+      [...Array(6).fill('1 is not a JSON object')],
     ],
     'rule 6: lines that are no objects': [
       '{"title":"a"}\nnonsense\n{"title":"b"\n[{"title":"c"}]\n"d"\n{"title":"e"} x\n{"title":"f"}\n',
       ['1 a//0', '7 f//0'],
-      [2, 3, 4, 5, 6].map((line) => `${line} is no JSON object`),
+      [2, 3, 4, 5, 6].map((line) => `${line} is not a JSON object`),
     ],
     'rule 5: other keys are ignored, the last of two counts': [
       '{"title":"a","__proto__":{"author":"x"},"constructor":1,"title":"b"}\n{"title":"c"}',
@@ -659,36 +659,36 @@ describe('JSON', () => {
       '[{"title":"a"},\n{"title":"b"} oops {"title":"c"}]',
       ['1 a//0', '2 b//0'],
       [],
-      'The array is broken in line 2: after an element, a comma or ] should follow.',
+      'The array is malformed in line 2: after an element, a comma or ] should follow.',
     ],
     'no element between two commas': [
       '[{"title":"a"}\n,\n,{"title":"b"}]',
       ['1 a//0'],
       [],
-      'The array is broken in line 3: an element should follow.',
+      'The array is malformed in line 3: an element should follow.',
     ],
     'something after the end': [
       '[{"title":"a"}]\n{"title":"b"}',
       ['1 a//0'],
       [],
-      'The array is broken in line 2: something follows after the end of the array.',
+      'The array is malformed in line 2: there is text after the end of the array.',
     ],
     'no end': [
       '[{"title":"a"},\n{"title":"b"}\n',
       ['1 a//0', '2 b//0'],
       [],
-      'The array is not whole: what begins in line 3 breaks off at the end of the file.',
+      'The array is incomplete: the text that begins in line 3 is cut off at the end of the file.',
     ],
     'no end of an element': [
       '[{"title":"a"},\n{"title":"b"},{"title',
       ['1 a//0', '2 b//0'],
       [],
-      'The array is not whole: what begins in line 2 breaks off at the end of the file.',
+      'The array is incomplete: the text that begins in line 2 is cut off at the end of the file.',
     ],
     'an object of objects': [
       '{"1": {"title":"a"},\n "2\\"" : {"title":"b"}, "3":4}',
       ['1 a//0', '2 b//0'],
-      ['2 is no JSON object'],
+      ['2 is not a JSON object'],
     ],
   };
   for (const [name, [content, books, refused = [], fault]] of Object.entries(CASES)) {
@@ -751,10 +751,10 @@ describe('a file', () => {
     assert.equal(await formatOf('a.csv', '[{"title":""}]', 'json'), 'json');
     assert.equal(await formatOf('a.json', 'title\n', 'csv'), 'csv');
     await assertRefusedAsWhole('title\n', /begins with neither \[ nor \{/, { name: 'a.json' });
-    await assertRefusedAsWhole('', /^The file is empty: there is not even an array/, { name: 'a.json' });
+    await assertRefusedAsWhole('', /^The file is empty: it has no array/, { name: 'a.json' });
     await assertRefusedAsWhole(
       '{\n  "docs": [{"title":"a"}]\n}\n',
-      /^Line 1 has the beginning of an object only/,
+      /^Line 1 has only the beginning of an object/,
     );
     await assertRefusedAsWhole('1\n2\n', /^None of the first records is a JSON object/, { format: 'jsonl' });
     await assertRefusedAsWhole('{"title":"a"}x', /^None of the first records/, { format: 'json' });
@@ -823,7 +823,7 @@ describe('what is refused', () => {
     'title;author;year\r\na;b;1\r\n"c ""d""\ne";f;twenty\r\ng;h\r\ni;j;1;k\r\nl;m;1999.5;;\r\nä;"n"o;3\r\n';
   const REJECTED_CSV =
     'title;author;year;refused\n' +
-    '"c ""d""\ne";f;twenty;"year: does not tell one year for certain"\n' +
+    '"c ""d""\ne";f;twenty;"year: is not an unambiguous year"\n' +
     'g;h;"has 2 fields, the header has 3"\n' +
     'i;j;1;k;"has 4 fields, the header has 3"\n' +
     'l;m;1999.5;"year: is not a whole number"\n' +
@@ -844,7 +844,7 @@ describe('what is refused', () => {
     assert.equal(again.outcome.books.length, 0);
     const reasons = again.outcome.refused.map(({ reason }) => reason);
     assert.deepEqual(reasons, [
-      'does not tell one year for certain',
+      'is not an unambiguous year',
       'has 3 fields, the header has 4',
       'has 5 fields, the header has 4',
       'is not a whole number',
@@ -863,19 +863,16 @@ describe('what is refused', () => {
 
   test('after a quote that is never closed is the rest of the file, as it stands', async (context) => {
     const { rejected } = await reject(context, 'a.csv', 'title,year\na,x\n"b,2\nc,3\n');
-    assert.equal(
-      rejected,
-      'title,year,refused\na,x,"year: does not tell one year for certain"\n"b,2\nc,3\n\n',
-    );
+    assert.equal(rejected, 'title,year,refused\na,x,"year: is not an unambiguous year"\n"b,2\nc,3\n\n');
   });
 
   const LINES =
     '{"title":1}\r\nnonsense\n{"title":"\\u0000","refused":"title: \\"old\\""}\n{ }\n{"year":1e400}\n[1]\n{"title":"ok"}\n';
   const REJECTED_LINES =
-    '{"title":1,"refused":"title: is no text"}\n' +
+    '{"title":1,"refused":"title: is not a string"}\n' +
     'nonsense\n' +
-    '{"title":"\\u0000","refused":"title: has a NUL character or half a surrogate pair"}\n' +
-    '{"year":1e400,"refused":"year: is neither a whole number within ±(2^53−1) nor a text"}\n' +
+    '{"title":"\\u0000","refused":"title: has a NUL character or a lone surrogate"}\n' +
+    '{"year":1e400,"refused":"year: is neither a whole number within ±(2^53−1) nor a string"}\n' +
     '[1]\n';
 
   test('of JSON goes to JSON Lines, an object with the reason, anything else as it stands', async (context) => {
@@ -886,7 +883,7 @@ describe('what is refused', () => {
     assert.equal(again.rejected, REJECTED_LINES);
     const array = await reject(context, 'books.json', '[{"title":"ok"},\n{\r\n  "title": 1\n},\n[1,\n2]]');
     assert.equal(array.path, join(array.folder, 'books.rejects.jsonl'));
-    assert.equal(array.rejected, '{ "title": 1 ,"refused":"title: is no text"}\n[1, 2]\n');
+    assert.equal(array.rejected, '{ "title": 1 ,"refused":"title: is not a string"}\n[1, 2]\n');
   });
 
   test('is never written over another file', async (context) => {
@@ -905,7 +902,7 @@ describe('what is refused', () => {
     );
     writeFileSync(join(folder, 'file'), '');
     const impossible = new Rejects(reading, join(folder, 'file', 'rejects.csv'));
-    await assert.rejects(impossible.add(refused), /What is refused cannot be written to .*ENOTDIR/);
+    await assert.rejects(impossible.add(refused), /Rejected rows cannot be written to .*ENOTDIR/);
   });
 
   test('has a file beside the one that is read, or here for what is piped in', async () => {
@@ -969,14 +966,14 @@ describe('hostile files', () => {
     const { reading, books, fault } = await read(content);
     assert.equal(reading.format, 'csv');
     assert.equal(books.length, 1);
-    assert.match(fault ?? '', /^Line 3 begins a record of more than 16 MiB/);
+    assert.match(fault ?? '', /^The record that begins in line 3 has more than 16 MiB/);
     const json = Buffer.concat([
       Buffer.from('[{"title":"a"},\n{"title":"'),
       Buffer.alloc(17 * MEBIBYTE, 'x'),
     ]);
     const array = await read(json);
     assert.equal(array.books.length, 1);
-    assert.match(array.fault ?? '', /^Line 2 begins a record of more than 16 MiB/);
+    assert.match(array.fault ?? '', /^The record that begins in line 2 has more than 16 MiB/);
   });
 
   test('records of 15 MiB are read, at the pace of shorter ones', async (context) => {
@@ -1037,7 +1034,7 @@ describe('hostile files', () => {
     const shallow = `{"title":"a","x":${'['.repeat(900)}2.0${']'.repeat(900)}}`;
     assert.equal((await read(shallow)).books.length, 1);
     const crossed = await read('[{"title":"a"},{"title":["b"}],{"title":"c"}]');
-    assert.deepEqual([crossed.books.length, refusalsOf(crossed)], [2, ['1 is no JSON object']]);
+    assert.deepEqual([crossed.books.length, refusalsOf(crossed)], [2, ['1 is not a JSON object']]);
   });
 
   test('a header of a mebibyte', async () => {

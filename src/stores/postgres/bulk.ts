@@ -1,5 +1,5 @@
-// Owns: books in large numbers in and out of PostgreSQL, beside a service or without one. Twin of
-// `sqlite/bulk.ts`. One connection; a batch is one COPY.
+// Owns: import, export and copy of books in PostgreSQL, with or without a running service. Twin of `sqlite/bulk.ts`.
+// It uses one connection, and COPY for batches.
 
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
@@ -27,8 +27,8 @@ const LAST_ID = `
     coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books)
   ) as value`;
 
-// A transaction that is committed is on disk, also where the server's setting would not wait for the disk. Stronger
-// settings stay.
+// A committed transaction is durable, even where the server's setting would not wait for the disk. Stronger settings
+// stay.
 const DURABLY = `
   select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'`;
 
@@ -39,7 +39,7 @@ const TEMPORARY_TABLE = `
   create temporary table aside on commit drop as select ${FIELDS} from books with no data;
   alter table aside add id bigint generated always as identity`;
 
-// Of rows that are equal, the first; none that equals a book. Joined, the smaller side is held in memory.
+// The first of equal rows, unless it equals a book. A join holds the smaller side in memory.
 const NEW_ROWS = `
   with firsts as (select min(id) as id, ${FIELDS} from aside group by ${FIELDS}),
     known as (select firsts.id from firsts join books using (${FIELDS}))
@@ -48,9 +48,9 @@ const NEW_ROWS = `
   order by id`;
 
 /**
- * Connects; when it is for writing, creates or updates the structure.
- * @returns undefined when it is to be read and there is no table of books.
- * @throws Error with the reason when that cannot be done.
+ * Connects; in mode `write`, creates or updates the structure.
+ * @returns undefined when there is no table of books, in mode `read`.
+ * @throws Error with the reason when that is impossible.
  */
 export async function openPostgresBulk(hosts: Hosts, mode: BulkMode): Promise<BulkStore | undefined> {
   const { client } = await connectToWritable(hosts);
@@ -72,11 +72,11 @@ class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
   readonly #lost = new AbortController();
   #inTransaction = false;
-  /** What goes to the server just now; no other statement gets through before its end. */
+  /** The COPY to the server in progress; no other statement can be sent before it ends. */
   #copying:
     | { readonly into: string; readonly stream: CopyStreamQuery; readonly end: Promise<void> }
     | undefined;
-  /** Books are on their way to us; until the last one has come, no statement gets through. */
+  /** Whether the server is sending books; no statement can be sent before the last one has arrived. */
   #isSending = false;
 
   constructor(client: pg.Client) {
@@ -147,10 +147,10 @@ class PostgresBulk implements BulkStore {
 
   reserveIdsThrough(lastId: number): Promise<number> {
     return this.#joined(async () => {
-      // While the table is locked nobody draws an id, so the sequence is never set back.
+      // While the table is locked, no other process draws an id, so the sequence is never set back.
       await this.#query('lock table books in share row exclusive mode');
       const given = await this.lastId();
-      const last = Math.max(lastId, given); // books may have been brought in beyond the sequence
+      const last = Math.max(lastId, given); // books may have been inserted with ids beyond the sequence
       if (last > 0) await this.#query("select setval('books_id_seq', $1::bigint)", [last]);
       return given;
     });
@@ -168,7 +168,7 @@ class PostgresBulk implements BulkStore {
       await this.#query('commit');
       return result;
     } catch (error) {
-      // What cannot be told to roll back does so when the connection ends.
+      // While the server is sending, no rollback can be sent: it rolls back when the connection ends.
       if (!this.#isSending) await this.#query('rollback').catch(() => {});
       throw error;
     } finally {
@@ -176,7 +176,7 @@ class PostgresBulk implements BulkStore {
     }
   }
 
-  /** Within the transaction that is open, or in one of its own. */
+  /** Runs work within the open transaction, or in one of its own. */
   #joined<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#inTransaction ? work() : this.inTransaction(work);
   }
@@ -193,7 +193,7 @@ class PostgresBulk implements BulkStore {
     return storedBooks(row as Counts);
   }
 
-  /** Within a transaction, what is copied one after the other is one COPY. */
+  /** Within a transaction, consecutive calls with the same `into` share one COPY. */
   #copy(into: string, lines: string): Promise<void> {
     return this.#joined(async () => {
       if (this.#copying?.into !== into) {
@@ -201,20 +201,20 @@ class PostgresBulk implements BulkStore {
         const stream = this.#client.query(
           copyFrom(`copy ${into} from stdin with (format csv, encoding 'UTF8')`),
         );
-        stream.on('error', () => {}); // it may come more than once
+        stream.on('error', () => {}); // there may be more than one
         const end = this.#unlessLost((signal) => finished(stream, { signal }));
-        end.catch(() => {}); // whoever waits for it is told, however much later
+        end.catch(() => {}); // it is reported when it is awaited, however much later
         this.#copying = { into, stream, end };
       }
       const { stream, end } = this.#copying;
       if (!stream.write(lines) && !stream.destroyed) {
         await this.#unlessLost((signal) => once(stream, 'drain', { signal }));
       }
-      if (stream.destroyed) await end; // which fails with the reason
+      if (stream.destroyed) await end; // it rejects with the reason
     });
   }
 
-  /** What a COPY waits for does not come when its connection is lost, and it is not told. */
+  /** Ends the wait of a COPY when its connection is lost, which the COPY itself does not notice. */
   async #unlessLost<Result>(wait: (signal: AbortSignal) => Promise<Result>): Promise<Result> {
     const { signal } = this.#lost;
     try {
@@ -224,7 +224,7 @@ class PostgresBulk implements BulkStore {
     }
   }
 
-  /** Resolves when all of the COPY that is under way, if any, has arrived. */
+  /** Ends the COPY in progress, if any; resolves when all of it has arrived. */
   async #endCopy(): Promise<void> {
     const copying = this.#copying;
     this.#copying = undefined;
@@ -232,7 +232,7 @@ class PostgresBulk implements BulkStore {
     await copying?.end;
   }
 
-  /** Runs a statement, after what is being copied. */
+  /** Runs a statement, after the COPY in progress. */
   async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
     await this.#endCopy();
     return (await this.#client.query<Row>({ text, values, types: NUMBERS })).rows;

@@ -1,5 +1,5 @@
-// Owns: the connections to PostgreSQL: in pools, all to the one host that takes writes, and to another one
-// as soon as that does. What goes wrong with a statement becomes StoreUnavailable here, and only here.
+// Owns: the connections to PostgreSQL: in pools, all to the host that takes writes; after a failover, to the new one.
+// Here, and only here, a failed statement becomes StoreUnavailable.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
@@ -7,9 +7,9 @@ import { StoreUnavailable } from '../../books/store.ts';
 import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
 import { type Address, findWritable, type Hosts, refuseReadOnly } from './hosts.ts';
 
-// Milliseconds. A statement ends before the call that waits for it does (4.5 s); the driver gives a
-// server that has gone silent a little longer than the server gives itself. An attempt to connect that is
-// lost on the way must not hold up the calls after it for long once the server is back.
+// Milliseconds. A statement ends before the call that waits for it does (4.5 s). The driver waits for a silent server
+// a little longer than the server's own limit. An attempt to connect that is lost in the network must not delay later
+// calls for long once the server is back.
 const CONNECT_TIMEOUT = 1500;
 const WAIT_TIMEOUT = 3000;
 const STATEMENT_TIMEOUT = 4000;
@@ -17,20 +17,20 @@ export const QUERY_TIMEOUT = 4300;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 
-/** Seconds after which a connection is made anew, so that connections follow what stands before the server. */
+/** Seconds after which a connection is replaced, so that connections follow changes in front of the server. */
 const LIFETIME = 1800;
 
-// Connections, by what they may be kept waiting for, so that none waits for a kind slower than its own:
-// batches for nobody, held books for somebody else's lock, lists for their readers.
+// Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a
+// slower kind: batches wait for nothing, held books for the locks of others, lists for their readers.
 const BATCH_CONNECTIONS = 6;
 const HELD_CONNECTIONS = 4;
 export const LIST_CONNECTIONS = 8;
 
-/** A transaction the server took back whole; the statement may simply be sent again. */
+/** The server rolled back the whole transaction; the statement can simply be retried. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
 
-/** Of the server's own errors, those of a host that goes away or takes no writes any more. */
+/** The server's own errors that mean that a host is going away, or takes no writes any more. */
 const HOST_FAILURE = /^(08|57P|25006)/;
 
 /** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
@@ -40,10 +40,10 @@ export const NUMBERS = {
   },
 } as pg.CustomTypesConfig;
 
-/** Nobody waits for the answer any more, so that nothing is sent. */
+/** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
-/** The pool's own time for a connection includes the wait for a free one. */
+/** Connecting has a timeout of its own: that of the pool includes the wait for a free connection. */
 class Client extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT });
@@ -64,20 +64,20 @@ export class Connections {
   #closed = false;
   #retries = 0;
   #hostChanges = 0;
-  /** Connections that broke or fell silent; those that broke, to tell them apart. */
+  /** Connections that broke or stopped answering. `#broken` has those that broke, so that none is counted twice. */
   #lost = 0;
   readonly #broken = new WeakSet<pg.ClientBase>();
-  /** Called when the pools move, by calls that wait for a connection. */
+  /** Called when the pools are replaced; set by calls that wait for a connection. */
   readonly #onMove = new Set<(value: undefined) => void>();
 
-  /** @param address where the connections go at first. */
+  /** @param address where the connections go first. */
   constructor(hosts: Hosts, address: Address) {
     this.#hosts = hosts;
     this.#pools = this.#open(address);
   }
 
   /**
-   * Sends one statement. Nothing is sent again whose outcome is unknown, and nothing is sent after the deadline.
+   * Sends one statement. One whose outcome is unknown is not retried, and nothing is sent after the deadline.
    * @throws StoreUnavailable
    */
   async query<Row extends pg.QueryResultRow>(
@@ -98,7 +98,7 @@ export class Connections {
         const rest = Math.random() * 10 * 2 ** attempt; // milliseconds, with full jitter
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
         if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
-          // A connection that broke or fell silent puts all others to that server in doubt.
+          // When a connection breaks or stops answering, all others to that server are in doubt.
           const isLost = code === undefined;
           if (isLost && !this.#broken.has(client)) this.#lost += 1;
           if (isLost && pools === this.#pools) this.#moveTo(pools.address);
@@ -111,7 +111,7 @@ export class Connections {
   }
 
   /**
-   * A connection, as soon as one is free. An attempt that ran into its time limit is repeated: nothing was sent.
+   * Waits for a connection. An attempt that timed out is retried: nothing was sent.
    * @throws StoreUnavailable
    */
   async #connect(
@@ -127,7 +127,7 @@ export class Connections {
       try {
         const client = await Promise.race([connecting, moved.promise]);
         if (client !== undefined && performance.now() < deadline) return { client, pools };
-        // The pools have moved: those that wait for a connection of the old ones would wait in vain.
+        // The pools were replaced: a call that waits for a connection of the old ones would wait in vain.
         connecting.then(
           (late) => late.release(),
           () => {},
@@ -155,7 +155,7 @@ export class Connections {
     }
   }
 
-  /** What callers are told of an error, which may also mean that another host has taken over. */
+  /** The error for callers. Starts a search if it may mean that another host has taken over. */
   unavailable(error: unknown): StoreUnavailable {
     const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
     if (code === undefined || HOST_FAILURE.test(code)) this.#search();
@@ -167,10 +167,10 @@ export class Connections {
     const ofPools = (count: (pool: pg.Pool) => number) => {
       return Object.entries(pools).map(([name, pool]) => ({ labels: { pool: name }, value: count(pool) }));
     };
-    const waiting = 'Statements that wait for a connection.';
-    const lost = 'Connections that broke or fell silent.';
-    const hostChanges = 'How often another host had taken over and was followed.';
-    const retries = 'Statements sent again since the server had taken their transaction back.';
+    const waiting = 'Statements waiting for a connection.';
+    const lost = 'Connections that broke or stopped answering.';
+    const hostChanges = 'Failovers: how often another host had taken over and the connections moved to it.';
+    const retries = 'Statements retried because the server had rolled back their transaction.';
     return [
       gauge(
         'book_catalogue_postgres_connections',
@@ -179,7 +179,7 @@ export class Connections {
       ),
       gauge(
         'book_catalogue_postgres_idle_connections',
-        'What nobody uses of them.',
+        'Idle connections in the pool.',
         ofPools(({ idleCount }) => idleCount),
       ),
       gauge(
@@ -226,18 +226,18 @@ export class Connections {
   #openPool(config: pg.PoolConfig): pg.Pool {
     const pool = new pg.Pool(config);
     pool.on('connect', (client) => {
-      // The statement under way, if any, reports it.
+      // The statement in progress, if any, reports it.
       client.on('error', () => {
         this.#broken.add(client);
         this.#lost += 1;
       });
     });
-    // An idle connection broke; the pool drops it and makes another when asked.
+    // An idle connection broke; the pool drops it and opens another when needed.
     pool.on('error', () => this.#search());
     return pool;
   }
 
-  /** New calls take new connections; those that have one keep it until they are done with it. */
+  /** New calls take new connections; calls that have one keep it until they are done. */
   #moveTo(address: Address): void {
     if (this.#closed) return;
     void end(this.#pools);
@@ -245,7 +245,7 @@ export class Connections {
     for (const leave of this.#onMove) leave(undefined);
   }
 
-  /** Looks, in the background, for the host that takes writes by now. One search at a time. */
+  /** Searches, in the background, for the host that now takes writes. One search at a time. */
   async #search(): Promise<void> {
     if (this.#searching || this.#hosts.all.length === 1) return;
     this.#searching = true;
@@ -253,7 +253,7 @@ export class Connections {
     const others = this.#hosts.all.filter((other) => other !== host);
     let found: Address | undefined;
     while (found === undefined && !this.#closed) {
-      // All are asked again and again, so that a host that is silent keeps no other one from being found.
+      // All hosts are asked repeatedly, so that a silent one does not keep another one from being found.
       const rest = pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
       const answer = findWritable([host, ...others], CONNECT_TIMEOUT).then(
         (address) => {

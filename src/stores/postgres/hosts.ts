@@ -1,19 +1,19 @@
-// Owns: the hosts that a PostgreSQL URL names, and finding the one among them that takes writes.
+// Owns: the hosts of a PostgreSQL URL, and finding the one that takes writes.
 // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS
-// Refuses what asks for a host that cannot write: this service writes.
+// Refuses: a URL that asks for a read-only host, since this service writes.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 
-/** Milliseconds in which a host has let us in, and a lock of its table been had. */
+/** Milliseconds to connect to a host, and to wait for a lock on its table. */
 const START_CONNECT_TIMEOUT = 3000;
 
-/** Milliseconds that a host named earlier may answer later than one that takes writes, and still be taken. */
+/** Milliseconds by which a host named earlier may answer later than another one and still be preferred. */
 const PREFERENCE = 200;
 
-/** What the driver says of a server without TLS. */
+/** The driver's error message for a server without TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
 const PARAMETER = 'target_session_attrs';
@@ -23,36 +23,36 @@ export interface Host {
   /** `host:port`, which may be shown. */
   readonly name: string;
   readonly connectionString: string;
-  /** In this order, the first one that the host agrees to is the one to stay with. */
+  /** In this order; the first one that the host accepts is used from then on. */
   readonly tlsAttempts: readonly Tls[];
 }
 
 export interface Hosts {
   readonly all: readonly Host[];
-  /** Every new connection is asked whether it takes writes, since its host may have changed its role. */
+  /** Whether each new connection is checked for being writable, since its host may have changed its role. */
   readonly watched: boolean;
 }
 
-/** A host that takes writes, and how to talk to it. */
+/** A host that takes writes, and its TLS settings. */
 export interface Address {
   readonly host: Host;
   readonly tls: Tls;
 }
 
 /**
- * @param dbUrl a `postgres:` URL; `sslmode` and its companions as PostgreSQL's own tools take them.
- * @throws Error when a parameter cannot be meant or its file cannot be read.
+ * @param dbUrl a `postgres:` URL; `sslmode` and its related parameters have the meaning of PostgreSQL's own tools.
+ * @throws Error when a parameter is invalid or its file cannot be read.
  */
 export function readHosts(dbUrl: string): Hosts {
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
   const wanted = urls[0]?.searchParams.get(PARAMETER) ?? (urls.length > 1 ? 'read-write' : 'any');
   if (!ACCEPTED.includes(wanted)) {
     throw new Error(
-      `${PARAMETER} must be one of ${ACCEPTED.join(', ')}, since this service writes, not "${wanted}"`,
+      `${PARAMETER} must be one of ${ACCEPTED.join(', ')}, not "${wanted}": this service writes`,
     );
   }
   const all = urls.map((url) => {
-    url.searchParams.delete(PARAMETER); // the driver does not know it
+    url.searchParams.delete(PARAMETER); // the driver does not support it
     const tlsAttempts = takeTlsAttempts(url);
     return { name: `${url.hostname}:${url.port || 5432}`, connectionString: url.href, tlsAttempts };
   });
@@ -60,10 +60,10 @@ export function readHosts(dbUrl: string): Hosts {
 }
 
 /**
- * Asks all hosts at once. Of several that take writes it is the first in their order, unless that one is
- * slow to answer: a host that has gone without a word holds nobody up.
- * @param timeout milliseconds in which a host has let us in.
- * @throws Error with the reason of each host when there is none.
+ * Asks all hosts at once. Of several that take writes, the first in their order is used unless it is slow to answer: a
+ * host that has disappeared silently delays nothing.
+ * @param timeout milliseconds to connect to a host.
+ * @throws Error with the reason of each host when none takes writes.
  */
 export async function findWritable(hosts: readonly Host[], timeout: number): Promise<Address> {
   const found: (Address | undefined)[] = hosts.map(() => undefined);
@@ -83,8 +83,8 @@ export async function findWritable(hosts: readonly Host[], timeout: number): Pro
 }
 
 /**
- * Connects to the host that takes writes, to prepare it or to move books in large numbers.
- * @throws Error with the reason of each host when there is none.
+ * Connects to the host that takes writes, to prepare it, or for import, export and copy.
+ * @throws Error with the reason of each host when none takes writes.
  */
 export async function connectToWritable(hosts: Hosts): Promise<{ address: Address; client: pg.Client }> {
   const address = await findWritable(hosts.all, START_CONNECT_TIMEOUT);
@@ -96,12 +96,12 @@ export async function connectToWritable(hosts: Hosts): Promise<{ address: Addres
     keepAlive: true,
     application_name: 'book-catalogue',
   });
-  client.on('error', () => {}); // the statement under way, if any, reports it
+  client.on('error', () => {}); // the statement in progress, if any, reports it
   await client.connect();
   return { address, client };
 }
 
-/** @throws when the connection is to a server that takes no writes, or falls silent. */
+/** @throws Error when the server takes no writes, or does not answer. */
 export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Promise<void> {
   const question = { text: 'show transaction_read_only', query_timeout: timeout };
   const { rows } = await client.query<{ transaction_read_only: string }>(question);
@@ -117,12 +117,12 @@ async function ask(host: Host, timeout: number): Promise<Address> {
       ssl: tls,
       connectionTimeoutMillis: deadline - performance.now(),
     });
-    client.on('error', () => {}); // the statement under way, if any, reports it
+    client.on('error', () => {}); // the statement in progress, if any, reports it
     try {
       await client.connect();
     } catch (error) {
       reasons.add(reasonOf(error));
-      if (performance.now() >= deadline) break; // it is silent, and would be without TLS too
+      if (performance.now() >= deadline) break; // it does not answer, and would not without TLS either
       continue;
     }
     try {
@@ -132,12 +132,12 @@ async function ask(host: Host, timeout: number): Promise<Address> {
     }
     return { host, tls };
   }
-  // That it has no TLS is no reason where it need not have it.
+  // A missing TLS is not the reason where TLS is optional.
   if (reasons.size > 1) reasons.delete(NO_TLS);
   throw new Error([...reasons].join('; '));
 }
 
-/** The reason in words; one failed attempt for each of a host's addresses arrives as a group. */
+/** The reason in words; the failed attempts for the addresses of one host arrive as a group. */
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
   return error instanceof Error ? error.message : String(error);

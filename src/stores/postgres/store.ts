@@ -1,6 +1,7 @@
 // Owns: the store of books in PostgreSQL. Twin of `sqlite/store.ts`.
-// A batch is one statement: one round trip, one commit. Every statement stands alone, so it works through
-// a pooler in transaction mode; nothing is used that PostgreSQL's distributed relatives lack.
+// A batch is one statement: one round trip, one commit. Every statement is independent, so it works through a pooler in
+// transaction mode.
+// Refuses: features that PostgreSQL's distributed relatives lack.
 
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
@@ -23,20 +24,19 @@ import { connectToWritable, type Hosts } from './hosts.ts';
 import { CATCH_UP, createStructure } from './structure.ts';
 import { asJson } from './text.ts';
 
-/** Milliseconds. */
+/** Milliseconds until the first chunk of a list (rule 23). */
 const FIRST_CHUNK_TIMEOUT = 4500;
 
-// Large enough that a round trip vanishes in the cost of its books, small enough that a batch takes
-// milliseconds, even of the longest texts. Two under way keep the server busy while the first one's answers
-// are sent; updates and removals go one by one, so that two batches of one process never wait for each
-// other's books.
+// Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
+// the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
+// removals go one by one, so that two batches of one process never wait for each other's books.
 const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 
 const FIND = `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`;
 
-// An answered write is on disk (rule 23), also where the server's setting would acknowledge it before. Part of the
-// statement, as a pooler in transaction mode demands; stronger settings stay.
+// An acknowledged write is durable (rule 23), even where the server's setting would acknowledge it earlier. This is
+// part of the statement, as a pooler in transaction mode requires; stronger settings stay.
 const DURABLY = `
   (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
    from current_setting('synchronous_commit') as level) is not null`;
@@ -51,8 +51,8 @@ const INSERT = `
   )
   select id from book order by ordinal`;
 
-// Books that somebody else has locked are skipped and told apart from those that do not exist; the
-// others come back as they were, and the changes applied to them are known.
+// Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. The other
+// books are returned as they were; the changes applied to them are known.
 const UPDATE = `
   with change as (
     select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
@@ -86,12 +86,12 @@ const REMOVE = `
 
 const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
 
-// White space to JSON, a line end stands after each book.
+// Each book is followed by a line end, which is white space in JSON.
 const LIST = asJson(',');
 
 /**
  * Opens the store, creating or updating its structure.
- * @throws Error with the reason when that cannot be done.
+ * @throws Error with the reason when that is impossible.
  */
 export async function openPostgres(hosts: Hosts): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts);
@@ -138,7 +138,7 @@ class PostgresStore implements BookStore {
       return await this.#insert(books, deadline);
     } catch (error) {
       if (!isIdTaken(error)) throw error;
-      // Books were brought in with ids of their own, and the sequence is behind them. Nothing was stored.
+      // Books were inserted with ids of their own, and the sequence is behind them. Nothing was stored.
       await this.#connections.query('batches', CATCH_UP, [], deadline);
       return await this.#insert(books, deadline);
     }
@@ -198,7 +198,7 @@ class PostgresStore implements BookStore {
   async #list(signal: AbortSignal): Promise<BookList> {
     const client = await this.#connections.takeForList();
     const rows = client.query(copyTo(LIST));
-    // Whoever reads hears of an error; it may also come when nobody reads any more.
+    // The reader gets an error; it may also occur when there is no reader any more.
     rows.on('error', () => {});
     const onClientError = (error: Error) => rows.destroy(error);
     client.on('error', onClientError);
@@ -207,7 +207,7 @@ class PostgresStore implements BookStore {
     const close = () => {
       if (!open) return;
       open = false;
-      client.release(!rows.readableEnded); // rows still under way: only ending the connection stops them
+      client.release(!rows.readableEnded); // rows are still arriving: only ending the connection stops them
       client.off('error', onClientError);
     };
     try {
@@ -227,7 +227,7 @@ class PostgresStore implements BookStore {
     await this.#connections.close();
   }
 
-  /** Applies changes of one book in order, waiting for whoever has it locked. */
+  /** Applies changes of one book in order, after waiting for its lock. */
   async #updateHeld(
     id: number,
     calls: readonly BookChanges[],
@@ -243,26 +243,26 @@ class PostgresStore implements BookStore {
     });
   }
 
-  /** Removes one book, waiting for whoever has it locked; of several calls the first one did it. */
+  /** Removes one book, after waiting for its lock; of several calls, the first one counts as the removal. */
   async #removeHeld(id: number, calls: number, deadline: number): Promise<readonly boolean[]> {
     const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id], deadline);
     return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
   }
 }
 
-/** A call for a book that somebody else has locked. */
+/** A call for a book that is locked by others. */
 interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
   readonly item: Item;
   readonly deadline: number;
 }
 
 /**
- * Calls for books that somebody else has locked. Each book waits by itself; calls that come while its statement waits
- * for the lock are the next statement.
+ * Calls for books that are locked by others. Each book waits by itself. Calls that arrive while its statement waits for
+ * the lock form the next statement.
  */
 class HeldBooks<Item, Answer> {
   readonly #carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>;
-  /** The calls that wait for their statement, of each book that is waited for. */
+  /** By the id of each book in question: the calls that wait for their statement. */
   readonly #books = new Map<number, HeldCall<Item, Answer>[]>();
 
   constructor(carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>) {
@@ -282,7 +282,7 @@ class HeldBooks<Item, Answer> {
   }
 
   async #carryAll(id: number): Promise<void> {
-    await setImmediate(); // the calls of this turn together
+    await setImmediate(); // to gather the calls of this turn of the event loop
     for (
       let calls = this.#books.get(id);
       calls !== undefined && calls.length > 0;
@@ -310,25 +310,25 @@ class HeldBooks<Item, Answer> {
   }
 }
 
-/** Whether an insert met a book that has an id which the sequence gave out just now. */
+/** Whether an insert failed because a book already has an id that the sequence has just given out. */
 function isIdTaken(error: unknown): boolean {
   const cause = error instanceof StoreUnavailable ? error.cause : undefined;
   return cause instanceof pg.DatabaseError && cause.code === '23505' && cause.constraint === 'books_pkey';
 }
 
 /**
- * The rows as they come. Each begins with a comma, so that none needs to know whether it is the first.
- * A server that falls silent while more is wanted breaks the list.
+ * The rows as they arrive, without the leading comma: in SQL every row begins with one, so that the first needs no
+ * special case. If the server stops answering while more rows are wanted, the list breaks off.
  */
 async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void, void> {
   const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   let first = true;
   for (;;) {
-    const silence = setTimeout(() => rows.destroy(new Error('the server fell silent')), QUERY_TIMEOUT);
+    const silence = setTimeout(() => rows.destroy(new Error('the server stopped answering')), QUERY_TIMEOUT);
     const { done, value } = await chunks.next().finally(() => clearTimeout(silence));
     if (done) return;
     yield first ? value.subarray(1) : value;
     first = false;
-    await setImmediate(); // others first: a socket that is full is read 32 times in a row, 2 MiB
+    await setImmediate(); // other work first: a full socket is read 32 times in a row, 2 MiB
   }
 }

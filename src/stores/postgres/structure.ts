@@ -1,6 +1,5 @@
-// Owns: the table of books in PostgreSQL: made when missing, brought up to date when older.
-// A structure that is as it should be is only looked at, so a role without the right to create can serve,
-// and no lock is taken on a table in use.
+// Owns: the table of books in PostgreSQL: it is created if missing, and updated if older. A structure that is up to
+// date is only read, so a role without the right to create can serve, and no lock is taken on a table in use.
 
 import { setTimeout } from 'node:timers/promises';
 import type pg from 'pg';
@@ -11,7 +10,7 @@ const COLUMNS = withTypes('bigint');
 const inRange = (name: string) =>
   `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
 
-// Ids come from a sequence and stay within what every JSON reader holds exactly (rule 12).
+// Ids come from a sequence and stay within the integers that every JSON reader represents exactly (rule 12).
 const CREATE_SEQUENCE = `create sequence if not exists books_id_seq maxvalue ${Number.MAX_SAFE_INTEGER}`;
 const CREATE_TABLE = `
   create table if not exists books (
@@ -26,52 +25,52 @@ const DESCRIBE = `
   from pg_attribute
   where attrelid = to_regclass('books') and attnum > 0 and not attisdropped`;
 
-// Books that were brought in with their ids, from a dump say, may have left the sequence behind: every new
-// book would be refused. While the table is locked nobody draws an id, so it is never set back (rule 12).
+// If books were inserted with their ids, such as from a dump, the sequence may be behind them: every new book would be
+// refused. While the table is locked, no other process draws an id, so the sequence is never set back (rule 12).
 const DESCRIBE_SEQUENCE = `
   select to_regclass('books_id_seq') is null as missing,
     coalesce(
       (select max(id) from books) > coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), false
     ) as behind`;
-/** To be sent as one, and so one transaction. */
+/** Sent together, and so one transaction. */
 export const CATCH_UP = `
   lock table books in share row exclusive mode;
   select setval('books_id_seq', max(id)) from books
   having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0)`;
 
-// Two processes may create the same structure at the same moment (rule 27); the one that comes second
-// finds it there when it looks again.
+// Two processes may create the same structure at the same moment (rule 27); the second one finds it when it looks
+// again.
 const RACE_LOST = new Set(['23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
 const MAX_ATTEMPTS = 10;
 
-/** Milliseconds in which a server that is there has described its table. */
+/** Milliseconds for the server to describe its table. */
 const DESCRIBE_TIMEOUT = 3500;
 
 interface Found {
   readonly name: string;
   readonly type: string;
   readonly filled: boolean;
-  /** Not null and without a default: every new row has to bring a value. */
+  /** Not null and without a default: every new row must have a value. */
   readonly required: boolean;
-  /** No value of ours is let in. */
+  /** The server generates every value and accepts none of ours. */
   readonly imposed: boolean;
 }
 
 interface FoundSequence {
   readonly missing: boolean;
-  /** It would give out ids that books have already. */
+  /** It would give out ids that books already have. */
   readonly behind: boolean;
 }
 
 /**
  * Creates or updates the structure.
- * @param client connected, with a lock_timeout; what it has to rewrite may take as long as it takes.
- * @throws the driver's error when the server refuses, or falls silent.
+ * @param client connected, with a lock_timeout; rewriting a table has no time limit.
+ * @throws the driver's error when the server refuses, or stops answering.
  */
 export async function createStructure(client: pg.Client): Promise<void> {
   const [encoding] = await look<{ server_encoding: string }>(client, 'show server_encoding');
   if (encoding?.server_encoding !== 'UTF8') {
-    throw new Error(`its encoding is ${encoding?.server_encoding}, and only UTF8 has room for every text`);
+    throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
   }
   for (let attempt = 1; ; attempt += 1) {
     const columns = await look<Found>(client, DESCRIBE);
@@ -98,20 +97,21 @@ async function look<Row extends pg.QueryResultRow>(client: pg.Client, text: stri
 }
 
 function catchUpFrom([sequence]: readonly FoundSequence[]): readonly string[] {
-  if (sequence?.missing) throw new Error('its table "books" is there, its sequence "books_id_seq" is not');
+  if (sequence?.missing)
+    throw new Error('its table "books" exists, but its sequence "books_id_seq" does not');
   return sequence?.behind ? [CATCH_UP] : [];
 }
 
-/** The statements that lead from what is there to what should be. */
+/** The statements that change the existing structure into the required one. */
 function stepsFrom(columns: readonly Found[]): string[] {
   const found = new Map(columns.map((column) => [column.name, column]));
   const isForeign = ({ name, required }: Found) =>
     required && !COLUMNS.some((column) => column.name === name);
   if (found.get('id')?.type !== 'bigint' || columns.some(isForeign)) {
-    throw new Error('its table "books" is not one of this service');
+    throw new Error('its table "books" does not belong to this service');
   }
   if (found.get('id')?.imposed) {
-    throw new Error('its table "books" has ids "generated always"; "generated by default" would do');
+    throw new Error('its table "books" has ids "generated always": change them to "generated by default"');
   }
   return COLUMNS.flatMap(({ name, type, absent, definition }) => {
     const column = found.get(name);

@@ -1,4 +1,4 @@
-// Owns: what `sslmode` in a PostgreSQL URL means, as PostgreSQL's own tools understand it.
+// Owns: the meaning of `sslmode` in a PostgreSQL URL, the same as in PostgreSQL's own tools.
 // https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION
 
 import { readFileSync } from 'node:fs';
@@ -13,8 +13,8 @@ export type SslMode = (typeof SSL_MODES)[number];
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as const;
 
 /**
- * Takes the TLS parameters off a URL and turns them into the attempts to make, in order: the first one
- * that the server agrees to is the one to stay with.
+ * Removes the TLS parameters from a URL and turns them into the attempts to make, in order. The first one that the
+ * server accepts is used from then on.
  * @throws Error when a parameter is unknown or its file cannot be read.
  */
 export function takeTlsAttempts(url: URL): readonly Tls[] {
@@ -23,13 +23,13 @@ export function takeTlsAttempts(url: URL): readonly Tls[] {
     url.searchParams.delete(name);
     return value ?? undefined;
   });
-  // The driver reads parameters of its own that would quietly undo these; a misspelt one protects nobody.
+  // The driver reads parameters of its own that would silently override these; a misspelt one would have no effect.
   const other = [...url.searchParams.keys()].find((name) => /^(ssl|uselibpqcompat)/i.test(name));
   if (other !== undefined) throw new Error(`its parameter ${other} is not one of ${PARAMETERS.join(', ')}`);
   if (!isSslMode(mode)) throw new Error(`sslmode must be one of ${SSL_MODES.join(', ')}, not "${mode}"`);
 
   const encrypted: ConnectionOptions = {
-    host: url.hostname, // which the certificate must name; Node would otherwise ask for "localhost"
+    host: url.hostname, // the name that the certificate must have; by default, Node would require "localhost"
     ...(certificate !== undefined && { cert: readFileSync(certificate) }),
     ...(key !== undefined && { key: readFileSync(key) }),
     ...(rootCertificate !== undefined &&
@@ -44,7 +44,7 @@ export function takeTlsAttempts(url: URL): readonly Tls[] {
       return [false, anyServer];
     case 'prefer':
       return [anyServer, false];
-    case 'require': // given a root certificate, it means verify-ca
+    case 'require': // with a root certificate, it means verify-ca
       return [rootCertificate === undefined ? anyServer : anyName];
     case 'verify-ca':
       return [anyName];

@@ -1,5 +1,6 @@
-// Owns: a catalogue's file copied as it is at one moment, beside a service that writes or without one; and taken out
-// of use, so that another one can take its place. Refuses what is damaged, and what is no catalogue.
+// Owns: copying a catalogue's file as of one moment, with or without a service that writes to it; and locking the
+// file, so that another one can replace it.
+// Refuses: damaged files, and files that are not a catalogue.
 
 import { closeSync, copyFileSync, existsSync, openSync, readSync, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
@@ -10,38 +11,38 @@ import { Checksum } from '../checksum.ts';
 import { BULK_BUSY_TIMEOUT, hasBooks, openForWriting } from './structure.ts';
 import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
-/** Pages copied between two looks at whether to go on: a millisecond or so. */
+/** Pages copied between two checks for a stop: about a millisecond of work. */
 const STEP_PAGES = 256;
 
 const SQLITE_BUSY = 5;
 
-/** What SQLite keeps beside a file: its log, the log's index, the journal of other modes. */
+/** The files that SQLite keeps beside a file: its log, the log's index, the journal of other modes. */
 const SIDECARS = ['-wal', '-shm', '-journal'];
 
-/** What a file holds: how many books, and the SHA-256 of their export as CSV. */
+/** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
 export interface Content {
   readonly books: number;
   readonly checksum: string;
 }
 
-/** Hears how far the work is; what it throws ends the work. */
+/** Called with the progress of the work; an error that it throws ends the work. */
 export type OnProgress = (unit: 'pages copied' | 'pages verified', done: number, total: number) => void;
 
 /**
  * Copies a catalogue into an empty file.
- * @returns what both of them hold.
- * @throws Error with the reason, also when the copy turns out to differ.
+ * @returns the content of both.
+ * @throws Error with the reason, also when the copy differs.
  */
 export async function copyCatalogue(
   source: DatabaseSync,
   to: string,
   onProgress: OnProgress,
 ): Promise<Content> {
-  // A backup begins anew whenever another process has written between two steps. Within a transaction that reads,
-  // nothing it sees changes: however busy the service, it ends, and is one moment's state.
+  // A backup starts again whenever another process has written between two steps. Within a transaction that reads, it
+  // sees no changes: it ends however busy the service is, and has the state of one moment.
   source.exec('begin');
   try {
-    hasBooks(source); // the moment is that of the first read
+    hasBooks(source); // the first read determines the moment
     await copyPages(source, to, onProgress);
     const copy = openExisting(to);
     try {
@@ -56,13 +57,14 @@ export async function copyCatalogue(
 }
 
 /**
- * Puts the content of a backup into an empty file, brought up to date. The backup stays as it is, and may be where
- * nothing can be written.
- * @returns what the file holds.
+ * Copies the content of a backup into an empty file, and brings its structure up to date. The backup is not changed,
+ * and may be on read-only storage.
+ * @returns the content of the file.
  * @throws Error with the reason.
  */
 export async function copyBackup(backupFile: string, to: string, onProgress: OnProgress): Promise<Content> {
-  // Of a file in WAL mode SQLite makes a log and an index, even to read it. Where there is no index nobody has it open.
+  // SQLite creates a log and an index for a file in WAL mode, even to read it. Without an index, no process has it
+  // open.
   if (isInWalMode(backupFile) && !existsSync(`${backupFile}-shm`)) {
     copyFileSync(backupFile, to);
     if (existsSync(`${backupFile}-wal`)) copyFileSync(`${backupFile}-wal`, `${to}-wal`);
@@ -70,7 +72,7 @@ export async function copyBackup(backupFile: string, to: string, onProgress: OnP
     const source = new DatabaseSync(backupFile, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
     try {
       source.exec('begin');
-      hasBooks(source); // or a file that is locked would be asked for its pages for ever
+      hasBooks(source); // else `backup` would retry for ever on a locked file
       await copyPages(source, to, onProgress);
     } finally {
       source.close();
@@ -92,23 +94,24 @@ export async function copyBackup(backupFile: string, to: string, onProgress: OnP
   }
 }
 
-/** A catalogue's file that nobody else has open, nor can open until it is closed. */
+/** A catalogue's file that no other process has open, or can open until it is closed. */
 export interface LockedFile {
-  /** Nothing would be lost with it. */
+  /** Whether nothing would be lost with it. */
   readonly isEmpty: boolean;
   close(): void;
 }
 
 /**
- * Takes a file out of use, all of it in the one file.
- * @returns undefined when others have it open.
- * @throws Error with the reason when that cannot be done.
+ * Locks a file for this process alone, with the content of its log moved into it.
+ * @returns undefined when other processes have it open.
+ * @throws Error with the reason when that is impossible.
  */
 export function lockExclusively(file: string): LockedFile | undefined {
   const db = openExisting(file);
   try {
-    // While others have it open it cannot leave WAL mode; afterwards there is no log, which must never lie beside
-    // another file than its own. In this mode who comes now waits for the end of the transaction.
+    // While other processes have it open, it cannot leave WAL mode. Afterwards there is no log, which must never be
+    // beside a file other than its own. In this mode, a process that opens it now waits for the end of the
+    // transaction.
     db.exec('pragma journal_mode = delete');
     db.exec('begin exclusive');
     if (journalMode(db) === 'delete') return { isEmpty: isEmpty(db), close: () => db.close() };
@@ -129,7 +132,7 @@ export function isPartOf(catalogue: string, path: string): boolean {
   return identities.includes(identityOf(path));
 }
 
-/** The same for all names of a file, and for all names that it could get. */
+/** The same for all paths of one file, whether or not it exists. */
 function identityOf(path: string): string {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found !== undefined) return `${found.dev}:${found.ino}`;
@@ -137,7 +140,7 @@ function identityOf(path: string): string {
   return `${folder?.dev}:${folder?.ino}/${basename(path)}`;
 }
 
-/** What a file that has gone has left behind; another one in its place would be taken for its own. */
+/** The files that a missing file has left behind. SQLite would take them for those of another file in its place. */
 export function leftBehind(file: string): string[] {
   return SIDECARS.map((suffix) => `${file}${suffix}`).filter((path) => existsSync(path));
 }
@@ -150,12 +153,12 @@ async function copyPages(source: DatabaseSync, to: string, onProgress: OnProgres
   });
 }
 
-/** Opens a file for writing that must be there. */
+/** Opens a file for writing, which must exist. */
 function openExisting(file: string): DatabaseSync {
   return new DatabaseSync(new URL(`${pathToFileURL(file)}?mode=rw`));
 }
 
-/** Makes it one file by itself, which can be read where nothing can be written; then looks at every page of it. */
+/** Makes it a single file, which can be read on read-only storage; then checks every page of it. */
 function assertSound(db: DatabaseSync): void {
   db.exec('pragma journal_mode = delete');
   const found = String(db.prepare('pragma integrity_check(1)').get()?.integrity_check);
@@ -165,7 +168,7 @@ function assertSound(db: DatabaseSync): void {
 
 /**
  * Reads all books.
- * @param original what they are compared with, if anything.
+ * @param original the catalogue that they are compared with, if any.
  */
 async function readThrough(
   db: DatabaseSync,
@@ -180,16 +183,16 @@ async function readThrough(
   while (!text.isComplete) {
     const lines = text.read();
     if (expected !== undefined && (expected.read() !== lines || expected.isComplete !== text.isComplete)) {
-      throw new Error('the copy is not what was read');
+      throw new Error('the copy differs from the store');
     }
     if (lines !== '') checksum.addText(`${lines}\n`);
     onProgress('pages verified', text.isComplete ? pages : Math.floor((pages * text.position) / last), pages);
-    await setImmediate(); // signals first
+    await setImmediate(); // signals are handled here
   }
   return { books: number(db, 'select count(*) from books'), checksum: checksum.digest() };
 }
 
-/** Whether its header says that it has a write-ahead log: 2 in the byte at 18. */
+/** Whether its header is that of a file with a write-ahead log: 2 in the byte at 18. */
 function isInWalMode(file: string): boolean {
   const header = Buffer.alloc(19);
   const descriptor = openSync(file, 'r');
@@ -201,14 +204,14 @@ function isInWalMode(file: string): boolean {
   return header[18] === 2;
 }
 
-/** Whether there are no books, and nothing of anybody else's. */
+/** Whether there are no books, and nothing of other programs. */
 function isEmpty(db: DatabaseSync): boolean {
   try {
     const others = "select count(*) from sqlite_schema where name not in ('books', 'sqlite_sequence')";
     if (number(db, others) > 0) return false;
     return !hasBooks(db) || db.prepare('select 1 from books limit 1').get() === undefined;
   } catch {
-    return false; // damaged: nobody can tell what is in it
+    return false; // damaged: its content is unknown
   }
 }
 

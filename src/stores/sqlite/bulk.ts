@@ -1,5 +1,5 @@
-// Owns: books in large numbers in and out of a SQLite file, beside a service or without one. Twin of
-// `postgres/bulk.ts`. One connection, on the calling thread.
+// Owns: import, export and copy of books in a SQLite file, with or without a running service. Twin of
+// `postgres/bulk.ts`. It uses one connection, on the calling thread.
 
 import { resolve } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -26,10 +26,10 @@ import {
 } from './structure.ts';
 import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
-/** Books stored by one statement: most of what a statement costs is calling it. */
+/** Books stored by one statement: most of the cost of a statement is the call. */
 const STATEMENT_BOOKS = 50;
 
-/** Books of one step of a comparison, and rows of one transaction: a signal, or another writer, has its turn between. */
+/** Books of one step of a comparison, and rows of one transaction: signals and other writers get a turn in between. */
 const STEP = 20_000;
 
 // The tables of a comparison. No journal: a statement that fails there ends the import.
@@ -53,9 +53,9 @@ const DOUBLES = `
 const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (select id from known)';
 
 /**
- * Opens the file, when it is for writing made with its folder if missing.
- * @returns undefined when it is to be read and there is none.
- * @throws Error with the reason when that cannot be done.
+ * Opens the file; in mode `write`, creates it and its folder if missing.
+ * @returns undefined when there is no catalogue, in mode `read`.
+ * @throws Error with the reason when that is impossible.
  */
 export async function openSqliteBulk(path: string, mode: BulkMode): Promise<BulkStore | undefined> {
   const file = resolve(path);
@@ -67,7 +67,7 @@ export async function openSqliteBulk(path: string, mode: BulkMode): Promise<Bulk
   return db && new SqliteBulk(db);
 }
 
-/** A store of no books in a temporary file, which SQLite removes when it is closed, or the process dies. */
+/** An empty store in a temporary file, which SQLite removes when it is closed or the process dies. */
 export function openTemporaryBulk(): BulkStore {
   const db = new DatabaseSync('');
   createStructure(db);
@@ -76,7 +76,7 @@ export function openTemporaryBulk(): BulkStore {
 
 class SqliteBulk implements BulkStore {
   readonly #db: DatabaseSync;
-  /** By their SQL. Prepared once: what a statement holds is not counted by the garbage collector, and piles up. */
+  /** By their SQL. Prepared once: the garbage collector does not count a statement's memory, which would pile up. */
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(db: DatabaseSync) {
@@ -112,7 +112,7 @@ class SqliteBulk implements BulkStore {
     while (!text.isComplete) {
       const lines = text.read();
       if (lines !== '') yield `${lines}\n`;
-      await setImmediate(); // a signal has its turn
+      await setImmediate(); // signals are handled here
     }
   }
 
@@ -150,7 +150,7 @@ class SqliteBulk implements BulkStore {
   async reserveIdsThrough(lastId: number): Promise<number> {
     return this.#joined(async () => {
       const given = await this.lastId();
-      // SQLite gives out ids behind the highest one that it has ever noted or seen.
+      // SQLite gives out ids above the highest one that is recorded here or in use.
       const note = this.#prepare("update sqlite_sequence set seq = max(seq, ?) where name = 'books'");
       if (note.run(lastId).changes === 0) {
         this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(lastId);
@@ -170,20 +170,20 @@ class SqliteBulk implements BulkStore {
       this.#db.exec('commit');
       return result;
     } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec('rollback'); // a full disk has rolled back already
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite has already rolled back if the disk is full
       throw error;
     }
   }
 
-  /** Within the transaction that is open, or in one of its own. */
+  /** Runs work within the open transaction, or in one of its own. */
   #joined<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#db.isTransaction ? work() : this.inTransaction(work);
   }
 
   /**
-   * Puts rows into the temporary table `aside`, numbered from 1, and into `known` the numbers of those that equal a book
-   * or a row before them.
-   * @returns how many rows there are.
+   * Puts rows into the temporary table `aside`, numbered from 1, and into `known` the numbers of those that equal a
+   * book or an earlier row.
+   * @returns the number of rows.
    */
   async #compare(rows: AsyncIterable<readonly BookFields[]>): Promise<number> {
     let count = 0;
@@ -205,7 +205,7 @@ class SqliteBulk implements BulkStore {
     return count;
   }
 
-  /** Of the rows with these numbers, those that are new. */
+  /** Counts the new rows among those with these numbers. */
   #countNew(first: number, last: number): StoredBooks {
     const counts = this.#prepare(`select ${COUNTS} from (${NEW_ROWS})`).get(first, last);
     return storedBooks(counts as unknown as Counts);
@@ -240,20 +240,20 @@ class SqliteBulk implements BulkStore {
   }
 }
 
-/** SQL that stores so many rows. */
+/** SQL that stores this many rows. */
 function insertion(table: string, columns: readonly string[], rows: number): string {
   const row = `(${columns.map(() => '?')})`;
   return `insert into ${table} (${columns}) values ${Array(rows).fill(row)}`;
 }
 
-/** @throws OperatorError that does not blame the store. */
+/** @throws OperatorError that names the temporary file, not the store, as the cause. */
 function inTemporaryFile(work: () => void): void {
   try {
     work();
   } catch (error) {
     throw new OperatorError(
-      `The temporary file in which rows are compared cannot be written: ${(error as Error).message}. ` +
-        'SQLITE_TMPDIR names another folder for it.',
+      `The temporary file for comparing rows cannot be written: ${(error as Error).message}. ` +
+        'Set SQLITE_TMPDIR to use another folder.',
     );
   }
 }

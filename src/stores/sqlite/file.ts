@@ -1,5 +1,5 @@
-// Owns: whether a file that is open is still the one at its path. A system lets a file be moved, deleted or
-// replaced while it is open; what is written from then on would be lost with it.
+// Owns: whether an open file is still the one at its path. A file can be moved, deleted or replaced while it is open;
+// later writes would be lost with it.
 
 import { type Stats, statSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -15,16 +15,16 @@ export class OpenFile {
   }
 
   /**
-   * A few microseconds of work.
+   * Takes a few microseconds.
    * @returns the size in bytes.
-   * @throws Error that says what has become of it. Put back, the file is in place again.
+   * @throws Error with what happened to the file. A file that is put back is in place again.
    */
   assertInPlace(): number {
     const found = statSync(this.#path, { throwIfNoEntry: false });
     const name = basename(this.#path);
     if (found === undefined) throw new Error(`${name} has been moved or deleted: put it back`);
     if (found.ino !== this.#opened.ino || found.dev !== this.#opened.dev) {
-      throw new Error(`${name} has been replaced: put it back, or start anew with the other one`);
+      throw new Error(`${name} has been replaced: put it back, or restart the service with the new one`);
     }
     return found.size;
   }

@@ -1,7 +1,6 @@
-// Owns: the store of books in a SQLite file, in this process. Twin of `postgres/store.ts`.
-// Reads run here, on the calling thread: a batch costs microseconds and never waits for a disk's sync.
-// Writes go to a thread of their own (`writer.ts`). Each list has a connection to itself, since
-// its snapshot would otherwise become everybody's past.
+// Owns: the store of books in a SQLite file, in this process. Twin of `postgres/store.ts`. Reads run here, on the
+// calling thread: a batch costs microseconds and never waits for a sync. Writes go to a thread of their own
+// (`writer.ts`). Each list has its own connection, since other reads would otherwise see its old snapshot.
 
 import { existsSync, statSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
@@ -18,20 +17,20 @@ import { makeFolderOf } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import type { WriteAnswers, WriteRequest, WriterMessage } from './writer.ts';
 
-// A batch of reads is all that one turn of the event loop has heard. Writes leave in small batches, so that
-// the thread writes one while the next is read from the wire; it commits what waited together. Of sizes
-// from 8 to 512, 32 served 64 clients best: 1.24 times as many creations as 512.
+// A batch of reads has all that arrived in one turn of the event loop. Writes are sent in small batches, so that the
+// thread writes one while the next is read from the network; it commits waiting batches together. Of sizes from 8 to
+// 512, 32 was the best for 64 clients: 1.24 times as many creations as with 512.
 const WEIGHT = 1024 * 1024;
 const READS = { size: 512, weight: WEIGHT, inFlight: 1 };
 const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
 
-/** Milliseconds a read may wait for a file that is locked as a whole, which holds up every request. */
+/** Milliseconds that a read may wait for a file that is locked as a whole; the wait delays every request. */
 const READ_TIMEOUT = 250;
 
-/** Milliseconds in which a write has begun, or never will: it is done before its callers give up (rule 23). */
+/** Milliseconds after which a write is no longer begun, so that it ends before its callers give up (rule 23). */
 const WRITE_TIMEOUT = 3000;
 
-/** Books of one chunk of the list: about a millisecond of work before the event loop has its turn. */
+/** Books of one chunk of the list: about a millisecond of work before the event loop gets a turn. */
 const CHUNK_BOOKS = 1000;
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
@@ -40,9 +39,9 @@ const OPEN_LISTS = 32;
 type Row = [id: number, title: string, author: string, year: number];
 
 /**
- * Opens the store, making the file, its folder and its structure when they are missing.
- * @param mustExist whether others have the file open already: one that has gone is not made anew.
- * @throws Error with the reason when that cannot be done.
+ * Opens the store, and creates the file, its folder and its structure if they are missing.
+ * @param mustExist whether other processes already have the file open: a missing one is then not created.
+ * @throws Error with the reason when that is impossible.
  */
 export async function openSqlite(path: string, mustExist: boolean): Promise<BookStore> {
   const file = resolve(path);
@@ -118,8 +117,8 @@ class SqliteStore implements BookStore {
 
   metrics(): Metric[] {
     const openLists = `Lists being read; ${OPEN_LISTS} at most.`;
-    const restarts = 'How often the thread that writes had died and was started anew.';
-    const sizes = 'Sizes of the file and of its write-ahead log; every worker has the same ones.';
+    const restarts = 'Restarts of the writer thread after it had died.';
+    const sizes = 'Sizes of the file and of its write-ahead log; the same for every worker.';
     return [
       gauge('book_catalogue_sqlite_open_lists', openLists, this.#lists.count),
       counter('book_catalogue_sqlite_writer_restarts_total', restarts, this.#writer.restarts),
@@ -136,7 +135,7 @@ class SqliteStore implements BookStore {
   }
 }
 
-/** Bytes; none of a file that has gone. */
+/** In bytes; 0 if the file is missing. */
 function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -145,18 +144,18 @@ function openForReading(file: string): DatabaseSync {
   return new DatabaseSync(file, { readOnly: true, timeout: READ_TIMEOUT });
 }
 
-/** All books at one moment, read in chunks; closes itself as soon as the last chunk is in hand. */
+/** All books at one moment, read in chunks; closes itself as soon as the last chunk has been read. */
 class Snapshot {
   readonly #db: DatabaseSync;
   readonly #text: BookExporter;
 
   constructor(file: string) {
     this.#db = openForReading(file);
-    this.#db.exec('begin'); // chunk after chunk from one snapshot
+    this.#db.exec('begin'); // so that all chunks are of one snapshot
     this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);
   }
 
-  /** The next books as JSON, a comma between two. */
+  /** The next books as JSON, separated by commas. */
   read(): string {
     try {
       const json = this.#text.read();
@@ -171,7 +170,7 @@ class Snapshot {
   async *chunks(first: string): AsyncGenerator<string, void, void> {
     yield first;
     while (!this.#text.isComplete) {
-      await setImmediate(); // others first
+      await setImmediate(); // other work first
       const json = this.read();
       if (json !== '') yield `,${json}`;
     }
@@ -182,10 +181,10 @@ class Snapshot {
   }
 }
 
-/** The thread that writes, as the rest of the process sees it. Started anew when it dies, on the same file only. */
+/** The writer thread, as seen by the rest of the process. It is restarted when it dies, on the same file only. */
 class WriterThread {
   readonly #path: string;
-  /** Once it has been opened. */
+  /** Undefined until it has been opened. */
   #file: OpenFile | undefined;
   readonly #waiting = new Map<number, PromiseWithResolvers<WriteAnswers>>();
   #thread: Worker | undefined;
@@ -196,17 +195,17 @@ class WriterThread {
     this.#path = path;
   }
 
-  /** Resolves once the file is open and its structure there; rejects with the reason. */
+  /** Resolves once the file is open and its structure exists; rejects with the reason. */
   start(): Promise<void> {
     const ready = Promise.withResolvers<void>();
     const cache = getCompileCacheDir();
     const thread = new Worker(new URL('./writer.ts', import.meta.url), {
       workerData: this.#path,
-      // Without this process's cache, the thread takes 10 MiB to translate one file for itself.
-      // The folder that was given, in which Node made one of its own for its version.
+      // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
+      // folder is the one that was set; in it, Node has created the cache for its version.
       env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
     });
-    let reason = 'the thread that writes has ended';
+    let reason = 'the writer thread has ended';
     thread.on('message', (message: WriterMessage) => {
       if (message.kind === 'ready') {
         this.#file ??= new OpenFile(this.#path);
@@ -230,12 +229,12 @@ class WriterThread {
   async write(kind: WriteRequest['kind'], items: WriteRequest['items']): Promise<WriteAnswers> {
     if (this.#thread === undefined) {
       try {
-        this.#file?.assertInPlace(); // or it would be made anew, and empty
+        this.#file?.assertInPlace(); // else an empty file would be created
       } catch (error) {
         throw new StoreUnavailable(error);
       }
       this.restarts += 1;
-      this.start().catch(() => {}); // the waiting calls hear of it
+      this.start().catch(() => {}); // the waiting calls get the error
     }
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
@@ -246,7 +245,7 @@ class WriterThread {
     return outcome.promise;
   }
 
-  /** Lets the thread finish what it was given, then ends it. */
+  /** Lets the thread finish its requests, then ends it. */
   async close(): Promise<void> {
     if (this.#thread === undefined) return;
     const ended = Promise.withResolvers<void>();

@@ -1,5 +1,5 @@
-// Owns: the file that SQLite writes books to: opened, its table made when missing, brought up to date when older; and
-// waiting for other processes that write to it.
+// Owns: opening the SQLite file of a catalogue, with its table created if missing and updated if older; and waiting for
+// other processes that write to it.
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -7,11 +7,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { withTypes } from '../columns.ts';
 
 // Milliseconds to wait for another process when the file is opened, and between two attempts to write. SQLite's own
-// waiting grows to 100 ms an attempt, and one of two busy processes gets hardly a turn.
+// wait grows to 100 ms per attempt, and one of two busy processes hardly gets a turn.
 const BUSY_TIMEOUT = 4000;
 const BUSY_PAUSE = 0.5;
 
-/** Milliseconds that whoever moves many books waits for another process. */
+/** Milliseconds that import, export, copy, backup and restore wait for another process. */
 export const BULK_BUSY_TIMEOUT = 30_000;
 
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
@@ -19,15 +19,15 @@ const LOG_SIZE = 64 * 1024 * 1024;
 
 const SQLITE_BUSY = 5;
 
-/** Nothing ever changes it: to wait for that is to pause. */
+/** It never changes, so waiting for a change is a pause. */
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 const COLUMNS = withTypes('integer');
 
-/** Milliseconds on a clock that never steps, the same for all threads of the process. */
+/** Milliseconds on a monotonic clock, the same for all threads of the process. */
 export const now = () => performance.timeOrigin + performance.now();
 
-/** Makes the folder of a file. Step by step: Node's own recursion never ends where nothing can be made, such as in /proc. */
+/** Creates the folder of a file, level by level: Node's own recursion never ends if that is impossible, as in /proc. */
 export function makeFolderOf(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder)) return;
@@ -39,7 +39,7 @@ export function makeFolderOf(file: string): void {
   }
 }
 
-/** Opens the file, made when missing, and creates or updates its structure. */
+/** Opens the file, or creates it if missing, and creates or updates its structure. */
 export function openForWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
   try {
@@ -50,8 +50,9 @@ export function openForWriting(path: string): DatabaseSync {
     }, deadline);
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
     retryWhileBusy(() => createStructure(db), deadline);
-    // A process that died may have left writes in the log whose sync had failed: no later sync would take them to
-    // the disk, and all that follows in the log hangs on them. So they go into the file now, with a sync of its own.
+    // A process that died may have left writes in the log whose sync had failed. No later sync would write them to
+    // disk, and everything after them in the log depends on them. This moves them into the file now, with a sync of
+    // its own.
     db.exec('pragma wal_checkpoint(truncate)');
     return db;
   } catch (error) {
@@ -60,7 +61,7 @@ export function openForWriting(path: string): DatabaseSync {
   }
 }
 
-/** @returns the catalogue in a file, to be read alone; undefined when there is none. */
+/** @returns the catalogue in a file, opened read-only; undefined when there is none. */
 export function openCatalogue(path: string): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined;
   undoHalfWrite(path);
@@ -77,8 +78,8 @@ export function hasBooks(db: DatabaseSync): boolean {
 }
 
 /**
- * Undoes what a process that died while it wrote has left half done, which nobody can who only reads. In WAL mode there
- * is nothing to undo; a file is not in it between a restoration and the next start.
+ * Rolls back the unfinished write of a process that died, which a read-only connection cannot do. In WAL mode there is
+ * nothing to roll back; a restored file is not in WAL mode until the next start.
  */
 function undoHalfWrite(path: string): void {
   if (!existsSync(`${path}-journal`)) return;
@@ -90,7 +91,7 @@ function undoHalfWrite(path: string): void {
   }
 }
 
-/** Waits for other processes, in turn with them. */
+/** Retries while other processes have the file locked. */
 export function retryWhileBusy(attempt: () => void, deadline: number): void {
   for (;;) {
     try {
@@ -109,7 +110,7 @@ export function retryWhileBusy(attempt: () => void, deadline: number): void {
 export function createStructure(db: DatabaseSync): void {
   db.exec('begin immediate');
   try {
-    // autoincrement: the id of a removed book never comes back (rule 12).
+    // autoincrement: the id of a removed book is never given out again (rule 12).
     db.exec(`
       create table if not exists books (
         id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
@@ -130,13 +131,13 @@ export function createStructure(db: DatabaseSync): void {
         const mustBeGiven = pk === 0 && notnull === 1 && dflt_value === null;
         return !mustBeGiven || COLUMNS.some((column) => column.name === name);
       });
-    if (!isOurs) throw new Error('its table "books" is not one of this service');
+    if (!isOurs) throw new Error('its table "books" does not belong to this service');
     for (const { name, absent, definition } of COLUMNS) {
       const column = found.get(name);
       if (column === undefined) db.exec(`alter table books add column ${definition}`);
       else if (column.notnull === 0) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
     }
-    db.exec('delete from books where false'); // a file that may only be read would do until the first write
+    db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only
     db.exec('commit');
   } catch (error) {
     if (db.isTransaction) db.exec('rollback');

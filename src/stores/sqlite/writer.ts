@@ -1,6 +1,6 @@
-// Owns: the one connection that writes to a SQLite file, in a thread of its own, so that waiting for a
-// disk never holds up a request. Everything that waited together is committed together, with one sync
-// (group commit), and answered only after it.
+// Owns: the one connection that writes to a SQLite file, in a thread of its own, so that waiting for a disk never
+// delays another request. Requests that wait together are committed together, with one sync (group commit), and
+// acknowledged only after it.
 // Refuses: reading for the service, which `store.ts` does on its own connections.
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -12,7 +12,10 @@ import { now, openForWriting, retryWhileBusy } from './structure.ts';
 
 export type WriteRequest = {
   readonly ticket: number;
-  /** Milliseconds of `performance.timeOrigin + performance.now()`, after which the request is not begun: its callers are about to give up. */
+  /**
+   * Milliseconds of `performance.timeOrigin + performance.now()`, after which the request is not begun: its callers are
+   * about to give up.
+   */
   readonly deadline: number;
 } & (
   | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
@@ -22,14 +25,14 @@ export type WriteRequest = {
 
 export type WriteAnswers = readonly number[] | readonly (Book | undefined)[] | readonly boolean[];
 
-/** What the thread says: once that it is ready, then one outcome for each request. */
+/** The messages of the thread: `ready` once, then one outcome for each request. */
 export type WriterMessage =
   | { readonly kind: 'ready' }
   | { readonly kind: 'done'; readonly ticket: number; readonly answers: WriteAnswers }
   | { readonly kind: 'failed'; readonly ticket: number; readonly reason: string };
 
-// Requests committed together at most, and the milliseconds after which no more of them is begun, so that the
-// first one is not kept waiting for the last.
+// The most requests that are committed together, and the milliseconds after which no more of them are begun, so that
+// the first one does not wait for the last.
 const GROUP_SIZE = 64;
 const GROUP_TIME = 250;
 
@@ -39,7 +42,7 @@ function serve(port: MessagePort, path: string): void {
 
   port.on('message', (first: WriteRequest | 'close') => {
     let message: WriteRequest | 'close' | undefined = first;
-    /** The next request whose callers still wait; what comes after it stays where it is until asked for. */
+    /** The next request whose callers still wait; later messages stay in the queue until they are needed. */
     const next = (): WriteRequest | undefined => {
       for (;;) {
         message ??= receiveMessageOnPort(port)?.message as WriteRequest | 'close' | undefined;
@@ -93,8 +96,8 @@ class Writer {
   }
 
   /**
-   * Carries out requests in one transaction, as many as there are and as its time allows.
-   * @param group gets the requests that were begun; when this throws, none of them happened.
+   * Carries out requests in one transaction, as many as there are and time allows.
+   * @param group gets the requests that were begun; when this throws, none of them has taken effect.
    * @returns their answers, in their order.
    */
   commit(next: () => WriteRequest | undefined, group: WriteRequest[]): WriteAnswers[] {
@@ -112,12 +115,12 @@ class Writer {
         answers.push(this.#execute(request));
       }
       if (this.#file.assertInPlace() === 0)
-        throw new Error('the file has been emptied: restore it and start anew');
+        throw new Error('the file has been emptied: restore it and restart the service');
       for (const companion of this.#companions) companion.assertInPlace();
       this.#commit.run();
       return answers;
     } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec('rollback'); // a full disk has rolled back already
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite has already rolled back if the disk is full
       throw error;
     }
   }
