@@ -98,7 +98,7 @@ async function* watched(
  * a pipeline into it could not be stopped while it waits for a reader.
  */
 function destroyable(stdout: NodeJS.WritableStream): Writable {
-  stdout.on('error', () => {}); // the write under way reports it
+  stdout.on('error', () => {}); // the write in progress reports it
   return new Writable({ write: (chunk, _encoding, done) => void stdout.write(chunk, done) });
 }
 

@@ -55,7 +55,7 @@ export class TextInput {
   /** Whether there is U+0000 in the text. */
   holdsNul = false;
 
-  /** @param encoding a label of the WHATWG Encoding Standard; undefined means by byte order mark, else UTF-8. */
+  /** @param encoding a label of the WHATWG Encoding Standard; if undefined, that of the byte order mark, else UTF-8. */
   constructor(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined) {
     this.#chunks = bytes[Symbol.asyncIterator]();
     this.#encoding = encoding;

@@ -17,11 +17,11 @@ export type Format = 'csv' | 'json' | 'jsonl';
 export interface ReadingOptions {
   /** The file's name, or `-`. */
   readonly name: string;
-  /** Undefined means the format by the name and the beginning of the file. */
+  /** If undefined, the name and the beginning of the file determine it. */
   readonly format?: Format | undefined;
-  /** A label of the WHATWG Encoding Standard; undefined means that of the byte order mark, else UTF-8. */
+  /** A label of the WHATWG Encoding Standard; if undefined, that of the byte order mark, else UTF-8. */
   readonly encoding?: string | undefined;
-  /** One character; undefined means the one by the header. */
+  /** One character; if undefined, the header determines it. */
   readonly delimiter?: string | undefined;
   /** Names of columns; the others are found by their usual names. */
   readonly columns: Readonly<Partial<Record<Field, string | undefined>>>;

@@ -26,11 +26,11 @@ export interface Target {
   readonly scratch: BulkStore | undefined;
 }
 
-// Batches of one transaction, which may block other writers until it ends; milliseconds.
+// Batches of one transaction, and milliseconds to wait for more. Until it ends, it may block other writers.
 const TRANSACTION_SIZE = 40;
 const TRANSACTION_PATIENCE = 20;
 
-// Batches that are compared with the books of the store together; more need a larger temporary file. Milliseconds.
+// Batches of one comparison with all books, and milliseconds to wait for more. A larger one needs more temporary space.
 const COMPARISON_SIZE = 8000;
 const COMPARISON_PATIENCE = 1000;
 

@@ -17,7 +17,7 @@ export const QUERY_TIMEOUT = 4300;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 
-/** Seconds after which a connection is replaced, so that connections follow changes in front of the server. */
+/** Seconds after which a connection is replaced, so that changes in front of the server take effect. */
 const LIFETIME = 1800;
 
 // Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a

@@ -13,7 +13,7 @@ export const BULK_CHUNK_BOOKS = 250;
 export const AS_JSON = `json_object('id', id, ${COLUMNS.map(({ name }) => `'${name}', ${name}`).join(', ')})`;
 export const AS_CSV = ['id', ...COLUMNS.map(asCsv)].join(" || ',' || ");
 
-/** SQL for the bytes of a book's texts, which SQLite knows without reading them. */
+/** SQL for the bytes of a book's texts, computed without reading them. */
 const SIZE = COLUMNS.filter(({ isText }) => isText)
   .map(({ name }) => `octet_length(${name})`)
   .join(' + ');
