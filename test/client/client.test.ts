@@ -617,7 +617,7 @@ describe('the client', { concurrency: 2 }, () => {
       for (const name of ['@types/node', 'undici-types']) {
         symlinkSync(join(repository, 'node_modules', name), join(folder, 'node_modules', name));
       }
-      const readme = readFileSync(join(repository, 'README.md'), 'utf8');
+      const readme = readFileSync(join(repository, 'client/README.md'), 'utf8');
       const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
       assert.equal(examples.length, 3);
       const code = examples.join('').replace('http://127.0.0.1:8080', command.url);
