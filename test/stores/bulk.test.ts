@@ -1,4 +1,4 @@
-// Moving books in large numbers, in the terms of the stores: the same promises and the same bytes from both.
+// The bulk interface of the stores: the same promises and the same bytes from both.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -15,14 +15,14 @@ const BOOKS = [
 ];
 
 for (const { name, freshUrl } of STORES) {
-  describe(`books in large numbers on ${name}`, { concurrency: 2 }, () => {
-    test('a store that was never written to is not there, and reading does not make it', async () => {
+  describe(`the bulk interface on ${name}`, { concurrency: 2 }, () => {
+    test('a store that was never written to does not exist, and reading does not create it', async () => {
       const at = await readDbUrl(await freshUrl());
       assert.equal(await at.openBulk('read'), undefined);
       assert.equal(await at.openBulk('read'), undefined);
     });
 
-    test('books come back as they went in, ascending by id, as values and as the same text', async () => {
+    test('books come back as they were stored, ascending by id, as values and as the same text', async () => {
       await using store = await open(await freshUrl());
       await store.insertWithIds(BOOKS.toReversed());
       await store.inSnapshot(async () => {
@@ -44,7 +44,7 @@ for (const { name, freshUrl } of STORES) {
       );
     });
 
-    test('rule 12: new ids come after the highest one ever given, for the service as well', async (context) => {
+    test('rule 12: new ids follow the highest one ever given, in the service as well', async (context) => {
       const url = await freshUrl();
       const service = await startTestService(url);
       context.after(() => service.stop());
@@ -60,7 +60,7 @@ for (const { name, freshUrl } of STORES) {
       assert.equal(await store.lastId(), 1002);
     });
 
-    test('a batch with an id that is taken is stored not at all', async () => {
+    test('nothing of a batch with an existing id is stored', async () => {
       await using store = await open(await freshUrl());
       await store.insertWithIds(BOOKS.slice(0, 1));
       await assert.rejects(store.insertWithIds(BOOKS.toReversed()));
@@ -84,7 +84,7 @@ for (const { name, freshUrl } of STORES) {
       assert.equal(await other.count(), 4);
     });
 
-    test('a snapshot stays what it was while others write, across batches and chunks', async () => {
+    test('a snapshot does not change while others write, across batches and chunks', async () => {
       const url = await freshUrl();
       await using store = await open(url);
       await using other = await open(url);

@@ -1,5 +1,5 @@
-// A database of several hosts: one takes writes, its standby follows by PostgreSQL's own replication, and any of them may
-// die, take over, or stop taking writes. How long that may take is tested in test/limits.
+// A database of several hosts: one accepts writes, its standby follows by PostgreSQL's replication, and any of them may
+// die, take over, or stop accepting writes. How long that may take is tested in test/limits.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -10,11 +10,11 @@ import { BlackHole, TcpProxy } from '../support/proxy.ts';
 import { startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** The standby has to have a write before it is acknowledged. */
+/** The standby must have a write before it is acknowledged. */
 const SYNCHRONOUS = ['synchronous_standby_names=*'];
 
 describe('failover', { concurrency: true }, () => {
-  // One at a time, since each leaves both servers as it found them.
+  // One at a time: they share both servers, and each leaves them as it found them.
   describe('several hosts', { concurrency: 1 }, () => {
     let primary: PostgresServer;
     let standby: PostgresServer;
@@ -31,9 +31,9 @@ describe('failover', { concurrency: true }, () => {
       await Promise.all([primary.remove(), standby.remove()]);
     });
 
-    describe('the host that takes writes', { concurrency: true }, () => {
+    describe('the host that accepts writes', { concurrency: true }, () => {
       const lists: [where: string, ports: () => number[], search: string][] = [
-        ['the first', () => [primary.port, standby.port], ''],
+        ['as the first', () => [primary.port, standby.port], ''],
         ['after one that is down', () => [deadPort, primary.port, standby.port], ''],
         ['after one that is silent', () => [silent.port, standby.port, primary.port], ''],
         ...['', 'target_session_attrs=read-write', 'target_session_attrs=primary'].map(
@@ -45,7 +45,7 @@ describe('failover', { concurrency: true }, () => {
         ),
       ];
       for (const [where, ports, search] of lists) {
-        test(`rule 26: is found, ${where}; ${search || 'nothing is said'}`, async (context) => {
+        test(`rule 26: is found ${where}; ${search || 'without a parameter'}`, async (context) => {
           const service = await startTestService(urlOf(ports(), search));
           context.after(() => service.stop());
           const { id } = await service.client.create({ title: where });
@@ -54,7 +54,7 @@ describe('failover', { concurrency: true }, () => {
       }
     });
 
-    test('rule 27: where no host takes writes, one sentence has the reason of each', async () => {
+    test('rule 27: if no host accepts writes, one sentence has the reason of each', async () => {
       await assert.rejects(startTestService(urlOf([deadPort, standby.port])), ({ message }: Error) => {
         assert.match(
           message,
@@ -77,7 +77,7 @@ describe('failover', { concurrency: true }, () => {
       });
     }
 
-    test('rule 26: hosts are shown as they were named, those who log in are not; without a port it is 5432', async () => {
+    test('rule 26: hosts are shown as configured, without username and password; the default port is 5432', async () => {
       const url = `postgres://me:s%40cret,x@[::1]:${deadPort},localhost:${deadPort},standby.invalid/books`;
       await assert.rejects(startTestService(url), ({ message }: Error) => {
         const shown = `DB_URL: postgres://[::1]:${deadPort},localhost:${deadPort},standby.invalid/books cannot be opened: `;
@@ -90,14 +90,14 @@ describe('failover', { concurrency: true }, () => {
       });
     });
 
-    test('rule 27: a standby alone is refused', async () => {
+    test('rule 27: a single standby is refused', async () => {
       await assert.rejects(
         startTestService(urlOf([standby.port])),
         /^Error: DB_URL: .* cannot be opened: it is read-only\.$/,
       );
     });
 
-    test('rule 26: a list of hosts that is no list is refused', async () => {
+    test('rule 26: an invalid list of hosts is refused', async () => {
       for (const hosts of ['a:1,b:port', 'a b,c', '[::1,b', 'a,@b:1:2']) {
         await assert.rejects(
           startTestService(`postgres://me:password@${hosts}/books`),
@@ -106,7 +106,7 @@ describe('failover', { concurrency: true }, () => {
       }
     });
 
-    test('rule 23: a write that its synchronous standby has not got is 503, never a success', async (context) => {
+    test('rule 23: a write that the synchronous standby does not have is 503, never acknowledged', async (context) => {
       const service = await startTestService(urlOf([primary.port, standby.port]));
       context.after(() => service.stop());
       const { client } = service;
@@ -130,7 +130,7 @@ describe('failover', { concurrency: true }, () => {
     });
 
     for (const hosts of ['one', 'several']) {
-      test(`rule 23: of ${hosts}, one that stops taking writes is 503 to them, never 500`, async (context) => {
+      test(`rule 23: with ${hosts} named, a host that stops accepting writes makes them 503, never 500`, async (context) => {
         const ports = hosts === 'one' ? [primary.port] : [standby.port, primary.port];
         const service = await startTestService(urlOf(ports));
         context.after(() => service.stop());
@@ -148,7 +148,7 @@ describe('failover', { concurrency: true }, () => {
           );
           const read = await client.request('GET', `/book/${book.id}`);
           if (hosts === 'one') assert.deepEqual(read.data, book);
-          else assert.ok(read.status === 200 || read.status === 503); // another host might know better
+          else assert.ok(read.status === 200 || read.status === 503); // the service may be looking for another host
           for (const change of changes) assert.equal((await client.request(...change)).status, 503);
         } finally {
           await setReadOnly(primary, 'off');
@@ -158,7 +158,7 @@ describe('failover', { concurrency: true }, () => {
       });
     }
 
-    test('rule 23: nothing old is read where a host has become a standby behind its name', async (context) => {
+    test('rule 23: nothing stale is read when a host has become a standby under the same name', async (context) => {
       const proxy = await TcpProxy.start(primary);
       context.after(() => proxy.stop());
       const service = await startTestService(urlOf([proxy.port], 'target_session_attrs=read-write'));
@@ -168,26 +168,26 @@ describe('failover', { concurrency: true }, () => {
       proxy.reset();
       await waitUntil(async () => {
         const { status } = await service.client.request('GET', `/book/${id}`);
-        return status === 503 || assert.fail('the standby was asked'); // which has the book by now
+        return status === 503 || assert.fail('the standby was read'); // it has the book by now
       });
       assert.equal((await service.client.request('GET', '/books')).status, 503);
       proxy.target = primary;
       assert.equal((await service.client.request('GET', `/book/${id}`)).status, 200);
     });
 
-    test('rule 23: another host takes the writes of one that takes them no more, and no connection breaks', async (context) => {
+    test('rule 23: another host gets the writes when one stops accepting them, though no connection breaks', async (context) => {
       const second = await PostgresServer.start();
       context.after(() => second.remove());
-      await (await startTestService(second.url())).stop(); // makes the table
+      await (await startTestService(second.url())).stop(); // creates the table
       await setReadOnly(second, 'on');
-      const url = urlOf([primary.port, second.port], 'target_session_attrs=any'); // no connection is asked
+      const url = urlOf([primary.port, second.port], 'target_session_attrs=any'); // connections are not asked whether they are writable
       const service = await startTestService(url);
       context.after(() => service.stop());
       await service.client.create({ title: 'on the first' });
       await setReadOnly(second, 'off');
       await setReadOnly(primary, 'on');
       try {
-        // The first one takes writes until each of its processes has read its settings again.
+        // The first one accepts writes until each of its processes has reloaded its settings.
         await waitUntil(async () => {
           await service.client.request('POST', '/book', { body: { title: 'on the second' } });
           return (await execute(second.url(), 'select title from books')).length > 0;
@@ -199,7 +199,7 @@ describe('failover', { concurrency: true }, () => {
   });
 
   for (const end of ['is killed', 'falls silent']) {
-    test(`rule 23: the primary ${end}, its standby is promoted: writes resume, nothing acknowledged is lost`, async (context) => {
+    test(`rule 23: the primary ${end}, its standby is promoted: writes resume, and no acknowledged write is lost`, async (context) => {
       const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
       context.after(() => Promise.all([primary.remove(), standby.remove()]));
       const proxy = await TcpProxy.start(primary);

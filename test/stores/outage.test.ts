@@ -1,5 +1,5 @@
-// PostgreSQL goes away in every way there is and comes back, while clients write all the time. How long an answer may
-// take is tested in test/limits.
+// PostgreSQL becomes unavailable in different ways and comes back, while clients write all the time. How long an answer
+// may take is tested in test/limits.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -11,7 +11,7 @@ import { waitUntil } from '../support/wait.ts';
 
 const RESTARTS = 3;
 
-/** Connections of one process at most, and how many are terminated. */
+/** The most connections of one process, and how many are terminated. */
 const CONNECTIONS = 18;
 const TERMINATED = 20;
 
@@ -48,7 +48,7 @@ describe('outages', { concurrency: true }, () => {
     await endWell(context, load, dbUrl);
   });
 
-  test('rule 23: the network to the server is cut without a word and restored', async (context) => {
+  test('rule 23: the network to the server is cut silently and restored', async (context) => {
     const dbUrl = await freshDatabase();
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
     context.after(() => proxy.stop());
@@ -56,7 +56,7 @@ describe('outages', { concurrency: true }, () => {
     context.after(() => service.stop());
     const load = await Load.start(context, service.client);
     proxy.cut();
-    await load.allRefused(); // every statement that was under way has been given up
+    await load.allRefused(); // every statement that was in progress has been given up
     proxy.restore();
     await load.moreWrites(1);
     const answers: [method: string, path: string, status: number][] = [
@@ -87,7 +87,7 @@ describe('outages', { concurrency: true }, () => {
     );
     const [changed, removed] = await Promise.all([client.create({ year: 1 }), client.create({ year: 2 })]);
 
-    // Opens as many connections as the writes need, and one of a list, before answers are lost.
+    // Opens as many connections as the writes need, and one for a list, before answers are lost.
     await Promise.all([
       client.list(),
       client.request('GET', '/book/99'),
@@ -104,7 +104,7 @@ describe('outages', { concurrency: true }, () => {
       assert.equal(status, 503);
       assert.ok(Number(headers.get('retry-after')) > 0);
     }
-    const books = await client.list(); // on a new connection: a lost one puts all others in doubt
+    const books = await client.list(); // on a new connection: after a lost one, all are replaced
     assert.deepEqual(
       books.map(({ title, year }) => [title, year]),
       [
@@ -124,7 +124,7 @@ async function startUnderLoad(context: TestContext, dbUrl: string): Promise<Load
   return await Load.start(context, service.client);
 }
 
-/** Nothing acknowledged is lost or there twice, and the connections are as they should be. */
+/** Fails if an acknowledged write is lost or stored twice; waits until the connections are idle and not too many. */
 async function endWell(context: TestContext, load: Load, dbUrl: string): Promise<void> {
   await load.moreWrites(50);
   await load.stop();

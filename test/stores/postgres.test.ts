@@ -1,5 +1,5 @@
-// What only PostgreSQL can do to the service: lock a book, give a transaction up, hold an older structure, ask for TLS.
-// The contract itself is tested in test/contract, a server that goes away in outage.test.ts and failover.test.ts.
+// Situations that only PostgreSQL can cause: a locked book, an aborted transaction, an older structure, TLS. The contract
+// itself is tested in test/contract, an unavailable server in outage.test.ts and failover.test.ts.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -15,20 +15,20 @@ import { pathTo } from '../support/repository.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Milliseconds between two rounds of requests that go on until something else ends. */
+/** Milliseconds between two rounds of requests that are repeated until something else ends. */
 const REST = 50;
 
-/** Milliseconds that a call has, and that calls wait for a slow store before others are refused. */
+/** Milliseconds that a call may take, and that calls wait for a slow store before others are refused. */
 const DEADLINE = 4500;
 const PATIENCE = 2000;
 
-/** Connections that one process has for books that somebody else has locked, and connections of all kinds. */
+/** Connections that one process has for books that another program has locked, and connections of all kinds. */
 const HELD_CONNECTIONS = 4;
 const CONNECTIONS = 18;
 
 describe('PostgreSQL', { concurrency: true }, () => {
-  describe('a book that somebody else has locked', { concurrency: true }, () => {
-    test('rules 9 and 23: delays its own changes alone; they are 503 in the end', async (context) => {
+  describe('a book that another program has locked', { concurrency: true }, () => {
+    test('rules 9 and 23: delays only its own changes, which are 503 in the end', async (context) => {
       const { client, locker } = await startWithLocker(context);
       const held = await client.create({ title: 'held' });
       const free = await client.create({ title: 'free' });
@@ -98,7 +98,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
     });
 
-    test('rule 23: waiting for a lock is not taken for a slow store: no change of its book is refused for it', async (context) => {
+    test('rule 23: waiting for a lock does not count as a slow store: no change of the book is refused for it', async (context) => {
       const { client, locker, dbUrl } = await startWithLocker(context);
       const another = new pg.Client({ connectionString: dbUrl });
       await another.connect();
@@ -109,7 +109,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
         await locker.query('rollback; begin; update books set year = 2');
         startClock();
         const began = performance.now();
-        // A call that the machine was too slow for waits no longer.
+        // On a machine that is too slow, the call is given up before it is seen to wait.
         const areWaiting = (statements: number) =>
           waitUntil(async () => {
             const isLate = performance.now() - began > DEADLINE;
@@ -170,7 +170,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal(pids[0], pids[1]);
     });
 
-    test('rule 23: of a hundred at once each is 503 in the end, new ones are stored meanwhile, no transaction stays open', async (context) => {
+    test('rule 23: changes of a hundred such books are 503 in the end, new books are stored meanwhile, no transaction stays open', async (context) => {
       const { client, locker, dbUrl } = await startWithLocker(context);
       const books = await Promise.all(Array.from({ length: 100 }, () => client.create({})));
       await locker.query('begin; select from books for update');
@@ -217,7 +217,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]));
     });
 
-    test('rule 23: a table locked as a whole is 503, and no request is lost for good', async (context) => {
+    test('rule 23: requests to a table locked as a whole are 503 and change nothing; afterwards requests succeed', async (context) => {
       const { client, locker } = await startWithLocker(context);
       const { id } = await client.create({ title: 'here' });
       await locker.query('begin; lock table books in access exclusive mode');
@@ -236,8 +236,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
     });
   });
 
-  describe('a transaction that the server gives up', { concurrency: 2 }, () => {
-    test('rule 9: is sent again where another one changed its book', async (context) => {
+  describe('a transaction that the server aborts', { concurrency: 2 }, () => {
+    test('rule 9: is retried if another one changed its book', async (context) => {
       const { client, locker, dbUrl } = await startWithLocker(context, 'serializable');
       const { id } = await client.create({ title: 'held' });
       const doomed = await client.create({ title: 'doomed' });
@@ -254,7 +254,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
     });
 
     for (const code of ['40001', '40P01']) {
-      test(`rule 9: by ${code}, is sent again, and its book is stored once`, async (context) => {
+      test(`rule 9: with ${code}, is retried, and its book is stored once`, async (context) => {
         const { client, dbUrl } = await start(context);
         const { id } = await client.create({ year: 1 });
         await giveUp(dbUrl, code, 4);
@@ -269,12 +269,12 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
 
     const ends: [title: string, code: string, attempts: number][] = [
-      ['by a serialization failure, is sent five times', '40001', 5],
-      ['by a deadlock, is sent five times', '40P01', 5],
+      ['with a serialization failure, is sent five times', '40001', 5],
+      ['with a deadlock, is sent five times', '40P01', 5],
       ['for any other reason, is sent once', 'P0001', 1],
     ];
     for (const [title, code, attempts] of ends) {
-      test(`rule 23: for ever, ${title}; then it is 503, and nothing is stored`, async (context) => {
+      test(`rule 23: every time, ${title}; then it is 503, and nothing is stored`, async (context) => {
         const { client, dbUrl } = await start(context);
         const book = await client.create({ year: 1 });
         const changes: [string, string, object?][] = [
@@ -314,13 +314,13 @@ describe('PostgreSQL', { concurrency: true }, () => {
     assert.deepEqual(others.toSorted(), [200, 404, 404, 404, 404, 404, 404, 404]);
   });
 
-  test('rule 23: an answered write is on disk where the server has synchronous_commit off', async (context) => {
+  test('rule 23: an acknowledged write is on disk even if the server has synchronous_commit off', async (context) => {
     const server = await PostgresServer.start(['synchronous_commit=off', 'wal_writer_delay=10s']);
     context.after(() => server.remove());
     const service = await startTestService(server.url());
     context.after(() => service.stop());
     const { client } = service;
-    await execute(server.url(), 'checkpoint'); // the table itself is there
+    await execute(server.url(), 'checkpoint'); // the table itself is on disk
     const kept = await client.create({ title: 'kept' });
     const changed = await client.create({ title: 'changed' });
     const removed = await client.create({});
@@ -350,7 +350,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       };
       const before = await scans();
       await (await startTestService(dbUrl)).stop();
-      // What it did is known once its connection has ended.
+      // Its scans are counted once its connection has ended.
       await waitUntil(
         async () => (await scans()).indexed > before.indexed || (await scans()).whole > before.whole,
       );
@@ -373,14 +373,14 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(await service.client.create(body), { id: 3, ...body });
     });
 
-    test('rule 27: columns that are missing are added', async (context) => {
+    test('rule 27: missing columns are added', async (context) => {
       const dbUrl = await freshDatabase();
       await execute(dbUrl, 'create table books (id bigserial primary key); insert into books default values');
       const service = await start(context, dbUrl);
       assert.deepEqual(await service.client.list(), [{ id: 1, title: '', author: '', year: 0 }]);
     });
 
-    test('rules 12 and 27: a role that may use the table and its sequence is enough, with a sequence that is behind as well', async (context) => {
+    test('rules 12 and 27: a role that may use the table and its sequence is enough, even if the sequence is behind', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
       const role = `user_of_${new URL(dbUrl).pathname.slice(1)}`;
@@ -405,7 +405,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await client.list()).length, 20);
     });
 
-    test('rule 12: books that came with ids of their own leave the next one free, in every process', async (context) => {
+    test('rule 12: after books that came with ids of their own, every process gives the next free id', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
       await execute(dbUrl, 'insert into books (id) select generate_series(1, 1000)');
@@ -417,7 +417,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       );
     });
 
-    test('rule 12: books that come with ids of their own while the service runs cost no creation', async (context) => {
+    test('rule 12: books that come with ids of their own while the service runs make no creation fail', async (context) => {
       const dbUrl = await freshDatabase();
       const services = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
       for (let round = 1; round <= 2; round += 1) {
@@ -445,7 +445,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await (await second).client.create({})).id, 6);
     });
 
-    test('rule 27: a table whose ids come from elsewhere is refused', async () => {
+    test('rule 27: a table whose ids come from another sequence is refused', async () => {
       const dbUrl = await freshDatabase();
       await execute(
         dbUrl,
@@ -466,7 +466,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await service.client.create({})).id, 1);
     });
 
-    test('rules 4 and 27: a database that has no room for every text is refused', async () => {
+    test('rules 4 and 27: a database whose encoding cannot hold every text is refused', async () => {
       const url = new URL(await freshDatabase());
       const name = `${url.pathname.slice(1)}_latin`;
       await execute(url.href, `create database ${name} encoding 'LATIN1' locale 'C' template template0`);
@@ -478,7 +478,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       }
     });
 
-    test('rule 27: a server that takes no writes is refused', async () => {
+    test('rule 27: a read-only server is refused', async () => {
       const url = await freshDatabase();
       await execute(
         url,
@@ -527,23 +527,23 @@ describe('PostgreSQL', { concurrency: true }, () => {
     const works: [title: string, url: () => string, encrypted: boolean][] = [
       ['disable', () => server.url('postgres', 'sslmode=disable'), false],
       ['allow', () => server.url('postgres', 'sslmode=allow'), false],
-      ['allow, where only TLS is let in', () => server.url('tls_only', 'sslmode=allow'), true],
-      ['nothing', () => server.url(), true],
-      ['nothing, to a server without TLS', () => plainUrl, false],
+      ['allow, where only TLS is accepted', () => server.url('tls_only', 'sslmode=allow'), true],
+      ['no sslmode', () => server.url(), true],
+      ['no sslmode, to a server without TLS', () => plainUrl, false],
       ['prefer', () => server.url('postgres', 'sslmode=prefer'), true],
-      ['prefer, where only plain text is let in', () => server.url('plain_only', 'sslmode=prefer'), false],
+      ['prefer, where only plain text is accepted', () => server.url('plain_only', 'sslmode=prefer'), false],
       ['require', () => server.url('postgres', 'sslmode=require'), true],
       [
         'require, with the right authority',
         () => server.url('postgres', `sslmode=require&${authority}`),
         true,
       ],
-      ['verify-ca, by a wrong name', () => server.url('postgres', `sslmode=verify-ca&${authority}`), true],
+      ['verify-ca, under a wrong name', () => server.url('postgres', `sslmode=verify-ca&${authority}`), true],
       ['verify-full', () => byName(server.url('postgres', `sslmode=verify-full&${authority}`)), true],
     ];
     for (const [number, [title, urlOf, encrypted]] of works.entries()) {
       test(`${title}: works ${encrypted ? 'with' : 'without'} TLS`, async (context) => {
-        const name = `tls_${number}`; // tells its sessions from those of the tests beside it
+        const name = `tls_${number}`; // distinguishes its sessions from those of the other tests
         const url = urlOf();
         const { client } = await start(context, withParameters(url, `application_name=${name}`));
         const book = await client.create({ title });
@@ -558,21 +558,21 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
 
     const refused: [title: string, url: () => string][] = [
-      ['disable, where only TLS is let in', () => server.url('tls_only', 'sslmode=disable')],
+      ['disable, where only TLS is accepted', () => server.url('tls_only', 'sslmode=disable')],
       ['require, to a server without TLS', () => withParameters(plainUrl, 'sslmode=require')],
-      ['require, where only plain text is let in', () => server.url('plain_only', 'sslmode=require')],
+      ['require, where only plain text is accepted', () => server.url('plain_only', 'sslmode=require')],
       ['require, with a wrong authority', () => server.url('postgres', `sslmode=require&${stranger}`)],
       ['verify-ca, with a wrong authority', () => server.url('postgres', `sslmode=verify-ca&${stranger}`)],
       ['verify-ca, without an authority', () => server.url('postgres', 'sslmode=verify-ca')],
-      ['verify-full, by a wrong name', () => server.url('postgres', `sslmode=verify-full&${authority}`)],
+      ['verify-full, under a wrong name', () => server.url('postgres', `sslmode=verify-full&${authority}`)],
       [
         'verify-full, with a wrong authority',
         () => byName(server.url('postgres', `sslmode=verify-full&${stranger}`)),
       ],
-      ['a parameter that would undo it', () => server.url('postgres', 'sslmode=require&ssl=0')],
-      ['a parameter misspelt', () => server.url('postgres', 'SSLMODE=require')],
+      ['a parameter that would disable it', () => server.url('postgres', 'sslmode=require&ssl=0')],
+      ['a misspelt parameter', () => server.url('postgres', 'SSLMODE=require')],
       [
-        'a file that is not there',
+        'a file that does not exist',
         () => server.url('postgres', 'sslmode=verify-full&sslrootcert=nowhere.crt'),
       ],
     ];
@@ -585,7 +585,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       });
     }
 
-    test('rule 27: a refusal by a server that may do without TLS does not name its lack of TLS', async () => {
+    test('rule 27: if TLS is optional, a refusal does not mention that the server has none', async () => {
       const url = new URL('/nowhere', plainUrl);
       const refusal = /^Error: DB_URL: postgres:[^ ]* cannot be opened: database "nowhere" does not exist\.$/;
       await assert.rejects(startTestService(url.href), refusal);
@@ -602,7 +602,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
   });
 });
 
-/** A service that ends with the test, on a database of its own unless one is given. */
+/** Starts a service that stops at the end of the test, on a new database unless one is given. */
 async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {
   const service = await startTestService(dbUrl ?? (await freshDatabase()));
   context.after(() => service.stop());
@@ -610,8 +610,8 @@ async function start(context: TestContext, dbUrl?: string): Promise<RunningServi
 }
 
 /**
- * A service, and another program that may lock its books; both end with the test.
- * @param isolation of the transactions of both.
+ * Starts a service, and connects another program that may lock its books; both end with the test.
+ * @param isolation level of the transactions of both.
  */
 async function startWithLocker(context: TestContext, isolation = 'read committed') {
   const dbUrl = await freshDatabase();
@@ -624,7 +624,7 @@ async function startWithLocker(context: TestContext, isolation = 'read committed
   return { client, dbUrl, locker };
 }
 
-/** So many times from now on the server gives up every transaction that writes. */
+/** Makes the server abort the next `times` transactions that write. */
 async function giveUp(dbUrl: string, code: string, times: number): Promise<void> {
   await execute(
     dbUrl,
@@ -639,7 +639,7 @@ async function giveUp(dbUrl: string, code: string, times: number): Promise<void>
   );
 }
 
-/** Waits until as many of the service's statements wait for a lock. */
+/** Waits until at least so many of the service's statements wait for a lock. */
 async function waitUntilWaiting(dbUrl: string, statements: number): Promise<void> {
   await waitUntil(async () => (await waitingStatements(dbUrl)).length >= statements);
 }

@@ -1,5 +1,5 @@
-// What only a SQLite file can do to the service: be locked by another process, be taken away, grow no further, hold another
-// structure, run out of ids. The contract itself is tested in test/contract.
+// Situations that only a SQLite file can cause: it is locked by another process, is taken away, cannot grow, has another
+// structure, or runs out of ids. The contract itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -24,17 +24,17 @@ import {
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Milliseconds between two rounds of requests that go on until something else ends. */
+/** Milliseconds between two rounds of requests that are repeated until something else ends. */
 const REST = 50;
 
-/** Bytes that a file may have where it is not to grow for ever; the log of writes reaches them first. */
+/** Bytes that a file may have where its size is limited; the write-ahead log reaches them first. */
 const FILE_LIMIT = 512 * 1024;
 
-/** Bytes of the unit of `ulimit -f`. */
+/** Bytes in one unit of `ulimit -f`. */
 const BLOCK = 512;
 
 describe('a SQLite file', { concurrency: true }, () => {
-  test('rule 23: while another process writes, reads go on, writes are 503, and none is carried out later', async (context) => {
+  test('rule 23: while another process writes, reads succeed, writes are 503, and none is carried out later', async (context) => {
     const { client, dbUrl } = await start(context);
     const book = await client.create({ title: 'here' });
     const release = await holdWrites(dbUrl);
@@ -49,7 +49,7 @@ describe('a SQLite file', { concurrency: true }, () => {
       assert.deepEqual(await client.list(), [book]);
     };
     await read();
-    // These wait behind the first one, which the thread that writes is at by now.
+    // These wait behind the first one, which the writing thread has begun by now.
     const writes = Promise.all([
       first,
       write('PUT', `/book/${book.id}`, { title: 'x' }),
@@ -67,11 +67,11 @@ describe('a SQLite file', { concurrency: true }, () => {
       assert.ok(Number(headers.get('retry-after')) > 0);
     }
     await release();
-    const next = await client.create({ title: 'next' }); // behind whatever was still waiting
+    const next = await client.create({ title: 'next' }); // after anything that was still waiting
     assert.deepEqual(await client.list(), [book, next]);
   });
 
-  test('rule 23: writes that wait for another process go through once it is done', async (context) => {
+  test('rule 23: writes that wait for another process succeed once it is done', async (context) => {
     const { client, dbUrl } = await start(context);
     const other = new DatabaseSync(fileOf(dbUrl));
     context.after(() => other.close());
@@ -84,8 +84,8 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.deepEqual(years.toSorted(), [0, 1, 2, 3]);
   });
 
-  describe('that is taken away under the service', { concurrency: 2 }, () => {
-    /** What is done to the file at the path; the function that is returned puts it back. */
+  describe('that is taken away from a running service', { concurrency: 2 }, () => {
+    /** Each does something to the file at the path; the function that it returns undoes it. */
     const faults: Record<string, (path: string) => () => void> = {
       moved: (path) => {
         renameSync(path, `${path}.away`);
@@ -116,7 +116,7 @@ describe('a SQLite file', { concurrency: true }, () => {
       },
     };
     for (const [name, inflict] of Object.entries(faults)) {
-      test(`rule 23: ${name}: no write is acknowledged until it is back, single reads go on`, async (context) => {
+      test(`rule 23: ${name}: no write is acknowledged until it is back, single reads succeed`, async (context) => {
         const { client, dbUrl } = await start(
           context,
           `sqlite:${join(temporaryFolder(), 'catalogue', 'books.db')}`,
@@ -134,7 +134,7 @@ describe('a SQLite file', { concurrency: true }, () => {
           assert.equal((await client.request('GET', '/book/999')).status, 404);
         }
         const found = files.filter((file) => existsSync(file));
-        assert.deepEqual(found, left, 'something was made in its place');
+        assert.deepEqual(found, left, 'a file was created in its place');
         putBack();
         const other = await client.create({ title: 'stored' });
         assert.deepEqual(await client.list(), [book, other]);
@@ -152,7 +152,7 @@ describe('a SQLite file', { concurrency: true }, () => {
       }
     });
 
-    test('rule 13: a list is never that of another file', async (context) => {
+    test('rule 13: a list never comes from another file', async (context) => {
       const { client, dbUrl } = await start(context);
       await client.create({ title: 'ours' });
       const other = await startTestService(await SQLITE.freshUrl());
@@ -163,7 +163,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     });
   });
 
-  test('rule 23: where a file can grow no further writes are 503 and reads go on; nothing acknowledged is lost', async (context) => {
+  test('rule 23: if a file cannot grow, writes are 503, reads succeed, and no acknowledged write is lost', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const limited = await startLimited(context, dbUrl);
     const ledger = new Ledger();
@@ -211,7 +211,7 @@ describe('a SQLite file', { concurrency: true }, () => {
   });
 
   for (const name of ['a/b/c/books.db', 'with space?mode=memory#x.db', 'Bücher %20.db', ':memory:']) {
-    test(`rule 26: a path is taken as it is spelled, and its folders are made: ${name}`, async (context) => {
+    test(`rule 26: a path is used as it is spelled, and its folders are created: ${name}`, async (context) => {
       const path = join(temporaryFolder(), name);
       const { client } = await start(context, `sqlite:${path}`);
       await client.create({ title: name });
@@ -222,7 +222,7 @@ describe('a SQLite file', { concurrency: true }, () => {
   }
 });
 
-/** A service that ends with the test, on a file of its own unless one is given. */
+/** Starts a service that stops at the end of the test, on a new file unless one is given. */
 async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {
   const service = await startTestService(dbUrl ?? (await SQLITE.freshUrl()));
   context.after(() => service.stop());
@@ -239,7 +239,7 @@ function writesOf(client: Client, { id }: Book): (() => Promise<Answer>)[] {
   ];
 }
 
-/** The real command, where no file can grow beyond FILE_LIMIT; as on a full disk, what would is an error. */
+/** Starts the real command so that no file can grow beyond FILE_LIMIT: as on a full disk, a write beyond it fails. */
 async function startLimited(
   context: TestContext,
   dbUrl: string,
@@ -260,7 +260,7 @@ async function startLimited(
       const entry = JSON.parse(line) as { msg: string; url: string };
       if (entry.msg === 'listening') resolve(entry.url);
     });
-    child.once('exit', (code, signal) => reject(new Error(`the service ended with ${code ?? signal}`)));
+    child.once('exit', (code, signal) => reject(new Error(`the service exited with ${code ?? signal}`)));
   });
   return { client: await Client.logIn({ url, port: Number(new URL(url).port) }), stop };
 }

@@ -1,6 +1,6 @@
-// The image of the Dockerfile: built by buildah, on a base made here of this machine's own files in place of
-// the official one, and run as containers are run: by another user, without privileges, on a file system that
-// may only be read. Needs root, and the packages buildah and docker-compose.
+// The image of the Dockerfile: built by buildah, on a base made from this machine's own files instead of the official
+// one, and run as containers are run: as another user, without privileges, on a read-only file system. Needs root, and
+// the packages buildah and docker-compose.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -27,7 +27,7 @@ import { waitUntil } from '../support/wait.ts';
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const USER = 1000;
 
-/** What Docker would read from the image. */
+/** The configuration that Docker would read from the image. */
 interface ImageConfig {
   readonly User: string;
   readonly Env: readonly string[];
@@ -38,7 +38,7 @@ interface ImageConfig {
   readonly Labels: Readonly<Record<string, string>>;
 }
 
-test('docker-compose finds no fault in compose.yaml', () => {
+test('docker-compose accepts compose.yaml', () => {
   const { error, stderr } = spawnSync('docker-compose', ['--file', join(PROJECT, 'compose.yaml'), 'config']);
   assert.equal(error, undefined, 'docker-compose must be installed (Debian: apt-get install docker-compose)');
   assert.equal(String(stderr), '');
@@ -52,7 +52,7 @@ describe('the image', () => {
     ({ root, config } = build());
   });
 
-  test('holds what runs, of this version, and nothing else', () => {
+  test('contains what is needed to run this version, and nothing else', () => {
     const { version } = JSON.parse(readFileSync(join(PROJECT, 'package.json'), 'utf8')) as {
       version: string;
     };
@@ -67,7 +67,7 @@ describe('the image', () => {
     });
   });
 
-  test('rule 27: serves from a volume, is healthy, translates nothing, ends at SIGTERM with 0, and goes on', async (context) => {
+  test('rule 27: serves from a volume, is healthy, translates nothing, exits with code 0 at SIGTERM, and starts again', async (context) => {
     const volume = volumeFor();
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ...(await ports()) };
     const container = new Container(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
@@ -88,7 +88,7 @@ describe('the image', () => {
     assert.match(alone.said, /^No answer at ADMIN_HOST/);
   });
 
-  test('has no privileges, and may write nothing but its data', async (context) => {
+  test('has no privileges, and can write only its data', async (context) => {
     const container = new Container(context, {}, { volume: volumeFor() }, [
       'sh',
       '-c',
@@ -100,9 +100,9 @@ describe('the image', () => {
     assert.match(container.said, /Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0+\nCapBnd:\t0+\nNoNewPrivs:\t1\n/);
   });
 
-  test('rule 25: takes its secrets as compose.yaml gives them, on PostgreSQL, for every address', async (context) => {
+  test('rule 25: reads its secrets as compose.yaml provides them, on PostgreSQL, for every address', async (context) => {
     const secrets = temporaryFolder();
-    chmodSync(secrets, 0o755); // Docker shows the files alone
+    chmodSync(secrets, 0o755); // Docker shows only the files
     const values = {
       auth_password: ENVIRONMENT.AUTH_PASSWORD,
       secret_token: ENVIRONMENT.SECRET_TOKEN,
@@ -151,7 +151,7 @@ describe('the image', () => {
       }
     }
 
-    /** A command as the image's user, without privileges, with nothing in its environment but what is given. */
+    /** A command as the image's user, without privileges, with only the image's and the given variables. */
     #program(command: readonly string[]): string[] {
       const [user, group] = config.User.split(':');
       const rights = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
@@ -198,7 +198,7 @@ describe('the image', () => {
   }
 });
 
-/** Of the shell, in namespaces of its own: $0 is the image's root, $1 the volume, $2 the secrets, the rest runs. */
+/** A shell script that runs in namespaces of its own: $0 is the image's root, $1 the volume, $2 the secrets, then the command. */
 const MOUNT = `
 mount --bind "$0" "$0"
 mount -t proc proc "$0/proc"
@@ -222,7 +222,7 @@ function volumeFor(): string {
   return folder;
 }
 
-/** The variables that compose.yaml gives the service, by docker-compose's own reading. */
+/** The variables that compose.yaml gives the service, as docker-compose reads them. */
 function composeEnvironment(): Record<string, string> {
   const text = execFileSync('docker-compose', ['--file', join(PROJECT, 'compose.yaml'), 'config']);
   const [, variables = ''] =
@@ -258,7 +258,7 @@ function build(): { root: string; config: ImageConfig } {
   assert.equal(
     name.split('-')[0],
     `node:${process.versions.node}`,
-    'the base has the Node.js of package.json',
+    'the base must have the Node.js version of package.json',
   );
   const base = join(folder, 'base');
   makeBase(base);
@@ -267,15 +267,15 @@ function build(): { root: string; config: ImageConfig } {
   buildah('config', '--env', 'PATH=/usr/local/bin:/usr/bin:/bin', container);
   buildah('commit', '--quiet', '--rm', container, `docker.io/library/${name}`);
 
-  const cache = npmSetting('cache'); // what `npm ci` has brought here before
-  const home = '/root'; // of the user that builds, inside
+  const cache = npmSetting('cache'); // packages that an earlier `npm ci` downloaded
+  const home = '/root'; // of the user that builds, inside the container
   const options = ['--pull=never', '--isolation=chroot', '--format=docker', `--volume=${cache}:${home}/.npm`];
   buildah('bud', ...options, '--tag=book-catalogue', PROJECT);
   const config = JSON.parse(buildah('inspect', '--type=image', 'book-catalogue')).Docker.config;
   return { root: buildah('mount', buildah('from', 'book-catalogue')), config };
 }
 
-/** The least that the Dockerfile's commands need: Node.js, npm, a shell, the user `node`. */
+/** Makes the minimum that the Dockerfile's commands need: Node.js, npm, a shell, the user `node`. */
 function makeBase(base: string): void {
   for (const folder of [
     'etc',

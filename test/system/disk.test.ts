@@ -1,5 +1,5 @@
-// Disks that are full or may only be read: the real service on a real file system of a few megabytes, in a
-// mount namespace of its own. Needs root.
+// Disks that are full or read-only: the real service on a real file system of a few megabytes, in a mount namespace of
+// its own. Needs root.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -16,7 +16,7 @@ import { waitUntil } from '../support/wait.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
-test('rule 23: on a full disk nothing is acknowledged, reads go on, and all is well again with room', async (context) => {
+test('rule 23: on a full disk no write is acknowledged and reads succeed; with room, writes succeed again', async (context) => {
   const disk = await mountDisk(context, 8 * MEBIBYTE);
   const service = await start(context, disk);
   const { client } = service;
@@ -47,7 +47,7 @@ const READ_ONLY = {
   'a file': ['mount --bind books.db books.db && mount -o remount,bind,ro books.db', 'umount books.db'],
 } as const;
 for (const [what, [protect, release]] of Object.entries(READ_ONLY)) {
-  test(`rule 27: ${what} that may only be read is refused at the start, and taken once it may be written`, async (context) => {
+  test(`rule 27: ${what} that is read-only is refused at the start, and accepted once it is writable`, async (context) => {
     const disk = await mountDisk(context, 8 * MEBIBYTE);
     const first = await start(context, disk);
     const book = await first.client.create({ title: 'here' });
@@ -66,7 +66,7 @@ interface Disk {
   /** Its folder as that namespace sees it, and as this process does. */
   readonly inside: string;
   readonly outside: string;
-  /** Runs a command of the shell there, in the folder. */
+  /** Runs a shell command there, in the folder. */
   run(command: string): void;
 }
 
@@ -81,7 +81,7 @@ async function mountDisk(context: TestContext, bytes: number): Promise<Disk> {
   });
   await new Promise<void>((resolve, reject) => {
     holder.stdout?.once('data', () => resolve());
-    holder.once('close', () => reject(new Error(`a disk can be mounted by root only, on Linux: ${said}`)));
+    holder.once('close', () => reject(new Error(`only root can mount a disk, and only on Linux: ${said}`)));
   });
   return {
     holder,
@@ -95,7 +95,7 @@ async function mountDisk(context: TestContext, bytes: number): Promise<Disk> {
   };
 }
 
-/** Starts the real command on a disk; rejects with its exit code and what it said. */
+/** Starts the real command on a disk; rejects with its exit code and its error output. */
 async function start(
   context: TestContext,
   { holder, inside }: Disk,

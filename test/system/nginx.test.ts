@@ -1,7 +1,6 @@
-// Behind a real reverse proxy that keeps its connections to the service open: what the proxy and the service
-// might read differently must never make one client's bytes into another's request, or one client's answer
-// into another's. Every raw request goes through it; needs the package nginx. Titles name the rules of
-// docs/contract.md.
+// Behind a real reverse proxy that keeps its connections to the service open: even if the proxy and the service parse a
+// request differently, one client's bytes must never become another's request, nor one client's answer another's. Every
+// raw request goes through the proxy. Needs the package nginx. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -24,7 +23,7 @@ interface Proxy extends Target {
   stop(): Promise<void>;
 }
 
-test('rule 29: behind the proxy that is advised, whoever names another address each time is known', async (context) => {
+test('rule 29: behind the documented proxy, a client that claims a new address each time is limited', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
   context.after(() => service.stop());
   const proxy = await startNginx((folder, port) => documented(folder, port, service.port));
@@ -36,7 +35,7 @@ test('rule 29: behind the proxy that is advised, whoever names another address e
       return (await fetch(`${proxy.url}/token`, { method: 'POST', headers, body })).status;
     }),
   );
-  assert.equal(statuses.filter((status) => status === 401).length, 15); // ten that are free, five that wait
+  assert.equal(statuses.filter((status) => status === 401).length, 15); // ten at once, five delayed
   assert.equal(statuses.filter((status) => status === 429).length, 45);
 });
 
@@ -55,7 +54,7 @@ describe('behind nginx', () => {
     await service?.stop();
   });
 
-  /** Asks for one book and says whether just that was answered. */
+  /** Requests one book; fails unless exactly that is answered. */
   async function assertHonest(connection: Connection, id: number, name: string): Promise<void> {
     const count = parseAnswers(connection.received).length;
     const requestId = `honest-${id}-${count}`;
@@ -68,13 +67,13 @@ describe('behind nginx', () => {
     assert.equal(parseAnswers(connection.received).length, count + 1, name);
   }
 
-  /** Raw requests, each with a removal behind it that must not happen by itself. */
+  /** Raw requests, each followed by a smuggled removal that must not be carried out. */
   function attacks(victim: number): [string, Uint8Array][] {
     const smuggled = `DELETE /book/${victim} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
     return [...unreadable(HOST), ...ambiguous(HOST, authorization, smuggled)].flatMap(([name, bytes]) => {
       const raw = Buffer.from(bytes as Uint8Array);
       const all: [string, Uint8Array][] = [[name, raw]];
-      // Behind a request that is broken for the one and whole for the other, it would be one of its own.
+      // If one side reads the request as incomplete and the other as complete, the removal would become a request.
       if (raw.includes('Transfer-Encoding') || raw.includes('Content-Length')) {
         all.push([`${name}, cut short`, raw.subarray(0, -2)]);
       }
@@ -91,7 +90,7 @@ describe('behind nginx', () => {
     for (const [name, bytes] of attacks(victim.id)) {
       const attacker = new Connection(proxy);
       attacker.socket.write(bytes);
-      // The proxy may wait for more of it: the others go on meanwhile, on the connections that it shares.
+      // The proxy may wait for more bytes: the other clients go on meanwhile, on the connections that it shares.
       for (const [position, connection] of others.entries()) {
         await assertHonest(connection, (own[position] as { id: number }).id, name);
       }
@@ -108,16 +107,16 @@ describe('behind nginx', () => {
     const books = await client.list();
     assert.ok(
       books.some(({ id }) => id === victim.id),
-      'what was hidden in a body was carried out',
+      'the smuggled removal was carried out',
     );
     assert.ok(
       books.slice(stored).every(({ title }) => title === ''),
-      'only whole requests store',
+      'an incomplete request stored a book',
     );
     await assertAllForwarded();
   });
 
-  test('rule 20: what can be read is answered in turn, on the same connection too', async () => {
+  test('rule 20: valid requests are answered in order, also on the same connection', async () => {
     const { id } = await service.client.create({ title: 'own' });
     const victim = await service.client.create({ title: 'victim' });
     const inner = `DELETE /book/${victim.id} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
@@ -147,7 +146,7 @@ describe('behind nginx', () => {
     await assertAllForwarded();
   });
 
-  /** Every request that the service saw so far is one that the proxy sent, and seen once. */
+  /** Fails unless every request that the service has seen was sent by the proxy, and was seen only once. */
   async function assertAllForwarded(): Promise<void> {
     const seen = () =>
       service.log
@@ -169,13 +168,15 @@ describe('behind nginx', () => {
   }
 });
 
-/** Whether a request's id is one that the proxy or a client of it gave. */
+/** Whether a request id was given by the proxy or by a client of it. */
 function isThrough(reqId: string): boolean {
   return /^(nginx-|honest-|the-last-one)/.test(reqId);
 }
 
-/** Starts nginx before a service, in a folder and on a port of its own, with connections kept open. */
-/** @param configure writes the configuration of a proxy that listens on the port and runs in the folder. */
+/**
+ * Starts nginx in front of a service, in a folder and on a port of its own, with connections kept open.
+ * @param configure returns the configuration of a proxy that listens on the port and runs in the folder.
+ */
 async function startNginx(configure: (folder: string, port: number) => string): Promise<Proxy> {
   const found = spawnSync('nginx', ['-v']);
   assert.equal(found.error, undefined, 'These tests need nginx: apt-get install nginx');
@@ -191,7 +192,7 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   );
   try {
     await waitUntil(() => {
-      assert.equal(child.exitCode, null, 'nginx has ended');
+      assert.equal(child.exitCode, null, 'nginx has exited');
       return accepts('127.0.0.1', port);
     });
   } catch (error) {
@@ -211,7 +212,7 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   };
 }
 
-/** deploy/nginx.conf, with this service behind it and the least that nginx asks for around it. */
+/** deploy/nginx.conf, with this service behind it, inside the minimum that nginx needs. */
 function documented(folder: string, port: number, upstream: number): string {
   const block = readFileSync(pathTo('deploy/nginx.conf'), 'utf8');
   const own = block

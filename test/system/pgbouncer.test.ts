@@ -1,4 +1,4 @@
-// The service behind PgBouncer in transaction mode, where every statement may meet another server session.
+// The service behind PgBouncer in transaction mode, where every statement may run in another server session.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -29,7 +29,7 @@ describe('PgBouncer in transaction mode', () => {
   });
   after(() => bouncer.stop());
 
-  test('rules 9, 13 and 23: everything works through it, under load and through its restart', async (context) => {
+  test('rules 9, 13 and 23: every operation works through it, under load and across its restart', async (context) => {
     const { client } = await startThrough(context, 'target_session_attrs=read-write');
     const book = await client.create({ title: 'Emma', author: 'Jane Austen' });
     const changed = { ...book, year: 1815 };
@@ -57,7 +57,7 @@ describe('PgBouncer in transaction mode', () => {
     await load.stop();
   });
 
-  test('rule 23: a book that somebody else has locked is 503 within 5 s, and its neighbours are not', async (context) => {
+  test('rule 23: changes of a book that another program has locked are 503 within 5 s, those of its neighbours are not', async (context) => {
     const { client } = await startThrough(context);
     const [held, free] = [await client.create({ title: 'held' }), await client.create({ title: 'free' })];
     const locker = new pg.Client({ connectionString: dbUrl });
@@ -72,7 +72,7 @@ describe('PgBouncer in transaction mode', () => {
     }
     assert.equal((await stuck).status, 503);
     assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-    // PgBouncer does not pass the service's timeout on, so its own `connect_query` ends what was given up.
+    // PgBouncer does not forward the service's timeout, so its own `connect_query` ends a statement that was given up.
     await waitUntil(async () => {
       const waiting =
         "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
@@ -100,11 +100,11 @@ class PgBouncer {
     this.#settings = settings;
   }
 
-  /** @param dbUrl of a database of the server that it stands before. */
+  /** @param dbUrl of a database of the server behind it. */
   static async start(dbUrl: string): Promise<PgBouncer> {
     const { hostname, port, username, password } = new URL(dbUrl);
     const folder = temporaryFolder();
-    await chmod(folder, 0o755); // as root, it runs as another user, who has to get in
+    await chmod(folder, 0o755); // if root starts it, it runs as another user, which needs access
     const bouncer = new PgBouncer(await unusedPort(), join(folder, 'pgbouncer.ini'));
     const users = join(folder, 'users.txt');
     await writeFile(users, `"${decodeURIComponent(username)}" "${decodeURIComponent(password)}"\n`);
@@ -135,7 +135,7 @@ class PgBouncer {
       failure = new Error('There is no pgbouncer on this machine: apt-get install pgbouncer');
     });
     child.once('exit', (code) => {
-      failure = new Error(`pgbouncer ended with ${code}`);
+      failure = new Error(`pgbouncer exited with code ${code}`);
     });
     await waitUntil(async () => {
       if (failure !== undefined) throw failure;

@@ -1,5 +1,5 @@
-// Replacing one process after the other behind a proxy, as an upgrade does: no request is lost. A real
-// nginx from the system, in front of two real services on one store.
+// Replacing one process after the other behind a proxy, as an upgrade does: no request is lost. The system's nginx, in
+// front of two real services on one store.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -15,22 +15,22 @@ import { waitUntil } from '../support/wait.ts';
 
 const REQUESTS = 10_000;
 const CLIENTS = 24;
-/** Of both processes, one after the other. */
+/** Replacements of both processes, one after the other. */
 const REPLACEMENTS = 8;
 /**
- * A connection that arrives at the very moment a process stops listening is turned away by the system, and nginx
- * may not send what is not idempotent again.
+ * A connection that arrives at the very moment a process stops listening is refused by the system, and nginx must not
+ * retry a request that is not idempotent.
  */
 const STRAY = 2;
 
 describe('a rolling change behind nginx', () => {
   for (const store of STORES) {
-    test(`rule 27: on ${store.name}, no request is lost when nginx is told first`, async (context) => {
+    test(`rule 27: on ${store.name}, no request is lost if nginx is reconfigured first`, async (context) => {
       const { lost, answered } = await roll(context, await store.freshUrl(), 'told');
       assert.equal(lost, 0, `${lost} of ${answered} were lost`);
     });
 
-    test(`rule 27: on ${store.name}, hardly a request is lost when nginx is not told`, async (context) => {
+    test(`rule 27: on ${store.name}, at most ${STRAY} requests are lost if nginx is not reconfigured`, async (context) => {
       const { lost, answered } = await roll(context, await store.freshUrl(), 'not told');
       assert.ok(lost <= STRAY, `${lost} of ${answered} were lost`);
     });
@@ -68,7 +68,7 @@ async function roll(
       }
     }
   });
-  /** Enough requests that each connection that nginx keeps has had its turn. */
+  /** Waits for enough requests to use each connection that nginx keeps. */
   const someRequests = async () => {
     const enough = answered + 300;
     await waitUntil(() => answered >= enough);
@@ -98,11 +98,11 @@ async function start(context: TestContext, dbUrl: string, port: number): Promise
 }
 
 interface Proxy extends Target {
-  /** Resolves once no process of nginx is left that sends requests elsewhere. */
+  /** Sends requests to these services only; resolves once no process of nginx sends any elsewhere. */
   sendTo(services: readonly number[]): Promise<void>;
 }
 
-/** @param reloads whether it will be told of changes, with which it would break its clients' idle connections. */
+/** @param reloads whether it will be reconfigured, which would break idle connections of its clients. */
 async function startProxy(
   context: TestContext,
   services: readonly number[],

@@ -1,5 +1,5 @@
-// No success is answered before its books are on disk. The real service, while strace breaks or delays the
-// calls with which it writes to the disk and asks the system to sync.
+// No write is acknowledged before it is on disk. The real service, while strace breaks or delays the system calls that
+// write to the disk and sync it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -19,7 +19,7 @@ for (const [name, calls, error] of [
   ['the disk has turned read-only', 'pwrite64', 'EROFS'],
   ['the disk does not write', 'pwrite64', 'EIO'],
 ] as const) {
-  test(`rule 23: while ${name} no write is acknowledged, reads go on, and all is well afterwards`, async (context) => {
+  test(`rule 23: while ${name}, no write is acknowledged and reads succeed; afterwards writes succeed`, async (context) => {
     const service = await startServiceProcess(await SQLITE.freshUrl());
     context.after(() => service.stop());
     const ledger = new Ledger();
@@ -41,7 +41,7 @@ for (const [name, calls, error] of [
   });
 }
 
-test('rule 23: no write is acknowledged sooner than its sync is done, many together included', async (context) => {
+test('rule 23: no write is acknowledged before its sync has ended, even among many', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl());
   context.after(() => service.stop());
   const { client } = service;
@@ -81,7 +81,7 @@ async function attach(
     strace.once('error', () =>
       reject(new Error('strace must be installed (Debian: apt-get install strace)')),
     );
-    strace.once('exit', () => reject(new Error(`strace ended: ${said}`)));
+    strace.once('exit', () => reject(new Error(`strace exited: ${said}`)));
     strace.stderr?.on('data', (text) => {
       said += text;
       if (/attached/.test(said)) resolve();

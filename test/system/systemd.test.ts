@@ -1,5 +1,5 @@
-// The unit of deploy/, under a real systemd: the first process of namespaces of its own, with no unit but this
-// one and no folder of the system's that it could write. Needs root, and the package systemd.
+// The unit of deploy/, under a real systemd: the first process of namespaces of its own, without any other unit and
+// without write access to the folders of this system. Needs root, and the package systemd.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ const UNIT = join(PROJECT, 'deploy/book-catalogue.service');
 
 const LOG = '/run/book-catalogue.log';
 
-/** Of the shell, in those namespaces: $0 is the project, $1 has the units and what belongs into /etc. */
+/** A shell script that runs in those namespaces: $0 is the project, $1 has the units and the files for /etc. */
 const PREPARE = `
 mount -t proc proc /proc
 mount -o bind,ro /proc/sys /proc/sys
@@ -40,7 +40,7 @@ mount -t cgroup2 cgroup2 /sys/fs/cgroup
 exec env -i container=test PATH="$PATH" SYSTEMD_UNIT_PATH=/run/units /lib/systemd/systemd --system \\
   --unit=test.target --log-target=null --show-status=no --crash-reboot=no`;
 
-test('systemd finds no fault in the unit, and little that it is exposed to', () => {
+test('systemd accepts the units, and the exposure of the service is low', () => {
   const { error, stdout } = spawnSync('systemd-analyze', ['security', '--offline=true', UNIT]);
   assert.equal(error, undefined, 'systemd must be installed (Debian: apt-get install systemd)');
   const [, exposure] = /Overall exposure level for \S+: ([\d.]+)/.exec(String(stdout)) ?? [];
@@ -58,7 +58,7 @@ test('systemd finds no fault in the unit, and little that it is exposed to', () 
   assert.doesNotMatch(stderr, /book-catalogue/);
 });
 
-test('rule 27: the unit serves, is started again when killed, stops with 0, and keeps its books', async (context) => {
+test('rule 27: the unit serves, is restarted when killed, stops with exit code 0, and keeps its books', async (context) => {
   const system = await Systemd.start(context, readFileSync(UNIT, 'utf8'));
   const client = await system.client();
   const book = await client.create({ title: 'kept' });
@@ -71,13 +71,13 @@ test('rule 27: the unit serves, is started again when killed, stops with 0, and 
 
   system.run('kill', '-KILL', first);
   await waitUntil(() => system.property('NRestarts') === '1' && system.isReady());
-  assert.deepEqual(await client.list(), [book]); // with the token of before
+  assert.deepEqual(await client.list(), [book]); // with the earlier token
   system.run('systemctl', 'stop', 'book-catalogue');
   assert.equal(system.property('Result'), 'success');
   assert.equal(system.property('ExecMainStatus'), '0');
 });
 
-test('the unit serves from PostgreSQL, with WORKERS, its secrets as credentials', async (context) => {
+test('the unit serves from PostgreSQL, with WORKERS and with its secrets as credentials', async (context) => {
   const unit = readFileSync(UNIT, 'utf8').replace(
     /^#(?=LoadCredential=db_url|Environment=DB_URL_FILE)/gm,
     '',
@@ -103,7 +103,7 @@ class Systemd {
     this.#adminPort = adminPort;
   }
 
-  /** @returns once the service is ready. */
+  /** Resolves once the service is ready. */
   static async start(
     context: TestContext,
     unit: string,
@@ -153,13 +153,13 @@ class Systemd {
     });
     const system = new Systemd(child, port, adminPort);
     await waitUntil(() => {
-      assert.equal(child.exitCode, null, 'systemd has ended: these tests need root, on Linux with cgroup2');
+      assert.equal(child.exitCode, null, 'systemd has exited: these tests need root, on Linux with cgroup2');
       return system.isReady();
     });
     return system;
   }
 
-  /** Runs a command where systemd does; it must succeed. */
+  /** Runs a command in the namespaces of systemd; it must succeed. */
   run(...command: string[]): string {
     const { status, stdout, stderr } = this.#enter(command);
     assert.equal(status, 0, `${command.join(' ')}: ${stderr}`);

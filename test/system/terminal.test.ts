@@ -1,5 +1,5 @@
-// A terminal that is stopped, as by Ctrl-S, holds up nobody who is served, nor the end of the service; and what it
-// shows in colours. A real terminal, by util-linux's `script`.
+// A terminal that is stopped, as by Ctrl-S, delays neither requests nor the end of the service. Also: which terminals
+// show colours. A real terminal, by util-linux's `script`.
 
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
@@ -17,7 +17,7 @@ const STOP = '\x13';
 const GO_ON = '\x11';
 
 for (const workers of ['1', '2']) {
-  test(`rule 27: a stopped terminal holds nobody up, WORKERS=${workers}`, async (context) => {
+  test(`rule 27: a stopped terminal delays neither requests nor the shutdown, WORKERS=${workers}`, async (context) => {
     assert.ok(
       spawnSync('script', ['--version']).error === undefined,
       'script must be installed (Debian: apt-get install util-linux bsdutils)',
@@ -50,7 +50,7 @@ for (const workers of ['1', '2']) {
       terminal.kill('SIGKILL');
       try {
         process.kill(pid, 'SIGKILL');
-      } catch {} // it has ended, as it should
+      } catch {} // it has exited, as it should
     });
     const target = { url: `http://127.0.0.1:${port}`, port };
     await waitUntil(() => accepts('127.0.0.1', port));
@@ -62,11 +62,11 @@ for (const workers of ['1', '2']) {
       const before = shown.length;
       await client.request('GET', '/nowhere');
       await new Promise((resolve) => setTimeout(resolve, 300));
-      return shown.length === before; // the terminal has heard of it
+      return shown.length === before; // the terminal has stopped
     });
     const path = `/${'x'.repeat(1000)}`;
     for (let count = 0; count < 10; count += 1) {
-      const text = `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50); // more than a terminal takes
+      const text = `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(50); // more than a terminal buffers
       assert.equal((await exchange(target, text, 50)).length, 50);
     }
     assert.equal((await client.request('GET', '/books')).status, 200);
@@ -90,7 +90,7 @@ for (const workers of ['1', '2']) {
         return true;
       }
     });
-    terminal.stdin.on('error', () => {}); // the terminal may be gone before it hears of this
+    terminal.stdin.on('error', () => {}); // the terminal may have ended before it reads this
     terminal.stdin.end(GO_ON);
     await gone;
     assert.equal(readFileSync(ended, 'utf8'), 'code=0\n');
@@ -100,12 +100,12 @@ for (const workers of ['1', '2']) {
 const WARNING = '\x1b[33mwarn ';
 
 for (const [what, env, coloured] of [
-  ['that has colours, levels stand out by them', { TERM: 'xterm-256color' }, true],
-  ['that has none, nothing is coloured', { TERM: 'dumb' }, false],
+  ['with colours, levels are coloured', { TERM: 'xterm-256color' }, true],
+  ['without colours, nothing is coloured', { TERM: 'dumb' }, false],
   ['with NO_COLOR, nothing is coloured', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
 ] as const) {
   test(`on a terminal ${what}`, async (context) => {
-    const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // it warns of the built-in pair
+    const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // it warns of the built-in password
     const terminal = spawn('script', ['-qfec', 'exec "$NODE" "$MAIN"', '/dev/null'], {
       env: {
         PATH: process.env.PATH,
@@ -119,7 +119,7 @@ for (const [what, env, coloured] of [
       },
       stdio: ['pipe', 'pipe', 'inherit'],
     });
-    context.after(() => terminal.kill('SIGKILL')); // and with its terminal, the service
+    context.after(() => terminal.kill('SIGKILL')); // the service ends with its terminal
     let shown = '';
     terminal.stdout.on('data', (text) => {
       shown += text;

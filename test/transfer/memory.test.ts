@@ -1,4 +1,4 @@
-// What moves books takes no more memory for many of them than for few: each command in a process of its own, on a
+// Commands that process all books take no more memory for many than for few: each command in a process of its own, on a
 // store of some megabytes and on one of four times as many.
 
 import assert from 'node:assert/strict';
@@ -18,12 +18,12 @@ const TITLE = 1000;
 const FEW = 16_000;
 const MANY = 64_000;
 
-/** MiB that the many books have more than the few: what a process that holds all of them takes at least. */
+/** MiB by which the many books exceed the few: the least that a process which holds all of them needs in addition. */
 const DIFFERENCE = ((MANY - FEW) * TITLE) / MEBIBYTE;
 
 describe('memory does not grow with the number of books', () => {
   const folder = temporaryFolder();
-  /** URLs of a store with few books and one with many, by the name of their kind. */
+  /** URLs of a store with few books and one with many, by the name of the store. */
   const sources = new Map<string, readonly [few: string, many: string]>();
 
   before(async () => {
@@ -87,10 +87,10 @@ describe('memory does not grow with the number of books', () => {
     assert.ok((many - few) / MEBIBYTE < DIFFERENCE, `${forFew} and ${forMany} MiB`);
   }
 
-  /** Bytes that a command has taken at most. */
+  /** The peak memory of a command, in bytes. */
   async function peakOf(args: readonly string[], DB_URL: string): Promise<number> {
     const file = join(temporaryFolder(), 'peak');
-    // A process begins with the peak of the one that has started it, so that must be a small one.
+    // A process inherits the peak of the one that started it, so that must be a small one.
     const shell = ['-c', '"$@"; exit $?', 'sh'];
     const node = [process.execPath, '--import', pathTo('test/support/peak-memory.js'), COMMAND];
     const child = spawn('sh', [...shell, ...node, ...args], {

@@ -1,5 +1,5 @@
-// What progress looks like, on a terminal of a given width and in a pipe. The terminal is a record of what is
-// written to it; the clock is ours, since a line in a pipe takes ten seconds to come.
+// How progress is shown, on a terminal of a given width and in a pipe. The terminal only records what is written to it.
+// The clock is simulated, since a pipe gets a line only every ten seconds.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
@@ -9,7 +9,7 @@ const UTF_8 = { LANG: 'de_DE.UTF-8' };
 const CLEAR = '\r\u001b[K';
 
 describe('progress', () => {
-  test('a terminal has one line, drawn ten times a second at the most, and nothing of it in the end', (context) => {
+  test('a terminal has one line, drawn at most ten times a second, and cleared at the end', (context) => {
     const clock = startClock(context);
     const { screen, written } = open({ isTTY: true, columns: 80, env: UTF_8 });
     const progress = new Progress(screen, 'books', 1000);
@@ -25,7 +25,7 @@ describe('progress', () => {
     assert.equal(written.length, 32);
   });
 
-  test('what is printed meanwhile stands above it', (context) => {
+  test('lines that are printed meanwhile are above it', (context) => {
     const clock = startClock(context);
     const { screen, written } = open({ isTTY: true, columns: 80, env: UTF_8 });
     const progress = new Progress(screen, 'books');
@@ -48,7 +48,7 @@ describe('progress', () => {
     ]);
   });
 
-  test('it is never wider than the terminal, and as plain as the terminal is', (context) => {
+  test('it is never wider than the terminal, and plain if the terminal is', (context) => {
     const clock = startClock(context);
     const lines = [
       [72, '############............ 50 %  5,000 books  500/s  10 s left'],
@@ -68,7 +68,7 @@ describe('progress', () => {
     }
   });
 
-  test('a pipe, and a terminal that cannot clear a line, has a plain line every ten seconds', (context) => {
+  test('a pipe, and a terminal that cannot clear a line, get a plain line every ten seconds', (context) => {
     const clock = startClock(context);
     for (const { isTTY, env } of [
       { isTTY: false, env: UTF_8 },
