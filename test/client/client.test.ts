@@ -1,5 +1,5 @@
-// The client, against the real service: on both stores, through fronts that lose answers, with tokens that
-// end, and as a package that was installed. What it knows of the service is held against its description.
+// The client, against the real service: on both stores, through fronts that lose answers, with tokens that expire, and
+// installed as a package. Its view of the service is compared with the description of the API.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -35,7 +35,7 @@ import { waitUntil } from '../support/wait.ts';
 
 const PAIR = { username: 'librarian', password: 'correct horse' };
 
-/** With more time than any machine needs, for calls whose time is not the point. */
+/** With more time than any machine needs, for calls that must not run out of it. */
 const PATIENT = { ...PAIR, timeout: 600_000 };
 
 const BOOK = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
@@ -93,7 +93,7 @@ describe('the client', { concurrency: 2 }, () => {
     await assert.rejects(make(service.url).find(1, { requestId: 'a\nb' }), TypeError);
   });
 
-  test('tells a wrong URL from a book that is not there', async (context) => {
+  test('distinguishes a wrong URL from a missing book', async (context) => {
     const wrong = await failure(new BookCatalogue(`${service.url}/books`, PATIENT).find(1), CatalogueError);
     assert.deepEqual(wrong, { message: 'Not found', status: 404, mayBeDone: false });
     const front = await startFront(context, (incoming, outgoing) => {
@@ -114,7 +114,7 @@ describe('the client', { concurrency: 2 }, () => {
     assert.equal(list.message, 'list truncated after 0 books');
   });
 
-  test('names a request in the log of the service, and in its error', async () => {
+  test('gives its errors the id of the request, as set by the caller or its own', async () => {
     const error = await caught(
       new BookCatalogue(service.url, PATIENT).update(99, {}, { requestId: 'mine:42' }),
     );
@@ -144,7 +144,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.equal((await second.client.list()).length, 100);
     });
 
-    test('again before the token ends, however wrong the clock of this machine is', async (context) => {
+    test('again before the token expires, however wrong the clock of this machine is', async (context) => {
       for (const [hours, seconds] of [
         [-24, 900],
         [+24, 3],
@@ -173,8 +173,8 @@ describe('the client', { concurrency: 2 }, () => {
       }
     });
 
-    test('with a wrong password only once, and says so to every call', async (context) => {
-      const own = await startTestService(await SQLITE.freshUrl()); // it keeps an eye on who fails
+    test('with a wrong password only once, and reports it to every call', async (context) => {
+      const own = await startTestService(await SQLITE.freshUrl()); // it counts failed logins
       context.after(() => own.stop());
       const front = await startFront(context, (...exchange) => passOn(own, ...exchange));
       const catalogue = new BookCatalogue(front.url, { ...PATIENT, password: 'wrong' });
@@ -188,7 +188,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.deepEqual(front.seen, ['POST /token', 'POST /token']);
     });
 
-    test('rule 29: later, where others have failed to', async (context) => {
+    test('rule 29: later, if others have failed too often', async (context) => {
       const own = await startTestService(await SQLITE.freshUrl());
       const guesses: Connection[] = [];
       context.after(() => {
@@ -212,7 +212,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.deepEqual(front.seen.slice(0, 2), ['POST /token', 'POST /token']);
     });
 
-    test('for the others, when the one for whom it began gives up', async (context) => {
+    test('for the other calls, even if the call that began the login is aborted', async (context) => {
       const held = Promise.withResolvers<void>();
       const front = await startFront(context, async (...exchange) => {
         await held.promise;
@@ -231,9 +231,9 @@ describe('the client', { concurrency: 2 }, () => {
     });
   });
 
-  describe('asks again', { concurrency: 2 }, () => {
+  describe('retries', { concurrency: 2 }, () => {
     if (STORES.includes(POSTGRES)) {
-      test('rule 23: while the store is away, but never to store a book', async (context) => {
+      test('rule 23: while the store is unavailable, but never a creation', async (context) => {
         const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
         const own = await startTestService(proxiedUrl);
         const front = await startFront(context, (...exchange) => passOn(own, ...exchange));
@@ -267,12 +267,12 @@ describe('the client', { concurrency: 2 }, () => {
         assert.equal((found as typeof BOOK).title, 'Don Quijote');
         assert.deepEqual(changed, { id: 1, ...BOOK, year: 1615 });
         assert.equal((list as unknown[]).length, 1);
-        assert.equal(removed, undefined); // 503, then 404: nobody can tell
+        assert.equal(removed, undefined); // 503, then 404: the outcome is unknown
         assert.equal(asked().filter((line) => line === 'POST /book').length, 1);
       });
     }
 
-    test('when an answer is lost, but never to store a book', async (context) => {
+    test('when an answer is lost, but never a creation', async (context) => {
       let lost = 0;
       const front = await startFront(context, (incoming, outgoing) => {
         const isLost = incoming.url !== '/token' && lost > 0;
@@ -301,7 +301,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.equal((await allOf(catalogue)).filter((book) => book.title === title).length, 1);
     });
 
-    test('and keeps in mind, over a new login, that a removal may have been carried out', async (context) => {
+    test('and remembers across a new login that a removal may have been carried out', async (context) => {
       const front = await startFront(context, (incoming, outgoing) => {
         const count = front.seen.filter((line) => line.startsWith('DELETE')).length;
         if (incoming.url === '/token') answer(outgoing, 200, { token: tokenUntil(Date.now() + 900_000) });
@@ -322,18 +322,18 @@ describe('the client', { concurrency: 2 }, () => {
       assert.equal(front.seen.length, 4);
     });
 
-    test('no longer than its time, and then says why there was no answer', async () => {
+    test('no longer than its timeout, and then reports why there was no answer', async () => {
       const url = `http://127.0.0.1:${await unusedPort()}`;
       const catalogue = new BookCatalogue(url, { ...PAIR, timeout: 2000 });
       const { message, ...rest } = await failure(catalogue.create(BOOK), CatalogueError);
-      // The latter where not even one attempt was answered in that time.
+      // The second one if not a single attempt ended in that time.
       assert.match(message, /ECONNREFUSED|^no answer within 2000 ms$/);
       assert.deepEqual(rest, { status: undefined, mayBeDone: false }); // it has not even logged in
     });
   });
 
   describe('gives up', { concurrency: 2 }, () => {
-    /** A front that answers logins and requests for book 99 only, and says when another one was given up. */
+    /** A front that answers only logins and requests for book 99; `gone` resolves when another one is aborted. */
     async function startSilent(context: TestContext) {
       const gone = Promise.withResolvers<void>();
       const front = await startFront(context, (incoming, outgoing) => {
@@ -344,7 +344,7 @@ describe('the client', { concurrency: 2 }, () => {
       return { front, gone: gone.promise };
     }
 
-    test('when its time is over', async (context) => {
+    test('after its timeout', async (context) => {
       const { front, gone } = await startSilent(context);
       const catalogue = new BookCatalogue(front.url, HASTY);
       await logIn(catalogue);
@@ -356,7 +356,7 @@ describe('the client', { concurrency: 2 }, () => {
       await gone;
     });
 
-    test('when its caller does: before it begins, while it waits, and between two attempts', async (context) => {
+    test('when its caller aborts: before it begins, while it waits, and between two attempts', async (context) => {
       const { front, gone } = await startSilent(context);
       const catalogue = new BookCatalogue(front.url, PATIENT);
       const signal = AbortSignal.abort(new Error('never'));
@@ -389,7 +389,7 @@ describe('the client', { concurrency: 2 }, () => {
       await waitUntil(() => silent.seen.includes('POST /token'));
       leaving.abort(new Error('enough'));
       await assert.rejects(left, /^Error: enough$/);
-      await loginEnded.promise; // a login that nobody waits for ends, too
+      await loginEnded.promise; // a login that no call waits for ends as well
 
       const { signal: lasting } = new AbortController();
       await new BookCatalogue(service.url, PATIENT).find(1, { signal: lasting });
@@ -449,7 +449,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.deepEqual(rest, { status: undefined, mayBeDone: false });
     });
 
-    test('is taken as fast as it is used, and no longer than it is', async (context) => {
+    test('is read as fast as it is used, and no longer', async (context) => {
       let sent = 0;
       const gone = Promise.withResolvers<void>();
       const book = `{"id":1,"title":"${'x'.repeat(1000)}","author":"","year":0},`;
@@ -460,19 +460,19 @@ describe('the client', { concurrency: 2 }, () => {
         const more = () => {
           while (outgoing.write(book)) sent += 1;
         };
-        outgoing.on('drain', more); // without end
+        outgoing.on('drain', more); // endless
         more();
       });
       let used = 0;
       for await (const { id } of new BookCatalogue(front.url, PATIENT).list()) {
         used += id;
         if (used === 1) {
-          // Until all between is full and it stands still.
+          // Until all buffers are full and nothing more is sent.
           for (let before = -1; sent !== before; ) {
             before = sent;
             await new Promise((resolve) => setTimeout(resolve, 200));
           }
-          context.diagnostic(`${sent} kilobytes went ahead of one book`);
+          context.diagnostic(`${sent} KB were sent ahead of one book`);
           assert.ok(sent < 20_000);
         }
         if (used === 20_000) break;
@@ -481,7 +481,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.ok(sent < 20_000 + 20_000);
     });
 
-    test('has no time limit while its caller is busy with what has come', async () => {
+    test('has no timeout while its caller is busy with a part of it', async () => {
       const deadline = new Watched(600_000);
       const books = (id: number) => Buffer.from(`${id > 1 ? ',' : ''}{"id":${id}}`);
       const pieces = [
@@ -497,11 +497,11 @@ describe('the client', { concurrency: 2 }, () => {
         assert.equal(deadline.runs, false);
       }
       assert.equal(count, 2);
-      assert.ok(deadline.starts > 1, 'each next part has all of the time again');
+      assert.ok(deadline.starts > 1, 'the next part does not have all of the time again');
       deadline.close();
     });
 
-    test('that falls silent throws, and so does one that its caller gives up', async (context) => {
+    test('that falls silent throws, and so does one that its caller aborts', async (context) => {
       const front = await startFront(context, (incoming, outgoing) => {
         if (incoming.url === '/token' || incoming.url === '/book/99')
           return passOn(service, incoming, outgoing);
@@ -522,20 +522,20 @@ describe('the client', { concurrency: 2 }, () => {
     });
   });
 
-  describe('as it is described and installed', { concurrency: 1 }, () => {
+  describe('as described and installed', { concurrency: 1 }, () => {
     let command: CommandHere;
     // biome-ignore lint/suspicious/noExplicitAny: the description, which the test takes to pieces
     let api: any;
 
     before(async () => {
-      const { AUTH_USERNAME: _, AUTH_PASSWORD: __, ...env } = ENVIRONMENT; // with the built-in pair
+      const { AUTH_USERNAME: _, AUTH_PASSWORD: __, ...env } = ENVIRONMENT; // with the built-in password
       command = await startHere({ ...env, LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() });
       const description = await (await fetch(`${operationsOf(command).url}/openapi.json`)).json();
       api = resolved(description, description);
     });
     after(() => command?.stop());
 
-    /** Each operation as the client calls it, and what `Book not found` is to it, if not an error. */
+    /** Each operation as the client calls it, and its result for `Book not found`, if that is not an error. */
     const CALLS: Record<string, { call(catalogue: BookCatalogue): Promise<unknown>; absent?: unknown }> = {
       createToken: { call: (catalogue) => catalogue.find(1) },
       createBook: { call: (catalogue) => catalogue.create(BOOK, { requestId: 'mine:42' }) },
@@ -544,7 +544,7 @@ describe('the client', { concurrency: 2 }, () => {
       updateBook: { call: (catalogue) => catalogue.update(1, BOOK, { requestId: 'mine:42' }) },
       deleteBook: { call: (catalogue) => catalogue.remove(1, { requestId: 'mine:42' }), absent: false },
     };
-    const NOT_OFFERED = ['checkBooks', 'checkBook']; // `find` and `list` tell as much
+    const NOT_OFFERED = ['checkBooks', 'checkBook']; // `find` and `list` return as much
     const METHODS = ['create', 'find', 'list', 'remove', 'update'];
 
     test('has a counterpart for every operation and answer of the description, and no other', async (context) => {
@@ -571,7 +571,7 @@ describe('the client', { concurrency: 2 }, () => {
             assert.equal(String(status), code);
             said.add(message);
             const front = await startPlayed(context, operations, operation, envelope);
-            const catalogue = new BookCatalogue(front.url, PATIENT); // it has less time than Retry-After says
+            const catalogue = new BookCatalogue(front.url, PATIENT); // its timeout is shorter than Retry-After
             const outcome: unknown = await call(catalogue).catch((error) => error);
             const name = `${operationId} ${status} ${message}`;
             if (status < 300) {
@@ -592,17 +592,17 @@ describe('the client', { concurrency: 2 }, () => {
               assert.equal(outcome.mayBeDone, isChange && status >= 500, name);
             }
             const times = message === 'Invalid token' ? 2 : 1;
-            // After a 421, fetch itself sends the request once more.
+            // After a 421, fetch itself retries the request.
             if (status !== 421) assert.equal(front.asked, times, name);
           }
         }
       }
-      // What the client decides by.
+      // The messages by which the client decides.
       for (const message of ['Invalid credentials', 'Invalid token', 'Book not found'])
         assert.ok(said.has(message));
     });
 
-    test('is installed, runs as JavaScript, and has the types of the description; so do the examples', async () => {
+    test('installs, runs as JavaScript, and has the types of the description; its examples work', async () => {
       const folder = temporaryFolder();
       const run = async (file: string, args: string[], cwd = folder) =>
         (await promisify(execFile)(file, args, { cwd })).stdout;
@@ -632,7 +632,7 @@ describe('the client', { concurrency: 2 }, () => {
       writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
       const plain = `import { BookCatalogue } from 'book-catalogue-client';
         const pair = { username: 'admin', password: 'password' };
-        const catalogue = new BookCatalogue('${command.url}', { ...pair, timeout: 600_000 }); // and yet it ends
+        const catalogue = new BookCatalogue('${command.url}', { ...pair, timeout: 600_000 }); // the process ends even so
         console.log(JSON.stringify(await catalogue.update(1, { title: 'changed' })));`;
       writeFileSync(join(folder, 'plain.js'), plain);
       const [said] = await Promise.all([
@@ -652,16 +652,16 @@ describe('the client', { concurrency: 2 }, () => {
   });
 });
 
-/** With little time, for calls that are to run out of it. */
+/** With a short timeout, for calls that must exceed it. */
 const HASTY = { ...PAIR, timeout: 2000 };
 const TOO_SLOW = 'no answer within 2000 ms';
 
-/** Has a catalogue log in, however often it takes. */
+/** Makes a catalogue log in, with as many attempts as it takes. */
 async function logIn(catalogue: BookCatalogue): Promise<void> {
   await unlessTooSlow(() => catalogue.find(99).catch((error) => error));
 }
 
-/** What comes of a call, which is repeated where the machine was too slow for it. */
+/** The outcome of a call, which is repeated if the machine was too slow for it. */
 async function unlessTooSlow<Outcome>(call: () => Promise<Outcome>): Promise<Outcome> {
   for (;;) {
     const outcome = await call();
@@ -669,7 +669,7 @@ async function unlessTooSlow<Outcome>(call: () => Promise<Outcome>): Promise<Out
   }
 }
 
-/** A deadline that shows whether its time runs. */
+/** A deadline that shows whether its timer runs. */
 class Watched extends Deadline {
   runs = false;
   starts = 0;
@@ -686,7 +686,7 @@ class Watched extends Deadline {
   }
 }
 
-/** A front that gives one answer, of one operation, as it is described; the others succeed. */
+/** A front that gives one described answer to one operation; the other operations succeed. */
 async function startPlayed(
   context: TestContext,
   // biome-ignore lint/suspicious/noExplicitAny: parts of the description
@@ -722,7 +722,7 @@ async function startPlayed(
 
 const ajv = new Ajv2020({ formats: { 'well-formed-text': true } });
 
-/** What the client sends is what is described. A fault shows as an answer that never comes. */
+/** Fails unless the request of the client is as described. A failure shows as an answer that never arrives. */
 function assertRequested(
   // biome-ignore lint/suspicious/noExplicitAny: a part of the description
   operation: any,
@@ -742,7 +742,7 @@ function assertRequested(
   assert.deepEqual(Object.keys(JSON.parse(body)).toSorted(), Object.keys(schema.properties).toSorted());
 }
 
-/** TypeScript that compiles when the client's types are those of the description. */
+/** TypeScript that compiles if the client's types are those of the description. */
 function typesOf(
   schemas: Record<string, { required?: string[]; properties: Record<string, { type: string }> }>,
 ): string {
@@ -772,7 +772,7 @@ function typesOf(
     }`;
 }
 
-/** Every reference replaced by what it refers to. */
+/** Replaces every reference by its target. */
 // biome-ignore lint/suspicious/noExplicitAny: the description
 function resolved(value: any, document: any): any {
   if (Array.isArray(value)) return value.map((item) => resolved(item, document));
@@ -797,7 +797,7 @@ function allOf(catalogue: BookCatalogue, options?: Parameters<BookCatalogue['lis
   return Array.fromAsync(catalogue.list(options));
 }
 
-/** The books of a list that comes in these pieces. */
+/** The books of a list that arrives in these pieces. */
 async function listOf(pieces: Uint8Array[]): Promise<unknown[]> {
   const deadline = new Deadline(60_000);
   const common = { status: 200, message: '', data: null, requestId: undefined, mayBeDone: false };
@@ -817,7 +817,7 @@ async function caught(call: Promise<unknown>): Promise<unknown> {
   );
 }
 
-/** What a failed call tells, which fails with just this kind of error. */
+/** The properties of the error of a call, which must fail with exactly this kind of error. */
 async function failure(call: Promise<unknown>, kind: typeof CatalogueError) {
   const error = await caught(call);
   assert.ok(error instanceof kind, String(error));

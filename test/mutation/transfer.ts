@@ -31,7 +31,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     to: '',
     test: {
       file: 'test/transfer/export.test.ts',
-      name: 'from SQLite to SQLite, ids and all',
+      name: 'from SQLite to SQLite, ids included',
       store: 'SQLite',
     },
   },
@@ -70,7 +70,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     to: 'found.length < name.length && UNFINISHED.test(found)',
     test: {
       file: 'test/transfer/backup.test.ts',
-      name: 'there is no backup or a whole one',
+      name: 'no backup or a complete one',
       store: 'SQLite',
     },
   },
@@ -86,14 +86,14 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     file: 'src/commands/restore.ts',
     from: 'if (store.isEmpty || overwrite) return store;',
     to: 'if (store.isEmpty || !overwrite || overwrite) return store;',
-    test: { file: 'test/transfer/backup.test.ts', name: 'never under a service', store: 'SQLite' },
+    test: { file: 'test/transfer/backup.test.ts', name: 'never while a service runs', store: 'SQLite' },
   },
   {
     name: 'an import stores again what is there already',
     file: 'src/stores/sqlite/bulk.ts',
     from: 'where books.id > ? and books.id <= ?`',
     to: 'where books.id > ? and books.id < ?`',
-    test: { file: 'test/transfer/import.test.ts', name: 'what is new is stored', store: 'SQLite' },
+    test: { file: 'test/transfer/import.test.ts', name: 'new rows are stored', store: 'SQLite' },
   },
   {
     name: 'an import compares with the first books only',
@@ -107,7 +107,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     file: 'src/stores/postgres/bulk.ts',
     from: 'where not exists (select from known where known.id = firsts.id)',
     to: '',
-    test: { file: 'test/transfer/import.test.ts', name: 'what is new is stored', store: 'PostgreSQL' },
+    test: { file: 'test/transfer/import.test.ts', name: 'new rows are stored', store: 'PostgreSQL' },
   },
   {
     name: 'an import is as durable as the server says',

@@ -1,5 +1,5 @@
-// Backups of the SQLite store, and putting them back: beside a service that writes, killed at any moment, with a full
-// disk, on a disk that alters what it is given.
+// Backup and restore of the SQLite store: beside a service that writes, killed at any moment, with a full disk, on a disk
+// that alters what is written to it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -42,12 +42,12 @@ const TABLE = `create table books (
   id integer primary key autoincrement check (id between 1 and 9007199254740991),
   title text not null default '', author text not null default '', year integer not null default 0) strict`;
 
-/** Of the export of the books that `makeStore(…, 3)` makes. */
+/** SHA-256 of the export of the books that `makeStore(…, 3)` makes. */
 const THREE = sha256(
   'id,title,author,year\n1,"title","author",1\n2,"title","author",2\n3,"title","author",3\n',
 );
 
-/** Lengths of an unfinished file, of 10 MB, at which a command is killed. */
+/** Lengths of the unfinished file, of 10 MB in the end, at which a command is killed. */
 const PARTS = [0, 1, 5_000_000, 10_000_000];
 
 describe('backup and restore', { concurrency: 3 }, () => {
@@ -78,12 +78,12 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 2 }); // once more on the same day
   });
 
-  test('a backup beside a service that writes all the time ends, and is one moment of it', async (context) => {
+  test('a backup beside a service that writes all the time ends, and shows one moment', async (context) => {
     const folder = temporaryFolder();
     makeStore(folder, 1000, 20_000); // 20 MB: many steps
     const service = await startTestService(`sqlite:${folder}/books.db`);
     context.after(() => service.stop());
-    // A pair at both ends of the file, the one always updated before the other: a copy of several moments tears it.
+    // Two books at both ends of the file, the first always updated before the other: a copy of several moments shows it.
     let number = 0;
     let isOver = false;
     const { client } = service;
@@ -104,7 +104,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     isOver = true;
     await writer;
     assert.equal(code, 0);
-    assert.ok(after > before + 2, 'the service went on');
+    assert.ok(after > before + 2, 'the service did not go on');
     const [, digest] =
       /^1001 books backed up to copy\.db, verified \(sha256 ([0-9a-f]{64})\)\.\n$/.exec(stdout) ?? [];
     const db = new DatabaseSync(join(folder, 'copy.db'), { readOnly: true });
@@ -113,14 +113,14 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(db.prepare('pragma integrity_check').all().map(Object.values), [['ok']]);
     assert.deepEqual({ ...db.prepare('pragma journal_mode').get() }, { journal_mode: 'delete' });
     db.close();
-    assert.ok(second >= before && second <= after, `${second} is one of ${before} to ${after}`);
-    assert.ok(first === second || first === second + 1, `${first} and ${second} are of one moment`);
+    assert.ok(second >= before && second <= after, `${second} is not within ${before} to ${after}`);
+    assert.ok(first === second || first === second + 1, `${first} and ${second} are not of one moment`);
     const exported = await outcome(folder, ['export'], { DB_URL: 'sqlite:copy.db' });
     assert.equal(sha256(exported.stdout), digest);
     assert.deepEqual(names(folder), ['books.db', 'copy.db']);
   });
 
-  test('a backup is readable to nobody whom the store is not, and one file by itself', async () => {
+  test('a backup has the permissions of the store, and is a single file', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     chmodSync(join(folder, 'books.db'), 0o640);
@@ -131,7 +131,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(names(folder), ['a copy?.db', 'books.db']);
   });
 
-  test('a write that a process died in, outside of WAL mode, is undone first', async () => {
+  test('a write during which a process died, outside of WAL mode, is rolled back first', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 100, 20_000);
     writeAndDie(
@@ -148,7 +148,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.ok(!exported.stdout.includes('half'));
   });
 
-  test('what is no place for a backup is refused in one sentence and stays as it was', async () => {
+  test('an impossible backup is refused in one sentence, and all files stay as they were', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     const open = new DatabaseSync(join(folder, 'books.db')); // so that there is a log and its index
@@ -224,7 +224,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     store.close();
   });
 
-  test('a copy that differs from the store gets no name', async () => {
+  test('a copy that differs from the store does not become the backup', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     writeFileSync(join(folder, 'copy.db'), 'the last good one');
@@ -242,10 +242,10 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal(readFileSync(join(folder, 'copy.db'), 'utf8'), 'the last good one');
   });
 
-  test('a full disk: one sentence, and nothing is left', async () => {
+  test('a full disk ends it with one sentence, and nothing is left', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 100, 20_000);
-    // A limit on the length of a file stands for a full disk.
+    // A limit on the size of files simulates a full disk.
     const args = ['-c', 'ulimit -f 1000; exec "$@"', 'sh', process.execPath, COMMAND, 'backup', 'copy.db'];
     const { code, stdout, stderr } = await endOf(
       spawn('sh', args, { cwd: folder, env: { DB_URL: 'sqlite:books.db' } }),
@@ -258,7 +258,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(names(folder), ['books.db']);
   });
 
-  test('a signal: one sentence, and nothing is left', async () => {
+  test('a signal ends it with one sentence, and nothing is left', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     for (const [args, DB_URL, sentence] of [
@@ -271,7 +271,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     }
   });
 
-  test('killed at any moment, there is no backup or a whole one, and the next run cleans up', async () => {
+  test('killed at any moment, it leaves no backup or a complete one, and the next run cleans up', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 500, 20_000);
     let killed = 0;
@@ -308,7 +308,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
   });
 
-  test('restore: never under a service, over books only with --overwrite, and ids go on', async (context) => {
+  test('restore: never while a service runs, over books only with --overwrite, and new ids follow the old ones', async (context) => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     chmodSync(join(folder, 'books.db'), 0o640);
@@ -349,13 +349,13 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal((await next.client.create({ year: 6 })).id, 5);
   });
 
-  test('restore: what is no backup is refused in one sentence, and the store stays', async () => {
+  test('restore: a file that is not a backup is refused in one sentence, and the store stays as it was', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     assert.equal((await outcome(folder, ['backup', 'cut.db'])).code, 0);
     const bytes = readFileSync(join(folder, 'cut.db'));
     truncateSync(join(folder, 'cut.db'), bytes.length - 4096);
-    bytes.writeUInt32BE(7, 36); // pages that are free, of which there are none: nothing else notices
+    bytes.writeUInt32BE(7, 36); // the number of free pages, of which there are none: only this check notices
     writeFileSync(join(folder, 'bent.db'), bytes);
     writeFileSync(join(folder, 'text.db'), 'id,title,author,year\n'.repeat(100));
     const other = new DatabaseSync(join(folder, 'other.db'));
@@ -402,7 +402,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(years(join(folder, 'books.db')), [1, 2, 3]);
   });
 
-  test('restore: copies that others made, with a log beside them or of an older table', async () => {
+  test('restore: copies that other programs made, with a log beside them or with an older table', async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     leaveLog(join(folder, 'books.db'), 'insert into books (year) values (4)');
@@ -429,7 +429,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(kept(), before);
     assert.deepEqual(readdirSync(join(folder, 'new/folder')), ['new.db']);
 
-    // A log that is there alone would be taken for the new file's own.
+    // A log without its file would be taken for the log of the new file.
     mkdirSync(join(folder, 'lonely'));
     copyFileSync(join(folder, 'kept/copy.db-wal'), join(folder, 'lonely/books.db-wal'));
     const lonely = { DB_URL: 'sqlite:lonely/books.db' };
@@ -444,7 +444,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(readdirSync(join(folder, 'lonely')), ['books.db']);
     assert.deepEqual(years(join(folder, 'lonely/books.db')), [0]);
 
-    // One that is in use: SQLite knows what belongs to it.
+    // A copy that is in use: SQLite finds the files that belong to it.
     const open = new DatabaseSync(join(folder, 'books.db'));
     open.exec('pragma wal_autocheckpoint = 0; insert into books (year) values (5)');
     assert.equal((await outcome(folder, ['restore', 'books.db', '--overwrite'], { DB_URL })).code, 0);
@@ -452,7 +452,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4, 5]);
   });
 
-  // Only Linux tells which files another process has open.
+  // Only Linux shows which files another process has open.
   const elsewhere = process.platform !== 'linux' && 'needs /proc';
   test('a service that starts while its store is replaced never writes to the old one', {
     skip: elsewhere,
@@ -487,7 +487,7 @@ function start(folder: string, args: readonly string[], env: Record<string, stri
   return spawnService({ DB_URL: 'sqlite:books.db', ...env }, args, folder);
 }
 
-/** A store of so many books with the years 1, 2 …, as a service that has ended leaves it. */
+/** Makes a store of so many books with the years 1, 2 …, as a service leaves it when it exits. */
 function makeStore(folder: string, books: number, titleLength?: number): void {
   const db = new DatabaseSync(join(folder, 'books.db'));
   const title = titleLength === undefined ? "'title'" : `hex(zeroblob(${titleLength / 2}))`;
@@ -497,7 +497,7 @@ function makeStore(folder: string, books: number, titleLength?: number): void {
   db.close();
 }
 
-/** The years of all books, once SQLite has undone what a process that died had begun. */
+/** The years of all books, once SQLite has rolled back what a dead process had begun. */
 function years(file: string): unknown[] {
   const db = new DatabaseSync(file);
   try {
@@ -511,7 +511,7 @@ function years(file: string): unknown[] {
   }
 }
 
-/** What is in a folder, but for what SQLite keeps beside an open store. */
+/** The files of a folder, except those that SQLite keeps beside an open store. */
 function names(folder: string): string[] {
   return readdirSync(folder).filter((name) => !/^books\.db-(wal|shm)$/.test(name));
 }
@@ -520,7 +520,7 @@ function sha256(text: string | Uint8Array): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** Writes and dies, so that what it wrote is in the log. */
+/** Writes in a process that then dies, so that the write is in the log. */
 function leaveLog(file: string, sql: string): void {
   writeAndDie(file, sql);
   assert.ok(statSync(`${file}-wal`).size > 0);
@@ -550,7 +550,7 @@ async function kill(child: ChildProcess, folder: string, file: string, length: n
   return (await ended).code === null ? 1 : 0;
 }
 
-/** What a descriptor of another process leads to, if it is still there. */
+/** The path of a descriptor of another process, if it is still open. */
 function linkOf(descriptor: string): string | undefined {
   try {
     return readlinkSync(descriptor);

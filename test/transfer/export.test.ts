@@ -1,5 +1,4 @@
-// Books on their way out, and across from one store to another: every pair of stores, what stops half way, and that
-// nothing changes on the way.
+// Export, and copy from one store to another: every pair of stores, interruptions half way, and that no book is altered.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -41,7 +40,7 @@ const JSONL =
   '{"id":5,"title":"a \\"quote\\",\\nand a line","author":"","year":-750}\n';
 const JSON_ARRAY = `[\n${JSONL.trimEnd().replace('\n', ',\n')}\n]\n`;
 
-/** Made before anything runs: fast-check takes seconds for its first text of all characters. */
+/** Made before the tests run: fast-check takes seconds for its first text of all characters. */
 const ODD_BOOKS = oddBooks();
 
 describe('export and copy', { concurrency: 4 }, () => {
@@ -65,10 +64,10 @@ describe('export and copy', { concurrency: 4 }, () => {
       assert.deepEqual(readdirSync(folder).toSorted(), ['a.JSONL', 'a.csv', 'a.json']);
     });
 
-    test(`export: a store without books is an empty file, a missing one a sentence, on ${name}`, async () => {
+    test(`export: a store without books gives an empty file, a missing store an error, on ${name}`, async () => {
       const url = await freshUrl();
       for (let times = 0; times < 2; times += 1) {
-        const missing = await command(['export'], url); // which does not make it
+        const missing = await command(['export'], url); // which does not create it
         assert.deepEqual({ ...missing, stderr: '' }, { code: 1, stdout: '', stderr: '' });
         assert.match(missing.stderr, /^DB_URL: there is no catalogue at [^\n]+\.\n$/);
       }
@@ -98,7 +97,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     });
   }
 
-  test('export: an existing file is replaced only with --overwrite, and only by a whole one', async () => {
+  test('export: an existing file is replaced only with --overwrite, and only by a complete one', async () => {
     const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
     await fill(url, BOOKS);
     writeFileSync(join(folder, 'a.csv'), 'mine');
@@ -141,7 +140,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     assert.equal((statSync(file).mode & 0o777).toString(8), '600');
   });
 
-  test('export: called wrongly ends with 2 and one sentence', async () => {
+  test('export: wrong arguments end it with exit code 2 and one sentence', async () => {
     for (const args of [['books.txt'], ['--format', 'xml'], ['a.csv', 'b.csv'], ['--formt', 'csv']]) {
       const { code, stdout, stderr } = await command(['export', ...args], await SQLITE.freshUrl());
       assert.deepEqual({ code, stdout }, { code: 2, stdout: '' });
@@ -149,7 +148,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     }
   });
 
-  test('export: a reader that leaves, and a full disk, end it without a stack', async () => {
+  test('export: a reader that closes the pipe, and a full disk, end it without a stack trace', async () => {
     const url = await SQLITE.freshUrl();
     await fill(url, manyBooks(5000));
     const reader = start(['export'], url);
@@ -157,7 +156,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     reader.stdout?.destroy();
     assert.deepEqual(await endOf(reader), { code: 1, stdout: '', stderr: '' });
 
-    // A limit on the length of a file stands for a full disk.
+    // A limit on the size of files simulates a full disk.
     const args = ['-c', 'ulimit -f 100; exec "$@"', 'sh', process.execPath, COMMAND, 'export'];
     const full = openSync(join(temporaryFolder(), 'full.csv'), 'w');
     const child = spawn('sh', args, { env: { DB_URL: url }, stdio: ['ignore', full, 'pipe'] });
@@ -178,13 +177,13 @@ describe('export and copy', { concurrency: 4 }, () => {
         await pause(10);
       }
       const whole = readFileSync(join(folder, `whole.${format}`));
-      assert.ok(whole.length > 3 * 65_536, 'more than a pipe takes');
+      assert.ok(whole.length > 3 * 65_536, 'the export fits into a pipe');
       const { length } = Buffer.concat(received);
       assert.ok(Buffer.concat(received).equals(whole), `${length} of ${whole.length}`);
     }
   });
 
-  test('export: the store itself is not written over', async () => {
+  test('export: the store itself is never overwritten', async () => {
     const url = await SQLITE.freshUrl();
     await fill(url, BOOKS);
     const file = fileOf(url);
@@ -204,7 +203,7 @@ describe('export and copy', { concurrency: 4 }, () => {
       child.stderr?.on('data', (text) => {
         stderr += text;
       });
-      await once(child.stdout as NodeJS.ReadableStream, 'readable'); // and nobody reads on
+      await once(child.stdout as NodeJS.ReadableStream, 'readable'); // and is not read further
       child.kill('SIGTERM');
       const [code] = await once(child, 'close');
       assert.deepEqual([code, stderr], [1, 'Nothing was exported: stopped.\n']);
@@ -231,7 +230,7 @@ describe('export and copy', { concurrency: 4 }, () => {
 
   for (const from of STORES) {
     for (const to of STORES) {
-      test(`copy: from ${from.name} to ${to.name}, ids and all, and new ids come after the old ones`, async (context) => {
+      test(`copy: from ${from.name} to ${to.name}, ids included, and new ids follow the old ones`, async (context) => {
         const [source, target] = [await from.freshUrl(), await to.freshUrl()];
         await fill(source, BOOKS);
         const original = await startTestService(source);
@@ -266,7 +265,7 @@ describe('export and copy', { concurrency: 4 }, () => {
   }
 
   for (const { name, freshUrl } of STORES) {
-    test(`copy: a target that alters or drops a book is found out, and nothing was copied to ${name}`, async () => {
+    test(`copy: a target that alters or drops a book is detected, and nothing was copied to ${name}`, async () => {
       const [source, target] = [await SQLITE.freshUrl(), await freshUrl()];
       await fill(source, BOOKS);
       await fill(target, []);
@@ -294,17 +293,17 @@ describe('export and copy', { concurrency: 4 }, () => {
     });
   }
 
-  test('copy: killed half way, nothing is in SQLite, and the next run copies all', async () => {
+  test('copy: killed half way, it leaves nothing in SQLite, and the next run copies all', async () => {
     const [source, target] = [await SQLITE.freshUrl(), await SQLITE.freshUrl()];
     await fill(source, manyBooks(500, 20_000));
     await fill(target, []);
     const file = fileOf(target);
     const db = new DatabaseSync(file);
-    db.exec(slowDown('after insert on books when new.id = 400', 1e15)); // it comes to no end
+    db.exec(slowDown('after insert on books when new.id = 400', 1e15)); // it never ends
     db.close();
     const child = start(['copy', source, target]);
     const ended = endOf(child);
-    // Its transaction has outgrown the memory for it.
+    // Its transaction has outgrown its memory and is in the log.
     await waitUntil(() => (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 1e6);
     child.kill('SIGKILL');
     assert.equal((await ended).code, null);
@@ -317,13 +316,13 @@ describe('export and copy', { concurrency: 4 }, () => {
   });
 
   if (STORES.includes(POSTGRES)) {
-    test('copy: killed half way, nothing is in PostgreSQL, and the next run copies all', async () => {
+    test('copy: killed half way, it leaves nothing in PostgreSQL, and the next run copies all', async () => {
       const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
       await fill(source, manyBooks(500));
       await fill(target, []);
       for (const moment of [
         'before insert on books for each row when (new.id = 400)',
-        'after insert on books for each statement', // all are there, and none is compared
+        'after insert on books for each statement', // all are stored, and none is compared
       ]) {
         await execute(
           target,
@@ -385,7 +384,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     });
   }
 
-  test('copy: a wrong operand is refused by its name, without a secret', async () => {
+  test('copy: a wrong operand is refused by name, and no secret is shown', async () => {
     const url = await SQLITE.freshUrl();
     for (const [from, to, code, sentence] of [
       [url, url, 2, /^FROM and TO are the same store\.\n$/],
@@ -455,7 +454,7 @@ function oddBooks(): Book[] {
   return [...books, { id: 2 ** 52, title: 'the last one', author: '', year: 2000 }];
 }
 
-/** SQL of a trigger that takes a while, about as many milliseconds as thousands of steps. */
+/** SQL of a slow trigger, which takes about a millisecond for a thousand steps. */
 function slowDown(event: string, steps: number): string {
   return `create trigger slow ${event} begin
     insert into books select null, '', '', 0 where (
@@ -465,7 +464,7 @@ function slowDown(event: string, steps: number): string {
   end`;
 }
 
-/** Whether somebody writes to a SQLite file. */
+/** Whether another connection writes to a SQLite file. */
 function isLocked(file: string): boolean {
   const db = new DatabaseSync(file, { timeout: 0 });
   try {

@@ -1,5 +1,5 @@
-// `import`: the books of a file into a store: what it prints, what is stored, and that nothing is lost or doubled
-// whatever happens in between.
+// `import`, which stores the books of a file: what it prints, what is stored, and that nothing is lost or stored twice,
+// whatever interrupts it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -33,7 +33,7 @@ Beowulf,,1000
 
 for (const { name, freshUrl } of STORES) {
   describe(`import into ${name}`, { concurrency: 4 }, () => {
-    test('what is new is stored, in the order of the file, and once', async () => {
+    test('new rows are stored, in the order of the file, and once', async () => {
       const url = await freshUrl();
       const folder = folderWith({ 'books.csv': SAMPLE });
       const first = await importing(url, folder, 'books.csv');
@@ -110,7 +110,7 @@ for (const { name, freshUrl } of STORES) {
       assert.deepEqual(readdirSync(folder).sort(), ['before.csv', 'books.csv']);
     });
 
-    test('ids are kept when the file is an export; one that is of another book is refused', async () => {
+    test('ids are kept if the file is an export; an id that belongs to another book is rejected', async () => {
       const url = await freshUrl();
       const folder = folderWith({
         'first.csv': 'id,title,author,year\n7,"Emma","Jane Austen",1815\n900,"Beowulf","",1000\n',
@@ -151,7 +151,7 @@ for (const { name, freshUrl } of STORES) {
       ]);
     });
 
-    test('rule 12: a service beside it gives ids after those that are kept', async (context) => {
+    test('rule 12: a running service then gives ids after those that were kept', async (context) => {
       const url = await freshUrl();
       const service = await startTestService(url);
       context.after(() => service.stop());
@@ -160,14 +160,14 @@ for (const { name, freshUrl } of STORES) {
       assert.equal((await service.client.create({})).id, 901);
     });
 
-    test('killed at any moment and run again, it leaves every book once', async () => {
+    test('killed at any moment and run again, it stores every book once', async () => {
       const url = await freshUrl();
       for (const rows of [5000, 10_000, 15_000]) {
         const before = await countOf(url);
         const child = spawnImport(url, temporaryFolder(), '-');
         const end = endOf(child);
-        child.stdin?.on('error', () => {}); // it is gone
-        child.stdin?.write(manyRows(rows)); // and there may be more: it does not end by itself
+        child.stdin?.on('error', () => {}); // it has been killed
+        child.stdin?.write(manyRows(rows)); // its input stays open: it does not end by itself
         await waitUntil(async () => (await countOf(url)) > before);
         child.kill('SIGKILL');
         assert.equal((await end).code, null);
@@ -180,7 +180,7 @@ for (const { name, freshUrl } of STORES) {
       assert.equal(new Set(titles).size, 15_000);
     });
 
-    test('a service beside it goes on, and both do their work', async (context) => {
+    test('beside a running service, both complete their work', async (context) => {
       const url = await freshUrl();
       const service = await startTestService(url);
       context.after(() => service.stop());
@@ -191,7 +191,7 @@ for (const { name, freshUrl } of STORES) {
       const creating = (async () => {
         while (!isOver) {
           const { status } = await service.client.request('POST', '/book', { body: { title: 'created' } });
-          // An import that holds the store for seconds is one on a slow machine.
+          // On a slow machine, the import may hold the store for seconds.
           if (status === 503) unknown += 1;
           else assert.equal(status, 201);
           if (status === 201) created += 1;
@@ -204,7 +204,7 @@ for (const { name, freshUrl } of STORES) {
         [10_000, 20_000],
       ] as const) {
         child.stdin?.write(rows.slice(first, last).join(''));
-        const most = last - 1000; // the end of a share is read with what follows
+        const most = last - 1000; // the end of one part is read with the next part
         await waitUntil(async () => (await countOf(url)) - created > most);
         const before = created;
         await waitUntil(() => created > before);
@@ -222,14 +222,14 @@ for (const { name, freshUrl } of STORES) {
       const last = books.findLast(({ title }) => title !== 'created');
       assert.ok(
         ids.some((id) => id < (last?.id as number)),
-        'created between two rows of the file',
+        'no book was created between two rows of the file',
       );
     });
   });
 }
 
 describe('import', { concurrency: 4 }, () => {
-  test('each refused row is reported with line, column, value and reason, and can be corrected', async () => {
+  test('each rejected row is reported with line, column, value and reason, and can be corrected', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({
       'books.csv': 'name;writer;when\nA;B;MCMXC\n"two\nlines";B;1990\nA;B\nC;\u001b[31mD;1\u202e9x\n',
@@ -274,7 +274,7 @@ describe('import', { concurrency: 4 }, () => {
     );
   });
 
-  test('where ids of the file belong to other books, the report names the way out', async () => {
+  test('if ids of the file belong to other books, the report names the way out', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({
       'books.csv': SAMPLE,
@@ -301,7 +301,7 @@ describe('import', { concurrency: 4 }, () => {
     });
   });
 
-  test('a dry run writes refused rows where --rejects says, and nowhere without it', async () => {
+  test('a dry run writes rejected rows to the file of --rejects, and to none without it', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': 'title,author,year\nEmma,Jane Austen,1815\nDune,,MCM\n' });
     const said =
@@ -321,7 +321,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(await countOf(url), 0);
   });
 
-  test('--on-duplicate add stores what is there already once more; but an id is of one book', async () => {
+  test('--on-duplicate add stores existing books again, but not if ids are kept', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': SAMPLE, 'export.csv': 'id,title,author,year\n1,"a","",0\n' });
     for (const count of [5, 10]) {
@@ -335,7 +335,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.match(kept.stderr, /^The ids of the file are kept[^\n]+ needs --ids new\.\n$/);
   });
 
-  test('a pipe is read as a file is, JSON Lines as CSV', async () => {
+  test('a pipe is read like a file, JSON Lines like CSV', async () => {
     const url = await SQLITE.freshUrl();
     const child = spawnImport(url, temporaryFolder(), '-');
     child.stdin?.end('{"title":"Emma","author":["Jane Austen","Another"],"year":1815}\n{"title":7}\n');
@@ -353,7 +353,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal((await booksOf(url))[0]?.author, 'Jane Austen, Another');
   });
 
-  test('who types at a terminal is told how to end it', async () => {
+  test('at a terminal, it says how to end the input', async () => {
     const url = await SQLITE.freshUrl();
     const typed = Object.assign(Readable.from([Buffer.from('title\nEmma\n')]), { isTTY: true });
     const { code, stderr } = await runCommand(['import', '-'], { DB_URL: url }, undefined, undefined, typed);
@@ -365,7 +365,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(await countOf(url), 1);
   });
 
-  test('what cannot be done is said in one sentence, and stores nothing', async () => {
+  test('an impossible import is refused in one sentence, and stores nothing', async () => {
     const folder = folderWith({
       'empty.csv': '',
       'header.csv': 'title,author\n',
@@ -401,7 +401,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(latin.code, 0);
   });
 
-  test('where a file breaks off, what comes before is imported', async () => {
+  test('if a file breaks off, the rows before that are imported', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.json': '[{"title":"a"},\n{"title":"b"},\n{"title":' });
     const { code, stdout, stderr } = await importing(url, folder, 'books.json');
@@ -414,7 +414,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(await countOf(url), 2);
   });
 
-  test('stopped by a signal, it says how to go on', async () => {
+  test('stopped by a signal, it says how to continue', async () => {
     const url = await SQLITE.freshUrl();
     const folder = temporaryFolder();
     const child = spawnImport(url, folder, '-');
@@ -434,13 +434,13 @@ describe('import', { concurrency: 4 }, () => {
   });
 
   if (STORES.includes(POSTGRES)) {
-    test('when PostgreSQL goes away, it says how many are stored and how to go on', async (context) => {
+    test('when PostgreSQL becomes unavailable, it says how many rows are stored and how to continue', async (context) => {
       const url = await POSTGRES.freshUrl();
       const { proxy, proxiedUrl } = await TcpProxy.to(url);
       context.after(() => proxy.stop());
       const child = spawnImport(proxiedUrl, temporaryFolder(), '-');
       const end = endOf(child);
-      child.stdin?.on('error', () => {}); // it is gone
+      child.stdin?.on('error', () => {}); // it has ended
       const rows = manyRows(8000);
       child.stdin?.write(rows);
       await waitUntil(async () => (await countOf(url)) > 0);
@@ -456,7 +456,7 @@ describe('import', { concurrency: 4 }, () => {
       assert.ok(!stderr.includes('password'));
     });
 
-    test('what is imported is on disk where the server has synchronous_commit off', async (context) => {
+    test('imported books are on disk even if the server has synchronous_commit off', async (context) => {
       const server = await PostgresServer.start(['synchronous_commit=off', 'wal_writer_delay=10s']);
       context.after(() => server.remove());
       const url = server.url();
@@ -465,7 +465,7 @@ describe('import', { concurrency: 4 }, () => {
         'kept.csv': 'id,title,author,year\n900,"Grendel","John Gardner",1971\n',
       });
       await fill(url, []);
-      await execute(url, 'checkpoint'); // the table itself is there
+      await execute(url, 'checkpoint'); // the table itself is on disk
       for (const [file, books] of [
         ['new.csv', 4],
         ['kept.csv', 5],
@@ -478,7 +478,7 @@ describe('import', { concurrency: 4 }, () => {
     });
   }
 
-  test('rows that cannot be compared for want of room are an error that names the folder', async () => {
+  test('if there is no room to compare rows, an error names the folder', async () => {
     const long = 'x'.repeat(4000);
     const rows = Array.from({ length: 2000 }, (_, index) => `${long} ${index}\n`);
     const folder = folderWith({ 'books.csv': `title\n${rows.join('')}${rows.join('')}` });
@@ -514,7 +514,7 @@ function spawnImport(url: string, folder: string, ...args: string[]): ChildProce
   return spawnService({ DB_URL: url }, ['import', ...args], folder, args[0] === '-' ? 'pipe' : 'ignore');
 }
 
-/** How an import ended; the store that it names is checked and cut out here. */
+/** Runs an import; checks the store that its output names, and removes it from the output. */
 async function importing(url: string, folder: string, ...args: string[]) {
   const ended = await runCommand(['import', ...args], { DB_URL: url }, folder);
   const { host, pathname } = new URL(url);

@@ -1,5 +1,5 @@
-// Files of books, as programs write them and as nobody should: what is read of them, what is refused, and that what was
-// refused can be corrected and read again. Titles name the rules of docs/contract.md.
+// Files of books, as programs write them and as none should: what is read, what is rejected, and that rejected rows can
+// be corrected and read again. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ interface Outcome {
   readonly batches: readonly ReadBatch[];
   readonly books: readonly ReadBook[];
   readonly refused: readonly RefusedRecord[];
-  /** The sentence with which the reading broke off. */
+  /** The error message with which the reading broke off. */
   readonly fault: string | undefined;
 }
 
@@ -62,7 +62,7 @@ function inShort({ books }: Outcome): string[] {
   return books.map(({ line, title, author, year }) => `${line} ${title}/${author}/${year}`);
 }
 
-/** `line column "value" reason` of each refused record. */
+/** `line column "value" reason` of each rejected record. */
 function refusalsOf({ refused }: Outcome): string[] {
   return refused.map(({ line, column, value, reason }) =>
     column === undefined ? `${line} ${reason}` : `${line} ${column} "${value}" ${reason}`,
@@ -275,7 +275,7 @@ describe('columns', () => {
     });
   }
 
-  test('rule 12: an id that leaves none for new books is refused', async () => {
+  test('rule 12: an id that leaves none for new books is rejected', async () => {
     const csv = await read('id,title,author,year\n4503599627370496,a,b,1\n4503599627370497,a,b,1\n');
     assert.deepEqual(
       csv.books.map(({ id }) => id),
@@ -286,7 +286,7 @@ describe('columns', () => {
     assert.equal(json.refused[0]?.column, 'id');
   });
 
-  test('the year of the edition stands in where that of the work is missing, not where a flag names the column', async () => {
+  test('the year of the edition replaces a missing year of the work, unless a flag names the column', async () => {
     const header = 'Title,Year Published,Original Publication Year\n';
     const rows = 'a,2020,1999\nb,2020,\nc,n.d.,\nd,1997-1998,\ne,1997-1998,-44\n';
     const outcome = await read(`${header}${rows}`);
@@ -303,7 +303,7 @@ describe('columns', () => {
     assert.equal(wrong.refused[0]?.column, 'publish_date');
   });
 
-  test('are named by the caller, and the first of two of one name counts', async () => {
+  test('can be named by the caller; the first of two with one name counts', async () => {
     const content = 'a,b,c,a,title\n1,2,3,4,5\n';
     const named = await read(content, { columns: { title: 'a', author: 'B', year: 'c' } });
     assert.deepEqual(inShort(named), ['2 1/2/3']);
@@ -324,14 +324,14 @@ describe('columns', () => {
     });
   });
 
-  test('must have a title among them', async () => {
+  test('must include a title', async () => {
     const pattern =
       /^There is no column for the title; set --title, --author and --year: the columns are foo, bar\.$/;
     await assertRefusedAsWhole('foo;bar\n1;2\n', pattern);
     await assertRefusedAsWhole('[{"foo":1},{"bar":2}]', pattern);
   });
 
-  test('of objects are those of many, since what has no value is left out of some', async () => {
+  test('of objects are collected from many, since some leave out fields without a value', async () => {
     const outcome = await read('{"title":"a"}\n{"title":"b","author":null,"pubdate":"1997-01-01"}\n');
     assert.deepEqual(inShort(outcome), ['1 a//0', '2 b//1997']);
     const { title, author, year } = outcome.reading.columns;
@@ -342,7 +342,7 @@ describe('columns', () => {
 describe('ids', () => {
   const OURS = 'id,title,author,year\n7,"a","b",1\n';
 
-  test('are kept from our own exports, and from others when asked', async () => {
+  test('are kept from our own exports, and from other files on request', async () => {
     const idsOf = async (content: string, options: Options = {}) => {
       const { reading, books } = await read(content, options);
       return [reading.keepsIds, books.map(({ id }) => id)];
@@ -378,7 +378,7 @@ describe('ids', () => {
 });
 
 describe('CSV', () => {
-  /** The same whatever the pieces in which it arrives. */
+  /** The result is the same whatever the pieces in which the content arrives. */
   const CASES: Readonly<Record<string, readonly [content: string, books: string[], refused?: string[]]>> = {
     'line ends of all kinds, mixed, the last one missing': [
       'title,year\r\na,1\rb,2\n"c\r\nd\re\nf",3\rg,4\r\nh,5',
@@ -393,7 +393,7 @@ describe('CSV', () => {
       'title,author,year\n5" disk,a "b" c,1\n "x" ,y"",2\n',
       ['2 5" disk/a "b" c/1', '3  "x" /y""/2'],
     ],
-    'blank lines, also of nothing but delimiters': [
+    'blank lines, including lines of delimiters only': [
       '\n\r\ntitle,author,year\n\na,b,1\r\n\r\n,,\n,,,,,\n\n"",,\n',
       ['5 a/b/1', '10 //0'],
     ],
@@ -404,7 +404,7 @@ describe('CSV', () => {
     'a byte order mark': ['\uFEFFtitle,year\na,1\n', ['2 a//1']],
     'a quoted header, with line ends': ['"the\ntitle","Title","Year"\nx,a,1\n', ['3 a//1']],
     semicolons: ['title;author;year\na,b;"c;d";1\n', ['2 a,b/c;d/1']],
-    // As many blank characters as a row has: counted twice, they would swallow one.
+    // As many blank characters as a row has: if they were counted twice, a row would be lost.
     'a header after blank lines, with a quote that another delimiter would leave open': [
       `${'\n'.repeat(8)}no,title,author,year;"\n1,a,b,1\n2,c,d,2\n`,
       ['10 a/b/1', '11 c/d/2'],
@@ -435,7 +435,7 @@ describe('CSV', () => {
       ['2 a/b/1'],
       ['3 author ""d,1\ne,f,1\n" has an unclosed quote: it extends to the end of the file, 3 lines'],
     ],
-    'rules 3 and 4: NUL, and years that are none': [
+    'rules 3 and 4: NUL, and invalid years': [
       'title,author,year,isbn\na\0,b,1,\na,\0,1,\na,b,1\0,\na,b,1999.5,\na,b,1,\0\n',
       ['6 a/b/1'],
       [
@@ -457,7 +457,7 @@ describe('CSV', () => {
     });
   }
 
-  test('a delimiter by name', async () => {
+  test('a named delimiter', async () => {
     assert.deepEqual(
       inShort(await read('a,title|year\nx|1\n', { delimiter: '|', columns: { title: 'a,title' } })),
       ['2 x//1'],
@@ -467,7 +467,7 @@ describe('CSV', () => {
     }
   });
 
-  test('no header, or none that can be read', async () => {
+  test('a missing or unreadable header', async () => {
     await assertRefusedAsWhole('', /^The file is empty/);
     await assertRefusedAsWhole('\r\n\n', /^The file is empty/);
     await assertRefusedAsWhole(
@@ -516,7 +516,7 @@ describe('CSV', () => {
 describe('encodings', () => {
   const TEXT = 'title,author,year\r\n"Ævar €uro 😀","né\nß",1\r\n';
 
-  test('UTF-8 and UTF-16, known by the byte order mark', async () => {
+  test('UTF-8 and UTF-16, recognised by the byte order mark', async () => {
     const utf16 = Buffer.from(`\uFEFF${TEXT}`, 'utf16le');
     for (const bytes of [
       Buffer.from(TEXT),
@@ -534,7 +534,7 @@ describe('encodings', () => {
     }
   });
 
-  test('by name', async () => {
+  test('that are named', async () => {
     const bytes = Buffer.from([...Buffer.from('title\n'), 0x80, 0x93, 0xe9, 0x0a]);
     assert.deepEqual(inShort(await read(bytes, { encoding: 'windows-1252' })), ['2 €“é//0']);
     assert.deepEqual(inShort(await read(bytes, { encoding: 'windows-1251' })), ['2 Ђ“й//0']);
@@ -543,7 +543,7 @@ describe('encodings', () => {
     await assertRefusedAsWhole('title\na\n', /^There is no encoding "klingon"/, { encoding: 'klingon' });
   });
 
-  test('what is not text in the encoding ends the reading with its line, and is never U+FFFD', async () => {
+  test('bytes that are invalid in the encoding end the reading with their line, and never become U+FFFD', async () => {
     const rows = 'title\r\na\r\n"b\nc"\r\n';
     for (const invalid of [
       [0xe9, 0x0a],
@@ -564,12 +564,12 @@ describe('encodings', () => {
     assert.equal(books.length, 100_000);
     assert.match(fault ?? '', /^Line 100002 is not UTF-8/);
     const kept = await read('title\na\uFFFDb\n');
-    assert.deepEqual(inShort(kept), ['2 a\uFFFDb//0'], 'what is there may stay');
+    assert.deepEqual(inShort(kept), ['2 a\uFFFDb//0'], 'a U+FFFD of the file must stay');
     const half = Buffer.from('\uFEFFtitle\na\nb\ud83d\nc\n', 'utf16le');
     await assertRefusedAsWhole(half, /^The file is not utf-16le text/);
   });
 
-  test('a spreadsheet or an archive is refused as what it is', async () => {
+  test('a spreadsheet or an archive is refused as such', async () => {
     const zip = Buffer.from('504b0304140006000800000021006fa8d3e2b5000000', 'hex');
     await assertRefusedAsWhole(zip, /^The file is not text: save a spreadsheet as CSV/, {
       name: 'a.xlsx',
@@ -581,8 +581,8 @@ describe('encodings', () => {
 
 describe('JSON', () => {
   /**
-   * The same file with a long book before all others, all that the columns are known from: what comes after that is
-   * read piece by piece. Undefined where there is no place for it.
+   * The same file with a long book before all others, which alone determines the columns: what follows is read piece by
+   * piece. Undefined if the content has no place for it.
    */
   function later(content: string): string | undefined {
     const long = (before: string, after: string) =>
@@ -596,7 +596,7 @@ describe('JSON', () => {
     return read(content, {}, [64 * 1024, ...Array(500).fill(sizes).flat()]);
   }
 
-  /** As an array unless the name says otherwise. The same whatever the pieces in which it arrives. */
+  /** Arrays unless the name says otherwise. The result is the same whatever the pieces in which the content arrives. */
   const CASES: Readonly<
     Record<string, readonly [content: string, books: string[], refused?: string[], fault?: string]>
   > = {
@@ -605,7 +605,7 @@ describe('JSON', () => {
       '\uFEFF\r\n [\r\n  {\r\n    "title": "a"\r\n  },\r\n  {"title": "b"}\r\n]\r\n\r\n',
       ['3 a//0', '6 b//0'],
     ],
-    'an array of nothing': [' [ ]\n', []],
+    'an empty array': [' [ ]\n', []],
     lines: ['{"title":"a"}\n\n \t\r\n{"title":"b"}\r{"title":"c"}', ['1 a//0', '4 b//0', '5 c//0']],
     'brackets, quotes, backslashes in texts': [
       '[{"title":"]}\\"[{,","x":{"y":["]","}\\\\"]}},{"title":"\\\\","author":"\\\\\\""}]',
@@ -619,7 +619,7 @@ describe('JSON', () => {
       '[{"title":"a","year":2020.0},{"year":2e3},{"year":-0},{"year":null},{"year":"1997?"},{"year":""},{"year":-720}]',
       ['1 a//2020', '1 //2000', '1 //0', '1 //0', '1 //1997', '1 //0', '1 //-720'],
     ],
-    'rules 2 to 4: what is no field of a book is never converted': [
+    'rules 2 to 4: a value that is not a field of a book is never converted': [
       '{"title":"ok","author":"","year":1}\n{"title":1}\n{"title":["a"]}\n{"title":"\\u0000"}\n{"title":"\\ud83d"}\n' +
         '{"author":true}\n{"author":[1]}\n{"author":[["a"]]}\n{"author":{"name":"a"}}\n' +
         '{"year":1999.5}\n{"year":9007199254740993}\n{"year":true}\n{"year":[1]}\n{"year":"1999.5"}\n{"year":1999.00000000000000000001}\n',
@@ -641,12 +641,12 @@ describe('JSON', () => {
         '15 year "NaN" is neither a whole number within ±(2^53−1) nor a string',
       ],
     ],
-    'rule 6: elements that are no objects': [
+    'rule 6: elements that are not objects': [
       '[{"title":"a"},1,"b,]",[{"title":"c"}],null,true,{"title":},\n{"title":"d"}]',
       ['1 a//0', '2 d//0'],
       [...Array(6).fill('1 is not a JSON object')],
     ],
-    'rule 6: lines that are no objects': [
+    'rule 6: lines that are not objects': [
       '{"title":"a"}\nnonsense\n{"title":"b"\n[{"title":"c"}]\n"d"\n{"title":"e"} x\n{"title":"f"}\n',
       ['1 a//0', '7 f//0'],
       [2, 3, 4, 5, 6].map((line) => `${line} is not a JSON object`),
@@ -655,7 +655,7 @@ describe('JSON', () => {
       '{"title":"a","__proto__":{"author":"x"},"constructor":1,"title":"b"}\n{"title":"c"}',
       ['1 b//0', '2 c//0'],
     ],
-    'something between two elements': [
+    'text between two elements': [
       '[{"title":"a"},\n{"title":"b"} oops {"title":"c"}]',
       ['1 a//0', '2 b//0'],
       [],
@@ -667,19 +667,19 @@ describe('JSON', () => {
       [],
       'The array is malformed in line 3: an element should follow.',
     ],
-    'something after the end': [
+    'text after the end': [
       '[{"title":"a"}]\n{"title":"b"}',
       ['1 a//0'],
       [],
       'The array is malformed in line 2: there is text after the end of the array.',
     ],
-    'no end': [
+    'a missing end': [
       '[{"title":"a"},\n{"title":"b"}\n',
       ['1 a//0', '2 b//0'],
       [],
       'The array is incomplete: the text that begins in line 3 is cut off at the end of the file.',
     ],
-    'no end of an element': [
+    'a missing end of an element': [
       '[{"title":"a"},\n{"title":"b"},{"title',
       ['1 a//0', '2 b//0'],
       [],
@@ -737,7 +737,7 @@ describe('JSON', () => {
 });
 
 describe('a file', () => {
-  test('is known by its name and its beginning', async () => {
+  test('is recognised by its name and its beginning', async () => {
     const formatOf = async (name: string, content: string, format?: 'csv' | 'json' | 'jsonl') =>
       (await read(content, { name, format })).reading.format;
     assert.equal(await formatOf('a.csv', '[title],year\n', undefined), 'csv');
@@ -773,7 +773,7 @@ describe('a file', () => {
     const long = await read(`title\n${`${'x'.repeat(100_000)}\n`.repeat(100)}`);
     assert.ok(
       long.batches.every(({ books }) => books.length === 1),
-      '64 KiB, and the book it is in',
+      'a batch has more than 64 KiB and the book in which they end',
     );
     assert.equal(long.books.length, 100);
   });
@@ -793,7 +793,7 @@ describe('a file', () => {
     assert.equal(closed, 2);
   });
 
-  test('that stops being readable is an error, after all that came before', async () => {
+  test('that becomes unreadable is an error, after all books before that', async () => {
     async function* failing() {
       yield Buffer.from(`title\n${'a\n'.repeat(100_000)}`);
       throw new Error('disk on fire');
@@ -807,8 +807,8 @@ describe('a file', () => {
   });
 });
 
-describe('what is refused', () => {
-  /** Reads a file and writes its refused records to another. */
+describe('rejected rows', () => {
+  /** Reads a file and writes its rejected records to another. */
   async function reject(context: TestContext, name: string, content: Content, options: Options = {}) {
     const folder = folderOf(context);
     const input = join(folder, name);
@@ -829,7 +829,7 @@ describe('what is refused', () => {
     'l;m;1999.5;"year: is not a whole number"\n' +
     'ä;"n"o;3;"author: has text after its closing quote"\n';
 
-  test('goes to a file like the one it comes from, with the reason', async (context) => {
+  test('go to a file like the one they come from, with the reason', async (context) => {
     const { path, folder, rejected } = await reject(context, 'books.csv', CSV);
     assert.equal(path, join(folder, 'books.rejects.csv'));
     assert.equal(rejected, REJECTED_CSV);
@@ -839,7 +839,7 @@ describe('what is refused', () => {
     assert.equal(utf8, REJECTED_CSV);
   });
 
-  test('is corrected there and read again; not corrected, it stays as it is', async (context) => {
+  test('can be corrected there and read again; if not corrected, they stay as they are', async (context) => {
     const again = await reject(context, 'books.rejects.csv', REJECTED_CSV);
     assert.equal(again.outcome.books.length, 0);
     const reasons = again.outcome.refused.map(({ reason }) => reason);
@@ -858,10 +858,10 @@ describe('what is refused', () => {
       .replace('"n"o', '"no"');
     const { outcome, path } = await reject(context, 'books.csv', corrected);
     assert.deepEqual(inShort(outcome), ['2 c "d"\ne/f/1920', '4 g/h/0', '5 i/j/1', '6 l/m/0', '7 ä/no/3']);
-    assert.equal(path, undefined, 'nothing was refused, so there is no file');
+    assert.equal(path, undefined, 'there is a file, though nothing was rejected');
   });
 
-  test('after a quote that is never closed is the rest of the file, as it stands', async (context) => {
+  test('after a quote that is never closed are the rest of the file, unchanged', async (context) => {
     const { rejected } = await reject(context, 'a.csv', 'title,year\na,x\n"b,2\nc,3\n');
     assert.equal(rejected, 'title,year,refused\na,x,"year: is not an unambiguous year"\n"b,2\nc,3\n\n');
   });
@@ -875,7 +875,7 @@ describe('what is refused', () => {
     '{"year":1e400,"refused":"year: is neither a whole number within ±(2^53−1) nor a string"}\n' +
     '[1]\n';
 
-  test('of JSON goes to JSON Lines, an object with the reason, anything else as it stands', async (context) => {
+  test('of JSON go to JSON Lines: an object with the reason, anything else unchanged', async (context) => {
     const lines = await reject(context, 'books.jsonl', LINES);
     assert.equal(lines.path, join(lines.folder, 'books.rejects.jsonl'));
     assert.equal(lines.rejected, REJECTED_LINES);
@@ -886,7 +886,7 @@ describe('what is refused', () => {
     assert.equal(array.rejected, '{ "title": 1 ,"refused":"title: is not a string"}\n[1, 2]\n');
   });
 
-  test('is never written over another file', async (context) => {
+  test('never overwrite another file', async (context) => {
     const folder = folderOf(context);
     const { reading, refused } = await read('title,year\na,x\n', { name: join(folder, 'books.csv') });
     const paths: (string | undefined)[] = [];
@@ -905,7 +905,7 @@ describe('what is refused', () => {
     await assert.rejects(impossible.add(refused), /Rejected rows cannot be written to .*ENOTDIR/);
   });
 
-  test('has a file beside the one that is read, or here for what is piped in', async () => {
+  test('have a file beside the one that is read, or in the working directory for a pipe', async () => {
     const csv = (await read('title\n', { name: '-' })).reading;
     const json = (await read('[]', { name: '-' })).reading;
     assert.equal(rejectsPath('-', csv), 'rejects.csv');
@@ -918,7 +918,7 @@ describe('what is refused', () => {
 });
 
 describe('rules 3 and 4', () => {
-  test('are those of the service, in CSV and in JSON', async () => {
+  test('are the same as in the service, for CSV and for JSON', async () => {
     const text = fc.string({ unit: fc.constantFrom('a', '\0', '\ud83d', '\ude00', 'é', '"') });
     const year = fc.oneof(
       fc.double(),
@@ -928,7 +928,7 @@ describe('rules 3 and 4', () => {
     await fc.assert(
       fc.asyncProperty(text, text, year, async (title, author, number) => {
         const body = JSON.stringify({ title, author, year: number });
-        const expected = readBookChanges(JSON.parse(body)); // what is no number in JSON is null there
+        const expected = readBookChanges(JSON.parse(body)); // a number that JSON cannot express is null there
         const accepted = body.includes('"year":null')
           ? readBookChanges({ title, author, year: 0 })
           : expected;
@@ -957,7 +957,7 @@ describe('rules 3 and 4', () => {
 describe('hostile files', () => {
   const MEBIBYTE = 1024 * 1024;
 
-  test('a quote that is never closed ends the reading after 16 MiB, not after all of it', async () => {
+  test('a quote that is never closed ends the reading after 16 MiB, not at the end of the file', async () => {
     const content = Buffer.concat([
       Buffer.from('title,year\na,1\n"b'),
       Buffer.alloc(17 * MEBIBYTE, 'x,1\n'),
@@ -976,7 +976,7 @@ describe('hostile files', () => {
     assert.match(array.fault ?? '', /^The record that begins in line 2 has more than 16 MiB/);
   });
 
-  test('records of 15 MiB are read, at the pace of shorter ones', async (context) => {
+  test('records of 15 MiB are read as fast as shorter ones', async (context) => {
     const timeOf = async (content: string, check: (outcome: Outcome) => void) => {
       const bytes = Buffer.from(content);
       const before = process.cpuUsage();
@@ -1009,13 +1009,13 @@ describe('hostile files', () => {
         [15 * MEBIBYTE, 1],
       );
     });
-    // Read again from its beginning with every piece, one would take a hundred times as long as a third of it in short
-    // ones.
-    context.diagnostic(`${ofShort} µs, of three times as much ${ofLong} and ${json} µs`);
+    // If it were read again from its beginning with every piece, one would take a hundred times as long as a third of it
+    // in short records.
+    context.diagnostic(`${ofShort} µs; three times as much in one record takes ${ofLong} and ${json} µs`);
     for (const time of [ofLong, json]) assert.ok(time < 36 * ofShort, `${time} and ${ofShort} µs`);
   });
 
-  test('nesting without end, brackets that do not match', async () => {
+  test('endless nesting, brackets that do not match', async () => {
     const deep = `{"title":"a","x":${'['.repeat(MEBIBYTE)}${']'.repeat(MEBIBYTE)}}`;
     for (const content of [
       `[{"title":"a"},${deep},{"title":"b"}]`,
@@ -1067,7 +1067,7 @@ describe('hostile files', () => {
     );
   });
 
-  /** The books, or the sentence why they are not all. */
+  /** The books, or the error message if they are not all. */
   function tell(content: Content, size: number): Promise<string[] | string> {
     return read(content, {}, [size]).then(
       (outcome) => outcome.fault ?? inShort(outcome),
@@ -1090,7 +1090,7 @@ describe('hostile files', () => {
           for (const beginning of ['', 'title,year\n', '[', '{"title":', '{"1":{', '{"title":""}\n']) {
             const content = Buffer.concat([Buffer.from(beginning), bytes]);
             const [whole, pieces] = [await tell(content, content.length + 1), await tell(content, 1)];
-            // How much is read before what cannot be depends on how much is looked at together.
+            // How much is read before an error depends on how much is looked at together.
             if (typeof whole !== 'string' && typeof pieces !== 'string') assert.deepEqual(pieces, whole);
             for (const told of [whole, pieces])
               if (typeof told === 'string') assert.match(told, /^[^\n\r]*\.$/);
