@@ -1,5 +1,4 @@
-// Owns: the limit to compare with: `node:http` on the same runtime, answering a fixed envelope to
-// whatever comes.
+// Owns: the limit to compare with: `node:http` on the same runtime, which answers every request with a fixed envelope.
 
 import { createServer } from 'node:http';
 

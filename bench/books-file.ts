@@ -1,5 +1,5 @@
-// Owns: a file of books as another program would write it: CSV of title, author and year, in quotes only what has
-// to be, no two books alike, the same at every run.
+// Owns: a file of books as another program would write it: CSV of title, author and year, quoted only where necessary, no
+// two books alike, the same in every run.
 
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -19,7 +19,7 @@ const LAST_NAMES = [
   'Lee',
 ];
 
-/** Books of one chunk. */
+/** Books in one chunk. */
 const CHUNK = 1000;
 
 export async function writeBooksFile(path: string, books: number): Promise<void> {

@@ -1,5 +1,5 @@
-// Owns: the load. Sends given requests over a number of connections for a while and tells how it went.
-// `wrk` does it where it is installed; otherwise our own client does, from a thread of its own.
+// Owns: the load. Sends given requests over a number of connections for some seconds and reports the result, with `wrk`
+// if it is installed, otherwise with our own client in a thread of its own.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,9 +17,9 @@ export interface Load {
   /** Whole requests as they go over the wire; sent in order, then from the first one again. */
   readonly requests: readonly string[];
   readonly seconds: number;
-  /** Whether the server has a core of its own, of which the load takes nothing. */
+  /** Whether the server has a core of its own, which the load does not use. */
   readonly isPinned?: boolean;
-  /** Requests under way at once; CONNECTIONS when absent. */
+  /** Requests in progress at once; CONNECTIONS when absent. */
   readonly connections?: number;
 }
 

@@ -1,5 +1,5 @@
-// Owns: the benchmark as a command. Starts everything itself, measures in alternating rounds, and prints
-// medians, each with its ratio to a limit of the same run: times drift between runs, ratios hold.
+// Owns: the benchmark as a command. Starts everything itself, measures in alternating rounds, and prints medians, each
+// with its ratio to a limit of the same run: times drift between runs, ratios are stable.
 
 import { get } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -27,13 +27,13 @@ const HELP = `Usage: npm run bench -- [options]
                     list, process, workers, transfer; SQLite, PostgreSQL. Example: --only "read SQLite"
   --rounds <n>      rounds to take the medians of (3)
   --seconds <n>     seconds of load for each measurement (2)
-  --books <n>       books in the long list, and of a file that is moved (1000000)
+  --books <n>       books in the long list and in the imported file (1000000)
   --json            print JSON instead of tables
   --save            write the results to bench/results.json and docs/performance.md
   --help            print this
 `;
 
-/** What is measured with one process against two. */
+/** The operations that are measured with one process and with two. */
 const WORKERS_OPERATIONS = ['read', 'create', 'update', 'mix'] as const;
 
 const { values: options } = parseArgs({
@@ -286,7 +286,7 @@ function read({ port }: Measured, path: string): Promise<number> {
   });
 }
 
-/** Watches for the most memory a server has at one moment. */
+/** Records the peak memory of a server. */
 function watchMemory(server: Measured): { stop(): number } {
   let most = server.residentBytes();
   const timer = setInterval(() => {
@@ -303,7 +303,7 @@ function watchMemory(server: Measured): { stop(): number } {
 function report({ operations, lists, processes, workers, transfers }: Results): void {
   progress('');
   console.log(
-    `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores${IS_PINNED ? ', on SQLite the server on one of its own' : ''}; medians of ${options.rounds} rounds\n`,
+    `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores${IS_PINNED ? ', on SQLite one of them for the server alone' : ''}; medians of ${options.rounds} rounds\n`,
   );
   table(
     [
@@ -379,7 +379,7 @@ function report({ operations, lists, processes, workers, transfers }: Results): 
 if (options.help) {
   process.stdout.write(HELP);
 } else if (options.save && options.only !== '') {
-  console.error('--save needs all results: leave --only out.');
+  console.error('--save needs all results: omit --only.');
   process.exitCode = 2;
 } else {
   await bench();

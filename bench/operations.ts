@@ -3,7 +3,7 @@
 import { createHmac } from 'node:crypto';
 import { SECRET } from './processes.ts';
 
-/** Books that stand in a store before it is measured; reads and updates fall on any of them. */
+/** Books that are in a store before it is measured; reads and updates are spread over all of them. */
 export const STANDING_BOOKS = 10_000;
 
 export const OPERATIONS = [
@@ -20,7 +20,7 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** What the bare server has to do to keep up with each operation: parse the same request. */
+/** Operations that are compared with the same requests to the bare server, which only parses them; others with reads. */
 export const BARE_OPERATIONS = ['read', 'create', 'update', 'log in'] as const;
 
 /** Operations of which every answer is a refusal. */
@@ -31,10 +31,10 @@ export const REFUSED_OPERATIONS: readonly Operation[] = [
   'unknown path',
 ];
 
-/** Forged tokens, each another one: more than any memory of tokens may hold. */
+/** Forged tokens, each different: more than any cache of tokens may hold. */
 const FORGED = 20_000;
 
-/** Distinct requests of one operation: enough that no two neighbours fall on one book. */
+/** Distinct requests of one operation: enough that no two neighbours are for one book. */
 const DISTINCT = 5_000;
 
 /** A token that the measured services accept. */
@@ -64,7 +64,7 @@ export function requestsOf(operation: Operation, doomed: readonly number[]): str
       return [request('POST', '/token', '{"username":"bench","password":"bench"}')];
     case 'no token':
       return repeat((id) => request('GET', `/book/${id}`, undefined, NO_TOKEN));
-    case 'bad token': // well formed, and signed with another secret: say, that of an earlier process
+    case 'bad token': // well formed, and signed with another secret, such as that of an earlier process
       return repeat((id) => request('GET', `/book/${id}`, undefined, FOREIGN_TOKEN));
     case 'forged tokens':
       return Array.from({ length: FORGED }, (_, position) =>

@@ -1,4 +1,5 @@
-// Owns: the processes that are measured: started, asked for their CPU time and memory, stopped, or run to their end.
+// Owns: the measured processes: starting them, reading their CPU time and memory, stopping them, or running them to their
+// end.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,20 +12,20 @@ export const SECRET = 'a secret for benchmarks, long enough';
 
 const CORES = availableParallelism();
 
-/** Whether a server can have a core of its own, the last one, so that its threads take nothing from the load. */
+/** Whether a server can have a core of its own, the last one, so that its threads take no time from the load. */
 export const IS_PINNED = CORES > 1 && spawnSync('taskset', ['--version']).error === undefined;
 
-/** A command on the core of the server, or, of the load, on all others. */
+/** A command that runs on the core of the server, or, for the load, on all others. */
 export function pinned(who: 'server' | 'load', command: string, args: readonly string[]): [string, string[]] {
   if (!IS_PINNED) return [command, [...args]];
   const cores = who === 'server' ? `${CORES - 1}` : `0-${CORES - 2}`;
   return ['taskset', ['--cpu-list', cores, command, ...args]];
 }
 
-/** Clock ticks of /proc a second; the same on every Linux that Node runs on. */
+/** Clock ticks a second in /proc; the same on every Linux that Node runs on. */
 const TICKS = 100;
 
-/** Milliseconds between two looks at the peak of a process that may end at any moment. */
+/** Milliseconds between two readings of the peak of a process that may end at any moment. */
 const PEAK_INTERVAL = 10;
 
 export interface Measured {
@@ -40,7 +41,7 @@ export interface Measured {
 
 /**
  * Starts the service on a store.
- * @param isPinned whether it has a core of its own, where that is possible: not where its store needs the same cores.
+ * @param isPinned whether it has a core of its own, if that is possible: not if its store needs the same cores.
  */
 export function startService(
   dbUrl: string,
@@ -57,16 +58,16 @@ export function startService(
   });
 }
 
-/** How a process that ends by itself went. */
+/** The figures of a process that ended by itself. */
 export interface Ended {
   readonly seconds: number;
-  /** The most bytes it had in memory at one moment; NaN where there is no /proc. */
+  /** Peak memory in bytes; NaN where there is no /proc. */
   readonly peakBytes: number;
 }
 
 /**
  * Runs a program to its end.
- * @throws Error with what it said on stderr, when it fails.
+ * @throws Error with its error output if it fails.
  */
 export async function runToEnd(
   [command, ...args]: readonly [string, ...string[]],
@@ -85,7 +86,7 @@ export async function runToEnd(
   }, PEAK_INTERVAL);
   const [code] = await once(child, 'close');
   clearInterval(watch);
-  if (code !== 0) throw new Error(`${command} ${args.join(' ')} ended with ${code}: ${said}`);
+  if (code !== 0) throw new Error(`${command} ${args.join(' ')} exited with code ${code}: ${said}`);
   return { seconds: (performance.now() - began) / 1000, peakBytes };
 }
 
@@ -103,7 +104,7 @@ async function start(script: string, isPinned: boolean, env: Record<string, stri
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   while (!(await answers(port))) {
-    if (child.exitCode !== null) throw new Error(`${script} ended before it answered`);
+    if (child.exitCode !== null) throw new Error(`${script} exited before it answered`);
   }
   const startup = performance.now() - began;
   const pid = child.pid as number;
@@ -139,7 +140,7 @@ function cpuSeconds(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS;
 }
 
-/** @param name VmRSS for the memory in use, VmHWM for the most there has been. */
+/** @param name VmRSS for the memory in use, VmHWM for its peak. */
 function memoryBytes(pid: number, name: 'VmRSS' | 'VmHWM'): number {
   const [, kilobytes] = new RegExp(`${name}:\\s+(\\d+) kB`).exec(readProc(`/proc/${pid}/status`)) ?? [];
   return Number(kilobytes) * 1024;

@@ -1,6 +1,6 @@
-// Owns: how figures are summed up and shown: medians, tables, what is under way.
+// Owns: how figures are summarised and shown: medians, tables, progress.
 
-/** The median of every number; of words, the first. */
+/** The median of every number; of texts, the first. */
 export function medians<Sample extends object>(samples: readonly Sample[]): Sample {
   const names = Object.keys(samples[0] as Sample) as (keyof Sample)[];
   const entries = names.map((name) => {

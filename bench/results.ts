@@ -10,14 +10,14 @@ export interface OperationRow {
   readonly p50: number;
   readonly p99: number;
   readonly cpuMicroseconds: number;
-  /** Of bare node:http: its requests a second and CPU, and the fastest round against the slowest, which is the noise. */
+  /** Of bare node:http: requests a second, CPU, and the ratio of its fastest to its slowest round, which is the noise. */
   readonly bareRate: number;
   readonly bareCpuMicroseconds: number;
   readonly spreadOfBare: number;
-  /** To bare node:http answering the same request. */
+  /** Relative to bare node:http that answers the same request. */
   readonly ratioToBare: number;
   readonly p99ToBare: number;
-  /** To the store asked without the service. */
+  /** Relative to the store without the service. */
   readonly ratioToStore?: number;
   readonly storeLimit?: string;
 }
@@ -29,7 +29,7 @@ export interface ListRow {
   readonly megabytesPerSecond: number;
   readonly ratioToStore: number;
   readonly storeLimit: string;
-  /** MiB above what was resident before. */
+  /** MiB by which resident memory grew. */
   readonly growthOfOne: number;
   readonly growthOfEight: number;
   /** Milliseconds of the slowest single read while eight lists ran. */
@@ -57,7 +57,7 @@ export interface WorkersRow {
 }
 
 export interface Results {
-  /** The program that makes the load. */
+  /** The program that generates the load. */
   readonly generator: string;
   /** Whether the server on SQLite, and the bare one, have a core of their own. */
   readonly isPinned: boolean;

@@ -1,5 +1,5 @@
-// Owns: the stores that are measured, filled with books, and what each of them can do without us: the
-// limits to compare with.
+// Owns: the measured stores, filled with books, and what each of them can do without the service: the limits to compare
+// with.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,13 +13,13 @@ import { execute, PostgresServer } from '../test/support/postgres.ts';
 import { CONNECTIONS } from './load.ts';
 import type { Operation } from './operations.ts';
 
-/** Operations a second, and of what. */
+/** Operations a second, and the program that reaches them. */
 export interface Limit {
   readonly name: string;
   readonly rate: number;
 }
 
-/** Seconds that the whole list takes, and of what. */
+/** Seconds that the whole list takes, and the program that takes them. */
 export interface ListLimit {
   readonly name: string;
   readonly seconds: number;
@@ -30,9 +30,9 @@ export interface BenchStore {
   readonly dbUrl: string;
   /** Adds books by the store's own means; returns the id of the last one. */
   addBooks(count: number): Promise<number>;
-  /** What the store does of one operation when asked without the service. */
+  /** What the store does of one operation without the service. */
   limit(operation: Operation, seconds: number): Promise<Limit | undefined>;
-  /** What the store takes to hand out every row as JSON. */
+  /** The time that the store takes to write every row as JSON. */
   listLimit(): Promise<ListLimit>;
   remove(): Promise<void>;
 }
@@ -194,7 +194,7 @@ function ratePerSecond(seconds: number, once: () => void): number {
   return count / ((performance.now() - began) / 1000);
 }
 
-/** How long a command takes to write everything. */
+/** How long a command takes to write all of its output. */
 async function timeOutput(name: string, command: string, args: readonly string[]): Promise<ListLimit> {
   const began = performance.now();
   const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'inherit'] });

@@ -1,12 +1,12 @@
-// Owns: the stores that books are moved in and out of, and the programs of theirs that do the same: the limits to
-// compare with, each writing into a file or a table of its own.
+// Owns: the stores whose imports and exports are measured, and the programs that come with them as the limits to compare
+// with. Each program writes into a file or a table of its own.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { execute, PostgresServer } from '../test/support/postgres.ts';
 import { has } from './stores.ts';
 
-/** What is measured of every store. */
+/** What is measured on every store. */
 const TRANSFERS = ['import', 'import again', 'export csv', 'export json', 'export jsonl'] as const;
 export type Transfer = (typeof TRANSFERS)[number] | 'backup';
 
@@ -20,13 +20,13 @@ export interface TransferStore {
   readonly name: 'SQLite' | 'PostgreSQL';
   /** What is measured, in this order. */
   readonly transfers: readonly Transfer[];
-  /** Makes an empty store of this name; one that there was is gone. Returns its DB_URL. */
+  /** Makes an empty store of this name, in place of an existing one. Returns its DB_URL. */
   makeEmpty(name: string): Promise<string>;
   /**
-   * The program that does the same, or next to the same, as a command of ours; undefined when there is none.
-   * @param name of the store that our command was for; it holds the books by then.
+   * The program that does the same as our command, or nearly the same; undefined if there is none.
+   * @param name of the store that our command used; it has the books by then.
    * @param input the file that is imported.
-   * @param output a file that is not there.
+   * @param output a file that does not exist yet.
    */
   program(transfer: Transfer, name: string, input: string, output: string): Program | undefined;
   remove(): Promise<void>;

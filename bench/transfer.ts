@@ -1,5 +1,5 @@
-// Owns: how long the commands that move books take, each a process of its own from its start to its end, and the
-// most memory that it has at one moment.
+// Owns: measuring the commands that process all books, each in a process of its own from its start to its end: the time
+// and the peak memory.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,20 +17,20 @@ import {
 
 export interface TransferRow {
   readonly transfer: Transfer | 'copy';
-  /** Of a copy, from which one to which one. */
+  /** For a copy, from which store to which. */
   readonly store: string;
   readonly books: number;
   readonly seconds: number;
-  /** MiB, at one moment. */
+  /** Peak memory in MiB. */
   readonly peak: number;
-  /** Time, to that of the program that comes with the store, where there is one and it is installed. */
+  /** Time relative to that of the program that comes with the store, if there is one and it is installed. */
   readonly ratioToStore?: number;
   readonly storeLimit?: string;
 }
 
 const MAIN = COMMAND;
 
-/** Names of stores: the one that is filled by importing, the one that is filled by copying. */
+/** Names of stores: one is filled by imports, the other by copies. */
 const IMPORTED = 'imported';
 const COPIED = 'copied';
 
@@ -97,7 +97,7 @@ export function reportTransfers(rows: readonly TransferRow[]): void {
   );
 }
 
-/** One command of ours, then the program that it is compared with. */
+/** Measures one of our commands, then the program that it is compared with. */
 async function measure(
   transfer: Transfer,
   store: TransferStore,
@@ -132,7 +132,7 @@ function argsOf(transfer: Transfer, input: string, output: string): readonly str
   }
 }
 
-/** @param args a command of ours and what follows it. */
+/** @param args one of our commands and its arguments. */
 function runOwn(args: readonly string[], dbUrl?: string): Promise<Ended> {
   return runToEnd([process.execPath, MAIN, ...args], dbUrl === undefined ? {} : { DB_URL: dbUrl });
 }

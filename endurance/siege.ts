@@ -1,5 +1,5 @@
-// Owns: the siege as a command. Shows with figures what the tests show with states: that the service stays
-// quick for honest clients, and small, whatever hostile and too many ones do.
+// Owns: the siege as a command. Shows with figures what the tests show with states: that the service stays fast for honest
+// clients, and small, under attack and overload.
 
 import { Agent, request as httpRequest } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -19,7 +19,8 @@ import {
 
 const HELP = `Usage: npm run siege -- [options]
 
-Lays siege to a service of its own, on both stores, and prints what came of it. Ends with 1 if a bound was broken.
+Attacks and overloads a service that it starts itself, on both stores, and prints the results. Exits with code 1 if a
+bound was broken.
 
   --seconds <n>     seconds of each measurement (5)
   --attackers <n>   connections of each kind of hostile client (1000)
@@ -36,10 +37,10 @@ const { values: options } = parseArgs({
   },
 });
 
-/** Books whose list no buffer on its way takes whole. */
+/** Books in a list that exceeds every buffer on its way. */
 const LONG_LIST = 100_000;
 
-/** One figure, and what it must not exceed, or fall short of. */
+/** One figure and its bound. */
 interface Finding {
   readonly siege: string;
   readonly store: string;
@@ -66,7 +67,7 @@ async function siege(): Promise<void> {
   if (findings.some(({ holds }) => !holds)) process.exitCode = 1;
 }
 
-/** Ten times the connections that a service needs to do its best. */
+/** Ten times the connections with which a service reaches its best throughput. */
 async function overload(store: string, service: Measured): Promise<void> {
   const seconds = Number(options.seconds);
   for (const operation of ['read', 'create', 'mix'] as const satisfies readonly Operation[]) {
@@ -90,17 +91,17 @@ async function overload(store: string, service: Measured): Promise<void> {
     const best = await measure(CONNECTIONS);
     const ten = await measure(10 * CONNECTIONS);
     const ratio = ten.rate / best.rate;
-    find(
+    record(
       `ten times the load, ${operation}`,
       store,
-      `${ratio.toFixed(2)} of the best throughput, p99 ${ten.p99.toFixed(0)} ms after ${best.p99.toFixed(0)} ms, ${ten.refused} refused`,
+      `${ratio.toFixed(2)} of the best throughput, p99 ${ten.p99.toFixed(0)} ms instead of ${best.p99.toFixed(0)} ms, ${ten.refused} refused`,
       'at least 0.80',
       ratio >= 0.8,
     );
   }
 }
 
-/** Honest requests beside very many clients of each kind that does harm. */
+/** Honest requests beside very many hostile clients of each kind. */
 async function hostileClients(store: string, service: Measured): Promise<void> {
   const count = Number(options.attackers);
   const target = { port: service.port, url: `http://127.0.0.1:${service.port}` };
@@ -123,7 +124,7 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
     const p99 = await honestP99(service);
     const growth = (service.residentBytes() - resident) / 1024 / 1024;
     running.stop();
-    find(
+    record(
       `${count} ${kind}`,
       store,
       `honest p99 ${p99.toFixed(1)} ms (alone ${alone.toFixed(1)}), ${growth.toFixed(0)} MiB more`,
@@ -133,7 +134,7 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
   }
 }
 
-/** Milliseconds that 99 of 100 honest reads and creations take at most, some hundred a second. */
+/** The 99th percentile of honest reads and creations in milliseconds, at some hundred requests a second. */
 async function honestP99({ port }: Measured): Promise<number> {
   const times: number[] = [];
   const end = performance.now() + Number(options.seconds) * 1000;
@@ -149,7 +150,7 @@ async function honestP99({ port }: Measured): Promise<number> {
           isRead ? '' : '{}',
         );
         times.push(performance.now() - began);
-        if (status >= 300) throw new Error(`an honest request was answered ${status}`);
+        if (status >= 300) throw new Error(`an honest request was answered with ${status}`);
         await pause(5);
       }
     }),
@@ -158,7 +159,7 @@ async function honestP99({ port }: Measured): Promise<number> {
   return times[Math.floor(times.length * 0.99)] as number;
 }
 
-/** Passwords guessed from one address, from very many, and by the clock. */
+/** Brute force against the password from one address and from very many, and by measuring the time of answers. */
 async function guessing(store: string, service: Measured): Promise<void> {
   const began = performance.now();
   let judged = 0;
@@ -173,16 +174,16 @@ async function guessing(store: string, service: Measured): Promise<void> {
   );
   const lasted = (performance.now() - began) / 1000;
   const free = 10;
-  find(
+  record(
     'guesses from one address on 100 connections',
     store,
-    `${judged} judged in ${lasted.toFixed(0)} s, ${free} of them free`,
+    `${judged} checked in ${lasted.toFixed(0)} s, ${free} of them without delay`,
     'one a second',
     judged <= free + lasted + 1,
   );
 
-  // Each kind of wrong login in turn, so that whatever else the machine does hits all of them alike.
-  progress(`${store}: wrong names and wrong passwords by the clock`);
+  // Each kind of wrong login in turn, so that other work of the machine affects all of them alike.
+  progress(`${store}: the time of wrong names and wrong passwords`);
   const kinds = {
     'wrong password': ['bench', 'guess'],
     'wrong name': ['nobody', 'bench'],
@@ -196,7 +197,7 @@ async function guessing(store: string, service: Measured): Promise<void> {
     }
   }
   const [password, name, long] = [...times.values()].map(median) as [number, number, number];
-  find(
+  record(
     'a wrong name against a wrong password',
     store,
     `${(name / password).toFixed(3)} of its median time; a password of 1,000 characters ${(long / password).toFixed(3)}`,
@@ -218,7 +219,7 @@ async function guessing(store: string, service: Measured): Promise<void> {
     }),
   );
   const growth = (service.residentBytes() - before) / 1024 / 1024;
-  find(
+  record(
     `guesses from ${addresses} addresses`,
     store,
     `${growth.toFixed(0)} MiB more`,
@@ -227,7 +228,7 @@ async function guessing(store: string, service: Measured): Promise<void> {
   );
 }
 
-/** Logs in as somebody whom a trusted proxy says to be at an address. */
+/** Logs in through a trusted proxy that names this address. */
 async function logIn(
   { port }: Measured,
   address: string,
@@ -242,7 +243,7 @@ async function logIn(
 
 const agent = new Agent({ keepAlive: true });
 
-/** Sends a request and resolves with its status once the answer is whole. */
+/** Sends a request and resolves with its status once the answer is complete. */
 function send(
   port: number,
   method: string,
@@ -266,21 +267,21 @@ async function withService(
   name: string,
   open: () => Promise<BenchStore>,
   env: Record<string, string>,
-  lay: (store: string, service: Measured) => Promise<void>,
+  attack: (store: string, service: Measured) => Promise<void>,
   books = STANDING_BOOKS,
 ): Promise<void> {
   const store = await open();
   const service = await startService(store.dbUrl, env);
   try {
     await store.addBooks(books);
-    await lay(name, service);
+    await attack(name, service);
   } finally {
     await service.stop();
     await store.remove();
   }
 }
 
-function find(siege: string, store: string, figure: string, bound: string, holds: boolean): void {
+function record(siege: string, store: string, figure: string, bound: string, holds: boolean): void {
   findings.push({ siege, store, figure, bound, holds });
 }
 

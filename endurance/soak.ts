@@ -1,4 +1,4 @@
-// Owns: the soak as a command. Real services under mixed load for a long time, with faults in turn; afterwards
+// Owns: the soak as a command. Real services under mixed load for a long time, with one fault after the other; afterwards
 // nothing may have grown, slowed down or been lost. Starts everything itself, and stops by itself.
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -14,8 +14,8 @@ import { type ServiceProcess, startServiceProcess, temporaryFolder } from '../te
 
 const HELP = `Usage: npm run soak -- [options]
 
-Mixed load and faults in turn on a service of its own; at the end nothing may have grown, slowed down or been
-lost. Ctrl-C ends it early, with the summary so far.
+Puts mixed load and one fault after the other on a service that it starts itself. At the end nothing may have grown,
+slowed down or been lost. Ctrl-C ends it early, with the summary so far.
 
   --minutes <n>     minutes for all the stores together (5)
   --store <name>    sqlite, postgres or both (both)
@@ -25,7 +25,7 @@ lost. Ctrl-C ends it early, with the summary so far.
 
 /** Seconds of load before anything is measured: code is compiled and memory settles. */
 const WARM_UP = 30;
-/** Seconds of load with one fault, after which every book is looked at. */
+/** Seconds of load with one fault, after which every book is checked. */
 const CYCLE = 12;
 /** Seconds of a measuring window, in which the load is light and the same each time. */
 const WINDOW = 10;
@@ -38,35 +38,35 @@ const READERS = 4;
 const MEMORY_ALLOWANCE = 64; // MiB
 const P99_FACTOR = 2;
 const P99_ALLOWANCE = 5; // ms; below, the noise of a machine is larger than any factor
-/** A machine that was busy is quiet some time; a service that has slowed down stays slow. */
+/** A busy machine becomes quiet some time; a service that has slowed down stays slow. */
 const MOST_WINDOWS = 4;
 
 interface Store {
   readonly name: 'SQLite' | 'PostgreSQL';
-  /** Descriptors that may be more at the end. */
+  /** How many more descriptors there may be at the end. */
   readonly spareDescriptors: number;
   readonly dbUrl: string;
   readonly faults: readonly Fault[];
-  /** Connections that the service has to it. */
+  /** How many connections the service has to it. */
   connections(): Promise<number>;
   remove(): Promise<void>;
 }
 
 interface Fault {
   readonly name: string;
-  /** Does harm, and makes it good again before it resolves. */
+  /** Causes the fault, and repairs it before it resolves. */
   strike(service: ServiceProcess): Promise<void>;
 }
 
 interface Measurement {
   /** MiB of all processes of the service. */
   readonly memory: number;
-  /** Open files and the like, connections left out. */
+  /** Open files and the like, without connections. */
   readonly descriptors: number;
-  /** Connections on which no client is any more. */
+  /** Connections whose client is gone. */
   readonly forgotten: number;
   readonly storeConnections: number;
-  /** Milliseconds; the median of those of each second. */
+  /** Milliseconds; the median of the values of each second. */
   readonly p99: number;
 }
 
@@ -91,7 +91,7 @@ async function soak(): Promise<void> {
   const seconds = Number(options.minutes) * 60;
   if (chosen === undefined || !(seconds > 0)) {
     process.stderr.write(
-      '--store is sqlite, postgres or both, and --minutes a number above 0. See --help.\n',
+      '--store must be sqlite, postgres or both, and --minutes a number above 0. See --help.\n',
     );
     process.exitCode = 2;
     return;
@@ -140,9 +140,9 @@ async function soakStore(store: Store, seconds: number): Promise<void> {
     }
     report(store, before, after, `${cycles} faults, ${ledger.acknowledged} writes acknowledged`);
   } catch (error) {
-    // Ctrl-C on a terminal reaches the service, too; what it had answered by the last fault has been compared.
+    // Ctrl-C on a terminal also reaches the service; its answers up to the last fault have been compared.
     if (interrupted && error instanceof TypeError)
-      console.log(`\n${store.name}: ended before the end was measured`);
+      console.log(`\n${store.name}: stopped before the final measurement`);
     else faultsFound.push(`On ${store.name}: ${(error as Error).message}`);
   } finally {
     service.process.kill('SIGTERM');
@@ -150,7 +150,7 @@ async function soakStore(store: Store, seconds: number): Promise<void> {
   }
 }
 
-/** Everything that clients do, the bad ones included, for a while. */
+/** All kinds of clients, the bad ones included, for some seconds. */
 async function applyLoad(service: ServiceProcess, ledger: Ledger, seconds: number): Promise<void> {
   const deadline = Date.now() + seconds * 1000;
   const repeat = async (act: () => Promise<unknown>, rest: number) => {
@@ -177,12 +177,12 @@ async function applyLoad(service: ServiceProcess, ledger: Ledger, seconds: numbe
   ]);
 }
 
-/** Fetch says with a TypeError that the connection is gone. */
+/** A request throws a TypeError if its connection breaks. */
 function ignoreBroken(error: unknown): void {
   if (!(error instanceof TypeError)) throw error;
 }
 
-/** Leaves in the middle of a body. */
+/** Disconnects in the middle of a body. */
 async function abort({ port, client }: ServiceProcess): Promise<void> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
@@ -205,7 +205,7 @@ async function dawdle({ port }: ServiceProcess): Promise<void> {
   socket.destroy();
 }
 
-/** Compares every book with what was acknowledged, then removes all of them, so that there are never many. */
+/** Compares every book with the acknowledged writes, then removes all books, so that there are never many. */
 async function sweep(service: ServiceProcess, ledger: Ledger): Promise<void> {
   await pause(SETTLING * 1000);
   const books = await service.client.list();
@@ -222,7 +222,7 @@ async function sweep(service: ServiceProcess, ledger: Ledger): Promise<void> {
   ledger.reconcile(await service.client.list());
 }
 
-/** The same light load each time, and what the service has while nothing else goes on. */
+/** Measures the service under the same light load each time, while nothing else happens. */
 async function measure(store: Store, service: ServiceProcess): Promise<Measurement> {
   progress(`${store.name}: measuring`);
   const perSecond: number[] = [];
@@ -255,7 +255,7 @@ async function measure(store: Store, service: ServiceProcess): Promise<Measureme
   };
 }
 
-/** Milliseconds. */
+/** The highest p99 that is allowed at the end, in milliseconds. */
 function mostP99({ p99 }: Measurement): number {
   return Math.max(p99 * P99_FACTOR, p99 + P99_ALLOWANCE);
 }
@@ -294,8 +294,8 @@ async function openSqlite(): Promise<Store> {
   const file = join(temporaryFolder(), 'books.db');
   return {
     name: 'SQLite',
-    // As long as a file is locked, SQLite keeps what each closed connection had of it, for the next one to use:
-    // one for each list that was ever open together with others, of which there are 32 at most.
+    // While a file is locked, SQLite keeps the descriptor of each closed connection for the next one to use: one for each
+    // list that was open at the same time as others, of which there are 32 at most.
     spareDescriptors: 32,
     dbUrl: `sqlite:${file}`,
     faults: [
@@ -311,7 +311,7 @@ async function openSqlite(): Promise<Store> {
       ...COMMON_FAULTS,
     ],
     connections: async () => 0,
-    async remove() {}, // its folder goes with this process
+    async remove() {}, // its folder is removed when this process exits
   };
 }
 
@@ -376,13 +376,13 @@ const COMMON_FAULTS: readonly Fault[] = [
   },
 ];
 
-/** The process and those it has started. */
+/** The process and its children. */
 function processesOf(pid: number): number[] {
   const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
   return [pid, ...children.map(Number)];
 }
 
-/** MiB. */
+/** In MiB. */
 function residentMemory(pid: number): number {
   const [, kibibytes] = /^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kibibytes) / 1024;
@@ -406,7 +406,7 @@ function quantile(values: readonly number[], part: number): number {
   return sorted[Math.floor(sorted.length * part)] ?? Number.NaN;
 }
 
-/** A line that is written over on a terminal, a line each elsewhere. */
+/** Overwrites one line on a terminal; prints one line each elsewhere. */
 function progress(text: string): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
   else process.stderr.write(`${text}\n`);

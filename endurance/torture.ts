@@ -1,5 +1,5 @@
-// Owns: the torture as a command. Kills the service at random moments of its starts and of its writing, again
-// and again on one file, looks after each death whether anything is lost, and says what it found.
+// Owns: the torture as a command. Kills the service at random moments of its starts and of its writes, again and again on
+// one file, checks after each death whether anything is lost, and prints the result.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,19 +13,19 @@ import { dieYoung, examine, liveAndDie } from '../test/support/sudden-death.ts';
 const HELP = `Usage: npm run torture -- [options]
 
 Kills the service with SIGKILL while it starts and while eight writers create, update and delete,
-and looks after each restart whether every acknowledged write is there. Ends with 1 when one is lost.
+and checks after each restart whether every acknowledged write is there. Exits with code 1 if one is lost.
 
   --kills <n>       sudden deaths (1000)
   --workers <n>     processes of the service (1)
-  --folder <path>   a folder on the disk to be tested; the file stands in a new one below it
+  --folder <path>   a folder on the disk to be tested; the file is in a new folder below it
                     (${tmpdir()})
   --help            print this
 `;
 
-/** Of so many deaths one hits a start, the others the writing. */
+/** Of so many deaths, one hits a start, the others hit writes. */
 const YOUNG = 4;
 
-/** Deaths between two lines of progress where there is no terminal. */
+/** Deaths between two lines of progress if there is no terminal. */
 const PLAIN_PROGRESS = 50;
 
 const { values: options } = parseArgs({
@@ -45,7 +45,7 @@ async function torture(): Promise<number> {
   const env = { WORKERS: options.workers };
   const ledger = new Ledger();
   const began = performance.now();
-  console.log(`Seed ${seed}: ${SEED}=${seed} in the environment makes the same random choices again.`);
+  console.log(`Seed ${seed}: ${SEED}=${seed} in the environment repeats its random choices.`);
   /** Milliseconds from start to first answer. */
   const starts: number[] = [];
   let current: ServiceProcess | undefined;
@@ -80,7 +80,7 @@ async function torture(): Promise<number> {
     'acknowledged writes lost': '0',
     'start to first answer, median': milliseconds(starts.toSorted((a, b) => a - b)[starts.length >> 1]),
     'start to first answer, slowest': milliseconds(Math.max(...starts)),
-    'took seconds': ((performance.now() - began) / 1000).toFixed(0),
+    'seconds in total': ((performance.now() - began) / 1000).toFixed(0),
   });
   return 0;
 }

@@ -1,6 +1,6 @@
-// Owns: how the tests are run. Which files and in which order, how many at a time, the PostgreSQL server they share,
-// the seed of everything random in them, and the exit code.
-// Refuses: to pass when no test ran, when a file was named that does not exist, or when one did not report its end.
+// Owns: how the tests are run: which files and in which order, how many at a time, the PostgreSQL server that they share,
+// the seed of their random choices, and the exit code.
+// Refuses: to pass if no test ran, if a named file does not exist, or if a file did not report its end.
 
 import { existsSync, globSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -14,13 +14,13 @@ import { seed as chosenSeed, SEED } from './support/random.ts';
 import { pathTo } from './support/repository.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
-/** Rooms that need more than npm brings, or the network; they are run by name. */
+/** Folders whose tests need more than npm packages, or the network; they run only when named. */
 const BY_NAME_ONLY = ['browser', 'matrix', 'system'];
 
-/** A room of limits in real time: its files run when all others are done, one at a time. */
+/** The folder of limits in real time: its files run when all others are done, one at a time. */
 const ALONE = 'test/limits/';
 
-/** The longest files, longest first: the run ends sooner when they do not begin last. */
+/** The longest files, longest first: the run ends sooner if they do not begin last. */
 const LONGEST: readonly string[] = [
   'test/api/timeouts.test.ts',
   'test/process/lifecycle.test.ts',
@@ -53,23 +53,23 @@ const FAST: readonly string[] = [
   'test/transfer/reading.test.ts',
 ];
 
-/** Files at a time, on two cores: a few of them wait. */
+/** Files at a time, on two cores: some of them only wait. */
 const CONCURRENCY = 3;
 
 /** Minutes that a file may take, on the slowest machine. Nothing in the tests has a tighter limit. */
 const TIME_LIMIT = 20;
 
-/** Where Node.js keeps the translated test files; apart from that of the service, which a test looks at. */
+/** Where Node.js keeps the translated test files: not in the cache of the service, which a test checks. */
 const COMPILE_CACHE = pathTo('node_modules/.cache/test');
 
-/** Files named when the run ends, so that LONGEST can be kept right. */
+/** How many files are listed at the end of the run, so that LONGEST can be kept up to date. */
 const NAMED = 8;
 
 const STORE_NAMES: readonly string[] = [SQLITE.name, POSTGRES.name];
 
 const HELP = `Usage: node test/run.ts [FILE ...] [options]
 
-Runs these test files, or else all of them but those in ${BY_NAME_ONLY.join(', ')}.
+Runs these test files. Without any, it runs all files except those in ${BY_NAME_ONLY.join(', ')}.
 
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
@@ -77,13 +77,13 @@ Runs these test files, or else all of them but those in ${BY_NAME_ONLY.join(', '
   --watch            run again whenever a file or something that it imports changes
   --random           files and tests in random order
   --seed NUMBER      seed of that order and of all random choices in the tests
-  --repeat NUMBER    so many times, each with a seed of its own; ends with the first that fails
+  --repeat NUMBER    run this many times, each with its own seed; stop at the first run that fails
   --at-once NUMBER   files at a time (default ${CONCURRENCY})
   --minutes NUMBER   time limit of a file (default ${TIME_LIMIT})
   --help             this text
 `;
 
-/** The command line makes no sense; the message says why. */
+/** The command line is invalid; the message says why. */
 class UsageError extends Error {}
 
 interface Options {
@@ -96,7 +96,7 @@ interface Options {
   readonly timeLimit: number;
 }
 
-/** What came of one run. */
+/** The results of one run. */
 interface Totals {
   passed: number;
   failed: number;
@@ -165,7 +165,7 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** Every test that needs nothing but what npm brings. */
+/** Every test file that needs only npm packages. */
 function allFiles(): string[] {
   const rooms = globSync('test/*/*.test.ts').map((file) => file.replaceAll('\\', '/'));
   return rooms.filter((file) => !BY_NAME_ONLY.some((room) => file.startsWith(`test/${room}/`))).sort();
@@ -174,13 +174,13 @@ function allFiles(): string[] {
 /** @returns whether tests ran and none of them failed. */
 async function runOnce(options: Options, seed: number, signal: AbortSignal): Promise<boolean> {
   process.env[SEED] = String(seed);
-  process.stdout.write(`Seed ${seed}: --seed ${seed} makes the same random choices again.\n`);
+  process.stdout.write(`Seed ${seed}: --seed ${seed} repeats its random choices.\n`);
   const began = performance.now();
   const totals: Totals = { passed: 0, failed: 0, skipped: 0, durations: new Map() };
   const report = new Spec();
   report.pipe(process.stdout, { end: false });
   for await (const event of phases(options, seed, signal)) {
-    // The runner's own sums are of one phase; ours come last.
+    // The runner's own totals are of one phase; ours come last.
     if (event.type === 'test:diagnostic' && event.data.file === undefined) continue;
     count(totals, event);
     report.write(event);
@@ -208,7 +208,7 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   return failed === 0 && passed > 0 && unfinished.length === 0;
 }
 
-/** What happens in the run: the files side by side, then those that must be alone. */
+/** The events of the run: first the files that run side by side, then those that run alone. */
 async function* phases(
   options: Options,
   seed: number,
@@ -233,7 +233,7 @@ async function* phases(
   }
 }
 
-/** A file in which nothing matches passes as a test of its own name, and one that cannot be loaded fails as such. */
+/** A file without a matching test passes as a test of its own name, and one that cannot be loaded fails as such. */
 function count(totals: Totals, { type, data }: TestEvent): void {
   if (type === 'test:summary' && data.file !== undefined) {
     totals.durations.set(relative(pathTo(''), data.file), data.duration_ms);

@@ -1,4 +1,4 @@
-// Mutants of the contract itself: bodies, books, lists, tokens, and brute force against the password.
+// Owns: mutants of the contract itself: bodies, books, lists, tokens, and brute force against the password.
 
 import type { Mutant } from './mutant.ts';
 
@@ -22,35 +22,35 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     test: { file: GUESSING, name: '429 while five wait, WORKERS=1' },
   },
   {
-    name: 'late answers go out faster than one a second',
+    name: 'delayed answers go out faster than one a second',
     file: 'src/auth/login-guard.ts',
     from: 'const PACE = 1000;',
     to: 'const PACE = 900;',
     test: { file: GUESSING, name: '429 while five wait, WORKERS=1' },
   },
   {
-    name: 'a list that cannot be read to its end looks whole',
+    name: 'a list that cannot be read to its end looks complete',
     file: 'src/stores/sqlite/store.ts',
     from: 'const json = this.read();',
     to: "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
     test: { file: LIST, name: 'when a list breaks off', store: 'SQLite' },
   },
   {
-    name: 'one list more than 32 is open on SQLite',
+    name: '33 lists are open on SQLite',
     file: 'src/stores/sqlite/store.ts',
     from: 'const OPEN_LISTS = 32;',
     to: 'const OPEN_LISTS = 33;',
     test: { file: LIST, name: 'at most 32 lists are open', store: 'SQLite' },
   },
   {
-    name: 'one list more than 8 is open on PostgreSQL',
+    name: '9 lists are open on PostgreSQL',
     file: 'src/stores/postgres/connections.ts',
     from: 'const LIST_CONNECTIONS = 8;',
     to: 'const LIST_CONNECTIONS = 9;',
     test: { file: LIST, name: 'at most 8 lists are open', store: 'PostgreSQL' },
   },
   {
-    name: 'the chunks of a list are of different moments',
+    name: 'the chunks of a list come from different moments',
     file: 'src/stores/sqlite/store.ts',
     from: "this.#db.exec('begin'); // so that all chunks are of one snapshot",
     to: '',
@@ -75,7 +75,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     },
   },
   {
-    name: 'of removals of one book that meet in a batch all are 200',
+    name: 'all removals of one book that meet in a batch are 200',
     file: 'src/stores/postgres/store.ts',
     from: 'return states.delete(id);',
     to: 'return states.has(id);',
@@ -86,21 +86,21 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     },
   },
   {
-    name: 'what a token calls critical is ignored',
+    name: 'the crit header of a token is ignored',
     file: 'src/auth/tokens.ts',
     from: 'if (header.crit !== undefined) return undefined;',
     to: '',
     test: { file: TOKENS, name: 'critical', store: 'SQLite' },
   },
   {
-    name: 'a token is accepted a second longer than it says',
+    name: 'a token is accepted for a second after it has expired',
     file: 'src/auth/tokens.ts',
     from: 'expiry !== undefined && now < expiry',
     to: 'expiry !== undefined && now < expiry + 1',
     test: { file: TOKENS, name: 'a token is valid from the second', store: 'SQLite' },
   },
   {
-    name: 'what refusing a token costs grows as the square of its length',
+    name: 'the cost of refusing a token grows as the square of its length',
     file: 'src/auth/tokens.ts',
     from: "const end = token.lastIndexOf('.');",
     to: "let end = -1;\n  for (let at = token.indexOf('.'); at !== -1; at = token.indexOf('.', at + 1)) {\n    Buffer.from(token.slice(at));\n    end = at;\n  }",

@@ -1,5 +1,5 @@
 // Owns: what a mutant is. A mutant is the service with one protection taken out, one limit shifted or two answers
-// swapped; the part of the suite that it names must notice.
+// swapped; the part of the suite that it names must fail.
 
 import { stripTypeScriptTypes } from 'node:module';
 
@@ -23,7 +23,7 @@ export interface Mutant {
 /**
  * The text of the mutant's file with the mutant in it.
  * @param text of the file as it is.
- * @throws when the code has changed so that the mutant no longer fits, or is not a valid program: any test would notice it.
+ * @throws if the mutant no longer fits the code, or if it is not a valid program, which any test would notice.
  */
 export function applied({ name, file, from, to }: Mutant, text: string): string {
   const places = text.split(from).length - 1;

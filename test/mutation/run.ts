@@ -1,6 +1,6 @@
-// Owns: the proof that the suite notices. Each mutant is applied to a copy of the repository, the part of the suite
-// that it names runs there, and a mutant that nothing notices is a failure.
-// Refuses: a mutant that no longer fits the code, or whose part of the suite fails, or runs no test, without it.
+// Owns: the proof that the tests notice faults. Each mutant is applied to a copy of the repository, and the part of the
+// suite that it names runs there. A mutant that no test notices is a failure.
+// Refuses: a mutant that no longer fits the code, or whose part of the suite fails or runs no test without the mutant.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,10 +16,10 @@ import { MUTANTS } from './mutants.ts';
 /** Copies of the repository, each with one mutant at a time. */
 const COPIES = 2;
 
-/** Minutes that a part of the suite has. A mutant that makes it wait for ever is noticed too. */
+/** Minutes that a part of the suite may take. A mutant that makes it hang is noticed by that. */
 const TIME_LIMIT = 3;
 
-/** Left out of a copy: dependencies, and files of the developer's own. */
+/** Left out of a copy: dependencies, and the developer's own files. */
 const NOT_COPIED = ['.git', 'node_modules', 'data', 'secrets'];
 
 const HELP = `Usage: node test/mutation/run.ts [--only TEXT]
@@ -31,10 +31,10 @@ notice each. Exits with code 1 if one survives.
   --help        this text
 `;
 
-/** What came of a part of the suite. */
+/** The result of a part of the suite. */
 interface Outcome {
   readonly passed: boolean;
-  /** Tests failed: not the runner, nor for want of any test. */
+  /** Whether tests failed, rather than the runner or a lack of tests. */
   readonly failed: boolean;
   readonly output: string;
   readonly seconds: number;
@@ -43,7 +43,7 @@ interface Outcome {
 /** Tests of one file. */
 interface Part {
   readonly file: string;
-  /** They match one of these. */
+  /** The names of the tests match one of these. */
   readonly names: readonly string[];
   readonly store: string | undefined;
 }
@@ -80,7 +80,7 @@ class Copy {
     const child = spawn(
       process.execPath,
       ['test/run.ts', file, '--minutes', String(TIME_LIMIT), ...options],
-      // A process group of its own, so that what a failing test leaves behind ends with it.
+      // A process group of its own, so that processes that a failing test leaves behind end with it.
       { cwd: this.#folder, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
     );
     let output = '';
@@ -149,7 +149,7 @@ function partsOf(mutants: readonly Mutant[]): Part[] {
 
 /**
  * Does the work on each item, one at a time on each copy.
- * @returns of how many the work says that it failed.
+ * @returns for how many items the work failed.
  */
 async function eachOn<Item>(
   copies: readonly Copy[],
@@ -168,7 +168,7 @@ async function eachOn<Item>(
   return failed;
 }
 
-/** Prints a line, and the whole output when it is not as it should be; returns whether it is. */
+/** Prints a line, and the whole output if the result is wrong; returns whether it is right. */
 function show(
   { output, seconds }: Outcome,
   isRight: boolean,
@@ -185,7 +185,7 @@ function endGroupOf({ pid }: ChildProcess): void {
   try {
     process.kill(-(pid as number), 'SIGKILL');
   } catch {
-    // nothing was left of it
+    // no process of the group was left
   }
 }
 

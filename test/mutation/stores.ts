@@ -1,4 +1,4 @@
-// Mutants of the stores: of what they do to their file or server, and of what they do when that fails.
+// Owns: mutants of the stores: what they do to their file or server, and what they do if that fails.
 
 import type { Mutant } from './mutant.ts';
 
@@ -28,7 +28,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     test: { file: SQLITE, name: ' deleted: ', store: 'SQLite' },
   },
   {
-    name: 'a list is that of another SQLite file',
+    name: 'a list comes from another SQLite file',
     file: 'src/stores/sqlite/store.ts',
     from: 'this.#file.assertInPlace(); // else',
     to: '// else',
@@ -42,35 +42,35 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     test: { file: SQLITE, name: 'none is carried out later', store: 'SQLite' },
   },
   {
-    name: 'a transaction that the server gives up is sent once more than five times',
+    name: 'a transaction that the server aborts is sent six times',
     file: 'src/stores/postgres/connections.ts',
     from: 'const MAX_ATTEMPTS = 5;',
     to: 'const MAX_ATTEMPTS = 6;',
     test: { file: POSTGRES, name: 'every time, with a serialization failure', store: 'PostgreSQL' },
   },
   {
-    name: 'a transaction that the server gives up is sent four times',
+    name: 'a transaction that the server aborts is sent four times',
     file: 'src/stores/postgres/connections.ts',
     from: 'const MAX_ATTEMPTS = 5;',
     to: 'const MAX_ATTEMPTS = 4;',
     test: { file: POSTGRES, name: 'every time, with a serialization failure', store: 'PostgreSQL' },
   },
   {
-    name: 'a deadlock is an error',
+    name: 'a deadlock is not retried',
     file: 'src/stores/postgres/connections.ts',
     from: "new Set(['40001', '40P01'])",
     to: "new Set(['40001'])",
     test: { file: POSTGRES, name: 'with 40P01, is retried', store: 'PostgreSQL' },
   },
   {
-    name: 'a write whose answer is lost is sent again',
+    name: 'a write whose answer is lost is retried',
     file: 'src/stores/postgres/connections.ts',
     from: "const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');",
     to: 'const isTakenBack = code === undefined || SERIALIZATION_FAILURES.has(code);',
     test: { file: 'test/stores/outage.test.ts', name: 'whose answer is lost', store: 'PostgreSQL' },
   },
   {
-    name: 'changes of locked books take the connections of all others',
+    name: 'changes of locked books use the connections of all other books',
     file: 'src/stores/postgres/store.ts',
     from: "query<Book>('held', UPDATE_HELD, parameters, deadline)",
     to: "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
@@ -84,7 +84,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     test: { file: POSTGRES, name: 'delays only its own changes', store: 'PostgreSQL' },
   },
   {
-    name: 'a sequence that is behind is caught up by its owner only',
+    name: 'only its owner can advance a sequence that is behind',
     file: 'src/stores/postgres/structure.ts',
     from: 'lock table books in share row exclusive mode;',
     to: 'alter sequence books_id_seq no cycle;',
@@ -126,14 +126,14 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     test: { file: POSTGRES, name: 'costs no connection', store: 'PostgreSQL' },
   },
   {
-    name: 'readers that take nothing keep all others from lists',
+    name: 'stalled readers block the lists of all others',
     file: 'src/stores/open-lists.ts',
     from: 'if (first === undefined) return false;',
     to: 'if (Date.now() > 0) return false;',
     test: { file: 'test/contract/list.test.ts', name: 'gives way', store: 'SQLite' },
   },
   {
-    name: 'a write is as durable as the server says',
+    name: 'a write follows synchronous_commit of the server',
     file: 'src/stores/postgres/store.ts',
     from: "when 'off' then 'on'",
     to: "when 'off' then 'off'",

@@ -1,17 +1,17 @@
-// Mutants of what moves books, of the client, and of the runner of the tests.
+// Owns: mutants of the commands that process all books, of the client, and of the test runner.
 
 import type { Mutant } from './mutant.ts';
 
 export const TRANSFER_MUTANTS: readonly Mutant[] = [
   {
-    name: 'a copy counts without a comparison of both stores',
+    name: 'a copy succeeds without a comparison of both stores',
     file: 'src/commands/copy.ts',
     from: '(await target.count()) !== books || (await checksumOf(target)) !== checksum',
     to: '(await target.count()) < 0',
     test: { file: 'test/transfer/export.test.ts', name: 'alters or drops a book', store: 'SQLite' },
   },
   {
-    name: 'a copy whose number of books is right counts',
+    name: 'a copy succeeds if only its number of books is right',
     file: 'src/commands/copy.ts',
     from: ' || (await checksumOf(target)) !== checksum',
     to: '',
@@ -64,7 +64,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/backup.test.ts', name: 'a copy that differs', store: 'SQLite' },
   },
   {
-    name: 'what a backup that was killed has left stays',
+    name: 'files that a killed backup has left stay',
     file: 'src/terminal/whole-file.ts',
     from: 'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
     to: 'found.length < name.length && UNFINISHED.test(found)',
@@ -75,7 +75,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     },
   },
   {
-    name: 'an export that replaces a private file is readable to everybody',
+    name: 'an export that replaces a private file is readable by everybody',
     file: 'src/terminal/whole-file.ts',
     from: 'await makeWholeFile(path, like, ',
     to: 'await makeWholeFile(path, undefined, ',
@@ -89,7 +89,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/backup.test.ts', name: 'never while a service runs', store: 'SQLite' },
   },
   {
-    name: 'an import stores again what is there already',
+    name: 'an import stores books again that SQLite has',
     file: 'src/stores/sqlite/bulk.ts',
     from: 'where books.id > ? and books.id <= ?`',
     to: 'where books.id > ? and books.id < ?`',
@@ -103,14 +103,14 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/import.test.ts', name: 'however many there are', store: 'SQLite' },
   },
   {
-    name: 'an import stores once more what PostgreSQL has',
+    name: 'an import stores books again that PostgreSQL has',
     file: 'src/stores/postgres/bulk.ts',
     from: 'where not exists (select from known where known.id = firsts.id)',
     to: '',
     test: { file: 'test/transfer/import.test.ts', name: 'new rows are stored', store: 'PostgreSQL' },
   },
   {
-    name: 'an import is as durable as the server says',
+    name: 'an import follows synchronous_commit of the server',
     file: 'src/stores/postgres/bulk.ts',
     from: "where current_setting('synchronous_commit') = 'off'",
     to: "where current_setting('synchronous_commit') = 'none'",
@@ -138,21 +138,21 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/client/client.test.ts', name: 'when an answer is lost', store: 'SQLite' },
   },
   {
-    name: 'the client uses a token after its end',
+    name: 'the client uses a token after it has expired',
     file: 'client/src/session.ts',
     from: 'const USED_PART = 0.9;',
     to: 'const USED_PART = 1.6;',
     test: { file: 'test/client/client.test.ts', name: 'however wrong the clock', store: 'SQLite' },
   },
   {
-    name: 'the time of a list runs while its caller is busy',
+    name: 'the timeout of a list runs while its caller is busy',
     file: 'client/src/book-list.ts',
     from: 'deadline.stop();',
     to: '',
     test: { file: 'test/client/client.test.ts', name: 'while its caller is busy', store: 'SQLite' },
   },
   {
-    name: 'a run of tests passes where a file cannot be loaded',
+    name: 'a run of tests passes though a file cannot be loaded',
     file: 'test/run.ts',
     from: 'return failed === 0 && passed > 0 && unfinished.length === 0;',
     to: 'return passed > 0;',

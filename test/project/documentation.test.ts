@@ -12,7 +12,7 @@ import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
-/** Rooms that `npm test` leaves out. */
+/** Folders that `npm test` leaves out. */
 const BY_NAME_ONLY = /^test\/(browser|matrix|system)\//;
 
 const read = (path: string) => readFileSync(pathTo(path), 'utf8');
@@ -52,7 +52,7 @@ describe('the contract and the README', () => {
     assert.deepEqual([...described].toSorted(), documented.toSorted());
   });
 
-  test('list the same endpoints, and each is there', async () => {
+  test('list the same endpoints, and each exists', async () => {
     const endpoints = matches(read('README.md'), /^\| `([A-Z]+ \/\S+)` \|/gm);
     assert.deepEqual(matches(contract, /^### `([A-Z]+ \/\S+)`/gm), endpoints);
     assert.equal(endpoints.length, 6);
@@ -78,7 +78,7 @@ test('rule 25: README, help and configuration have the same variables', async ()
   const help = await runCommand(['--help'], {});
   for (const name of documented) assert.match(help.stdout, new RegExp(`\\b${name}\\b`));
 
-  // No other variable has a file.
+  // No other variable can come from a file.
   const others = names.map((name) => `${name}_FILE`).filter((name) => !ofFiles.has(name));
   const env = Object.fromEntries(others.map((name) => [name, '/none']));
   assert.deepEqual(
@@ -114,7 +114,7 @@ test('the map of the architecture has every file of src, and no other', () => {
   const named = new Set<string>();
   let folder = '';
   for (const line of map.split('\n')) {
-    // What else a line names, and the lines below it, is in the folder of its first file.
+    // Other files that a line, or a line below it, names are in the folder of its first file.
     const [, path] = /^ {2}(\S+\.[jt]s)\s/.exec(line) ?? [];
     if (path !== undefined) folder = dirname(path);
     for (const name of matches(line, /(?<![\w/-])((?:[a-z-]+\/)*[a-z-]+\.[jt]s)\b/g)) {
@@ -127,7 +127,7 @@ test('the map of the architecture has every file of src, and no other', () => {
   assert.deepEqual([...named].toSorted(), files.toSorted());
 });
 
-test('no document has npx look for the service: elsewhere it would run a package of that name from the registry', () => {
+test('no document runs the service with npx, which would run a package of that name from the registry elsewhere', () => {
   for (const file of [...markdown(), ...paths('src/**/*.ts'), ...paths('deploy/*')]) {
     assert.doesNotMatch(read(file), /\bnpx (?:-\S+ )*book-catalogue\b/, file);
   }
@@ -155,7 +155,7 @@ test('the figures of docs/performance.md are those of bench/results.json', () =>
   assert.equal(withFigures(document), document);
 });
 
-test('the version is the same wherever it stands', () => {
+test('the version is the same everywhere', () => {
   const { version } = JSON.parse(read('package.json'));
   assert.equal(JSON.parse(read('client/package.json')).version, version);
   assert.match(read('CHANGELOG.md'), new RegExp(`^## ${version} \\(\\d{4}-\\d\\d-\\d\\d\\)$`, 'm'));
@@ -164,7 +164,7 @@ test('the version is the same wherever it stands', () => {
   for (const found of packed) assert.equal(found, version);
 });
 
-/** The rules that the titles of a file's tests begin with. */
+/** The rules that are named at the beginning of the titles in a file. */
 function rulesNamedIn(file: string): string[] {
   return matches(read(file), /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g).flatMap((title) => {
     const [names = ''] = title.split(':', 1);
@@ -184,7 +184,7 @@ function paths(...patterns: string[]): string[] {
   return globSync(patterns, { cwd: pathTo('') }).map((path) => path.replaceAll('\\', '/'));
 }
 
-/** What GitHub makes of the headings, to be linked to. */
+/** The anchors that GitHub makes from the headings. */
 function anchorsOf(text: string): Set<string> {
   const anchors = new Set<string>();
   for (const heading of matches(text.replace(/^```.*?^```$/gms, ''), /^#{1,6} (.+)$/gm)) {

@@ -10,7 +10,7 @@ import { pathTo } from '../support/repository.ts';
 
 const read = (path: string) => readFileSync(pathTo(path), 'utf8');
 
-test('every mutant changes the code, by a name of its own', () => {
+test('every mutant changes the code, and has a unique name', () => {
   for (const mutant of MUTANTS) {
     const code = read(mutant.file);
     assert.notEqual(applied(mutant, code), code, mutant.name);
@@ -19,7 +19,7 @@ test('every mutant changes the code, by a name of its own', () => {
   assert.deepEqual(names, [...new Set(names)]);
 });
 
-test('every mutant names a file of tests', () => {
+test('every mutant names a test file', () => {
   for (const { name, test } of MUTANTS) {
     assert.match(read(test.file), /\btest\(/, name);
     assert.doesNotThrow(() => new RegExp(test.name), name);

@@ -1,4 +1,4 @@
-// The runner of the tests, on tests of its own: when a run passes, when it fails, its seed and its order.
+// The test runner, on small tests of its own: when a run passes, when it fails, its seed and its order.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -45,7 +45,7 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.match(stderr, /test\/some\/b\.test\.ts: there is no such file/);
   });
 
-  test('has a seed that the random choices of its tests follow from', async () => {
+  test('has a seed that determines the random choices of its tests', async () => {
     const drawing = `
       import { appendFileSync } from 'node:fs';
       import { test } from 'node:test';
@@ -62,7 +62,7 @@ describe('a run of tests', { concurrency: 2 }, () => {
       drawn.push(...readFileSync(join(folder, 'drawn'), 'utf8').trim().split('\n'));
       assert.match(stdout, new RegExp(`^Seed ${seed}, \\d+ s$`, 'm'));
     }
-    const [seven, eight, again, nine] = drawn; // each repetition has the seed that follows
+    const [seven, eight, again, nine] = drawn; // each repetition has the next seed
     assert.equal(drawn.length, 4);
     assert.equal(eight, again);
     assert.equal(new Set([seven, eight, nine]).size, 3);
@@ -105,7 +105,7 @@ async function run(
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), content);
   }
-  // What this run has told its files is not for a run of its own.
+  // The variables that this run sets for its files must not reach the run that is tested.
   const { NODE_TEST_CONTEXT: _, TEST_SEED: __, TEST_STORE: ___, ...env } = process.env;
   return new Promise((resolve) => {
     const options = { cwd: folder, env };

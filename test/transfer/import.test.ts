@@ -451,7 +451,7 @@ describe('import', { concurrency: 4 }, () => {
       assert.match(stdout, /^\d+ rows read: [1-9]\d* imported, 0 refused\.\n/);
       assert.match(
         stderr,
-        /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\. Run the same command again to go on: [^\n]+\n$/,
+        /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\. Run the same command again to continue: [^\n]+\n$/,
       );
       assert.ok(!stderr.includes('password'));
     });
