@@ -1,5 +1,5 @@
-// Owns: a file of books as another program would write it: CSV of title, author and year, quoted only where necessary, no
-// two books alike, the same in every run.
+// Owns: a file of books as another program would write it: CSV of title, author and year, quoted only where
+// necessary, no two books alike, the same in every run.
 
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';

@@ -20,7 +20,7 @@ export const OPERATIONS = [
 ] as const;
 export type Operation = (typeof OPERATIONS)[number];
 
-/** Operations that are compared with the same requests to the bare server, which only parses them; others with reads. */
+/** Operations that are compared with the same requests to the bare server; the others are compared with reads. */
 export const BARE_OPERATIONS = ['read', 'create', 'update', 'log in'] as const;
 
 /** Operations of which every answer is a refusal. */

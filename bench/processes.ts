@@ -1,5 +1,5 @@
-// Owns: the measured processes: starting them, reading their CPU time and memory, stopping them, or running them to their
-// end.
+// Owns: the measured processes: starting them, reading their CPU time and memory, stopping them, or running them to
+// their end.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

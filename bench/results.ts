@@ -10,7 +10,7 @@ export interface OperationRow {
   readonly p50: number;
   readonly p99: number;
   readonly cpuMicroseconds: number;
-  /** Of bare node:http: requests a second, CPU, and the ratio of its fastest to its slowest round, which is the noise. */
+  /** Of bare node:http: requests a second, CPU, and, as the noise, the ratio of its fastest to its slowest round. */
   readonly bareRate: number;
   readonly bareCpuMicroseconds: number;
   readonly spreadOfBare: number;

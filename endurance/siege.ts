@@ -1,5 +1,5 @@
-// Owns: the siege as a command. Shows with figures what the tests show with states: that the service stays fast for honest
-// clients, and small, under attack and overload.
+// Owns: the siege as a command. Shows with figures what the tests show with states: that the service stays fast for
+// honest clients, and small, under attack and overload.
 
 import { Agent, request as httpRequest } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,5 +1,5 @@
-// Owns: the soak as a command. Real services under mixed load for a long time, with one fault after the other; afterwards
-// nothing may have grown, slowed down or been lost. Starts everything itself, and stops by itself.
+// Owns: the soak as a command. Real services under mixed load for a long time, with one fault after the other;
+// afterwards nothing may have grown, slowed down or been lost. Starts everything itself, and stops by itself.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -294,8 +294,8 @@ async function openSqlite(): Promise<Store> {
   const file = join(temporaryFolder(), 'books.db');
   return {
     name: 'SQLite',
-    // While a file is locked, SQLite keeps the descriptor of each closed connection for the next one to use: one for each
-    // list that was open at the same time as others, of which there are 32 at most.
+    // While a file is locked, SQLite keeps the descriptor of each closed connection for the next one to use: one for
+    // each list that was open at the same time as others, of which there are 32 at most.
     spareDescriptors: 32,
     dbUrl: `sqlite:${file}`,
     faults: [

@@ -1,5 +1,5 @@
-// Owns: the torture as a command. Kills the service at random moments of its starts and of its writes, again and again on
-// one file, checks after each death whether anything is lost, and prints the result.
+// Owns: the torture as a command. Kills the service at random moments of its starts and of its writes, again and
+// again on one file, checks after each death whether anything is lost, and prints the result.
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
-// Owns: how the tests are run: which files and in which order, how many at a time, the PostgreSQL server that they share,
-// the seed of their random choices, and the exit code.
+// Owns: how the tests are run: which files and in which order, how many at a time, the PostgreSQL server that they
+// share, the seed of their random choices, and the exit code.
 // Refuses: to pass if no test ran, if a named file does not exist, or if a file did not report its end.
 
 import { existsSync, globSync } from 'node:fs';

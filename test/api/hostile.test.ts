@@ -1,6 +1,6 @@
 // Many hostile clients at once: they send more than there is room for, disconnect half way, or use up all file
-// descriptors. Meanwhile honest requests succeed, memory stays bounded, and nothing leaks. Tests that wait for a timeout
-// are in timeouts.test.ts. Titles name the rules of docs/contract.md.
+// descriptors. Meanwhile honest requests succeed, memory stays bounded, and nothing leaks. Tests that wait for a
+// timeout are in timeouts.test.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
@@ -61,7 +61,7 @@ describe('hostile clients', () => {
 
   const openConnections = () => figure('book_catalogue_http_connections');
 
-  /** Waits for a turn of the service's event loop, in which it reads from all connections: each such request takes one. */
+  /** Waits for a turn of the service's event loop, in which it reads from all connections: such a request takes one. */
   async function turn(): Promise<void> {
     await service.client.request('GET', '/book/abc');
   }

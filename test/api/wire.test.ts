@@ -1,6 +1,6 @@
-// The wire, byte by byte: requests that a client, a proxy or an attacker may send, but no HTTP library would. The answer
-// is always an envelope. The connection stays usable if the end of the request is known, and closes otherwise. No
-// partial request is ever stored. Titles name the rules of docs/contract.md.
+// The wire, byte by byte: requests that a client, a proxy or an attacker may send, but no HTTP library would. The
+// answer is always an envelope. The connection stays usable if the end of the request is known, and closes otherwise.
+// No partial request is ever stored. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -431,7 +431,7 @@ describe('the wire', () => {
       ['a larger BODY_LIMIT is the limit', 1_500_000, { BODY_LIMIT: '1500000' }],
     ] as const) {
       test(`rule 22: ${title}`, async () => {
-        const limited = await startTestService(await SQLITE.freshUrl(), env); // its own store, so that no other test lists the large books
+        const limited = await startTestService(await SQLITE.freshUrl(), env); // others do not list its books
         try {
           await assertBodyLimit(limited, limit);
         } finally {

@@ -1,6 +1,6 @@
-// Brute force against the password: an address with too many failed logins is delayed, other addresses are not. A trusted
-// proxy names the addresses. The log of the service shows which logins wait: it has a line for each login whose answer is
-// delayed, and one for each answer once it is ready; both have the id of the request.
+// Brute force against the password: an address with too many failed logins is delayed, other addresses are not. A
+// trusted proxy names the addresses. The log of the service shows which logins wait: it has a line for each login
+// whose answer is delayed, and one for each answer once it is ready; both have the id of the request.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -71,7 +71,7 @@ describe('brute force', { concurrency: true }, () => {
       }
       assert.ok(late.length >= 5, `only ${late.length} were checked`);
       assert.ok(seconds >= late.length - EARLY / 1000, `${late.length} were answered in ${seconds} s`);
-      // A sixth login is checked once the first one's second has passed; a slow machine may take that long to check all.
+      // A sixth login is checked once the first one's second has passed; a slow machine may need that long for all.
       await waitUntil(() => putOff(service, address).length >= late.length);
       const judged = putOff(service, address);
       assert.equal(judged.length, late.length);

@@ -355,8 +355,8 @@ describe('tokens', { concurrency: true }, () => {
   });
 
   test('A4, rule 18: every HMAC case of Wycheproof’s JsonWebSignature vectors except the valid one is refused', async () => {
-    // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made from
-    // a token that this service accepts.
+    // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made
+    // from a token that this service accepts.
     const header = '{"alg":"HS256","kid":"kid-aes-sign"}';
     const whole = make(header, CLAIMS);
     const [head = '', claims = '', signature = ''] = whole.split('.');

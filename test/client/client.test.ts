@@ -632,7 +632,7 @@ describe('the client', { concurrency: 2 }, () => {
       writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
       const plain = `import { BookCatalogue } from 'book-catalogue-client';
         const pair = { username: 'admin', password: 'password' };
-        const catalogue = new BookCatalogue('${command.url}', { ...pair, timeout: 600_000 }); // the process ends even so
+        const catalogue = new BookCatalogue('${command.url}', { ...pair, timeout: 600_000 }); // exits even so
         console.log(JSON.stringify(await catalogue.update(1, { title: 'changed' })));`;
       writeFileSync(join(folder, 'plain.js'), plain);
       const [said] = await Promise.all([

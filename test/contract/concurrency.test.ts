@@ -258,8 +258,8 @@ function isThere<Value>(value: Value | undefined): value is Value {
 }
 
 /**
- * Sends 64 updates of one book at once, of its title or its author, no value twice, and checks that the answers are those
- * of updates that came one by one, in some order.
+ * Sends 64 updates of one book at once, of its title or its author, no value twice, and checks that the answers are
+ * those of updates that came one by one, in some order.
  * @returns the resulting book.
  */
 async function raceUpdates(clients: readonly Client[], before: Book, round: number): Promise<Book> {

@@ -1,6 +1,6 @@
-// Random sequences of operations against a model in memory, on every store: by one client, by several at once, so that
-// their calls meet in batches, and by several on the same book. fast-check prints the smallest sequence that fails, with
-// the seed that repeats it.
+// Random sequences of operations against a model in memory, on every store: by one client, by several at once, so
+// that their calls meet in batches, and by several on the same book. fast-check prints the smallest sequence that
+// fails, with the seed that repeats it.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

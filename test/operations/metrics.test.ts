@@ -1,6 +1,6 @@
-// The metrics of the operations listener: in the format of Prometheus, exact to the last request, and without any text of
-// a client. Each metric is made to change by what it measures. The command runs in this process unless a test needs a
-// separate one.
+// The metrics of the operations listener: in the format of Prometheus, exact to the last request, and without any
+// text of a client. Each metric is made to change by what it measures. The command runs in this process unless a test
+// needs a separate one.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -315,7 +315,7 @@ function testPostgres(): void {
     const { id } = await client.create({});
     const letGo = await holdBooks(dbUrl);
     context.after(letGo);
-    // The first one fails after 4 s. The others wait for it, and are late. From then on a call that would wait is refused.
+    // The first one fails after 4 s. The others wait for it, and are late. After that, a call that would wait is refused.
     const calls: Promise<number>[] = [];
     const errors = (families: Map<string, Family>, reason: string) => sumOf(families, ERRORS, { reason });
     let inFlight = 0;

@@ -1,5 +1,5 @@
-// The operations listener: what it answers from the start of a service to its end, and at which address. The command runs
-// in this process unless a test needs a separate one.
+// The operations listener: what it answers from the start of a service to its end, and at which address. The command
+// runs in this process unless a test needs a separate one.
 
 import assert from 'node:assert/strict';
 import { createServer, type Server, type Socket } from 'node:net';

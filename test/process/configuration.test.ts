@@ -1,5 +1,5 @@
-// The configuration of the service: variables, files, refusals, the command line. The command runs in this process unless
-// a test needs a separate one.
+// The configuration of the service: variables, files, refusals, the command line. The command runs in this process
+// unless a test needs a separate one.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -504,8 +504,8 @@ describe('configuration', { concurrency: 2 }, () => {
     });
 
     test('a pipe is read even if its writer is late', async (context) => {
-      // The service waits 2 s for the writer. Reading the pipe blocks its whole process, so it has a process of its own. If
-      // the machine is too slow for the writer to begin in time, the attempt is repeated.
+      // The service waits 2 s for the writer. Reading the pipe blocks its whole process, so it has a process of its
+      // own. If the machine is too slow for the writer to begin in time, the attempt is repeated.
       await inTime(2000, async (startClock) => {
         const pipe = makePipe();
         startClock();

@@ -1,5 +1,5 @@
-// How the service starts and ends: restarts, sudden deaths, graceful shutdowns, and two starts at once. The real command
-// in processes of its own. How long a shutdown may take is tested in test/limits.
+// How the service starts and ends: restarts, sudden deaths, graceful shutdowns, and two starts at once. The real
+// command in processes of its own. How long a shutdown may take is tested in test/limits.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// The log: its lines about requests and faults, their levels, what it shows on a terminal, and what happens when nothing
-// reads it: a full disk, a stalled reader, an internal error at such a moment.
+// The log: its lines about requests and faults, their levels, what it shows on a terminal, and what happens when
+// nothing reads it: a full disk, a stalled reader, an internal error at such a moment.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

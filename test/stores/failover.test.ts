@@ -130,7 +130,7 @@ describe('failover', { concurrency: true }, () => {
     });
 
     for (const hosts of ['one', 'several']) {
-      test(`rule 23: with ${hosts} named, a host that stops accepting writes makes them 503, never 500`, async (context) => {
+      test(`rule 23: writes to a host that stops accepting them are 503, never 500; hosts in DB_URL: ${hosts}`, async (context) => {
         const ports = hosts === 'one' ? [primary.port] : [standby.port, primary.port];
         const service = await startTestService(urlOf(ports));
         context.after(() => service.stop());
@@ -180,7 +180,7 @@ describe('failover', { concurrency: true }, () => {
       context.after(() => second.remove());
       await (await startTestService(second.url())).stop(); // creates the table
       await setReadOnly(second, 'on');
-      const url = urlOf([primary.port, second.port], 'target_session_attrs=any'); // connections are not asked whether they are writable
+      const url = urlOf([primary.port, second.port], 'target_session_attrs=any'); // not checked on connections
       const service = await startTestService(url);
       context.after(() => service.stop());
       await service.client.create({ title: 'on the first' });

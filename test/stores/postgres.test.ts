@@ -1,5 +1,5 @@
-// Situations that only PostgreSQL can cause: a locked book, an aborted transaction, an older structure, TLS. The contract
-// itself is tested in test/contract, an unavailable server in outage.test.ts and failover.test.ts.
+// Situations that only PostgreSQL can cause: a locked book, an aborted transaction, an older structure, TLS. The
+// contract itself is tested in test/contract, an unavailable server in outage.test.ts and failover.test.ts.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -451,7 +451,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
         dbUrl,
         "create sequence s; create table books (id bigint default nextval('s') primary key)",
       );
-      await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "books_id_seq" is not\.$/);
+      await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "books_id_seq" does not\.$/);
     });
 
     test('rule 27: ids that are always generated are refused', async (context) => {

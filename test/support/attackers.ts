@@ -1,5 +1,5 @@
-// Owns: hostile clients of several kinds, many at once, for tests and for measuring honest requests beside them. They run
-// until they are stopped, on 127.0.0.1 only.
+// Owns: hostile clients of several kinds, many at once, for tests and for measuring honest requests beside them. They
+// run until they are stopped, on 127.0.0.1 only.
 // Refuses: to judge. It reports what became of each connection; the caller decides what should have become of it.
 
 import { connect, type Socket } from 'node:net';

@@ -1,4 +1,4 @@
-// Owns: a real browser. It records the hosts that its pages sent requests to, and their errors, to be checked at the end.
+// Owns: a real browser. It records the hosts that its pages sent requests to, and their errors, for a check at the end.
 
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';

@@ -5,8 +5,8 @@
 export type StartClock = () => void;
 
 /**
- * Repeats an attempt until it succeeds. An attempt that fails before the timeout can have expired is a failure; one that
- * fails later may have met the timeout.
+ * Repeats an attempt until it succeeds. An attempt that fails before the timeout can have expired is a failure; one
+ * that fails later may have met the timeout.
  * @param limit the timeout, in milliseconds.
  * @param attempt starts the clock before it does what starts the timeout.
  */

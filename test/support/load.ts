@@ -1,5 +1,5 @@
-// Owns: clients that write, read and list all the time while the store fails, and the check that no acknowledged write is
-// lost and nothing is stored twice.
+// Owns: clients that write, read and list all the time while the store fails, and the check that no acknowledged
+// write is lost and nothing is stored twice.
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -1,5 +1,5 @@
-// Owns: the peak memory of a process. Preloaded with `--import`, it writes that in KiB, when the process exits, into the
-// file that PEAK_MEMORY names.
+// Owns: the peak memory of a process. Preloaded with `--import`, it writes that in KiB, when the process exits, into
+// the file that PEAK_MEMORY names.
 
 import { writeFileSync } from 'node:fs';
 

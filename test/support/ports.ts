@@ -1,11 +1,11 @@
-// Owns: ports for programs whose port must be chosen for them. A program that can report the port that the system gave it
-// is started on port 0 instead.
+// Owns: ports for programs whose port must be chosen for them. A program that can report the port that the system
+// gave it is started on port 0 instead.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
-// Below 32,768, from where on systems assign ports by themselves. Each test process reserves a block by listening on its
-// first port, so that two processes do not take the same port between the check and the use.
+// Below 32,768, from where on systems assign ports by themselves. Each test process reserves a block by listening on
+// its first port, so that two processes do not take the same port between the check and the use.
 const FIRST = 20_000;
 const BLOCK = 40;
 const BLOCKS = 300;

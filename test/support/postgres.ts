@@ -33,8 +33,8 @@ for (const event of events) {
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
 
 /**
- * The environment variable with the folder in which there is a data folder as `initdb` leaves it. A whole run makes one;
- * each server has a copy.
+ * The environment variable with the folder in which there is a data folder as `initdb` leaves it. A whole run makes
+ * one; each server has a copy.
  */
 export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 

@@ -113,8 +113,8 @@ export class BlackHole {
       const socket = connect(port, '127.0.0.1');
       socket.on('error', () => {});
       waiting.push(socket);
-      // Milliseconds. The system accepts a connection at once. If this were too short, the queue might have room left, and
-      // a later connection would be accepted and never answered.
+      // Milliseconds. The system accepts a connection at once. If this were too short, the queue might have room
+      // left, and a later connection would be accepted and never answered.
       const silence = new Promise<false>((resolve) => setTimeout(resolve, 200, false));
       isLetIn = await Promise.race([once(socket, 'connect').then(() => true), silence]);
     }

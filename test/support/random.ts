@@ -12,7 +12,9 @@ export const seed = readSeed(process.env[SEED]);
 // A property that fails prints a seed of its own, which is derived from this one.
 fc.configureGlobal({ seed });
 
-/** The next number in [0, 1). The sequence is that of this process: tests of one file that run side by side share it. */
+/**
+ * The next number in [0, 1). The sequence is that of this process: tests of one file that run side by side share it.
+ */
 export const random = randomSequence(0);
 
 /**

@@ -1,5 +1,5 @@
-// Owns: runs of the service that end with SIGKILL at a random moment, and the check after each: every acknowledged write
-// is stored as a whole, nothing else is, and the file is intact. The lifecycle tests use it for a few deaths,
+// Owns: runs of the service that end with SIGKILL at a random moment, and the check after each: every acknowledged
+// write is stored as a whole, nothing else is, and the file is intact. The lifecycle tests use it for a few deaths,
 // endurance/torture.ts for a thousand.
 
 import assert from 'node:assert/strict';

@@ -198,7 +198,10 @@ describe('the image', () => {
   }
 });
 
-/** A shell script that runs in namespaces of its own: $0 is the image's root, $1 the volume, $2 the secrets, then the command. */
+/**
+ * A shell script that runs in namespaces of its own: $0 is the image's root, $1 the volume, $2 the secrets, then the
+ * command.
+ */
 const MOUNT = `
 mount --bind "$0" "$0"
 mount -t proc proc "$0/proc"

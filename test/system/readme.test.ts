@@ -1,5 +1,5 @@
-// The commands and programs of the README, run as they are written there. Replaced are only the address of the service,
-// the database and the folders. Needs curl, python3 and npm.
+// The commands and programs of the README, run as they are written there. Only the address of the service, the database
+// and the folders are replaced. Needs curl, python3 and npm.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

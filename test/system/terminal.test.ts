@@ -105,7 +105,7 @@ for (const [what, env, coloured] of [
   ['with NO_COLOR, nothing is coloured', { TERM: 'xterm-256color', NO_COLOR: '1' }, false],
 ] as const) {
   test(`on a terminal ${what}`, async (context) => {
-    const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // it warns of the built-in password
+    const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // so that it warns
     const terminal = spawn('script', ['-qfec', 'exec "$NODE" "$MAIN"', '/dev/null'], {
       env: {
         PATH: process.env.PATH,

@@ -1,5 +1,5 @@
-// Backup and restore of the SQLite store: beside a service that writes, killed at any moment, with a full disk, on a disk
-// that alters what is written to it.
+// Backup and restore of the SQLite store: beside a service that writes, killed at any moment, with a full disk, on a
+// disk that alters what is written to it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -83,7 +83,8 @@ describe('backup and restore', { concurrency: 3 }, () => {
     makeStore(folder, 1000, 20_000); // 20 MB: many steps
     const service = await startTestService(`sqlite:${folder}/books.db`);
     context.after(() => service.stop());
-    // Two books at both ends of the file, the first always updated before the other: a copy of several moments shows it.
+    // Two books at both ends of the file, the first always updated before the other: a copy of several moments shows
+    // it.
     let number = 0;
     let isOver = false;
     const { client } = service;

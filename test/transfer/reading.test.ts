@@ -1009,8 +1009,8 @@ describe('hostile files', () => {
         [15 * MEBIBYTE, 1],
       );
     });
-    // If it were read again from its beginning with every piece, one would take a hundred times as long as a third of it
-    // in short records.
+    // If it were read again from its beginning with every piece, one would take a hundred times as long as a third of
+    // it in short records.
     context.diagnostic(`${ofShort} µs; three times as much in one record takes ${ofLong} and ${json} µs`);
     for (const time of [ofLong, json]) assert.ok(time < 36 * ofShort, `${time} and ${ofShort} µs`);
   });
