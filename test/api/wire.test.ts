@@ -497,7 +497,7 @@ describe('the wire', () => {
   test('rule 20: garbage after the request for a long list does not cut the list short', async () => {
     const large = await startTestService(await SQLITE.freshUrl());
     try {
-      // Together far more than the buffers of two sockets hold, so that the list is under way when the garbage is read.
+      // Together far more than two sockets buffer, so that the list is in progress when the garbage is read.
       const books = 30;
       const create = composeFor('POST', '/book', {
         token: large.client.token,

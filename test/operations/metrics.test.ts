@@ -260,7 +260,7 @@ function testPostgres(): void {
     assert.equal(sumOf(healthy, 'book_catalogue_postgres_waiting_statements'), 0);
     assert.equal(sumOf(healthy, 'book_catalogue_postgres_connections_lost_total'), 0);
 
-    proxy.target = await nobody(context);
+    proxy.target = await closingPort(context);
     proxy.reset();
     const lost = async () =>
       sumOf(await scrape(operations), 'book_catalogue_postgres_connections_lost_total');
@@ -284,7 +284,7 @@ function testPostgres(): void {
     const { target } = one.proxy;
     // The service begins with the first host, unless that was slow to answer.
     for (const { proxy } of [one, two]) {
-      proxy.target = await nobody(context);
+      proxy.target = await closingPort(context);
       proxy.reset();
       await waitUntil(async () => (await attempt(client, 'GET', '/book/1')) === 404);
       proxy.target = target;
@@ -315,7 +315,7 @@ function testPostgres(): void {
     const { id } = await client.create({});
     const letGo = await holdBooks(dbUrl);
     context.after(letGo);
-    // The first one fails after 4 s. The others wait for it, and are late. After that, a call that would wait is refused.
+    // The first one fails after 4 s. The others wait for it and are late. After that, a call that would wait is refused.
     const calls: Promise<number>[] = [];
     const errors = (families: Map<string, Family>, reason: string) => sumOf(families, ERRORS, { reason });
     let inFlight = 0;
@@ -408,7 +408,7 @@ async function startProcess(
 }
 
 /** A port that closes every connection. */
-async function nobody(context: TestContext): Promise<{ port: number }> {
+async function closingPort(context: TestContext): Promise<{ port: number }> {
   const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   context.after(() => server.close());

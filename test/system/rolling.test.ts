@@ -26,12 +26,12 @@ const STRAY = 2;
 describe('a rolling change behind nginx', () => {
   for (const store of STORES) {
     test(`rule 27: on ${store.name}, no request is lost if nginx is reconfigured first`, async (context) => {
-      const { lost, answered } = await roll(context, await store.freshUrl(), 'told');
+      const { lost, answered } = await roll(context, await store.freshUrl(), 'reconfigured');
       assert.equal(lost, 0, `${lost} of ${answered} were lost`);
     });
 
     test(`rule 27: on ${store.name}, at most ${STRAY} requests are lost if nginx is not reconfigured`, async (context) => {
-      const { lost, answered } = await roll(context, await store.freshUrl(), 'not told');
+      const { lost, answered } = await roll(context, await store.freshUrl(), 'unchanged');
       assert.ok(lost <= STRAY, `${lost} of ${answered} were lost`);
     });
   }
@@ -41,11 +41,11 @@ describe('a rolling change behind nginx', () => {
 async function roll(
   context: TestContext,
   dbUrl: string,
-  nginx: 'told' | 'not told',
+  nginx: 'reconfigured' | 'unchanged',
 ): Promise<{ lost: number; answered: number }> {
   const ports = [await unusedPort(), await unusedPort()] as const;
   const services = [await start(context, dbUrl, ports[0]), await start(context, dbUrl, ports[1])];
-  const proxy = await startProxy(context, ports, nginx === 'told');
+  const proxy = await startProxy(context, ports, nginx === 'reconfigured');
   const ledger = new Ledger();
   let lost = 0;
   let answered = 0;
@@ -76,12 +76,12 @@ async function roll(
   for (let count = 0; count < REPLACEMENTS || answered < REQUESTS; count += 1) {
     await someRequests();
     const leaving = services[count % 2] as ServiceProcess;
-    if (nginx === 'told') await proxy.sendTo([leaving.port === ports[0] ? ports[1] : ports[0]]);
+    if (nginx === 'reconfigured') await proxy.sendTo([leaving.port === ports[0] ? ports[1] : ports[0]]);
     leaving.process.kill('SIGTERM');
     const [code] = await once(leaving.process, 'exit');
     assert.equal(code, 0);
     services[count % 2] = await start(context, dbUrl, leaving.port);
-    if (nginx === 'told') await proxy.sendTo(ports);
+    if (nginx === 'reconfigured') await proxy.sendTo(ports);
   }
   await someRequests();
   done = true;
