@@ -315,7 +315,7 @@ function testPostgres(): void {
     const { id } = await client.create({});
     const letGo = await holdBooks(dbUrl);
     context.after(letGo);
-    // The first one fails after 4 s. The others wait for it and are late. After that, a call that would wait is refused.
+    // The first one fails after 4 s. The others wait for it and are late. Then a call that would wait is refused.
     const calls: Promise<number>[] = [];
     const errors = (families: Map<string, Family>, reason: string) => sumOf(families, ERRORS, { reason });
     let inFlight = 0;
