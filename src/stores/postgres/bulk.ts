@@ -16,7 +16,7 @@ import {
   type StoredBooks,
   storedBooks,
 } from '../bulk.ts';
-import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { NUMBERS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { createStructure } from './structure.ts';
@@ -39,12 +39,12 @@ const TEMPORARY_TABLE = `
   create temporary table aside on commit drop as select ${FIELDS} from books with no data;
   alter table aside add id bigint generated always as identity`;
 
-// The first of equal rows, unless it equals a book. A join holds the smaller side in memory.
+// Of rows that are equal, the first; none that equals a book.
 const NEW_ROWS = `
-  with firsts as (select min(id) as id, ${FIELDS} from aside group by ${FIELDS}),
-    known as (select firsts.id from firsts join books using (${FIELDS}))
-  select ${FIELDS} from firsts
-  where not exists (select from known where known.id = firsts.id)
+  select ${FIELDS} from (select min(id) as id, ${FIELDS} from aside group by ${FIELDS}) as firsts
+  where not exists (
+    select from books where ${COLUMNS.map(({ name }) => `books.${name} = firsts.${name}`).join(' and ')}
+  )
   order by id`;
 
 /**
