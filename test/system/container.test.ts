@@ -58,8 +58,10 @@ describe('the image', () => {
     };
     assert.equal(config.Labels['org.opencontainers.image.version'], version);
     const app = execFileSync('ls', ['-A', join(root, 'app')], { encoding: 'utf8' });
-    const expected = ['LICENSE', 'data', 'node_modules', 'package-lock.json', 'package.json', 'src'];
+    const expected = ['LICENSE', 'data', 'docs', 'node_modules', 'package-lock.json', 'package.json', 'src'];
     assert.deepEqual(app.trim().split('\n').toSorted(), expected);
+    const docs = execFileSync('find', [join(root, 'app/docs'), '-type', 'f'], { encoding: 'utf8' });
+    assert.equal(docs, `${join(root, 'app/docs/openapi/openapi.json')}\n`);
     const own = execFileSync('find', [join(root, 'app'), '-not', '-user', '0'], { encoding: 'utf8' });
     assert.equal(own, `${join(root, 'app/data')}\n`);
     assert.throws(() => readFileSync(join(root, 'app/node_modules/typescript/package.json')), {
