@@ -14,10 +14,11 @@ import { applied, type Mutant } from './mutant.ts';
 import { MUTANTS } from './mutants.ts';
 
 /** Copies of the repository, each with one mutant at a time. */
-const COPIES = 2;
+const COPIES = 4;
 
-/** Minutes that a part of the suite may take. A mutant that makes it hang is noticed by that. */
-const TIME_LIMIT = 3;
+/** Minutes that a test may take; milliseconds after which a part of the suite is killed. A hanging mutant is noticed. */
+const TIME_LIMIT = 2;
+const KILL_AFTER = TIME_LIMIT * 60_000 + 10_000;
 
 /** Left out of a copy: dependencies, and the developer's own files. */
 const NOT_COPIED = ['.git', 'node_modules', 'data', 'secrets'];
@@ -34,7 +35,7 @@ notice each. Exits with code 1 if one survives.
 /** The result of a part of the suite. */
 interface Outcome {
   readonly passed: boolean;
-  /** Whether tests failed, rather than the runner or a lack of tests. */
+  /** Whether tests failed or hung, rather than the runner or a lack of tests. */
   readonly failed: boolean;
   readonly output: string;
   readonly seconds: number;
@@ -81,7 +82,13 @@ class Copy {
       process.execPath,
       ['test/run.ts', file, '--minutes', String(TIME_LIMIT), ...options],
       // A process group of its own, so that processes that a failing test leaves behind end with it.
-      { cwd: this.#folder, stdio: ['ignore', 'pipe', 'pipe'], detached: true },
+      {
+        cwd: this.#folder,
+        stdio: ['ignore', 'pipe', 'pipe'],
+        detached: true,
+        timeout: KILL_AFTER,
+        killSignal: 'SIGKILL',
+      },
     );
     let output = '';
     for (const stream of [child.stdout, child.stderr]) {
@@ -95,7 +102,7 @@ class Copy {
     await closed;
     return {
       passed: child.exitCode === 0,
-      failed: /^\d+ passed, [1-9]\d* failed, \d+ skipped$/m.test(output),
+      failed: child.signalCode !== null || /^\d+ passed, [1-9]\d* failed, \d+ skipped$/m.test(output),
       output,
       seconds: (performance.now() - began) / 1000,
     };
@@ -112,6 +119,10 @@ async function main(args: string[]): Promise<number> {
     return 0;
   }
   const mutants = MUTANTS.filter(({ name, file }) => `${name} ${file}`.includes(values.only));
+  if (mutants.length === 0) {
+    process.stderr.write(`No mutant has "${values.only}" in its name or file.\n`);
+    return 2;
+  }
   for (const mutant of mutants) applied(mutant, readFileSync(pathTo(mutant.file), 'utf8'));
 
   const server = process.env[SHARED_SERVER] === undefined ? await PostgresServer.start() : undefined;
