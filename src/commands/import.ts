@@ -1,7 +1,9 @@
 // Owns: `import`: the books of a file or a pipe into DB_URL, and the exit code.
 
-import { open } from 'node:fs/promises';
+import { closeSync, createReadStream, fstatSync, open } from 'node:fs';
+import { Socket } from 'node:net';
 import { addAbortSignal, type Readable } from 'node:stream';
+import { promisify } from 'node:util';
 import { readStoreUrl } from '../config.ts';
 import { type Reading, type ReadingOptions, readBooks } from '../files/reading.ts';
 import { Import, type Refuse } from '../import/importing.ts';
@@ -158,13 +160,17 @@ async function openInput(
     return { bytes: addAbortSignal(signal, stdin), size: undefined };
   }
   try {
-    const handle = await open(file);
-    const found = await handle.stat();
+    const descriptor = await promisify(open)(file, 'r');
+    const found = fstatSync(descriptor);
     if (found.isDirectory()) {
-      await handle.close();
+      closeSync(descriptor);
       throw new Error('it is a folder');
     }
-    return { bytes: handle.createReadStream({ signal }), size: found.isFile() ? found.size : undefined };
+    // A read of a pipe that brings nothing could not be ended by a signal.
+    if (found.isFIFO())
+      return { bytes: addAbortSignal(signal, new Socket({ fd: descriptor })), size: undefined };
+    const bytes = createReadStream('', { fd: descriptor, signal });
+    return { bytes, size: found.isFile() ? found.size : undefined };
   } catch (error) {
     throw new OperatorError(`${file} cannot be read: ${reasonOf(error as NodeJS.ErrnoException)}.`);
   }

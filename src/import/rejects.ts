@@ -58,7 +58,7 @@ export class Rejects {
       await this.#file.handle.appendFile(text.join(''));
     } catch (error) {
       throw new OperatorError(
-        `Rejected rows cannot be written to ${this.#path}: ${(error as Error).message}.`,
+        `Rejected rows cannot be written to ${this.#path}: ${(error as Error).message}. --rejects names another file.`,
       );
     }
   }

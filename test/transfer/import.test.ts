@@ -2,8 +2,16 @@
 // whatever interrupts it.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
@@ -431,6 +439,22 @@ describe('import', { concurrency: 4 }, () => {
     );
     const [, imported] = /^\d+ rows read: (\d+) imported, 0 refused\.\n/.exec(stdout) ?? [];
     assert.equal(Number(imported), await countOf(url));
+  });
+
+  test('a signal ends it where a named pipe is silent', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = temporaryFolder();
+    execFileSync('mkfifo', [join(folder, 'books.csv')]);
+    const child = spawnImport(url, folder, 'books.csv');
+    const end = endOf(child);
+    const writer = openSync(join(folder, 'books.csv'), 'w'); // waits until the import has opened it
+    writeSync(writer, manyRows(8000));
+    await waitUntil(async () => (await countOf(url)) > 0); // and then it waits for more
+    child.kill('SIGINT');
+    const { code, stderr } = await end;
+    closeSync(writer);
+    assert.equal(code, 1);
+    assert.match(stderr, /\nStopped\. /);
   });
 
   if (STORES.includes(POSTGRES)) {

@@ -2,7 +2,7 @@
 // file, so that another one can replace it.
 // Refuses: damaged files, and files that are not a catalogue.
 
-import { closeSync, copyFileSync, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { closeSync, copyFileSync, existsSync, openSync, readSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
@@ -134,10 +134,19 @@ export function isPartOf(catalogue: string, path: string): boolean {
 
 /** The same for all paths of one file, whether or not it exists. */
 function identityOf(path: string): string {
-  const found = statSync(path, { throwIfNoEntry: false });
+  const found = statOf(path);
   if (found !== undefined) return `${found.dev}:${found.ino}`;
-  const folder = statSync(dirname(path), { throwIfNoEntry: false });
+  const folder = statOf(dirname(path));
   return `${folder?.dev}:${folder?.ino}/${basename(path)}`;
+}
+
+/** @returns undefined where there is nothing, or nothing that this user may see. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }
 
 /** The files that a missing file has left behind. SQLite would take them for those of another file in its place. */
