@@ -1,4 +1,4 @@
-// The page /docs in a real browser, used like a person would who has only what it shows.
+// The page /docs in a real browser, used as a person would use it who knows nothing but the page.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
