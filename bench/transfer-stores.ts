@@ -23,7 +23,7 @@ export interface TransferStore {
   /** Makes an empty store of this name, in place of an existing one. Returns its DB_URL. */
   makeEmpty(name: string): Promise<string>;
   /**
-   * The program that does the same as our command, or nearly the same; undefined if there is none.
+   * The program that does the same as our command, or nearly the same; undefined without one.
    * @param name of the store that our command used; it has the books by then.
    * @param input the file that is imported.
    * @param output a file that does not exist yet.

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { OperatorError } from './operator-error.ts';
 
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 export interface Config {
@@ -39,7 +39,7 @@ export interface Config {
   readonly bodyLimit: number;
   /** Largest request line and headers together, in bytes. */
   readonly headerLimit: number;
-  /** The built-in pair logs in, so anyone who has read the documentation can. */
+  /** The built-in pair logs in, so every reader of the documentation can. */
   readonly builtInCredentials: boolean;
   /** Sentences for the operator about settings that do not prevent the start. */
   readonly warnings: readonly string[];

@@ -25,7 +25,7 @@ export interface Circumstances {
 export interface Answer {
   /** Undefined when there was no answer. */
   readonly status: number | undefined;
-  /** The service's message, or why there is none. */
+  /** The service's message, or the reason for its absence. */
   readonly message: string;
   /** Undefined when the answer is not the service's. */
   readonly data: unknown;

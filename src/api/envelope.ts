@@ -43,7 +43,7 @@ function failure(status: number, message: string): EnvelopeAnswer {
 }
 
 /** @param more headers, names and values in turn. */
-export function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
+function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
   return { ...answer, headers: [...answer.headers, ...more] };
 }
 

@@ -12,7 +12,7 @@ export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]
 
 Copies all books of one store, as of one moment, with their ids, to another store. FROM and TO have the form of DB_URL:
 sqlite:data/books.db, postgres://user@db.example.org/library (the password may come from PGPASSWORD or ~/.pgpass).
-The copy is compared with what was read before it is committed: all books are copied, or none. TO must have no books.
+Before the copy is committed, it is compared with the books that were read: all of them are copied, or nothing. TO must have no books.
 
   --overwrite  removes the books of TO first
 `;
@@ -75,7 +75,7 @@ async function copy(
         await target.reserveIdsThrough(await source.lastId());
         const checksum = read.digest();
         if ((await target.count()) !== books || (await checksumOf(target)) !== checksum) {
-          throw new Error('TO differs from what was read');
+          throw new Error('TO differs from the books that were read');
         }
         return { books, checksum };
       } finally {

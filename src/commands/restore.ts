@@ -77,7 +77,7 @@ export async function run(
 
 /**
  * Locks the existing store.
- * @returns undefined if there is none; its folder is then created.
+ * @returns undefined if the store does not exist; its folder is then created.
  * @throws OperatorError when it must not be replaced.
  */
 function claim(path: string, url: string, overwrite: boolean): LockedFile | undefined {

@@ -180,7 +180,7 @@ function readFields(object: JsonObject, columns: Columns): BookChanges {
 }
 
 /**
- * @returns 0 if there is none; a value that is not a string, as it is.
+ * @returns 0 without a year; a value that is not a string, as it is.
  * @throws FieldError
  */
 function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYear'): unknown {

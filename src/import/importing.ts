@@ -1,4 +1,4 @@
-// Owns: storing a file's books, group by group, and counting what was done, however the import ends.
+// Owns: storing a file's books, group by group, and counting them, however the import ends.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { Reading } from '../files/reading.ts';
@@ -34,7 +34,7 @@ export interface Outcome {
   readonly tally: Tally;
   /** Why the file could not be read to its end. Everything before that point is done. */
   readonly inputError: unknown;
-  /** Why some of what was read is not done. */
+  /** Why some of the rows that were read are not done. */
   readonly failure: unknown;
 }
 

@@ -53,7 +53,7 @@ export interface RunningService extends Target {
 
 /**
  * Starts a service in this process.
- * @param log receives its lines; there are none unless LOG_LEVEL is set.
+ * @param log receives its lines; it gets none unless LOG_LEVEL is set.
  */
 export async function startTestService(
   dbUrl: string,

@@ -356,7 +356,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal((await outcome(folder, ['backup', 'cut.db'])).code, 0);
     const bytes = readFileSync(join(folder, 'cut.db'));
     truncateSync(join(folder, 'cut.db'), bytes.length - 4096);
-    bytes.writeUInt32BE(7, 36); // the number of free pages, of which there are none: only this check notices
+    bytes.writeUInt32BE(7, 36); // the number of free pages, which is 0: only this check notices
     writeFileSync(join(folder, 'bent.db'), bytes);
     writeFileSync(join(folder, 'text.db'), 'id,title,author,year\n'.repeat(100));
     const other = new DatabaseSync(join(folder, 'other.db'));

@@ -288,7 +288,7 @@ describe('export and copy', { concurrency: 4 }, () => {
         }
         const { code, stdout, stderr } = await command(['copy', source, target]);
         assert.deepEqual([code, stdout], [1, '']);
-        assert.equal(stderr, 'Nothing was copied: TO differs from what was read.\n');
+        assert.equal(stderr, 'Nothing was copied: TO differs from the books that were read.\n');
         assert.equal(await countOf(target), 0);
       }
     });

@@ -7,7 +7,7 @@ import type { ConnectionOptions } from 'node:tls';
 /** TLS settings of one connection attempt; false is plain text. */
 export type Tls = ConnectionOptions | false;
 
-export const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
+const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type SslMode = (typeof SSL_MODES)[number];
 
 const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as const;

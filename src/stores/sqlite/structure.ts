@@ -61,7 +61,7 @@ export function openForWriting(path: string): DatabaseSync {
   }
 }
 
-/** @returns the catalogue in a file, opened read-only; undefined when there is none. */
+/** @returns the catalogue in a file, opened read-only; undefined without one. */
 export function openCatalogue(path: string): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined;
   undoHalfWrite(path);
