@@ -17,9 +17,16 @@ import {
 } from './operations.ts';
 import { IS_PINNED, type Measured, startBareServer, startService } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
-import type { ListRow, OperationRow, ProcessRow, Results, WorkersRow } from './results.ts';
+import {
+  type ListRow,
+  type OperationRow,
+  type ProcessRow,
+  type Results,
+  tablesOf,
+  type WorkersRow,
+} from './results.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts';
-import { measureTransfers, reportTransfers } from './transfer.ts';
+import { measureTransfers } from './transfer.ts';
 
 const HELP = `Usage: npm run bench -- [options]
 
@@ -72,6 +79,7 @@ async function bench(): Promise<void> {
     moving.length > 0 ? await measureTransfers(moving, Number(options.rounds), Number(options.books)) : [];
   const results: Results = {
     generator: GENERATOR,
+    connections: CONNECTIONS,
     isPinned: IS_PINNED,
     rounds: Number(options.rounds),
     operations,
@@ -300,80 +308,12 @@ function watchMemory(server: Measured): { stop(): number } {
   };
 }
 
-function report({ operations, lists, processes, workers, transfers }: Results): void {
+function report(results: Results): void {
   progress('');
   console.log(
     `Load: ${GENERATOR}, ${CONNECTIONS} connections; ${availableParallelism()} cores${IS_PINNED ? ', on SQLite one of them for the server alone' : ''}; medians of ${options.rounds} rounds\n`,
   );
-  table(
-    [
-      'operation',
-      'store',
-      'requests/s',
-      'p50 ms',
-      'p99 ms',
-      'CPU µs (bare)',
-      '× bare (noise)',
-      'p99 × bare',
-      '× store alone',
-    ],
-    operations.map((row) => [
-      row.operation,
-      row.store,
-      row.requestsPerSecond.toFixed(0),
-      row.p50.toFixed(2),
-      row.p99.toFixed(2),
-      `${row.cpuMicroseconds.toFixed(1)} (${row.bareCpuMicroseconds.toFixed(1)})`,
-      `${row.ratioToBare.toFixed(2)} (±${((row.spreadOfBare - 1) * 50).toFixed(0)} %)`,
-      row.p99ToBare.toFixed(2),
-      row.ratioToStore === undefined ? '' : `${row.ratioToStore.toFixed(2)} (${row.storeLimit})`,
-    ]),
-  );
-  table(
-    [
-      'list of',
-      'store',
-      'seconds',
-      'MB/s',
-      '× store alone (time)',
-      'MiB for one',
-      'for eight',
-      'slowest read ms',
-    ],
-    lists.map((row) => [
-      `${row.books}`,
-      row.store,
-      row.seconds.toFixed(3),
-      row.megabytesPerSecond.toFixed(0),
-      `${row.ratioToStore.toFixed(2)} (${row.storeLimit})`,
-      row.growthOfOne.toFixed(0),
-      row.growthOfEight.toFixed(0),
-      row.slowestRead.toFixed(0),
-    ]),
-  );
-  table(
-    ['process on', 'first answer ms', 'idle MiB', 'MiB after', 'requests'],
-    processes.map((row) => [
-      row.store,
-      row.firstAnswer.toFixed(0),
-      row.idle.toFixed(0),
-      row.loaded.toFixed(0),
-      `${row.requests}`,
-    ]),
-  );
-  table(
-    ['workers', 'store', '1: requests/s', '2: requests/s', '2 × 1', '1: p99 ms', '2: p99 ms'],
-    workers.map((row) => [
-      row.operation,
-      row.store,
-      row.one.toFixed(0),
-      row.two.toFixed(0),
-      row.ratio.toFixed(2),
-      row.p99OfOne.toFixed(2),
-      row.p99OfTwo.toFixed(2),
-    ]),
-  );
-  reportTransfers(transfers);
+  for (const { head, rows } of tablesOf(results)) table(head, rows);
 }
 
 if (options.help) {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { COMMAND } from '../test/support/repository.ts';
 import { writeBooksFile } from './books-file.ts';
 import { type Ended, runToEnd } from './processes.ts';
-import { mebibytes, medians, progress, table } from './report.ts';
+import { mebibytes, medians, progress } from './report.ts';
 import {
   openPostgresTransfers,
   openSqliteTransfers,
@@ -80,21 +80,6 @@ export async function measureTransfers(
     for (const store of stores) await store.remove();
     await rm(folder, { recursive: true });
   }
-}
-
-export function reportTransfers(rows: readonly TransferRow[]): void {
-  table(
-    ['transfer', 'store', 'books', 'seconds', 'books/s', '× store alone (time)', 'peak MiB'],
-    rows.map((row) => [
-      row.transfer,
-      row.store,
-      `${row.books}`,
-      row.seconds.toFixed(2),
-      (row.books / row.seconds).toFixed(0),
-      row.ratioToStore === undefined ? '' : `${row.ratioToStore.toFixed(2)} (${row.storeLimit})`,
-      row.peak.toFixed(0),
-    ]),
-  );
 }
 
 /** Measures one of our commands, then the program that it is compared with. */
