@@ -21,8 +21,9 @@ A catalogue of books: JSON over HTTP.
   ready    checks whether the running service is ready
   token    prints a token for scripts
   import   stores the books of a file: CSV, JSON or JSON Lines
-  export   writes all books to a file: CSV, JSON or JSON Lines
+  export   writes all books, or some of them, to a file: CSV, JSON or JSON Lines
   copy     copies all books from one store to another
+  index    makes, checks or removes the index by which books are found
   backup   writes a verified copy of the SQLite store to a file, even while the service runs
   restore  replaces the SQLite store with a backup
 
@@ -40,6 +41,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['import', () => import('./commands/import.ts')],
   ['export', () => import('./commands/export.ts')],
   ['copy', () => import('./commands/copy.ts')],
+  ['index', () => import('./commands/index.ts')],
   ['backup', () => import('./commands/backup.ts')],
   ['restore', () => import('./commands/restore.ts')],
 ]);

@@ -21,6 +21,8 @@ export interface Config {
   readonly previousSigningSecret: string | undefined;
   readonly username: string;
   readonly password: string;
+  /** Whether books can be searched. */
+  readonly find: boolean;
   /** Processes that serve together. */
   readonly workers: number;
   /** The address of the operations listener. */
@@ -107,6 +109,11 @@ export const VARIABLES = {
     least: 1,
     most: 256,
     show: ({ workers }) => String(workers),
+  },
+  FIND: {
+    help: 'on or off: whether books can be searched, which takes an index of about four times their size',
+    absent: 'on',
+    show: ({ find }) => (find ? 'on' : 'off'),
   },
   ADMIN_PORT: {
     help: 'port for operators: health, metrics, /docs',
@@ -218,6 +225,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     username: username ?? VARIABLES.AUTH_USERNAME.absent,
     password: password ?? VARIABLES.AUTH_PASSWORD.absent,
     workers: readWholeNumber(env, 'WORKERS'),
+    find: readFind(env),
     admin: readAdmin(env, port),
     corsOrigins: readOrigins(env),
     trustedProxies: readTrustedProxies(env),
@@ -297,6 +305,16 @@ function isNetwork(text: string): boolean {
   const [, address = '', prefix] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
   const bits = { 0: 0, 4: 32, 6: 128 }[isIP(address)] ?? 0;
   return bits > 0 && (prefix === undefined || (Number(prefix) > 0 && Number(prefix) <= bits));
+}
+
+/**
+ * Reads FIND, also for commands that work on the store alone.
+ * @throws OperatorError if the variable is invalid.
+ */
+export function readFind(env: Environment): boolean {
+  const text = readText(env, 'FIND') ?? VARIABLES.FIND.absent;
+  if (text !== 'on' && text !== 'off') throw new OperatorError(`FIND must be on or off, not "${text}".`);
+  return text === 'on';
 }
 
 function readLogLevel(env: Environment): LogLevel {

@@ -66,7 +66,7 @@ export async function startService(
   deployment = singleProcess(),
 ): Promise<Service> {
   const storeAt = await readDbUrl(config.dbUrl);
-  const store = await storeAt.open(deployment.port === 'another');
+  const store = await storeAt.open({ mustExist: deployment.port === 'another', find: config.find });
   const catalogue = new Catalogue(store);
   const requests = new RequestCounts();
   const { server } = buildApp({
@@ -76,6 +76,7 @@ export async function startService(
     takeTurn: deployment.takeTurn,
     trustedProxies: blockList(config.trustedProxies),
     corsOrigins: config.corsOrigins,
+    find: config.find,
     docsPort,
     onlyThisMachine: config.builtInCredentials,
     log,

@@ -47,6 +47,8 @@ export interface AppParts {
   readonly trustedProxies: BlockList;
   /** Origins whose pages may call from a browser. */
   readonly corsOrigins: readonly string[];
+  /** Whether books can be searched. */
+  readonly find: boolean;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
   /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
@@ -119,7 +121,7 @@ export function buildApp(parts: AppParts): HttpServer {
     try {
       if (path === undefined) answer = BAD_REQUEST;
       else if (isMisdirected) answer = MISDIRECTED_REQUEST;
-      else answer = await answerTo(route, new Exchange(request, id, path.sent, before), cors);
+      else answer = await answerTo(route, new Exchange(request, id, path, before), cors);
     } catch (error) {
       answer = faults.answer(error, id);
     }

@@ -1,4 +1,4 @@
-// Owns: the five operations on books. Each makes its checks in the order of the contract; the token has been checked
+// Owns: the operations on books. Each makes its checks in the order of the contract; the token has been checked
 // before (rule 9).
 
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
@@ -12,9 +12,12 @@ import {
   bookRetrieved,
   bookUpdated,
   INVALID_BOOK,
+  invalidParameter,
   listRetrieved,
+  pageRetrieved,
 } from './envelope.ts';
 import type { Exchange } from './exchange.ts';
+import { pageHeaders, readQuery } from './query.ts';
 
 export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: AppParts): Promise<Answer> {
   const changes = await readChanges(exchange, bodyLimit);
@@ -22,13 +25,22 @@ export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: A
 }
 
 /** Lists of one connection are opened one after the other: they are sent that way anyway, and few can be open. */
-export async function listBooks(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {
+export async function listBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
+  const { catalogue } = parts;
+  if (exchange.path.query !== '') return findBooks(exchange, parts);
   if (exchange.request.method === 'HEAD') {
     await catalogue.find(1); // whether or not the book exists, the store answers
     return listRetrieved();
   }
   await exchange.turn();
   return listRetrieved(await catalogue.list());
+}
+
+async function findBooks({ request, path }: Exchange, { catalogue, find }: AppParts): Promise<Answer> {
+  const query = readQuery(path.query, find, request.headers.prefer);
+  if ('invalid' in query) return invalidParameter(query.invalid);
+  const page = await catalogue.search(query.search);
+  return pageRetrieved(page.books, pageHeaders(query, page));
 }
 
 export async function readBook(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {
@@ -59,7 +71,7 @@ export async function removeBook(exchange: Exchange, { catalogue }: AppParts): P
 
 /** The id as the path was sent: percent-encoded digits are not canonical decimal (rule 10). */
 function idOf({ path }: Exchange): number | undefined {
-  return readBookId(path.slice('/book/'.length));
+  return readBookId(path.sent.slice('/book/'.length));
 }
 
 async function readChanges({ request }: Exchange, bodyLimit: number): Promise<BookChanges | undefined> {

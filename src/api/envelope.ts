@@ -70,6 +70,12 @@ export const BOOK_NOT_FOUND = failure(404, 'Book not found');
 export const booksRetrieved = (books: readonly object[]) =>
   success(200, 'Books retrieved successfully', books);
 
+/** @param headers that describe the page. */
+export const pageRetrieved = (books: readonly object[], headers: HeaderList) =>
+  withHeaders(booksRetrieved(books), ...headers);
+/** @param name as it was sent. */
+export const invalidParameter = (name: string) => failure(400, `Invalid query parameter: ${name}`);
+
 const { body: EMPTY_LIST, ...LIST_HEAD } = booksRetrieved([]);
 
 /** @param list JSON text of books, separated by commas; undefined for the head alone, which answers HEAD. */

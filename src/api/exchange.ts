@@ -2,17 +2,17 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Path } from '../http/path.ts';
 
 export class Exchange {
   readonly request: IncomingMessage;
   /** Identifies the request in the log. */
   readonly id: string;
-  /** The path as it was sent, without a query. */
-  readonly path: string;
+  readonly path: Path;
   readonly #before: ServerResponse | undefined;
 
   /** @param before the answer that goes out before this one's; undefined if that has been sent. */
-  constructor(request: IncomingMessage, id: string, path: string, before: ServerResponse | undefined) {
+  constructor(request: IncomingMessage, id: string, path: Path, before: ServerResponse | undefined) {
     this.request = request;
     this.id = id;
     this.path = path;

@@ -1,8 +1,9 @@
-// Owns: the operations of the API on one book, and on all books.
+// Owns: the operations of the API on one book, on those that are searched for, and on all books.
 // Each kind of call has batches of its own; a store never gets a single call.
 
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
+import type { Page, Search } from './search.ts';
 import type { BookList, BookStore, BookUpdate } from './store.ts';
 
 export class Catalogue {
@@ -11,6 +12,7 @@ export class Catalogue {
   readonly #inserts: Batches<BookFields, number>;
   readonly #updates: Batches<BookUpdate, Book | undefined>;
   readonly #removals: Batches<number, boolean>;
+  readonly #searches: Batches<Search, Page>;
 
   constructor(store: BookStore) {
     this.#store = store;
@@ -27,6 +29,7 @@ export class Catalogue {
       ({ changes }) => weightOf(changes),
     );
     this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove);
+    this.#searches = new Batches((searches, deadline) => store.search(searches, deadline), limits.search);
   }
 
   /** @returns undefined if no book has the id. */
@@ -53,7 +56,17 @@ export class Catalogue {
 
   /** The figures of its batches, by the name of the operation. */
   get batches(): Readonly<Record<string, BatchFigures>> {
-    return { find: this.#finds, insert: this.#inserts, update: this.#updates, remove: this.#removals };
+    return {
+      find: this.#finds,
+      insert: this.#inserts,
+      update: this.#updates,
+      remove: this.#removals,
+      search: this.#searches,
+    };
+  }
+
+  search(search: Search): Promise<Page> {
+    return this.#searches.call(search);
   }
 
   /** Opens the list of all books; the caller closes it. */

@@ -3,6 +3,7 @@
 
 import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
+import type { Page, Search } from './search.ts';
 
 /** The limits of a store's batches. */
 export interface BatchLimits {
@@ -44,8 +45,11 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** The store failed, did not answer in time, or was not called because too many calls waited for it. */
-export type StoreFault = 'failure' | 'late' | 'overload';
+/**
+ * The store failed, did not answer in time, was not called because too many calls waited for it, or cannot search before
+ * its first index is complete.
+ */
+export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing';
 
 /**
  * A store of books. A method that cannot keep its promise rejects with StoreUnavailable; then it has had no effect, or
@@ -54,7 +58,7 @@ export type StoreFault = 'failure' | 'late' | 'overload';
  */
 export interface BookStore {
   /** Of each kind of batch; each character of text weighs 1. */
-  readonly limits: Readonly<Record<'find' | 'insert' | 'update' | 'remove', BatchLimits>>;
+  readonly limits: Readonly<Record<'find' | 'insert' | 'update' | 'remove' | 'search', BatchLimits>>;
 
   /** The books of these ids, undefined where there is none. Ids may repeat. */
   find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]>;
@@ -70,6 +74,12 @@ export interface BookStore {
 
   /** Removes books and returns for each id whether this very call removed it (rule 11). */
   remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]>;
+
+  /**
+   * Finds a page of books for each search. It sees every write that any process has acknowledged before; if there are
+   * too many to be indexed in time, the page says so.
+   */
+  search(searches: readonly Search[], deadline: number): Promise<readonly Page[]>;
 
   /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;

@@ -1,35 +1,57 @@
-// Owns: `export`: all books of a store, as of one moment, into a file or a pipe.
+// Owns: `export`: all books of a store, or those that match filters, as of one moment, into a file or a pipe.
 
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import type { Book } from '../books/book.ts';
+import { allOf, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
 import { readStoreUrl } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
-import { type BulkStore, CSV_HEADER } from '../stores/bulk.ts';
+import { asCsv, type BulkStore, booksOf, CSV_HEADER, type RecordFormat } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
 import { Progress } from '../terminal/progress.ts';
 import { writeWholeFile } from '../terminal/whole-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
-export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
+export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite] [FILTERS]
 
 Writes all books of DB_URL, as of one moment, to FILE; without FILE, or if it is -, to the standard output. The service
 may keep running. The output is the same, byte for byte, from every store, and can be imported again.
 
   --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
   --overwrite  replaces FILE if it exists
+
+With filters, only the books that match all of them. They are those of GET /books, and need no index:
+
+  --q                   has these words in its title or author: --q 'marquez cien'
+  --title-contains, --author-contains
+                        has these words there
+  --title, --author     is this, whatever the case, accents and punctuation
+  --title-starts-with, --author-starts-with
+                        begins with this
+  --year, --year-gte, --year-lte
+                        is of this year, of this one or a later, of this one or an earlier: --year-lte=-1
 `;
 
-export const OPTIONS = { format: { type: 'string' }, overwrite: { type: 'boolean' } } as const;
+export const OPTIONS = {
+  format: { type: 'string' },
+  overwrite: { type: 'boolean' },
+  ...Object.fromEntries(FILTER_NAMES.map((name) => [optionOf(name), { type: 'string' }] as const)),
+} as const;
 export const OPERANDS = ['[FILE]'] as const;
 
 /** The content of a file, by its format. */
-const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Uint8Array>>([
+const FORMATS = new Map<unknown, (source: Source) => AsyncIterable<string | Uint8Array>>([
   ['csv', asCsvFile],
   ['json', asJsonFile],
-  ['jsonl', (store) => store.text('jsonl')],
+  ['jsonl', ({ text }) => text('jsonl')],
 ]);
+
+/** Where the lines of the books come from. */
+interface Source {
+  text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
+}
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
   const { env, stdout, stderr, stop } = context;
@@ -38,6 +60,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   if (content === undefined) {
     throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
   }
+  const filters = readFilters(args.options);
   const url = readStoreUrl(env, readSecretFile);
   const at = await readDbUrl(url);
   if (at.file !== undefined && isPartOf(at.file, file)) {
@@ -53,10 +76,16 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const books = await store.inSnapshot(async () => {
       const count = await store.count();
       const progress = file === '-' && stdout.isTTY ? undefined : new Progress(context, 'books', count);
-      const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
-      if (file === '-') await write(destroyable(stdout));
-      else await writeWholeFile(file, args.options.overwrite === true, write);
-      return count;
+      const some = filters && new SomeBooks(store, matcher(filters), progress);
+      const chunks = some ? asBytes(content(some)) : watched(content(store), count, progress);
+      const write = (to: Writable) => pipeline(chunks, to, { signal });
+      try {
+        if (file === '-') await write(destroyable(stdout));
+        else await writeWholeFile(file, args.options.overwrite === true, write);
+      } finally {
+        progress?.end();
+      }
+      return some?.count ?? count;
     });
     stderr.write(`${books} books exported${file === '-' ? '' : ` to ${file}`}.\n`);
     return 0;
@@ -78,19 +107,65 @@ async function* watched(
   progress: Progress | undefined,
 ): AsyncGenerator<Buffer, void, void> {
   let lines = 0;
-  try {
-    for await (const chunk of chunks) {
-      const bytes =
-        typeof chunk === 'string'
-          ? Buffer.from(chunk)
-          : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-      for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, end + 1)) lines += 1;
-      progress?.at(Math.min(lines, books));
-      yield bytes;
-    }
-  } finally {
-    progress?.end();
+  for await (const bytes of asBytes(chunks)) {
+    for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, end + 1)) lines += 1;
+    progress?.at(Math.min(lines, books));
+    yield bytes;
   }
+}
+
+async function* asBytes(chunks: AsyncIterable<string | Uint8Array>): AsyncGenerator<Buffer, void, void> {
+  for await (const chunk of chunks) {
+    yield typeof chunk === 'string'
+      ? Buffer.from(chunk)
+      : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  }
+}
+
+/** The books of a store that match, as text; and the progress of reading all of them. */
+class SomeBooks implements Source {
+  readonly #store: BulkStore;
+  readonly #matches: (book: Book) => boolean;
+  readonly #progress: Progress | undefined;
+  /** How many there were. */
+  count = 0;
+
+  constructor(store: BulkStore, matches: (book: Book) => boolean, progress: Progress | undefined) {
+    this.#store = store;
+    this.#matches = matches;
+    this.#progress = progress;
+  }
+
+  async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
+    const asLine = format === 'csv' ? asCsv : (book: Book) => `${JSON.stringify(book)}\n`;
+    let read = 0;
+    for await (const books of booksOf(this.#store)) {
+      const found = books.filter(this.#matches);
+      this.count += found.length;
+      if (found.length > 0) yield found.map(asLine).join('');
+      read += books.length;
+      this.#progress?.at(read);
+    }
+  }
+}
+
+/**
+ * @returns undefined without any filter.
+ * @throws UsageError
+ */
+function readFilters(options: Arguments['options']): Filters | undefined {
+  const filters = FILTER_NAMES.flatMap((name) => {
+    const value = options[optionOf(name)];
+    if (typeof value !== 'string') return [];
+    const read = readFilter(name, value);
+    if (read === undefined) throw new UsageError(`--${optionOf(name)} cannot be ${JSON.stringify(value)}.`);
+    return [read];
+  });
+  return filters.length === 0 ? undefined : allOf(filters);
+}
+
+function optionOf(name: string): string {
+  return name.replaceAll('_', '-');
 }
 
 /**
@@ -107,16 +182,16 @@ function endingOf(file: string): string | undefined {
   return file === '-' ? 'csv' : /\.(csv|jsonl?)$/i.exec(file)?.[1]?.toLowerCase();
 }
 
-async function* asCsvFile(store: BulkStore): AsyncGenerator<string | Uint8Array, void, void> {
+async function* asCsvFile(source: Source): AsyncGenerator<string | Uint8Array, void, void> {
   yield CSV_HEADER;
-  yield* store.text('csv');
+  yield* source.text('csv');
 }
 
 /** An array with one book per line. */
-async function* asJsonFile(store: BulkStore): AsyncGenerator<string, void, void> {
+async function* asJsonFile(source: Source): AsyncGenerator<string, void, void> {
   const decoder = new TextDecoder();
   let before = '[\n'; // precedes the next chunk
-  for await (const chunk of store.text('jsonl')) {
+  for await (const chunk of source.text('jsonl')) {
     const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
     const isWhole = text.endsWith('\n');
     // Within a book every line end is escaped.

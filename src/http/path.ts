@@ -1,10 +1,12 @@
-// Owns: the path of a request's target.
+// Owns: the path and the query of a request's target.
 
 export interface Path {
   /** As it was sent, without a query. */
   readonly sent: string;
   /** With its percent-escapes decoded, except those of delimiters. */
   readonly decoded: string;
+  /** As it was sent, without `?`; empty if there is none. */
+  readonly query: string;
 }
 
 /**
@@ -13,11 +15,14 @@ export interface Path {
  */
 export function pathOf(target: string): Path | undefined {
   const from = target.startsWith('/') ? 0 : (/^https?:\/\/[^/?#]*/i.exec(target)?.[0].length ?? 0);
-  const query = target.slice(from).search(/[?#]/);
-  const sent = query === -1 ? target.slice(from) : target.slice(from, from + query);
-  if (!sent.includes('%')) return { sent, decoded: sent };
+  const end = target.indexOf('#', from);
+  const local = target.slice(from, end === -1 ? undefined : end);
+  const mark = local.indexOf('?');
+  const sent = mark === -1 ? local : local.slice(0, mark);
+  const query = local.slice(sent.length + 1);
+  if (!sent.includes('%')) return { sent, decoded: sent, query };
   try {
-    return { sent, decoded: decodeURI(sent) };
+    return { sent, decoded: decodeURI(sent), query };
   } catch {
     return undefined;
   }

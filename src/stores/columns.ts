@@ -34,3 +34,8 @@ export const COUNTS = [
   'count(*) as books',
   ...COLUMNS.map(({ name, absent }) => `count(*) filter (where ${name} = ${absent}) as ${name}`),
 ].join(', ');
+
+/** The bytes of a book's texts, which the store knows without reading them. */
+export const TEXT_BYTES = COLUMNS.filter(({ isText }) => isText)
+  .map(({ name }) => `octet_length(${name})`)
+  .join(' + ');

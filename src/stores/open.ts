@@ -3,25 +3,35 @@
 
 import type { BookStore } from '../books/store.ts';
 import { OperatorError } from '../operator-error.ts';
+import type { BookIndex } from './book-index.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
 import type { Hosts } from './postgres/hosts.ts';
 import { urlsOfHosts } from './postgres/url.ts';
+
+export interface OpenOptions {
+  /** Whether other processes already have the store open, so that it cannot be new. */
+  readonly mustExist: boolean;
+  /** Whether its books can be searched; they are then indexed. */
+  readonly find: boolean;
+}
 
 /** A store that is not open yet. Opening it throws an OperatorError when that is impossible. */
 export interface StoreAt {
   /** The path of its file; undefined if the store is not a file. */
   readonly file: string | undefined;
-  /**
-   * Opens it for serving, and prepares it if it is new.
-   * @param mustExist whether other processes already have the store open, so that it cannot be new.
-   */
-  open(mustExist: boolean): Promise<BookStore>;
+  /** Opens it for serving, and prepares it if it is new. */
+  open(options: OpenOptions): Promise<BookStore>;
   /**
    * Opens it for import, export or copy.
    * @returns undefined when it does not exist, in mode `read`.
    */
   openBulk(mode: 'read'): Promise<BulkStore | undefined>;
   openBulk(mode: 'write'): Promise<BulkStore>;
+  /**
+   * Opens its index, which need not exist.
+   * @returns undefined when the store does not exist.
+   */
+  openIndex(): Promise<BookIndex | undefined>;
 }
 
 /**
@@ -42,13 +52,17 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       const file = sqlitePath(dbUrl, name);
       return {
         file,
-        open: async (mustExist) => {
+        open: async (options) => {
           const { openSqlite } = await import('./sqlite/store.ts');
-          return openSqlite(file, mustExist).catch(refuse);
+          return openSqlite(file, options).catch(refuse);
         },
         openBulk: async (mode: BulkMode) => {
           const { openSqliteBulk } = await import('./sqlite/bulk.ts');
           return openSqliteBulk(file, mode).catch(refuse) as Promise<BulkStore>;
+        },
+        openIndex: async () => {
+          const { openSqliteIndex } = await import('./sqlite/book-index.ts');
+          return openSqliteIndex(file).catch(refuse);
         },
       };
     }
@@ -68,13 +82,17 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       }
       return {
         file: undefined,
-        open: async () => {
+        open: async (options) => {
           const { openPostgres } = await import('./postgres/store.ts');
-          return openPostgres(hosts).catch(refuse);
+          return openPostgres(hosts, options).catch(refuse);
         },
         openBulk: async (mode: BulkMode) => {
           const { openPostgresBulk } = await import('./postgres/bulk.ts');
           return openPostgresBulk(hosts, mode).catch(refuse) as Promise<BulkStore>;
+        },
+        openIndex: async () => {
+          const { openPostgresIndex } = await import('./postgres/book-index.ts');
+          return openPostgresIndex(hosts).catch(refuse);
         },
       };
     }

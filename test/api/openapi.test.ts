@@ -290,11 +290,12 @@ async function provokeFaults({ token }: Client): Promise<void> {
   const fail = () => Promise.reject(fault);
   const limit = { size: 1, weight: 1, inFlight: 1 };
   const store: BookStore = {
-    limits: { find: limit, insert: limit, update: limit, remove: limit },
+    limits: { find: limit, insert: limit, update: limit, remove: limit, search: limit },
     find: fail,
     insert: fail,
     update: fail,
     remove: fail,
+    search: fail,
     list: fail,
     metrics: () => [],
     close: async () => {},

@@ -594,7 +594,7 @@ if (STORES.includes(POSTGRES)) {
 
 test('T5, rule 19: a token that cannot be signed is 500', async () => {
   const storeAt = await readDbUrl(await SQLITE.freshUrl());
-  const store = await storeAt.open(false);
+  const store = await storeAt.open({ mustExist: false, find: false });
   const app = await startUnableApp(store, () => true);
   try {
     const { status, message, data } = await request(app, 'POST', '/token', { body: {} });

@@ -29,6 +29,7 @@ export async function startUnableApp(
     checkCredentials,
     takeTurn: () => ({ kind: 'answer', delay: 0 }),
     trustedProxies: new BlockList(),
+    find: true,
     corsOrigins: [],
     docsPort: undefined,
     onlyThisMachine: false,

@@ -14,6 +14,7 @@ const CONNECT_TIMEOUT = 1500;
 const WAIT_TIMEOUT = 3000;
 const STATEMENT_TIMEOUT = 4000;
 export const QUERY_TIMEOUT = 4300;
+const COUNT_TIMEOUT = 2000;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 
@@ -21,9 +22,12 @@ const SEARCH_PAUSE = 200;
 const LIFETIME = 1800;
 
 // Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a
-// slower kind: batches wait for nothing, held books for the locks of others, lists for their readers.
+// slower kind: batches wait for nothing, held books for the locks of others, searches for the work that they cause,
+// counts of all that a search finds for even more of it, lists for their readers.
 const BATCH_CONNECTIONS = 6;
 const HELD_CONNECTIONS = 4;
+export const SEARCH_CONNECTIONS = 4;
+const COUNT_CONNECTIONS = 2;
 export const LIST_CONNECTIONS = 8;
 
 /** The server rolled back the whole transaction; the statement can simply be retried. */
@@ -50,11 +54,11 @@ class Client extends pg.Client {
   }
 }
 
-interface Pools {
+/** The pools for single statements. */
+type StatementPool = 'batches' | 'held' | 'searches' | 'counts';
+
+interface Pools extends Readonly<Record<StatementPool | 'lists', pg.Pool>> {
   readonly address: Address;
-  readonly batches: pg.Pool;
-  readonly held: pg.Pool;
-  readonly lists: pg.Pool;
 }
 
 export class Connections {
@@ -81,7 +85,7 @@ export class Connections {
    * @throws StoreUnavailable
    */
   async query<Row extends pg.QueryResultRow>(
-    kind: 'batches' | 'held',
+    kind: StatementPool,
     text: string,
     values: unknown[],
     deadline: number,
@@ -115,7 +119,7 @@ export class Connections {
    * @throws StoreUnavailable
    */
   async #connect(
-    kind: 'batches' | 'held',
+    kind: StatementPool,
     deadline: number,
   ): Promise<{ readonly client: pg.PoolClient; readonly pools: Pools }> {
     while (performance.now() < deadline) {
@@ -219,6 +223,9 @@ export class Connections {
       address,
       batches: this.#openPool({ ...timed, max: BATCH_CONNECTIONS }),
       held: this.#openPool({ ...timed, max: HELD_CONNECTIONS }),
+      // One more than searches: the index is brought up to date beside them.
+      searches: this.#openPool({ ...timed, max: SEARCH_CONNECTIONS + 1 }),
+      counts: this.#openPool({ ...timed, statement_timeout: COUNT_TIMEOUT, max: COUNT_CONNECTIONS }),
       lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }),
     };
   }
@@ -271,6 +278,6 @@ export class Connections {
   }
 }
 
-async function end({ batches, held, lists }: Pools): Promise<void> {
-  await Promise.all([batches.end(), held.end(), lists.end()]);
+async function end({ address: _, ...pools }: Pools): Promise<void> {
+  await Promise.all(Object.values(pools).map((pool) => pool.end()));
 }

@@ -9,6 +9,7 @@ import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Book, BookChanges, BookFields } from '../../books/book.ts';
+import type { Page, Search } from '../../books/search.ts';
 import {
   type BookList,
   type BookStore,
@@ -16,10 +17,13 @@ import {
   type Eventual,
   StoreUnavailable,
 } from '../../books/store.ts';
-import type { Metric } from '../../metrics/prometheus.ts';
+import { gauge, type Metric } from '../../metrics/prometheus.ts';
 import { ID_AND_FIELDS } from '../columns.ts';
+import type { OpenOptions } from '../open.ts';
 import { OpenLists } from '../open-lists.ts';
-import { Connections, LIST_CONNECTIONS, OVERDUE, QUERY_TIMEOUT } from './connections.ts';
+import { PostgresIndex } from './book-index.ts';
+import { Connections, LIST_CONNECTIONS, OVERDUE, QUERY_TIMEOUT, SEARCH_CONNECTIONS } from './connections.ts';
+import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { CATCH_UP, createStructure } from './structure.ts';
 import { asJson } from './text.ts';
@@ -32,6 +36,8 @@ const FIRST_CHUNK_TIMEOUT = 4500;
 // removals go one by one, so that two batches of one process never wait for each other's books.
 const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
+/** Each is different, and may take long. */
+const SEARCHES = { ...OVERLAPPING, size: 1, inFlight: SEARCH_CONNECTIONS };
 
 const FIND = `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`;
 
@@ -93,14 +99,16 @@ const LIST = asJson(',');
  * Opens the store, creating or updating its structure.
  * @throws Error with the reason when that is impossible.
  */
-export async function openPostgres(hosts: Hosts): Promise<BookStore> {
+export async function openPostgres(hosts: Hosts, { find }: OpenOptions): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts);
   try {
     await createStructure(client);
+    if (find) await new PostgresIndex(client).create();
   } finally {
     void client.end();
   }
-  return new PostgresStore(new Connections(hosts, address));
+  const connections = new Connections(hosts, address);
+  return new PostgresStore(connections, find ? new PostgresFinder(hosts, connections) : undefined);
 }
 
 interface HeldRow extends Book {
@@ -113,8 +121,11 @@ class PostgresStore implements BookStore {
     insert: OVERLAPPING,
     update: ONE_AT_A_TIME,
     remove: ONE_AT_A_TIME,
+    search: SEARCHES,
   };
   readonly #connections: Connections;
+  /** Undefined if books are not searched. */
+  readonly #finder: PostgresFinder | undefined;
   readonly #lists = new OpenLists(LIST_CONNECTIONS);
   readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes, deadline) =>
     this.#updateHeld(id, changes, deadline),
@@ -123,8 +134,9 @@ class PostgresStore implements BookStore {
     this.#removeHeld(id, calls.length, deadline),
   );
 
-  constructor(connections: Connections) {
+  constructor(connections: Connections, finder: PostgresFinder | undefined) {
     this.#connections = connections;
+    this.#finder = finder;
   }
 
   async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]> {
@@ -190,6 +202,12 @@ class PostgresStore implements BookStore {
     });
   }
 
+  async search(searches: readonly Search[], deadline: number): Promise<readonly Page[]> {
+    const finder = this.#finder;
+    if (finder === undefined) throw new StoreUnavailable('FIND is off');
+    return Promise.all(searches.map((search) => finder.find(search, deadline)));
+  }
+
   list(): Promise<BookList> {
     const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
     return this.#lists.open(() => this.#list(signal));
@@ -220,10 +238,15 @@ class PostgresStore implements BookStore {
   }
 
   metrics(): Metric[] {
-    return this.#connections.metrics();
+    const unindexed = 'Books that a search may not find yet, about.';
+    return [
+      ...this.#connections.metrics(),
+      gauge('book_catalogue_unindexed_books', unindexed, this.#finder?.unindexed ?? 0),
+    ];
   }
 
   async close(): Promise<void> {
+    this.#finder?.close();
     await this.#connections.close();
   }
 

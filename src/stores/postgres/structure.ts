@@ -72,20 +72,32 @@ export async function createStructure(client: pg.Client): Promise<void> {
   if (encoding?.server_encoding !== 'UTF8') {
     throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
   }
-  for (let attempt = 1; ; attempt += 1) {
+  await changeStructure(client, async () => {
     const columns = await look<Found>(client, DESCRIBE);
-    const steps =
-      columns.length === 0
-        ? [CREATE_SEQUENCE, CREATE_TABLE]
-        : [...stepsFrom(columns), ...catchUpFrom(await look<FoundSequence>(client, DESCRIBE_SEQUENCE))];
+    if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE];
+    return [...stepsFrom(columns), ...catchUpFrom(await look<FoundSequence>(client, DESCRIBE_SEQUENCE))];
+  });
+}
+
+/**
+ * Changes the structure in one transaction, unless it is up to date.
+ * @param missing the statements that are needed.
+ * @throws the driver's error when the server refuses.
+ */
+export async function changeStructure(
+  client: pg.Client,
+  missing: () => Promise<readonly string[]>,
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    const steps = await missing();
     if (steps.length === 0) return;
     try {
       for (const step of ['begin', ...steps, 'commit']) await client.query(step);
       return;
     } catch (error) {
+      await client.query('rollback');
       const lost = RACE_LOST.has((error as { code?: string }).code ?? '');
       if (!lost || attempt === MAX_ATTEMPTS) throw error;
-      await client.query('rollback');
       await setTimeout(Math.random() * 20 * attempt); // milliseconds, with full jitter
     }
   }

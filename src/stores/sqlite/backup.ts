@@ -8,6 +8,7 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { Checksum } from '../checksum.ts';
+import { INDEX_NAMES } from './book-index.ts';
 import { BULK_BUSY_TIMEOUT, hasBooks, openForWriting } from './structure.ts';
 import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
@@ -216,7 +217,9 @@ function isInWalMode(file: string): boolean {
 /** Whether there are no books, and nothing of other programs. */
 function isEmpty(db: DatabaseSync): boolean {
   try {
-    const others = "select count(*) from sqlite_schema where name not in ('books', 'sqlite_sequence')";
+    const others = `
+      select count(*) from sqlite_schema
+      where name not in ('books', 'sqlite_sequence') and name not glob '${INDEX_NAMES}'`;
     if (number(db, others) > 0) return false;
     return !hasBooks(db) || db.prepare('select 1 from books limit 1').get() === undefined;
   } catch {

@@ -17,6 +17,9 @@ export const BULK_BUSY_TIMEOUT = 30_000;
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
 const LOG_SIZE = 64 * 1024 * 1024;
 
+/** KiB of memory for the pages that indexing and searching need. */
+const INDEXING_CACHE = 16 * 1024;
+
 const SQLITE_BUSY = 5;
 
 /** It never changes, so waiting for a change is a pause. */
@@ -59,6 +62,18 @@ export function openForWriting(path: string): DatabaseSync {
     db.close();
     throw error;
   }
+}
+
+/**
+ * Opens a catalogue's file to search it and to keep its index up to date. Transactions are not synced: a crash takes
+ * back the latest ones, whose books are then indexed again.
+ */
+export function openForIndexing(path: string): DatabaseSync {
+  const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
+  db.exec(
+    `pragma synchronous = normal; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
+  );
+  return db;
 }
 
 /** @returns the catalogue in a file, opened read-only; undefined without one. */

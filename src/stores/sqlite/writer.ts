@@ -9,27 +9,21 @@ import type { Book, BookFields } from '../../books/book.ts';
 import type { BookUpdate } from '../../books/store.ts';
 import { OpenFile } from './file.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
+import type { ThreadMessage, Ticketed } from './thread.ts';
 
-export type WriteRequest = {
-  readonly ticket: number;
-  /**
-   * Milliseconds of `performance.timeOrigin + performance.now()`, after which the request is not begun: its callers are
-   * about to give up.
-   */
-  readonly deadline: number;
-} & (
+export type WriteCall =
   | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
   | { readonly kind: 'update'; readonly items: readonly BookUpdate[] }
-  | { readonly kind: 'remove'; readonly items: readonly number[] }
-);
+  | { readonly kind: 'remove'; readonly items: readonly number[] };
+
+export type WriteRequest = WriteCall & {
+  /** Milliseconds of `now()`, after which the request is not begun: its callers are about to give up. */
+  readonly deadline: number;
+};
 
 export type WriteAnswers = readonly number[] | readonly (Book | undefined)[] | readonly boolean[];
 
-/** The messages of the thread: `ready` once, then one outcome for each request. */
-export type WriterMessage =
-  | { readonly kind: 'ready' }
-  | { readonly kind: 'done'; readonly ticket: number; readonly answers: WriteAnswers }
-  | { readonly kind: 'failed'; readonly ticket: number; readonly reason: string };
+type Request = Ticketed<WriteRequest>;
 
 // The most requests that are committed together, and the milliseconds after which no more of them are begun, so that
 // the first one does not wait for the last.
@@ -38,14 +32,14 @@ const GROUP_TIME = 250;
 
 function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path), path);
-  const say = (message: WriterMessage) => port.postMessage(message);
+  const say = (message: ThreadMessage<WriteAnswers>) => port.postMessage(message);
 
-  port.on('message', (first: WriteRequest | 'close') => {
-    let message: WriteRequest | 'close' | undefined = first;
+  port.on('message', (first: Request | 'close') => {
+    let message: Request | 'close' | undefined = first;
     /** The next request whose callers still wait; later messages stay in the queue until they are needed. */
-    const next = (): WriteRequest | undefined => {
+    const next = (): Request | undefined => {
       for (;;) {
-        message ??= receiveMessageOnPort(port)?.message as WriteRequest | 'close' | undefined;
+        message ??= receiveMessageOnPort(port)?.message as Request | 'close' | undefined;
         if (message === undefined || message === 'close') return undefined;
         const request = message;
         message = undefined;
@@ -53,11 +47,11 @@ function serve(port: MessagePort, path: string): void {
         say({ kind: 'failed', ticket: request.ticket, reason: 'other writes took too long' });
       }
     };
-    const group: WriteRequest[] = [];
+    const group: Request[] = [];
     try {
       const answers = writer.commit(next, group);
       group.forEach(({ ticket }, position) => {
-        say({ kind: 'done', ticket, answers: answers[position] as WriteAnswers });
+        say({ kind: 'done', ticket, answer: answers[position] as WriteAnswers });
       });
     } catch (error) {
       for (const { ticket } of group) say({ kind: 'failed', ticket, reason: (error as Error).message });
@@ -100,7 +94,7 @@ class Writer {
    * @param group gets the requests that were begun; when this throws, none of them has taken effect.
    * @returns their answers, in their order.
    */
-  commit(next: () => WriteRequest | undefined, group: WriteRequest[]): WriteAnswers[] {
+  commit(next: () => Request | undefined, group: Request[]): WriteAnswers[] {
     const first = next();
     if (first === undefined) return [];
     group.push(first);
@@ -129,7 +123,7 @@ class Writer {
     this.#db.close();
   }
 
-  #execute(request: WriteRequest): WriteAnswers {
+  #execute(request: Request): WriteAnswers {
     switch (request.kind) {
       case 'insert':
         return request.items.map(({ title, author, year }) =>

@@ -1,0 +1,216 @@
+// Owns: the query of `GET /books` (rules F1 to F6): its parameters, and the headers of the page that answers it.
+
+import {
+  allOf,
+  completed,
+  type Filters,
+  isFilterName,
+  isRelevance,
+  LARGEST_PAGE,
+  type Page,
+  type Place,
+  readFilter,
+  readSort,
+  relevanceOf,
+  type Search,
+  type SortBy,
+} from '../books/search.ts';
+import type { HeaderList } from '../http/answer.ts';
+
+/** Books of a page, unless `limit` says otherwise. */
+const PAGE = 100;
+
+/** Characters of a parameter's name in the answer that refuses it. */
+const SHOWN_NAME = 64;
+
+/** Bytes of all links together; many clients refuse an answer with more than 16 KiB of headers. */
+const LONGEST_LINKS = 8 * 1024;
+
+/** A query that was understood. */
+export interface Query {
+  readonly search: Search;
+  /** The parameters without those of one page. */
+  readonly parameters: readonly (readonly [name: string, value: string])[];
+  /** Undefined without an offset. */
+  readonly offset: number | undefined;
+}
+
+/** What the parameters say so far. */
+interface Parameters {
+  filters: Filters[];
+  words: string | undefined;
+  order: readonly SortBy[] | undefined;
+  limit: number;
+  cursor: string | undefined;
+  offset: number | undefined;
+}
+
+/** Reads the value of a parameter that is not a filter; false if it is invalid. */
+type ReadParameter = (value: string, found: Parameters) => boolean;
+
+const READERS = new Map<string, ReadParameter>([
+  [
+    'sort',
+    (value, found) => {
+      found.order = readSort(value);
+      return found.order !== undefined;
+    },
+  ],
+  [
+    'limit',
+    (value, found) => {
+      found.limit = readNumber(value) ?? 0;
+      return found.limit >= 1 && found.limit <= LARGEST_PAGE;
+    },
+  ],
+  [
+    'cursor',
+    (value, found) => {
+      found.cursor = value;
+      return found.offset === undefined;
+    },
+  ],
+  [
+    'offset',
+    (value, found) => {
+      found.offset = readNumber(value);
+      return found.offset !== undefined && found.cursor === undefined;
+    },
+  ],
+]);
+
+/**
+ * @param query as it was sent, without `?`.
+ * @param find whether books can be searched; if not, every parameter is invalid.
+ * @param prefer the header `Prefer` (RFC 7240).
+ * @returns the name of the first invalid parameter, if there is one.
+ */
+export function readQuery(
+  query: string,
+  find: boolean,
+  prefer: string | string[] | undefined,
+): Query | { readonly invalid: string } {
+  const found: Parameters = {
+    filters: [],
+    words: undefined,
+    order: undefined,
+    limit: PAGE,
+    cursor: undefined,
+    offset: undefined,
+  };
+  const parameters = new Map<string, string>();
+  for (const part of query.split('&')) {
+    if (part === '') continue;
+    const sent = part.split('=', 1)[0] as string;
+    const name = decode(sent);
+    const value = decode(part.slice(sent.length + 1));
+    const isValid =
+      find && name !== undefined && value !== undefined && !parameters.has(name) && read(name, value, found);
+    if (!isValid) return { invalid: sent.slice(0, SHOWN_NAME) };
+    parameters.set(name, value);
+  }
+  const order = found.order ?? (found.words === undefined ? completed([]) : relevanceOf(found.words));
+  const after = found.cursor === undefined ? undefined : readCursor(found.cursor, order);
+  if (found.cursor !== undefined && after === undefined) return { invalid: 'cursor' };
+  parameters.delete('cursor');
+  parameters.delete('offset');
+  const search = {
+    ...allOf(found.filters),
+    order,
+    limit: found.limit,
+    after,
+    offset: found.offset ?? 0,
+    isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(String(prefer ?? '')),
+  };
+  return { search, parameters: [...parameters], offset: found.offset };
+}
+
+/** The headers of a page (rules F4, F6 and F11). */
+export function pageHeaders(query: Query, page: Page): HeaderList {
+  const { total, unindexed } = page;
+  const headers = ['link', linksOf(query, page)];
+  if (total !== undefined) headers.push('x-total-count', `${total}`);
+  if (total !== undefined && query.search.isCounted) headers.push('preference-applied', 'count=exact');
+  if (unindexed > 0) headers.push('x-unindexed-books', `${unindexed}`);
+  return headers;
+}
+
+function read(name: string, value: string, found: Parameters): boolean {
+  if (!isFilterName(name)) return READERS.get(name)?.(value, found) ?? false;
+  const filters = readFilter(name, value);
+  if (filters === undefined) return false;
+  found.filters.push(filters);
+  if (name === 'q' && filters.words.length > 0) found.words = value;
+  return true;
+}
+
+/** Links to the next, the first and the previous page (RFC 8288), as long as they fit. */
+function linksOf({ search, parameters, offset }: Query, { next, passed }: Page): string {
+  const links: string[] = [];
+  const add = (relation: string, place: Readonly<Record<string, string>>) => {
+    const query = new URLSearchParams({ ...Object.fromEntries(parameters), ...place });
+    const link = `</books?${query}>; rel="${relation}"`;
+    if (links.length === 0 || links.join(', ').length + link.length < LONGEST_LINKS) links.push(link);
+  };
+  if (next !== undefined) {
+    add(
+      'next',
+      offset === undefined ? { cursor: cursorOf(next, search.order) } : { offset: `${offset + passed}` },
+    );
+  }
+  add('first', {});
+  if (offset !== undefined && offset > 0) {
+    add('prev', { offset: `${Math.max(0, offset - search.limit)}` });
+  }
+  return links.join(', ');
+}
+
+/** A place, with the name of the order that it is in, as opaque text. */
+function cursorOf(place: Place, order: Search['order']): string {
+  return Buffer.from(JSON.stringify([nameOf(order), ...place])).toString('base64url');
+}
+
+/** @returns undefined unless the text is a cursor of this order. */
+function readCursor(text: string, order: Search['order']): Place | undefined {
+  let content: unknown;
+  try {
+    content = JSON.parse(Buffer.from(text, 'base64url').toString());
+  } catch {
+    return undefined;
+  }
+  if (!Array.isArray(content)) return undefined;
+  const [name, ...place] = content as unknown[];
+  const fields = isRelevance(order) ? (['id', 'title', 'id'] as const) : order.map(({ field }) => field);
+  const isPlace =
+    place.length === fields.length &&
+    fields.every((field, position) => {
+      const value = place[position];
+      if (field === 'title' || field === 'author') return typeof value === 'string' && isKey(value);
+      return Number.isSafeInteger(value);
+    });
+  return name === nameOf(order) && isPlace ? (place as unknown as Place) : undefined;
+}
+
+function isKey(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0');
+}
+
+function nameOf(order: Search['order']): string {
+  if (isRelevance(order)) return 'relevance';
+  return order.map(({ field, isDescending }) => `${isDescending ? '-' : ''}${field}`).join();
+}
+
+/** @returns undefined unless the text is a whole number from 0 to 2^53−1. */
+function readNumber(text: string): number | undefined {
+  const value = Number(text);
+  return /^\d{1,16}$/.test(text) && Number.isSafeInteger(value) ? value : undefined;
+}
+
+/** @returns undefined if it is not UTF-8, percent-encoded. */
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return undefined;
+  }
+}

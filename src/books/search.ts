@@ -1,0 +1,246 @@
+// Owns: what a search is, and which input may become one: its filters, its order, its page (rules F2 to F10).
+// Independent of HTTP and of stores.
+
+import type { Book, BookFields } from './book.ts';
+import { indexText, type Term, termsOf } from './words.ts';
+
+/** A page has at most this many books. */
+export const LARGEST_PAGE = 1000;
+
+/** Up to here, the number of all books found is known without being asked for (rule F6). */
+export const COUNTED = 1000;
+
+/** Characters of a text that is searched for. */
+const LONGEST_TEXT = 1000;
+
+/** Words of one text that is searched for. */
+const MOST_WORDS = 16;
+
+/** Letters before the `*` of a word: fewer would search for a large part of all words. */
+const SHORTEST_PREFIX = 3;
+
+/** Sorts before every sign that a key may have after a space. */
+const SPACE = ' ';
+
+export type TextField = 'title' | 'author';
+
+/** What books are sorted by: titles and authors by their keys (rule F9). */
+export type SortField = TextField | 'year' | 'id';
+
+export interface SortBy {
+  readonly field: SortField;
+  readonly isDescending: boolean;
+}
+
+/** A word that a book must have: in this field; if undefined, in its title or its author. */
+export interface WantedWord extends Term {
+  readonly field: TextField | undefined;
+}
+
+/** A comparison of a book with a value: of the key of a title or author, or of the year. */
+export interface Condition {
+  readonly field: TextField | 'year';
+  readonly operator: '=' | '>=' | '<=' | '<';
+  readonly value: string | number;
+}
+
+/** Which books are searched for: those that have all words and meet all conditions. */
+export interface Filters {
+  readonly words: readonly WantedWord[];
+  readonly conditions: readonly Condition[];
+}
+
+/**
+ * The order without `sort` (rule F10): first the titles that are the query, then those that begin with it, by title, then
+ * the others; each by id.
+ */
+export interface Relevance {
+  /** The key of the query. */
+  readonly key: string;
+  /** The keys that begin with it: from this one, and before the other. */
+  readonly from: string;
+  readonly before: string;
+}
+
+/** A book's place in an order: its values in it, its id last. With relevance: group, key within group 1, id. */
+export type Place = readonly (string | number)[];
+
+export interface Search extends Filters {
+  /** Fields end with the id, so that no two books have the same place. */
+  readonly order: Relevance | readonly SortBy[];
+  readonly limit: number;
+  /** The page begins after this place, and after as many further books. */
+  readonly after: Place | undefined;
+  readonly offset: number;
+  /** Whether all books found are counted, however many they are. */
+  readonly isCounted: boolean;
+}
+
+/** Some of the books found, in order. */
+export interface Page {
+  readonly books: readonly Book[];
+  /** The place after which the next page begins; undefined if there is none. */
+  readonly next: Place | undefined;
+  /** By how much the offset of the next page is larger. */
+  readonly passed: number;
+  /** The number of all books found; undefined if it is not known. */
+  readonly total: number | undefined;
+  /** About how many books are not searched yet; 0 if all of them are. */
+  readonly unindexed: number;
+}
+
+export function isRelevance(order: Search['order']): order is Relevance {
+  return 'key' in order;
+}
+
+/** Reads the value of one filter; undefined if it cannot be read. */
+type ReadFilter = (text: string) => Filters | undefined;
+
+const NO_FILTERS: Filters = { words: [], conditions: [] };
+
+/** By name (rule F2). */
+const FILTERS = {
+  q: contains(undefined),
+  title_contains: contains('title'),
+  author_contains: contains('author'),
+  title: is('title'),
+  author: is('author'),
+  title_starts_with: startsWith('title'),
+  author_starts_with: startsWith('author'),
+  year: isYear('='),
+  year_gte: isYear('>='),
+  year_lte: isYear('<='),
+} as const satisfies Readonly<Record<string, ReadFilter>>;
+
+export type FilterName = keyof typeof FILTERS;
+
+export const FILTER_NAMES = Object.keys(FILTERS) as readonly FilterName[];
+
+export function isFilterName(name: string): name is FilterName {
+  return Object.hasOwn(FILTERS, name);
+}
+
+/** @returns undefined if the value of the filter is invalid. */
+export function readFilter(name: FilterName, value: string): Filters | undefined {
+  return FILTERS[name](value);
+}
+
+/** All filters together. */
+export function allOf(filters: readonly Filters[]): Filters {
+  return {
+    words: filters.flatMap(({ words }) => words),
+    conditions: filters.flatMap(({ conditions }) => conditions),
+  };
+}
+
+/** @param query that is searched for. */
+export function relevanceOf(query: string): Relevance {
+  const { key } = indexText(query);
+  if (query.endsWith('*')) return { key, from: key, before: afterAll(key) };
+  return { key, from: `${key}${SPACE}`, before: afterAll(`${key}${SPACE}`) };
+}
+
+/**
+ * Reads `title`, `-year,title`: names of fields, those with `-` descending.
+ * @returns the order, completed by the id; undefined if it is invalid.
+ */
+export function readSort(text: string): readonly SortBy[] | undefined {
+  const order: SortBy[] = [];
+  for (const part of text.split(',')) {
+    const [, sign, field] = /^([-+ ]?)(title|author|year|id)$/.exec(part) ?? [];
+    if (field === undefined || order.some((other) => other.field === field)) return undefined;
+    order.push({ field: field as SortField, isDescending: sign === '-' });
+  }
+  return completed(order);
+}
+
+/** Books with equal values are sorted by id, descending only if all values are. */
+export function completed(order: readonly SortBy[]): readonly SortBy[] {
+  if (order.some(({ field }) => field === 'id')) return order;
+  const isDescending = order.length > 0 && order.every((by) => by.isDescending);
+  return [...order, { field: 'id', isDescending }];
+}
+
+/** Whether a book is searched for. Slower than an index, and needs none. */
+export function matcher({ words, conditions }: Filters): (book: BookFields) => boolean {
+  return (book) => {
+    const texts = { title: indexText(book.title), author: indexText(book.author) };
+    const values = { title: texts.title.key, author: texts.author.key, year: book.year };
+    const wordsOf = (field: TextField | undefined) =>
+      field === undefined ? `${texts.title.words} ${texts.author.words}` : texts[field].words;
+    return (
+      conditions.every(({ field, operator, value }) => holds(compare(values[field], value), operator)) &&
+      words.every(({ word, isPrefix, field }) => {
+        return ` ${wordsOf(field)} `.includes(isPrefix ? ` ${word}` : ` ${word} `);
+      })
+    );
+  };
+}
+
+/** @param order negative if the value of the book is the smaller one. */
+function holds(order: number, operator: Condition['operator']): boolean {
+  switch (operator) {
+    case '=':
+      return order === 0;
+    case '>=':
+      return order >= 0;
+    case '<=':
+      return order <= 0;
+    case '<':
+      return order < 0;
+  }
+}
+
+/** Compares texts by their UTF-8 bytes, which is the order of code points (rule F9). */
+function compare(one: string | number, other: string | number): number {
+  if (typeof one === 'number' || typeof other === 'number') return Number(one) - Number(other);
+  return Buffer.compare(Buffer.from(one), Buffer.from(other));
+}
+
+function contains(field: TextField | undefined): ReadFilter {
+  return (text) => {
+    if (text.length > LONGEST_TEXT) return undefined;
+    const terms = termsOf(text);
+    const isTooShort = ({ word, isPrefix }: Term) => isPrefix && [...word].length < SHORTEST_PREFIX;
+    if (terms.length > MOST_WORDS || terms.some(isTooShort)) return undefined;
+    return { words: terms.map((term) => ({ ...term, field })), conditions: [] };
+  };
+}
+
+function is(field: TextField): ReadFilter {
+  return (text) => {
+    if (text.length > LONGEST_TEXT) return undefined;
+    return { words: [], conditions: [{ field, operator: '=', value: indexText(text).key }] };
+  };
+}
+
+function startsWith(field: TextField): ReadFilter {
+  return (text) => {
+    if (text.length > LONGEST_TEXT) return undefined;
+    const { key } = indexText(text);
+    if (key === '') return NO_FILTERS; // every text begins so
+    return {
+      words: [],
+      conditions: [
+        { field, operator: '>=', value: key },
+        { field, operator: '<', value: afterAll(key) },
+      ],
+    };
+  };
+}
+
+function isYear(operator: '=' | '>=' | '<='): ReadFilter {
+  return (text) => {
+    const value = Number(text);
+    if (!/^-?\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) return undefined;
+    return { words: [], conditions: [{ field: 'year', operator, value: value === 0 ? 0 : value }] };
+  };
+}
+
+/** The first text after all those that begin with this one; not empty, and without U+10FFFF, which no key has. */
+function afterAll(beginning: string): string {
+  const points = [...beginning];
+  const last = (points.pop() as string).codePointAt(0) as number;
+  const next = last + 1 === 0xd800 ? 0xe000 : last + 1; // surrogates are no characters
+  return `${points.join('')}${String.fromCodePoint(next)}`;
+}

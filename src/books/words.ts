@@ -1,0 +1,185 @@
+// Owns: what a word is, and which texts are equal when books are searched and sorted (rules F7 to F9): one definition,
+// whose results every store indexes as they are.
+// Refuses: to know a language. `ä` is `a`, and `New York` comes before `Newark`, wherever the reader lives.
+
+/** UTF-16 units of a text that are indexed; the rest cannot be found. */
+export const INDEXED_UNITS = 2000;
+
+/** Code points after which a word and a key are cut. */
+const WORD_POINTS = 64;
+const KEY_POINTS = 250;
+
+/** Signs that stand for a text without letters and digits. */
+const SIGNS = 10;
+
+/** Letters that Unicode does not decompose, as people type them who do not have them on their keyboard. */
+const LETTERS: Readonly<Record<string, string>> = {
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  ħ: 'h',
+  ł: 'l',
+  ŧ: 't',
+  ŋ: 'n',
+  ĸ: 'k',
+  ƒ: 'f',
+  ǝ: 'e',
+  ə: 'e',
+  ɨ: 'i',
+  ƀ: 'b',
+  ǥ: 'g',
+  ɉ: 'j',
+  ɍ: 'r',
+  ʉ: 'u',
+  ƶ: 'z',
+  ı: 'i',
+  ς: 'σ',
+};
+const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'gu');
+
+const ASCII = /^[\0-\x7f]*$/;
+const TRADE_MARKS = /[™℠]/g;
+const APOSTROPHES = /[’‘ʼʻ＇´`]/g;
+
+/**
+ * Marks on letters, and characters that are not seen: format characters and the tatweel. Not the vowel signs of scripts
+ * that are written with them, nor the voicing of kana.
+ */
+const MARKS =
+  /[[[\p{sc=Zinh}\p{sc=Latn}\p{sc=Grek}\p{sc=Cyrl}\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}]&&\p{Mn}]--[\u3099\u309A]]|\p{Cf}|\u0640/gv;
+
+/** Characters of scripts without spaces between words, and of Korean, whose words carry endings. */
+const UNSPACED = String.raw`[[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]&&[\p{L}\p{N}\p{M}]]`;
+const SPACED = `[[\\p{L}\\p{N}\\p{M}]--${UNSPACED}]`;
+const TOKEN = new RegExp(`(?<run>${UNSPACED}+)|${SPACED}+(?:'${SPACED}+)*`, 'gv');
+const ASCII_TOKEN = /[a-z0-9]+(?:'[a-z0-9]+)*/g;
+
+/** Between two initials. */
+const INITIALS_GAP = /^[. ]*$/;
+
+// Most texts are words with spaces and signs between them: their words are those of their key.
+const MORE_THAN_WORDS = /'|(?:^|[^a-z0-9])[a-z](?![a-z0-9])|[a-z0-9]{65}/;
+const BETWEEN_WORDS = /[^a-z0-9]+/g;
+
+/** A text as it is indexed. */
+export interface IndexedText {
+  /** By which texts are sorted and compared: its parts with one space between. */
+  readonly key: string;
+  /** Every word by which it is found, with one space between, each at least once. */
+  readonly words: string;
+}
+
+/** A word of a search. */
+export interface Term {
+  readonly word: string;
+  /** Every word that begins so is searched for. */
+  readonly isPrefix: boolean;
+}
+
+/** A word as it is written: `harry`; `o'brien`, of two parts; `J. R. R.`, of three. */
+interface Token {
+  readonly parts: string[];
+  /** Whether it is a run of a script without spaces. */
+  readonly isRun: boolean;
+  readonly isStarred: boolean;
+}
+
+/** Removes what does not count when texts are compared (rule F8). */
+export function fold(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'");
+  return text
+    .replace(TRADE_MARKS, ' ')
+    .replace(APOSTROPHES, "'")
+    .normalize('NFKD')
+    .replace(MARKS, '')
+    .toLowerCase()
+    .toUpperCase()
+    .toLowerCase()
+    .replace(LETTER, (letter) => LETTERS[letter] as string)
+    .normalize('NFC');
+}
+
+/** @param text a title or an author. */
+export function indexText(text: string): IndexedText {
+  const folded = fold(text.length > INDEXED_UNITS ? text.slice(0, INDEXED_UNITS).toWellFormed() : text);
+  if (folded.length <= KEY_POINTS && ASCII.test(folded) && !MORE_THAN_WORDS.test(folded)) {
+    const key = folded.replace(BETWEEN_WORDS, ' ').trim();
+    if (key !== '') return { key, words: key };
+  }
+  const key: string[] = [];
+  const words = new Set<string>();
+  for (const { parts, isRun } of tokensOf(folded)) {
+    key.push(...parts);
+    if (isRun) {
+      for (const run of parts) for (const word of [...run, ...pairsOf(run)]) words.add(word);
+    } else {
+      for (const part of parts) words.add(part);
+      words.add(joined(parts));
+    }
+  }
+  if (key.length === 0) {
+    const signs = signsOf(folded);
+    return { key: signs, words: signs };
+  }
+  return { key: cut(key.join(' '), KEY_POINTS), words: [...words].join(' ') };
+}
+
+/** The words of a search; a text has to have all of them. */
+export function termsOf(query: string): readonly Term[] {
+  const folded = fold(query);
+  const terms = new Map<string, Term>();
+  const add = (word: string, isPrefix = false) =>
+    terms.set(`${word}${isPrefix ? '*' : ''}`, { word, isPrefix });
+  for (const { parts, isRun, isStarred } of tokensOf(folded)) {
+    if (!isRun) add(joined(parts), isStarred);
+    else for (const run of parts) for (const word of pairsOf(run)) add(word);
+  }
+  if (terms.size === 0 && folded.trim() !== '') add(signsOf(folded));
+  return [...terms.values()];
+}
+
+function tokensOf(folded: string): Token[] {
+  const tokens: Token[] = [];
+  let initialsEnd: number | undefined; // where the latest token ends, if it is an initial
+  for (const match of folded.matchAll(ASCII.test(folded) ? ASCII_TOKEN : TOKEN)) {
+    const [text] = match;
+    const isRun = match.groups?.run !== undefined;
+    const end = match.index + text.length;
+    const isStarred = folded[end] === '*';
+    const isInitial = !isRun && !isStarred && text.length === 1 && text > '9';
+    const follows = initialsEnd !== undefined && INITIALS_GAP.test(folded.slice(initialsEnd, match.index));
+    if (isInitial && follows) {
+      tokens.at(-1)?.parts.push(text);
+    } else {
+      const parts = isRun ? [text] : text.split("'").map((part) => cut(part, WORD_POINTS));
+      tokens.push({ parts, isRun, isStarred });
+    }
+    initialsEnd = isInitial ? end : undefined;
+  }
+  return tokens;
+}
+
+function joined(parts: readonly string[]): string {
+  return cut(parts.join(''), WORD_POINTS);
+}
+
+/** Each two neighbours of a run; of a single character, itself. */
+function pairsOf(run: string): string[] {
+  const points = [...run];
+  if (points.length === 1) return points;
+  return points.slice(1).map((point, position) => `${points[position]}${point}`);
+}
+
+/** The word for a text without letters and digits; empty for one that shows nothing. */
+function signsOf(folded: string): string {
+  const signs = [...folded.replace(/\s+/gu, '')].slice(0, SIGNS);
+  if (signs.length === 0) return '';
+  return `#${signs.map((sign) => (sign.codePointAt(0) as number).toString(16).padStart(6, '0')).join('')}`;
+}
+
+function cut(text: string, points: number): string {
+  return text.length <= points ? text : [...text].slice(0, points).join('');
+}

@@ -1,0 +1,106 @@
+// Owns: `index`: makes, checks or removes the index by which books are found.
+
+import { readFind, readStoreUrl } from '../config.ts';
+import { OperatorError } from '../operator-error.ts';
+import { readSecretFile } from '../secret-file.ts';
+import type { BookIndex } from '../stores/book-index.ts';
+import { describeStore, readDbUrl } from '../stores/open.ts';
+import { Progress } from '../terminal/progress.ts';
+import { type Arguments, type CommandContext, UsageError } from './command.ts';
+
+export const HELP = `Usage: book-catalogue index [--rebuild | --check | --remove]
+
+Brings the index by which books are found up to date, and creates it if it is missing. A service does the same by
+itself, in the background, but answers searches only after its first index is complete. A large catalogue is indexed
+faster by this command, before the service starts. If the command is stopped, the next call goes on where it ended.
+On SQLite, other programs cannot write at the end of the first index, for about 5 seconds for each million books.
+
+  --rebuild  makes the index anew
+  --check    then compares the index with all books, and exits with code 1 at the first difference
+  --remove   removes the index and its triggers, for good if FIND is off: the service would create it again
+`;
+
+export const OPTIONS = {
+  rebuild: { type: 'boolean' },
+  check: { type: 'boolean' },
+  remove: { type: 'boolean' },
+} as const;
+
+export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
+  const { env, stdout, stop } = context;
+  if (Object.values(options).filter(Boolean).length > 1) {
+    throw new UsageError('Only one of --rebuild, --check and --remove is possible.');
+  }
+  const url = readStoreUrl(env, readSecretFile);
+  if (!readFind(env) && !options.remove)
+    throw new OperatorError('FIND is off: there is no index to maintain.');
+  const at = await readDbUrl(url);
+  const index = await at.openIndex();
+  if (index === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
+
+  let isStopped = false;
+  stop.then(() => {
+    isStopped = true;
+  });
+  const goOn = () => {
+    if (isStopped) throw new OperatorError('Stopped. The next call goes on from here.');
+  };
+  try {
+    if (options.remove) {
+      stdout.write((await index.remove()) ? 'The index is removed.\n' : 'There is no index.\n');
+      return 0;
+    }
+    if (options.rebuild) await index.remove();
+    await index.create();
+    const books = await bringUpToDate(index, context, goOn);
+    if (!options.check) {
+      stdout.write(`${books} books are indexed.\n`);
+      return 0;
+    }
+    const difference = await check(index, books, context, goOn);
+    stdout.write(
+      difference === undefined
+        ? `${books} books are indexed, and the index is correct.\n`
+        : `The index is wrong: ${difference}. \`book-catalogue index --rebuild\` makes it anew.\n`,
+    );
+    return difference === undefined ? 0 : 1;
+  } catch (error) {
+    if (error instanceof OperatorError) throw error;
+    throw new OperatorError(`The index of ${describeStore(url)} failed: ${(error as Error).message}.`);
+  } finally {
+    await index.close();
+  }
+}
+
+/** @returns the number of books. */
+async function bringUpToDate(index: BookIndex, context: CommandContext, goOn: () => void): Promise<number> {
+  const books = await index.countBooks();
+  const progress = new Progress(context, 'books', books);
+  try {
+    for (let remaining = books; remaining > 0; ) {
+      goOn();
+      remaining = await index.advance();
+      progress.at(Math.max(0, books - remaining));
+    }
+  } finally {
+    progress.end();
+  }
+  return index.countBooks();
+}
+
+async function check(
+  index: BookIndex,
+  books: number,
+  context: CommandContext,
+  goOn: () => void,
+): Promise<string | undefined> {
+  const progress = new Progress(context, 'books compared', books);
+  try {
+    return await index.firstDifference((compared) => {
+      goOn();
+      progress.at(Math.min(compared, books));
+    });
+  } finally {
+    progress.end();
+  }
+}

@@ -1,0 +1,410 @@
+// Owns: the index by which books in PostgreSQL are found: its tables, and how it follows the books. Triggers note which
+// books change, whoever changes them. Every statement is independent, so it works through a pooler in transaction mode.
+// Twin of `sqlite/book-index.ts`.
+// Refuses: to index within the transactions that write books, which would make them four times as expensive.
+
+import type pg from 'pg';
+import type { Book } from '../../books/book.ts';
+import { INDEXED_UNITS, indexText } from '../../books/words.ts';
+import { type BookIndex, differenceOf, INDEX_VERSION, type IndexRow, type Remaining } from '../book-index.ts';
+import { NUMBERS } from './connections.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
+import { changeStructure, createStructure } from './structure.ts';
+
+/** Books that are indexed together: a few milliseconds of work in this process. */
+const STEP = 500;
+
+/** Notes that are read together. */
+const NOTES = 500;
+
+/** Above every id, and so in the note that stands for all books. */
+const LAST_ID = Number.MAX_SAFE_INTEGER;
+
+/** Books that are compared with the index together. */
+const COMPARED = 500;
+
+// The words of a book are written by us: no parser or dictionary of the server sees them. A note is a range of ids, as
+// narrow as a statement that has written many books allows.
+const TABLES = [
+  `create table book_index (
+    id bigint primary key, title_key text collate "C" not null, author_key text collate "C" not null,
+    year bigint not null, words tsvector not null
+  )`,
+  'alter table book_index alter column words set statistics 1000',
+  'create table book_index_queue (first bigint not null, last bigint not null)',
+  `create table book_index_state (
+    version integer not null, round bigint not null default 0, is_complete boolean not null
+  )`,
+];
+
+const INDEXES = [
+  'create index if not exists book_index_titles on book_index (title_key, id)',
+  'create index if not exists book_index_authors on book_index (author_key, title_key, id)',
+  'create index if not exists book_index_years on book_index (year, id)',
+  'create index if not exists book_index_words on book_index using gin (words)',
+];
+
+// With the rights of its owner: whoever may write books need not have rights on the queue.
+const NOTE_FUNCTION = `
+  create or replace function book_index_note() returns trigger
+  language plpgsql security definer set search_path from current as $$
+    declare low bigint; high bigint; many bigint;
+    begin
+      if tg_op = 'TRUNCATE' then
+        insert into book_index_queue values (1, ${LAST_ID});
+      elsif tg_level = 'ROW' then
+        insert into book_index_queue values (old.id, old.id);
+      else
+        select min(id), max(id), count(*) into low, high, many from changed;
+        if high - low < 4 * many then
+          insert into book_index_queue values (low, high);
+        elsif many > 0 then
+          insert into book_index_queue select id, id from changed;
+        end if;
+      end if;
+      return null;
+    end $$`;
+
+/** By name. Of an update that changes ids, the old ones are noted by rows. */
+const TRIGGERS = {
+  book_index_on_insert: 'after insert on books referencing new table as changed for each statement',
+  book_index_on_update: 'after update on books referencing new table as changed for each statement',
+  book_index_on_delete: 'after delete on books referencing old table as changed for each statement',
+  book_index_on_new_id: 'after update of id on books for each row when (old.id <> new.id)',
+  book_index_on_truncate: 'after truncate on books for each statement',
+};
+
+const REMOVE = [
+  ...Object.keys(TRIGGERS).map((name) => `drop trigger if exists ${name} on books`),
+  'drop function if exists book_index_note',
+  'drop table if exists book_index_state, book_index_queue, book_index',
+];
+
+/** The role lacks a right. */
+const FORBIDDEN = '42501';
+
+const IS_THERE = "select to_regclass('book_index_state') is not null as there";
+
+const HAS_TRIGGERS = `
+  select count(*) = ${Object.keys(TRIGGERS).length} as "hasTriggers" from pg_trigger
+  where tgrelid = to_regclass('books') and tgname = any($1::text[])`;
+
+const STATE = `
+  select version, round, is_complete as "isComplete", tid, first, last
+  from book_index_state left join (
+    select ctid::text as tid, first, last from book_index_queue limit ${NOTES}
+  ) as note on true`;
+
+// Ids that no book has count, too: counting the books would read all of them.
+const COUNT_PENDING = `
+  select coalesce(sum(greatest(1, least(last, (select max(id) from books)) - first + 1)), 0) as books
+  from book_index_queue`;
+
+const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author`;
+
+// Takes effect only if no other process has indexed anything since the notes were read: what was read may be older than
+// what that process has stored. Losing it in a crash costs nothing, since the notes come back with it.
+const INDEX = `
+  with turn as (
+    update book_index_state set round = round + 1 where round = $1 and version = ${INDEX_VERSION} returning round
+  ), stored as (
+    insert into book_index (id, title_key, author_key, year, words)
+    select id, title_key, author_key, year, words::tsvector
+    from unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[])
+      as book (id, title_key, author_key, year, words)
+    where exists (select from turn)
+    on conflict (id) do update set
+      title_key = excluded.title_key, author_key = excluded.author_key, year = excluded.year, words = excluded.words
+  ), removed as (
+    delete from book_index
+    where exists (select from turn) and (id = any($7::bigint[]) or id between $8 and $9) and id <> all($2::bigint[])
+  ), taken as (
+    delete from book_index_queue where exists (select from turn) and ctid = any($10::tid[])
+  ), shortened as (
+    update book_index_queue set first = $11 where exists (select from turn) and ctid = $12::tid
+  )
+  select exists (select from turn) as indexed, set_config('synchronous_commit', 'off', true)`;
+
+const COMPARE = `
+  select id, title_key as "titleKey", author_key as "authorKey", i.year, i.words = book.words::tsvector as "hasWords"
+  from unnest($1::bigint[], $2::text[]) as book (id, words) join book_index i using (id)`;
+
+/** Runs a statement. */
+export type Query = <Row extends pg.QueryResultRow>(
+  text: string,
+  values: unknown[],
+) => Promise<readonly Row[]>;
+
+/** Books with these ids have been written. */
+interface Note {
+  /** Its place in the table. */
+  readonly tid: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+interface State {
+  readonly version: number;
+  /** Grows whenever something is indexed. */
+  readonly round: number;
+  readonly isComplete: boolean;
+  /** Some of those that are left. */
+  readonly notes: readonly Note[];
+}
+
+/** Which notes are carried out together. */
+interface Task {
+  readonly ids: readonly number[];
+  /** Empty if its last id is smaller. */
+  readonly range: { readonly first: number; readonly last: number };
+  readonly done: readonly string[];
+  readonly shortened: string | undefined;
+}
+
+/**
+ * Connects to the index, to maintain it.
+ * @returns undefined when there is no table of books.
+ * @throws Error with the reason when that is impossible.
+ */
+export async function openPostgresIndex(hosts: Hosts): Promise<BookIndex | undefined> {
+  const { client } = await connectToWritable(hosts);
+  try {
+    const { rows } = await client.query("select to_regclass('books') is not null as there");
+    if (rows[0]?.there === true) {
+      await createStructure(client); // it may be of an older version
+      return new PostgresIndex(client);
+    }
+  } catch (error) {
+    await client.end();
+    throw error;
+  }
+  await client.end();
+  return undefined;
+}
+
+/** Keeps the index up to date, by one independent statement after the other. */
+export class IndexFollower {
+  readonly #query: Query;
+
+  constructor(query: Query) {
+    this.#query = query;
+  }
+
+  async state(): Promise<State> {
+    const rows = await this.#query<Omit<State, 'notes'> & Note>(STATE, []);
+    const { version = 0, round = 0, isComplete = false } = rows[0] ?? {};
+    return { version, round, isComplete, notes: rows.filter(({ tid }) => tid !== null) };
+  }
+
+  /** About how many books are not indexed. */
+  async countPending(): Promise<number> {
+    const [row] = await this.#query<{ books: string }>(COUNT_PENDING, []);
+    return Number(row?.books);
+  }
+
+  /**
+   * Indexes the books of some notes.
+   * @returns false if another process was faster: nothing has been indexed then.
+   */
+  async index({ round, isComplete, notes }: State): Promise<boolean> {
+    const { ids, range, done, shortened } = taskOf(notes, isComplete);
+    const isRange = shortened !== undefined;
+    const books = await this.#query<Book>(
+      isRange
+        ? `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`
+        : `select id, ${BEGINNINGS}, year from books where id = any($1::bigint[])`,
+      isRange ? [range.first, range.last] : [ids],
+    );
+    const reached = isRange && books.length === STEP ? (books.at(-1) as Book).id : range.last;
+    const isDone = reached === range.last;
+    const rows = books.map(rowOf);
+    const [outcome] = await this.#query<{ indexed: boolean }>(INDEX, [
+      round,
+      rows.map(({ id }) => id),
+      rows.map(({ titleKey }) => titleKey),
+      rows.map(({ authorKey }) => authorKey),
+      rows.map(({ year }) => year),
+      rows.map(({ words }) => words),
+      ids,
+      range.first,
+      reached,
+      isRange && isDone ? [shortened] : done,
+      reached + 1,
+      isRange && !isDone ? shortened : null,
+    ]);
+    return outcome?.indexed === true;
+  }
+}
+
+/** The index in PostgreSQL, on one connection. */
+export class PostgresIndex implements BookIndex {
+  readonly #client: pg.Client;
+  readonly #follower: IndexFollower;
+
+  /** @param client without a limit of time for its statements: the sorted part of the first index takes a while. */
+  constructor(client: pg.Client) {
+    this.#client = client;
+    this.#follower = new IndexFollower((text, values) => this.#query(text, values));
+  }
+
+  async create(): Promise<void> {
+    try {
+      await changeStructure(this.#client, () => this.#missing());
+    } catch (error) {
+      if ((error as { code?: string }).code !== FORBIDDEN) throw error;
+      throw new Error(
+        `its index cannot be created (${(error as Error).message}): run \`book-catalogue index\` as the owner of the table "books", grant its rights, or set FIND=off`,
+      );
+    }
+    const { isComplete, notes } = await this.#follower.state();
+    if (!isComplete && notes.length === 0) await this.#complete();
+  }
+
+  async remove(): Promise<boolean> {
+    const [row] = await this.#query<{ there: boolean }>(IS_THERE);
+    if (row?.there !== true) return false;
+    for (const statement of ['begin', ...REMOVE, 'commit']) await this.#query(statement);
+    return true;
+  }
+
+  async advance(): Promise<Remaining> {
+    const state = await this.#follower.state();
+    if (state.notes.length > 0) {
+      await this.#follower.index(state);
+      return Math.max(1, await this.#follower.countPending());
+    }
+    if (!state.isComplete && state.version === INDEX_VERSION) await this.#complete();
+    return 0;
+  }
+
+  async firstDifference(onProgress: (books: number) => void): Promise<string | undefined> {
+    for (;;) {
+      await this.#query('begin isolation level repeatable read read only');
+      if ((await this.#follower.state()).notes.length === 0) break;
+      await this.#query('rollback');
+      while ((await this.advance()) > 0);
+    }
+    try {
+      return await this.#compareAll(onProgress);
+    } finally {
+      await this.#query('rollback');
+    }
+  }
+
+  async countBooks(): Promise<number> {
+    const [row] = await this.#query<{ books: number }>('select count(*) as books from books');
+    return row?.books ?? 0;
+  }
+
+  async close(): Promise<void> {
+    await this.#client.end();
+  }
+
+  /** The statements that create what is missing. */
+  async #missing(): Promise<string[]> {
+    const [row] = await this.#query<{ there: boolean }>(IS_THERE);
+    const isThere = row?.there === true;
+    const { version } = isThere ? await this.#follower.state() : { version: 0 };
+    const [triggers] = await this.#query<{ hasTriggers: boolean }>(HAS_TRIGGERS, [Object.keys(TRIGGERS)]);
+    if (version > INDEX_VERSION || (version === INDEX_VERSION && triggers?.hasTriggers)) return [];
+    return [
+      'lock table books in share row exclusive mode',
+      ...REMOVE,
+      ...TABLES,
+      NOTE_FUNCTION,
+      ...Object.entries(TRIGGERS).map(([name, when]) => {
+        return `create trigger ${name} ${when} execute function book_index_note()`;
+      }),
+      `insert into book_index_state (version, is_complete) values (${INDEX_VERSION}, false)`,
+      `insert into book_index_queue select 1, ${LAST_ID} where exists (select from books)`,
+    ];
+  }
+
+  /** Creates the sorted part of the first index, which nothing has needed before. */
+  async #complete(): Promise<void> {
+    await this.#query('begin');
+    try {
+      const isOpen = await this.#query('select from book_index_state where not is_complete for update');
+      if (isOpen.length > 0) {
+        for (const statement of INDEXES) await this.#query(statement);
+        await this.#query('analyze book_index');
+        await this.#query('update book_index_state set is_complete = true');
+      }
+      await this.#query('commit');
+    } catch (error) {
+      await this.#query('rollback').catch(() => {});
+      throw error;
+    }
+  }
+
+  async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
+    let compared = 0;
+    for (let last = 0; ; ) {
+      const books = await this.#query<Book>(
+        `select id, ${BEGINNINGS}, year from books where id > $1 order by id limit ${COMPARED}`,
+        [last],
+      );
+      const expected = books.map(rowOf);
+      const words = expected.map((row) => row.words);
+      const rows = await this.#query<IndexRow & { hasWords: boolean }>(COMPARE, [
+        expected.map(({ id }) => id),
+        words,
+      ]);
+      const found = new Map(rows.map((row) => [row.id, row]));
+      for (const row of expected) {
+        const difference = differenceOf(found.get(row.id), row);
+        if (difference !== undefined) return difference;
+        if (!found.get(row.id)?.hasWords) return `book ${row.id} is indexed with other words than it has`;
+      }
+      compared += books.length;
+      last = books.at(-1)?.id ?? last;
+      onProgress(compared);
+      if (books.length < COMPARED) break;
+    }
+    const [row] = await this.#query<{ books: number }>('select count(*) as books from book_index');
+    const indexed = row?.books ?? 0;
+    return indexed === compared
+      ? undefined
+      : `${indexed - compared} books of the index are no longer in the catalogue`;
+  }
+
+  async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
+    return (await this.#client.query<Row>({ text, values, types: NUMBERS })).rows;
+  }
+}
+
+/**
+ * Notes of few books together; or the beginning of a wide one, alone. Before the first index is complete, nothing is
+ * searched, so the note that stands for all books comes first.
+ */
+function taskOf(notes: readonly Note[], isComplete: boolean): Task {
+  const isWide = ({ first, last }: Note) => last - first >= STEP;
+  const wide = notes.find(isWide);
+  if (wide !== undefined && (!isComplete || notes.every(isWide))) {
+    return { ids: [], range: wide, done: [], shortened: wide.tid };
+  }
+  const ids = new Set<number>();
+  const done: string[] = [];
+  for (const { tid, first, last } of notes.filter((note) => !isWide(note))) {
+    if (ids.size > 0 && ids.size + last - first >= STEP) break;
+    for (let id = first; id <= last; id += 1) ids.add(id);
+    done.push(tid);
+  }
+  return { ids: [...ids], range: { first: 1, last: 0 }, done, shortened: undefined };
+}
+
+function rowOf({ id, title, author, year }: Book): IndexRow & { words: string } {
+  const [byTitle, byAuthor] = [indexText(title), indexText(author)];
+  const words = `${lexemes(byTitle.words, '1A')} ${lexemes(byAuthor.words, '2B')}`;
+  return { id, titleKey: byTitle.key, authorKey: byAuthor.key, year, words };
+}
+
+/** Words as a `tsvector` is written. No word has a quote or a backslash. */
+function lexemes(words: string, position: string): string {
+  return words === ''
+    ? ''
+    : words
+        .split(' ')
+        .map((word) => `'${word}':${position}`)
+        .join(' ');
+}

@@ -1,0 +1,205 @@
+// Owns: searching PostgreSQL, and keeping the index up to date: in the background, and before a search. Twin of
+// `sqlite/finder.ts`.
+
+import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
+import type { Page, Search, WantedWord } from '../../books/search.ts';
+import { StoreUnavailable } from '../../books/store.ts';
+import { INDEX_VERSION } from '../book-index.ts';
+import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../finding.ts';
+import { IndexFollower, PostgresIndex } from './book-index.ts';
+import type { Connections } from './connections.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
+
+// Milliseconds: for bringing the index up to date before a search; for a statement of it; and until the next look for
+// books to index, with jitter.
+const CATCH_UP_TIME = 1000;
+const STATEMENT_TIME = 2000;
+const IDLE_PAUSE = 1000;
+
+/** With which the words of a field are marked in the index. */
+const FIELD_LABELS = { title: 'A', author: 'B' };
+
+/** The server ended a statement that took too long. */
+const CANCELLED = '57014';
+
+// Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
+// without them, the server does it by itself, later.
+const TIDY = "select gin_clean_pending_list('book_index_words')";
+
+export class PostgresFinder {
+  readonly #hosts: Hosts;
+  readonly #connections: Connections;
+  readonly #follower: IndexFollower;
+  readonly #closing = new AbortController();
+  /** Bringing the index up to date: the one in progress, and the next, for all searches that have come since. */
+  #current: Promise<unknown> = Promise.resolve();
+  #next: Promise<number> | undefined;
+  /** About how many books were not indexed at the latest look. */
+  unindexed = 0;
+
+  constructor(hosts: Hosts, connections: Connections) {
+    this.#hosts = hosts;
+    this.#connections = connections;
+    this.#follower = new IndexFollower(
+      async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
+        const deadline = performance.now() + STATEMENT_TIME;
+        return (await connections.query<Row>('searches', text, values, deadline)).rows;
+      },
+    );
+    void this.#follow();
+  }
+
+  /** @throws StoreUnavailable */
+  async find(search: Search, deadline: number): Promise<Page> {
+    const unindexed = await this.#caughtUp();
+    const page = await findPage(search, new PostgresSearch(this.#connections, deadline));
+    return { ...page, unindexed };
+  }
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  /**
+   * Indexes what was written before this call, in bounded time.
+   * @returns about how many books are left.
+   */
+  #caughtUp(): Promise<number> {
+    this.#next ??= this.#current.then(() => {
+      const work = this.#catchUp();
+      this.#next = undefined;
+      this.#current = work.catch(() => {});
+      return work;
+    });
+    return this.#next;
+  }
+
+  async #catchUp(): Promise<number> {
+    const end = performance.now() + CATCH_UP_TIME;
+    for (;;) {
+      const state = await this.#follower.state();
+      if (!state.isComplete || state.version !== INDEX_VERSION) {
+        throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
+      }
+      if (state.notes.length === 0) return 0;
+      if (performance.now() > end) return await this.#follower.countPending();
+      try {
+        await this.#follower.index(state);
+      } catch {
+        return await this.#follower.countPending(); // such as a full disk: what is indexed is found
+      }
+    }
+  }
+
+  /** Indexes in the background, for as long as the store is open. */
+  async #follow(): Promise<void> {
+    const { signal } = this.#closing;
+    let rest = 0;
+    while (!signal.aborted) {
+      await pause(rest, undefined, { ref: false, signal }).catch(() => {});
+      rest = IDLE_PAUSE * (0.5 + Math.random());
+      try {
+        if (!signal.aborted) await this.#indexAll(signal);
+      } catch {
+        // The store is away, or the disk is full. Searches report it.
+      }
+    }
+  }
+
+  async #indexAll(signal: AbortSignal): Promise<void> {
+    let state = await this.#follower.state();
+    if (state.version !== INDEX_VERSION) return;
+    if (!state.isComplete) return this.#build(signal);
+    this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
+    if (this.unindexed === 0) return;
+    while (state.notes.length > 0 && !signal.aborted) {
+      if (!(await this.#follower.index(state))) return; // another process does it
+      state = await this.#follower.state();
+    }
+    this.unindexed = 0;
+    const deadline = performance.now() + STATEMENT_TIME;
+    await this.#connections.query('searches', TIDY, [], deadline);
+  }
+
+  /** Makes the first index, on a connection whose statements may take long. */
+  async #build(signal: AbortSignal): Promise<void> {
+    const { client } = await connectToWritable(this.#hosts);
+    try {
+      const index = new PostgresIndex(client);
+      do this.unindexed = await index.advance();
+      while (this.unindexed > 0 && !signal.aborted);
+    } finally {
+      await client.end();
+    }
+  }
+}
+
+/** The index as one search sees it. */
+class PostgresSearch implements SearchableIndex {
+  // Collecting a match takes 10 microseconds, testing a book 1.
+  readonly mostCollected = 5000;
+  readonly isCountedFirst = false;
+  readonly hasWordsById = false;
+  readonly idWithWords = 'i.id';
+  readonly #connections: Connections;
+  readonly #deadline: number;
+
+  constructor(connections: Connections, deadline: number) {
+    this.#connections = connections;
+    this.#deadline = deadline;
+  }
+
+  select(sql: string, values: readonly unknown[]): Promise<unknown[][]> {
+    return this.#select('searches', sql, values);
+  }
+
+  placeholder(position: number): string {
+    return `$${position}`;
+  }
+
+  wordsValue(words: readonly WantedWord[]): string {
+    const terms = words.map(({ word, isPrefix, field }) => {
+      const label = `${isPrefix ? '*' : ''}${field === undefined ? '' : FIELD_LABELS[field]}`;
+      return label === '' ? `'${word}'` : `'${word}':${label}`;
+    });
+    return terms.join(' & ');
+  }
+
+  withWords(words: string): string {
+    return `book_index i where ${this.hasWords(words)}`;
+  }
+
+  hasWords(words: string): string {
+    return `i.words @@ ${words}::tsquery`;
+  }
+
+  along(): string {
+    return 'book_index i where true';
+  }
+
+  inTime(): string {
+    return ''; // the server ends a statement that takes too long
+  }
+
+  async books(ids: readonly number[]): Promise<PageBooks> {
+    const source = 'unnest($1::bigint[]) with ordinality as wanted (id, place) join books using (id)';
+    return readBooks(await this.select(booksSql(source), [ids]));
+  }
+
+  async count(sql: string, values: readonly unknown[]): Promise<number | undefined> {
+    try {
+      const [[count] = []] = await this.#select('counts', sql, values);
+      return Number(count);
+    } catch (error) {
+      const cause = error instanceof StoreUnavailable ? error.cause : undefined;
+      if (cause instanceof pg.DatabaseError && cause.code === CANCELLED) return undefined;
+      throw error;
+    }
+  }
+
+  async #select(pool: 'searches' | 'counts', sql: string, values: readonly unknown[]): Promise<unknown[][]> {
+    const { rows } = await this.#connections.query(pool, sql, [...values], this.#deadline);
+    return rows.map((row) => Object.values(row));
+  }
+}

@@ -1,0 +1,331 @@
+// Owns: the index by which books in a SQLite file are found: its tables, and how it follows the books. Ids only grow, so
+// books above a mark are new; triggers note which of the others change, whoever changes them. Twin of
+// `postgres/book-index.ts`.
+// Refuses: to index within the transactions that write books, which would make them 26 times as expensive.
+
+import { resolve } from 'node:path';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
+import { INDEXED_UNITS, indexText } from '../../books/words.ts';
+import { type BookIndex, differenceOf, INDEX_VERSION, type Remaining } from '../book-index.ts';
+import {
+  BULK_BUSY_TIMEOUT,
+  now,
+  openCatalogue,
+  openForIndexing,
+  openForWriting,
+  retryWhileBusy,
+} from './structure.ts';
+
+/** Books that are indexed between two looks at the clock. */
+const STEP = 32;
+
+// FTS5 gets words with spaces in between, and cuts at the spaces only. It keeps no text, which `book_index` and `books`
+// have already. Larger leaf pages than its default take less time to write.
+const TABLES = `
+  create table book_index (
+    id integer primary key, title_key text not null, author_key text not null, year integer not null
+  ) strict;
+  create virtual table book_index_words using fts5(
+    title, author, content='', contentless_delete=1, detail=column, tokenize="ascii tokenchars '#'"
+  );
+  create table book_index_queue (id integer primary key) strict;
+  create table book_index_state (
+    version integer not null, indexed_to integer not null, is_complete integer not null
+  ) strict;
+  insert into book_index_words (book_index_words, rank) values ('pgsz', 4050)`;
+
+const INDEXES = `
+  create index if not exists book_index_titles on book_index (title_key);
+  create index if not exists book_index_authors on book_index (author_key, title_key);
+  create index if not exists book_index_years on book_index (year)`;
+
+// None of them names the virtual table, so programs whose SQLite has no FTS5 can write books.
+const TRIGGERS = `
+  create trigger if not exists book_index_on_insert after insert on books
+    when new.id <= (select indexed_to from book_index_state)
+    begin insert or ignore into book_index_queue values (new.id); end;
+  create trigger if not exists book_index_on_update after update on books
+    when min(old.id, new.id) <= (select indexed_to from book_index_state)
+    begin insert or ignore into book_index_queue values (old.id), (new.id); end;
+  create trigger if not exists book_index_on_delete after delete on books
+    when old.id <= (select indexed_to from book_index_state)
+    begin insert or ignore into book_index_queue values (old.id); end`;
+
+const REMOVE = `
+  drop trigger if exists book_index_on_insert;
+  drop trigger if exists book_index_on_update;
+  drop trigger if exists book_index_on_delete;
+  drop table if exists book_index_state;
+  drop table if exists book_index_queue;
+  drop table if exists book_index_words;
+  drop table if exists book_index`;
+
+/** The beginning of a text that is indexed: no fewer characters than UTF-16 units. */
+const BEGINNINGS = `substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author`;
+
+const NEW_BOOKS = 'id > (select indexed_to from book_index_state)';
+
+const STATE = 'select version, indexed_to, is_complete from book_index_state';
+const IS_THERE = "select 1 from sqlite_schema where name = 'book_index_state'";
+const IS_PENDING = `select exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})`;
+
+// Ids that were never given count, too: counting the books would read all of them.
+const COUNT_PENDING = `
+  select (select count(*) from book_index_queue) + max(0,
+    (select coalesce(max(id), 0) from books) - (select indexed_to from book_index_state))`;
+
+/** Milliseconds that the command may keep others from writing. */
+const SLICE_TIME = 250;
+
+/** Books that are compared with the index between two calls of its progress. */
+const COMPARED = 500;
+
+/** The names of everything that belongs to the index, as a pattern of `glob`. */
+export const INDEX_NAMES = 'book_index*';
+
+type BookRow = [id: number, title: string, author: string, year: number];
+type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
+
+/**
+ * Opens the index of a file, to maintain it.
+ * @returns undefined when there is no catalogue.
+ * @throws Error with the reason when that is impossible.
+ */
+export async function openSqliteIndex(path: string): Promise<BookIndex | undefined> {
+  const file = resolve(path);
+  const catalogue = openCatalogue(file);
+  if (catalogue === undefined) return undefined;
+  catalogue.close();
+  openForWriting(file).close(); // its table may be of an older version
+  return new SqliteIndex(openForIndexing(file), true);
+}
+
+/** About how many books are not indexed; 0 if there is no index. */
+export function countPending(db: DatabaseSync): number {
+  if (db.prepare(IS_THERE).get() === undefined) return 0;
+  return Number(Object.values(db.prepare(COUNT_PENDING).get() ?? {})[0]);
+}
+
+export class SqliteIndex implements BookIndex {
+  readonly #db: DatabaseSync;
+  readonly #isSortedLast: boolean;
+  readonly #statements = new Map<string, StatementSync>();
+
+  /**
+   * @param db a connection of its own. After a deletion from a virtual table without content, `lastInsertRowid` is no
+   * safe integer, and every `run` on the connection throws after it has done its work; so statements here use `get`.
+   * @param isSortedLast whether the first index is sorted after all books have been read. That is faster, but others
+   * cannot write meanwhile.
+   */
+  constructor(db: DatabaseSync, isSortedLast: boolean) {
+    this.#db = db;
+    this.#isSortedLast = isSortedLast;
+  }
+
+  async create(): Promise<void> {
+    retryWhileBusy(() => this.#createNow(), now() + BULK_BUSY_TIMEOUT);
+  }
+
+  async remove(): Promise<boolean> {
+    const isThere = this.#isThere();
+    retryWhileBusy(() => this.#db.exec('begin immediate'), now() + BULK_BUSY_TIMEOUT);
+    this.#db.exec(REMOVE);
+    this.#db.exec('commit');
+    return isThere;
+  }
+
+  async advance(): Promise<Remaining> {
+    retryWhileBusy(() => this.slice(SLICE_TIME), now() + BULK_BUSY_TIMEOUT);
+    await setImmediate(); // signals are handled here
+    return this.isPending ? Math.max(1, this.countPending()) : 0;
+  }
+
+  /** Whether the first index is complete, and of this version. */
+  get isUsable(): boolean {
+    const [version, , isComplete] = this.#state();
+    return version === INDEX_VERSION && isComplete === 1;
+  }
+
+  /** Whether books are not indexed. */
+  get isPending(): boolean {
+    return this.#number(IS_PENDING) === 1;
+  }
+
+  /** About how many books are not indexed. */
+  countPending(): number {
+    return this.#number(COUNT_PENDING);
+  }
+
+  /**
+   * Indexes books in one transaction, for about as many milliseconds.
+   * @throws the error of SQLite; a busy file is one. Nothing has been indexed then.
+   */
+  slice(time: number): void {
+    const end = now() + time;
+    this.#db.exec('begin immediate');
+    try {
+      const [version, , isComplete] = this.#state();
+      if (version === INDEX_VERSION) {
+        while (this.#step() && now() < end);
+        if (isComplete === 0 && !this.isPending) {
+          this.#db.exec(INDEXES);
+          this.#db.exec('update book_index_state set is_complete = 1');
+        }
+      }
+      this.#db.exec('commit');
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('rollback');
+      throw error;
+    }
+  }
+
+  async firstDifference(onProgress: (books: number) => void): Promise<string | undefined> {
+    for (;;) {
+      this.#db.exec('begin');
+      if (!this.isPending) break;
+      this.#db.exec('rollback');
+      while ((await this.advance()) > 0);
+    }
+    try {
+      return await this.#compareAll(onProgress);
+    } finally {
+      this.#db.exec('rollback');
+    }
+  }
+
+  async countBooks(): Promise<number> {
+    return this.#number('select count(*) from books');
+  }
+
+  async close(): Promise<void> {
+    this.#db.close();
+  }
+
+  #createNow(): void {
+    this.#db.exec('begin immediate');
+    try {
+      if (this.#isThere() && this.#state()[0] < INDEX_VERSION) this.#db.exec(REMOVE);
+      if (!this.#isThere()) {
+        this.#db.exec(TABLES);
+        this.#db.exec(
+          `insert into book_index_state select ${INDEX_VERSION}, 0, not exists (select 1 from books)`,
+        );
+      }
+      this.#db.exec(TRIGGERS);
+      if (this.#state()[2] === 1 || !this.#isSortedLast) this.#db.exec(INDEXES);
+      this.#db.exec('commit');
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('rollback');
+      throw error;
+    }
+  }
+
+  /** @returns whether there may be more to do. */
+  #step(): boolean {
+    const queued = this.#all<[number]>('select id from book_index_queue limit ?', STEP);
+    for (const [id] of queued) {
+      this.#get('delete from book_index_words where rowid = ?', id);
+      this.#get('delete from book_index where id = ?', id);
+      const [book] = this.#all<BookRow>(`select id, ${BEGINNINGS}, year from books where id = ?`, id);
+      if (book !== undefined) this.#add(book);
+      this.#get('delete from book_index_queue where id = ?', id);
+    }
+    if (queued.length === STEP) return true;
+    const added = this.#all<BookRow>(
+      `select id, ${BEGINNINGS}, year from books where ${NEW_BOOKS} order by id limit ?`,
+      STEP,
+    );
+    const last = added.at(-1);
+    if (last === undefined) return false;
+    for (const book of added) this.#add(book);
+    this.#get('update book_index_state set indexed_to = ?', last[0]);
+    return true;
+  }
+
+  #add([id, titleText, authorText, year]: BookRow): void {
+    const title = indexText(titleText);
+    const author = indexText(authorText);
+    this.#get('insert into book_index values (?, ?, ?, ?)', id, title.key, author.key, year);
+    this.#get(
+      'insert into book_index_words (rowid, title, author) values (?, ?, ?)',
+      id,
+      title.words,
+      author.words,
+    );
+  }
+
+  async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
+    let books = 0;
+    let words = 0;
+    for (let last = 0; ; ) {
+      const rows = this.#all<BookRow>(
+        `select id, ${BEGINNINGS}, year from books where id > ? order by id limit ?`,
+        last,
+        COMPARED,
+      );
+      for (const [id, titleText, authorText, year] of rows) {
+        const title = indexText(titleText);
+        const author = indexText(authorText);
+        const found = this.#get('select title_key, author_key, year from book_index where id = ?', id);
+        const [titleKey, authorKey, foundYear] = (found ?? []) as [string, string, number];
+        const row = found && { id, titleKey, authorKey, year: foundYear };
+        const difference = differenceOf(row, { id, titleKey: title.key, authorKey: author.key, year });
+        if (difference !== undefined) return difference;
+        for (const [field, text] of Object.entries({ title: title.words, author: author.words })) {
+          const expected = new Set(text.split(' ').filter((word) => word !== ''));
+          words += expected.size;
+          for (const word of expected) {
+            const sql = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
+            if (this.#get(sql, `${field} : "${word}"`, id) === undefined) {
+              return `book ${id} is not found by the word ${JSON.stringify(word)} of its ${field}`;
+            }
+          }
+        }
+      }
+      books += rows.length;
+      last = rows.at(-1)?.[0] ?? last;
+      onProgress(books);
+      if (rows.length < COMPARED) break;
+      await setImmediate(); // signals are handled here
+    }
+    const indexed = this.#number('select count(*) from book_index');
+    if (indexed !== books) return `${indexed - books} books of the index are no longer in the catalogue`;
+    this.#db.exec(
+      "create virtual table if not exists temp.book_index_vocabulary using fts5vocab(main, 'book_index_words', 'col')",
+    );
+    const found = this.#number('select coalesce(sum(doc), 0) from temp.book_index_vocabulary');
+    return found === words ? undefined : `the index has ${found - words} words that no book has`;
+  }
+
+  #isThere(): boolean {
+    return this.#get(IS_THERE) !== undefined;
+  }
+
+  #state(): StateRow {
+    return this.#get(STATE) as StateRow;
+  }
+
+  #number(sql: string): number {
+    const [value] = this.#get(sql) as [number];
+    return value;
+  }
+
+  #get(sql: string, ...values: (string | number)[]): unknown[] | undefined {
+    return this.#prepare(sql).get(...values) as unknown[] | undefined;
+  }
+
+  #all<Row>(sql: string, ...values: (string | number)[]): Row[] {
+    return this.#prepare(sql).all(...values) as Row[];
+  }
+
+  /** Prepared once: the garbage collector does not count a statement's memory, which would pile up. */
+  #prepare(sql: string): StatementSync {
+    const prepared = this.#statements.get(sql);
+    if (prepared !== undefined) return prepared;
+    const statement = this.#db.prepare(sql);
+    statement.setReturnArrays(true);
+    this.#statements.set(sql, statement);
+    return statement;
+  }
+}

@@ -1,0 +1,207 @@
+// Owns: searching a SQLite file, in a thread of its own: a search may take seconds, and reads on the main thread must not
+// wait for it. The same thread keeps the index up to date: in the background, and before a search.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { Page, Search, SortField, WantedWord } from '../../books/search.ts';
+import { StoreUnavailable } from '../../books/store.ts';
+import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../finding.ts';
+import { SqliteIndex } from './book-index.ts';
+import { now, openForIndexing, retryWhileBusy } from './structure.ts';
+import type { ThreadMessage, Ticketed } from './thread.ts';
+
+export interface SearchRequest {
+  readonly search: Search;
+  /** When it was called, and when its caller gives up: milliseconds of `now()`. */
+  readonly since: number;
+  readonly deadline: number;
+}
+
+// Milliseconds. A search ends before its caller gives up. Before it, the index is brought up to date; after it, all
+// matches are counted.
+const SEARCH_TIME = 4000;
+const CATCH_UP_TIME = 1000;
+const COUNT_TIME = 2000;
+
+// Milliseconds: of one transaction that indexes, for which writers wait; from one to the next while others write; and
+// until the next look for books to index.
+const SLICE_TIME = 20;
+const SLICE_PAUSE = 250;
+const IDLE_PAUSE = 1000;
+
+function serve(port: MessagePort, path: string): void {
+  const finder = new Finder(openForIndexing(path));
+  const say = (message: ThreadMessage<Page>) => port.postMessage(message);
+  port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
+    if (message === 'close') {
+      finder.close();
+      port.close();
+      return;
+    }
+    const { ticket } = message;
+    try {
+      say({ kind: 'done', ticket, answer: await finder.search(message) });
+    } catch (error) {
+      const { message: reason, kind: fault } = error as StoreUnavailable;
+      say({ kind: 'failed', ticket, reason, fault });
+    }
+  });
+  say({ kind: 'ready' });
+}
+
+/** Gets one search at a time. */
+class Finder implements SearchableIndex {
+  // Counting 50,000 matches of words takes a few milliseconds, collecting them 150, and testing 20,000 books 400.
+  readonly mostCollected = 50_000;
+  readonly isCountedFirst = true;
+  readonly hasWordsById = true;
+  readonly idWithWords = 'w.rowid';
+  readonly #db: DatabaseSync;
+  readonly #index: SqliteIndex;
+  /** When the search in progress has to end. */
+  #end = 0;
+  #isSearching = false;
+  /** Everything that was written before this moment is indexed. */
+  #freshAt = 0;
+  /** The content of the file, as of the latest background work. */
+  #version = 0;
+  #timer: NodeJS.Timeout;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#index = new SqliteIndex(db, false);
+    this.#index.create();
+    db.function('in_time', () => {
+      if (now() > this.#end) throw new StoreUnavailable('the search took too long', 'late');
+      return 1;
+    });
+    this.#timer = setTimeout(() => this.#follow(), 0);
+  }
+
+  async search({ search, since, deadline }: SearchRequest): Promise<Page> {
+    if (!this.#index.isUsable) {
+      throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
+    }
+    this.#end = Math.min(now() + SEARCH_TIME, deadline);
+    const unindexed = this.#catchUp(since);
+    this.#isSearching = true;
+    this.#db.exec('begin');
+    try {
+      return { ...(await findPage(search, this)), unindexed };
+    } finally {
+      this.#db.exec('rollback');
+      this.#isSearching = false;
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#db.close();
+  }
+
+  async select(sql: string, values: readonly (string | number)[]): Promise<unknown[][]> {
+    const statement = this.#db.prepare(sql) as StatementSync & Disposable;
+    try {
+      statement.setReturnArrays(true);
+      return statement.all(...values) as unknown as unknown[][];
+    } finally {
+      statement[Symbol.dispose](); // there are too many different ones to keep
+    }
+  }
+
+  placeholder(position: number): string {
+    return `?${position}`;
+  }
+
+  wordsValue(words: readonly WantedWord[]): string {
+    return words
+      .map(({ field, word, isPrefix }) => `${field ? `${field} : ` : ''}"${word}"${isPrefix ? ' *' : ''}`)
+      .join(' AND ');
+  }
+
+  withWords(words: string, isCount: boolean): string {
+    // Left alone, the planner reads all books and looks each one up among the words. `cross join` fixes the order.
+    const join = isCount ? '' : 'cross join book_index i on i.id = w.rowid ';
+    return `book_index_words w ${join}where w.book_index_words match ${words}`;
+  }
+
+  hasWords(words: string): string {
+    return `exists (select 1 from book_index_words w where w.rowid = i.id and w.book_index_words match ${words})`;
+  }
+
+  along(field: SortField): string {
+    const hint = field === 'id' ? 'not indexed' : `indexed by book_index_${field}s`;
+    return `book_index i ${hint} where true`;
+  }
+
+  /** Looks at the clock for one of 256 books: a call takes as long as reading several of them. */
+  inTime(id: string): string {
+    return ` and (${id} & 255 or in_time())`;
+  }
+
+  async books(ids: readonly number[]): Promise<PageBooks> {
+    const source =
+      '(select value as id, key as place from json_each(?)) as wanted cross join books using (id)';
+    const rows = await this.select(booksSql(source), [JSON.stringify(ids)]);
+    return readBooks(rows);
+  }
+
+  async count(sql: string, values: readonly (string | number)[]): Promise<number | undefined> {
+    this.#end = Math.min(this.#end, now() + COUNT_TIME);
+    try {
+      const [[count] = []] = await this.select(sql, values);
+      return Number(count);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * Indexes what was written before a search was called, in bounded time.
+   * @returns about how many books are left.
+   */
+  #catchUp(since: number): number {
+    const end = now() + CATCH_UP_TIME;
+    while (since >= this.#freshAt) {
+      const lookedAt = now();
+      if (this.#index.isPending) {
+        try {
+          retryWhileBusy(() => this.#index.slice(SLICE_TIME), end);
+        } catch {
+          return this.#index.countPending(); // others write for longer, or the disk is full: what is indexed is found
+        }
+        if (now() > end) return this.#index.countPending();
+      } else {
+        this.#freshAt = lookedAt;
+      }
+    }
+    return 0;
+  }
+
+  /** Indexes books in the background, one transaction at a time. */
+  #follow(): void {
+    let rest = IDLE_PAUSE;
+    try {
+      if (this.#isSearching) {
+        rest = 0;
+      } else if (this.#index.isPending) {
+        this.#index.slice(SLICE_TIME);
+        const version = this.#contentVersion();
+        rest = version === this.#version ? 0 : SLICE_PAUSE;
+        this.#version = version;
+        if (!this.#index.isPending) this.#db.exec('pragma shrink_memory');
+      }
+    } catch {
+      rest = SLICE_PAUSE; // others write, or the disk is full
+    }
+    this.#timer = setTimeout(() => this.#follow(), rest);
+  }
+
+  /** Changes with every transaction of other connections. */
+  #contentVersion(): number {
+    return Number(this.#db.prepare('pragma data_version').get()?.data_version);
+  }
+}
+
+if (parentPort !== null) serve(parentPort, workerData as string);

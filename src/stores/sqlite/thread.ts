@@ -1,0 +1,108 @@
+// Owns: a thread that works on the file, as seen by the rest of the process. It is restarted when it dies, on the same
+// file only: SQLite would create an empty one in its place.
+
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
+import { OpenFile } from './file.ts';
+
+/** A call; the thread answers under its ticket. */
+export type Ticketed<Request> = Request & { readonly ticket: number };
+
+/** The messages of a thread: `ready` once, then one outcome for each call. */
+export type ThreadMessage<Answer> =
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'done'; readonly ticket: number; readonly answer: Answer }
+  | {
+      readonly kind: 'failed';
+      readonly ticket: number;
+      readonly reason: string;
+      readonly fault?: StoreFault;
+    };
+
+export class StoreThread<Request extends object, Answer> {
+  readonly #script: URL;
+  readonly #path: string;
+  /** Undefined until it has been opened. */
+  #file: OpenFile | undefined;
+  readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
+  #thread: Worker | undefined;
+  #lastTicket = 0;
+  restarts = 0;
+
+  /**
+   * @param script of the thread, which gets the path as its `workerData`.
+   * @param path of the file.
+   */
+  constructor(script: URL, path: string) {
+    this.#script = script;
+    this.#path = path;
+  }
+
+  /** Resolves once the thread is ready; rejects with the reason. */
+  start(): Promise<void> {
+    const ready = Promise.withResolvers<void>();
+    const cache = getCompileCacheDir();
+    const thread = new Worker(this.#script, {
+      workerData: this.#path,
+      // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
+      // folder is the one that was set; in it, Node has created the cache for its version.
+      env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
+    });
+    let reason = 'its thread has ended';
+    thread.on('message', (message: ThreadMessage<Answer>) => {
+      if (message.kind === 'ready') {
+        this.#file ??= new OpenFile(this.#path);
+        ready.resolve();
+      } else {
+        this.#settle(message);
+      }
+    });
+    thread.on('error', (error) => {
+      reason = (error as Error).message;
+    });
+    thread.on('exit', () => {
+      this.#thread = undefined;
+      ready.reject(new Error(reason));
+      for (const ticket of [...this.#waiting.keys()]) this.#settle({ kind: 'failed', ticket, reason });
+    });
+    this.#thread = thread;
+    return ready.promise;
+  }
+
+  /** @throws StoreUnavailable */
+  async call(request: Request): Promise<Answer> {
+    if (this.#thread === undefined) {
+      try {
+        this.#file?.assertInPlace();
+      } catch (error) {
+        throw new StoreUnavailable(error);
+      }
+      this.restarts += 1;
+      this.start().catch(() => {}); // the waiting calls get the error
+    }
+    this.#lastTicket += 1;
+    const ticket = this.#lastTicket;
+    const outcome = Promise.withResolvers<Answer>();
+    this.#waiting.set(ticket, outcome);
+    this.#thread?.postMessage({ ...request, ticket });
+    return outcome.promise;
+  }
+
+  /** Lets the thread finish its calls, then ends it. */
+  async close(): Promise<void> {
+    if (this.#thread === undefined) return;
+    const ended = Promise.withResolvers<void>();
+    this.#thread.once('exit', () => ended.resolve());
+    this.#thread.postMessage('close');
+    await ended.promise;
+  }
+
+  #settle(message: Exclude<ThreadMessage<Answer>, { kind: 'ready' }>): void {
+    const outcome = this.#waiting.get(message.ticket);
+    this.#waiting.delete(message.ticket);
+    if (message.kind === 'done') outcome?.resolve(message.answer);
+    else outcome?.reject(new StoreUnavailable(message.reason, message.fault));
+  }
+}
