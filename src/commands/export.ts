@@ -45,7 +45,7 @@ export const OPERANDS = ['[FILE]'] as const;
 const FORMATS = new Map<unknown, (source: Source) => AsyncIterable<string | Uint8Array>>([
   ['csv', asCsvFile],
   ['json', asJsonFile],
-  ['jsonl', ({ text }) => text('jsonl')],
+  ['jsonl', (source) => source.text('jsonl')],
 ]);
 
 /** Where the lines of the books come from. */

@@ -327,7 +327,6 @@ for (const store of STORES) {
           await empty.client.request('PUT', `/book/${books[3]?.id}`, { body: { title: 'moved?' } });
           books[3] = { ...(books[3] as (typeof books)[number]), title: 'moved?' };
           assert.deepEqual(await empty.client.list(), books);
-          assert.deepEqual((await empty.client.request('GET', '/books?limit=1')).data, books);
         } finally {
           await empty.stop();
         }

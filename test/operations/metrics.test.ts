@@ -223,7 +223,7 @@ describe('metrics', { concurrency: 4 }, () => {
     assert.deepEqual(statuses, [503, 503]);
     const families = await scrape(operations);
     assert.equal(sumOf(families, ERRORS, { reason: 'failure' }), 2);
-    assert.equal(sumOf(families, 'book_catalogue_sqlite_writer_restarts_total'), 0);
+    assert.equal(sumOf(families, 'book_catalogue_sqlite_thread_restarts_total'), 0);
   });
 
   test('rules 29 and 31: logins that are delayed, and those that are refused', async (context) => {
@@ -251,7 +251,7 @@ function testPostgres(): void {
   test('rules 23 and 31: lost connections to PostgreSQL, and requests that fail on it', async (context) => {
     const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
     context.after(() => proxy.stop());
-    const { client, operations } = await start(context, proxiedUrl);
+    const { client, operations } = await start(context, proxiedUrl, { FIND: 'off' });
     assert.equal((await client.request('GET', '/book/1')).status, 404);
     const healthy = await scrape(operations);
     assert.equal(sumOf(healthy, 'book_catalogue_postgres_connections', { pool: 'batches' }), 1);
@@ -367,17 +367,22 @@ function testPostgres(): void {
 }
 
 // Alone, since it takes any thread that starts meanwhile for the service's.
-test('rules 23 and 31: the thread that writes to a SQLite file is replaced when it has died', async (context) => {
+test('rules 23 and 31: the threads that write to a SQLite file and search it are replaced when they have died', async (context) => {
   const threads: Worker[] = [];
   const onWorker = (thread: Worker) => threads.push(thread);
   process.on('worker', onWorker);
   context.after(() => process.off('worker', onWorker));
   const { client, operations } = await start(context, await SQLITE.freshUrl());
-  assert.equal(threads.length, 1);
+  assert.equal(threads.length, 2);
+  const restarts = async (thread: string) =>
+    sumOf(await scrape(operations), 'book_catalogue_sqlite_thread_restarts_total', { thread });
   await threads[0]?.terminate();
   await client.create({ title: 'by another thread' });
-  assert.equal(threads.length, 2);
-  assert.equal(sumOf(await scrape(operations), 'book_catalogue_sqlite_writer_restarts_total'), 1);
+  assert.deepEqual([await restarts('writer'), await restarts('finder')], [1, 0]);
+  await threads[1]?.terminate();
+  assert.equal((await client.request('GET', '/books?q=thread')).data.length, 1);
+  assert.deepEqual([await restarts('writer'), await restarts('finder')], [1, 1]);
+  assert.equal(threads.length, 4);
 });
 
 interface Started<Service> {
@@ -388,8 +393,12 @@ interface Started<Service> {
 }
 
 /** Starts the command in this process. */
-async function start(context: TestContext, dbUrl: string): Promise<Started<Target>> {
-  const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
+async function start(
+  context: TestContext,
+  dbUrl: string,
+  env: Record<string, string> = {},
+): Promise<Started<Target>> {
+  const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env });
   context.after(() => service.stop());
   const client = await Client.logIn(service);
   return { service, client, operations: operationsOf(service).url, log: () => service.log };

@@ -239,7 +239,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) });
     const kind = { size: 1, weight: 1, inFlight: 1 };
     const broken = {
-      limits: { find: kind, insert: kind, update: kind, remove: kind },
+      limits: { find: kind, insert: kind, update: kind, remove: kind, search: kind },
       find: async () => {
         throw new Error('as the test wishes');
       },

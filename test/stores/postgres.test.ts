@@ -380,14 +380,15 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(await service.client.list(), [{ id: 1, title: '', author: '', year: 0 }]);
     });
 
-    test('rules 12 and 27: a role that may use the table and its sequence is enough, even if the sequence is behind', async (context) => {
+    test('rules 12 and 27: a role that may use the tables and the sequence is enough, even if the sequence is behind', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
       const role = `user_of_${new URL(dbUrl).pathname.slice(1)}`;
       await execute(
         dbUrl,
         `create role ${role} login password 'only use';
-       grant select, insert, update, delete on books to ${role};
+       grant select, insert, update, delete
+         on books, book_index, book_index_queue, book_index_state to ${role};
        grant usage, select, update on sequence books_id_seq to ${role}`,
       );
       context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));
@@ -403,6 +404,28 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await client.request('PUT', `/book/${id}`, { body: {} })).status, 200);
       assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
       assert.equal((await client.list()).length, 20);
+      assert.equal((await client.request('GET', '/books?year=0&limit=1000')).data.length, 20);
+    });
+
+    test('rule 27: a role that may not create the index is refused, and serves without it', async (context) => {
+      const dbUrl = await freshDatabase();
+      await (await startTestService(dbUrl, { FIND: 'off' })).stop();
+      const role = `stranger_to_${new URL(dbUrl).pathname.slice(1)}`;
+      await execute(
+        dbUrl,
+        `create role ${role} login password 'only use';
+         grant select, insert, update, delete on books to ${role};
+         grant usage, select, update on sequence books_id_seq to ${role}`,
+      );
+      context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));
+      const url = new URL(dbUrl);
+      url.username = role;
+      url.password = 'only use';
+      await assert.rejects(startTestService(url.href), /run `book-catalogue index` as the owner/);
+      const { client, stop } = await startTestService(url.href, { FIND: 'off' });
+      context.after(stop);
+      await client.create({});
+      assert.equal((await client.list()).length, 1);
     });
 
     test('rule 12: after books that came with ids of their own, every process gives the next free id', async (context) => {

@@ -14,6 +14,15 @@ export function holdBooks(dbUrl: string): Promise<() => Promise<void>> {
   return hold(dbUrl, 'access exclusive');
 }
 
+/** Blocks the index of books; on SQLite, all writes. */
+export async function holdIndex(dbUrl: string): Promise<() => Promise<void>> {
+  if (dbUrl.startsWith('sqlite:')) return holdWrites(dbUrl);
+  const client = new pg.Client({ connectionString: dbUrl });
+  await client.connect();
+  await client.query('begin; select from book_index_state for update');
+  return () => client.end();
+}
+
 async function hold(dbUrl: string, mode: string): Promise<() => Promise<void>> {
   if (dbUrl.startsWith('sqlite:')) {
     const db = new DatabaseSync(fileOf(dbUrl));

@@ -143,7 +143,7 @@ interface Note {
   readonly last: number;
 }
 
-interface State {
+export interface IndexState {
   readonly version: number;
   /** Grows whenever something is indexed. */
   readonly round: number;
@@ -190,8 +190,8 @@ export class IndexFollower {
     this.#query = query;
   }
 
-  async state(): Promise<State> {
-    const rows = await this.#query<Omit<State, 'notes'> & Note>(STATE, []);
+  async state(): Promise<IndexState> {
+    const rows = await this.#query<Omit<IndexState, 'notes'> & Note>(STATE, []);
     const { version = 0, round = 0, isComplete = false } = rows[0] ?? {};
     return { version, round, isComplete, notes: rows.filter(({ tid }) => tid !== null) };
   }
@@ -206,7 +206,7 @@ export class IndexFollower {
    * Indexes the books of some notes.
    * @returns false if another process was faster: nothing has been indexed then.
    */
-  async index({ round, isComplete, notes }: State): Promise<boolean> {
+  async index({ round, isComplete, notes }: IndexState): Promise<boolean> {
     const { ids, range, done, shortened } = taskOf(notes, isComplete);
     const isRange = shortened !== undefined;
     const books = await this.#query<Book>(

@@ -7,7 +7,7 @@ import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import { INDEX_VERSION } from '../book-index.ts';
 import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../finding.ts';
-import { IndexFollower, PostgresIndex } from './book-index.ts';
+import { IndexFollower, type IndexState, PostgresIndex } from './book-index.ts';
 import type { Connections } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 
@@ -35,6 +35,7 @@ export class PostgresFinder {
   /** Bringing the index up to date: the one in progress, and the next, for all searches that have come since. */
   #current: Promise<unknown> = Promise.resolve();
   #next: Promise<number> | undefined;
+  #indexing: Promise<boolean> | undefined;
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
@@ -84,12 +85,19 @@ export class PostgresFinder {
       }
       if (state.notes.length === 0) return 0;
       if (performance.now() > end) return await this.#follower.countPending();
-      try {
-        await this.#follower.index(state);
-      } catch {
-        return await this.#follower.countPending(); // such as a full disk: what is indexed is found
-      }
+      // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless.
+      const late = pause(end - performance.now(), 'late', { ref: false });
+      const outcome = await Promise.race([this.#index(state).catch(() => 'failed'), late]);
+      if (typeof outcome === 'string') return await this.#follower.countPending();
     }
+  }
+
+  /** Indexes some books, unless that is in progress already; then it waits for the end of it. */
+  #index(state: IndexState): Promise<boolean> {
+    this.#indexing ??= this.#follower.index(state).finally(() => {
+      this.#indexing = undefined;
+    });
+    return this.#indexing;
   }
 
   /** Indexes in the background, for as long as the store is open. */
@@ -114,7 +122,7 @@ export class PostgresFinder {
     this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
     if (this.unindexed === 0) return;
     while (state.notes.length > 0 && !signal.aborted) {
-      if (!(await this.#follower.index(state))) return; // another process does it
+      if (!(await this.#index(state))) return; // another process does it
       state = await this.#follower.state();
     }
     this.unindexed = 0;

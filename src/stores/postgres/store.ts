@@ -241,7 +241,7 @@ class PostgresStore implements BookStore {
     const unindexed = 'Books that a search may not find yet, about.';
     return [
       ...this.#connections.metrics(),
-      gauge('book_catalogue_unindexed_books', unindexed, this.#finder?.unindexed ?? 0),
+      gauge('book_catalogue_unindexed_books', unindexed, this.#finder?.unindexed ?? []),
     ];
   }
 

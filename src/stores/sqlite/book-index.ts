@@ -46,8 +46,12 @@ const TRIGGERS = `
     when new.id <= (select indexed_to from book_index_state)
     begin insert or ignore into book_index_queue values (new.id); end;
   create trigger if not exists book_index_on_update after update on books
-    when min(old.id, new.id) <= (select indexed_to from book_index_state)
-    begin insert or ignore into book_index_queue values (old.id), (new.id); end;
+    begin
+      insert or ignore into book_index_queue
+        select old.id where old.id <= (select indexed_to from book_index_state);
+      insert or ignore into book_index_queue
+        select new.id where new.id <= (select indexed_to from book_index_state);
+    end;
   create trigger if not exists book_index_on_delete after delete on books
     when old.id <= (select indexed_to from book_index_state)
     begin insert or ignore into book_index_queue values (old.id); end`;
@@ -101,10 +105,13 @@ export async function openSqliteIndex(path: string): Promise<BookIndex | undefin
   return new SqliteIndex(openForIndexing(file), true);
 }
 
-/** About how many books are not indexed; 0 if there is no index. */
-export function countPending(db: DatabaseSync): number {
-  if (db.prepare(IS_THERE).get() === undefined) return 0;
-  return Number(Object.values(db.prepare(COUNT_PENDING).get() ?? {})[0]);
+/** About how many books are not indexed; undefined if there is no index. */
+export function countPending(db: DatabaseSync): number | undefined {
+  try {
+    return Number(Object.values(db.prepare(COUNT_PENDING).get() ?? {})[0]);
+  } catch {
+    return undefined;
+  }
 }
 
 export class SqliteIndex implements BookIndex {

@@ -23,9 +23,10 @@ const SEARCH_TIME = 4000;
 const CATCH_UP_TIME = 1000;
 const COUNT_TIME = 2000;
 
-// Milliseconds: of one transaction that indexes, for which writers wait; from one to the next while others write; and
-// until the next look for books to index.
+// Milliseconds: of one transaction that indexes, for which writers wait; from one to the next while others write, at first
+// and when the first index is complete; and until the next look for books to index.
 const SLICE_TIME = 20;
+const FIRST_PAUSE = 40;
 const SLICE_PAUSE = 250;
 const IDLE_PAUSE = 1000;
 
@@ -188,7 +189,8 @@ class Finder implements SearchableIndex {
       } else if (this.#index.isPending) {
         this.#index.slice(SLICE_TIME);
         const version = this.#contentVersion();
-        rest = version === this.#version ? 0 : SLICE_PAUSE;
+        if (version === this.#version) rest = 0;
+        else rest = this.#index.isUsable ? SLICE_PAUSE : FIRST_PAUSE;
         this.#version = version;
         if (!this.#index.isPending) this.#db.exec('pragma shrink_memory');
       }

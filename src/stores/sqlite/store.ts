@@ -152,7 +152,7 @@ class SqliteStore implements BookStore {
         { labels: { thread: 'writer' }, value: this.#writer.restarts },
         { labels: { thread: 'finder' }, value: this.#finder.restarts },
       ]),
-      gauge('book_catalogue_unindexed_books', unindexed, countPending(this.#db)),
+      gauge('book_catalogue_unindexed_books', unindexed, countPending(this.#db) ?? []),
       gauge('book_catalogue_sqlite_file_bytes', sizes, [
         { labels: { file: 'books' }, value: sizeOf(this.#path) },
         { labels: { file: 'log' }, value: sizeOf(`${this.#path}-wal`) },

@@ -1,0 +1,384 @@
+// Whether the index follows the books, whoever writes them and however a process ends; the first index of a store that
+// has books; and the command `index`. On every store.
+
+import assert from 'node:assert/strict';
+import { Readable } from 'node:stream';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { fill, manyBooks } from '../support/books.ts';
+import type { Book, Client } from '../support/client.ts';
+import { runCommand } from '../support/command.ts';
+import { holdIndex } from '../support/locks.ts';
+import { random } from '../support/random.ts';
+import {
+  endOf,
+  POSTGRES,
+  type RunningService,
+  type ServiceProcess,
+  SQLITE,
+  STORES,
+  spawnService,
+  startServiceProcess,
+  startTestService,
+} from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** How often a process is killed while it indexes; TEST_KILLS overrides it. */
+const KILLS = Number(process.env.TEST_KILLS ?? 5);
+
+/** How often a book is written by one process and found by another. */
+const TIMES = 200;
+
+interface Finder {
+  readonly client: Client;
+}
+
+async function found({ client }: Finder, query: string): Promise<number[]> {
+  const { status, data, headers } = await client.request('GET', `/books?${query}`);
+  assert.equal(status, 200, query);
+  assert.equal(headers.get('x-unindexed-books'), null, query);
+  return (data as Book[]).map(({ id }) => id);
+}
+
+/** How many books a search finds once it finds all. */
+async function countFound({ client }: Finder, query: string): Promise<number> {
+  let count = 0;
+  await waitUntil(async () => {
+    const { status, headers } = await client.request('GET', `/books?${query}&limit=1`, {
+      headers: { prefer: 'count=exact' },
+    });
+    count = Number(headers.get('x-total-count'));
+    return status === 200 && headers.get('x-unindexed-books') === null;
+  });
+  return count;
+}
+
+function index(dbUrl: string, ...args: string[]) {
+  return runCommand(['index', ...args], { DB_URL: dbUrl });
+}
+
+/** Compares the whole index with all books. */
+async function assertCorrect(dbUrl: string): Promise<void> {
+  const { code, stdout, stderr } = await index(dbUrl, '--check');
+  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
+  assert.match(stdout, /^\d+ books are indexed, and the index is correct\.\n$/);
+}
+
+for (const store of STORES) {
+  describe(`the index on ${store.name}`, () => {
+    let service: RunningService;
+    before(async () => {
+      service = await startTestService(await store.freshUrl());
+    });
+    after(() => service.stop());
+
+    const sql = (statement: string) => executeOn(service.dbUrl, statement);
+
+    test('rule F11: what other programs write is found at once', async () => {
+      await sql("insert into books (title, author, year) values ('Foreign one', 'x', 1)");
+      const [one] = await found(service, 'q=foreign');
+      assert.equal(typeof one, 'number');
+      await sql(`update books set title = 'Changed' where id = ${one}`);
+      assert.deepEqual(await found(service, 'q=foreign'), []);
+      assert.deepEqual(await found(service, 'q=changed'), [one]);
+      await sql(`update books set id = 5000 where id = ${one}`);
+      assert.deepEqual(await found(service, 'q=changed'), [5000]);
+      await sql("insert into books (id, title) values (4000, 'Between')"); // below the highest id
+      assert.deepEqual(await found(service, 'title=between'), [4000]);
+      await sql('delete from books where id = 5000');
+      assert.deepEqual(await found(service, 'year_gte=-1'), [4000]);
+      await sql('delete from books');
+      assert.deepEqual(await found(service, 'year_gte=-1'), []);
+      await sql("insert into books (id, title) values (5000, 'Again')");
+      assert.deepEqual(await found(service, 'q=again'), [5000]);
+      await assertCorrect(service.dbUrl);
+    });
+
+    if (store === POSTGRES) {
+      test('rule F11: and so is what is written by COPY, by many at once, or removed by truncate', async () => {
+        await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
+        assert.equal(await countFound(service, 'q=series'), 3000);
+        await sql("update books set title = 'Odd' where id % 2 = 1 and title like 'Series %'");
+        assert.equal(await countFound(service, 'title=odd'), 1500);
+        await sql('truncate books');
+        assert.equal(await countFound(service, 'year_gte=-1'), 0);
+        await sql("insert into books (title) values ('After')");
+        assert.equal(await countFound(service, 'q=after'), 1);
+        await assertCorrect(service.dbUrl);
+      });
+    }
+
+    test('rule F11: a transaction that is rolled back leaves nothing to find', async () => {
+      await assert.rejects(
+        sql(
+          store === SQLITE
+            ? "insert into books (id, title) values (6000, 'Never'), (6000, 'Never')"
+            : "with one as (insert into books (title) values ('Never') returning id) select 1 / (id - id) from one",
+        ),
+      );
+      assert.deepEqual(await found(service, 'q=never'), []);
+    });
+
+    test('rule F11: an import is found whole', async () => {
+      const { client, dbUrl } = service;
+      const rows = Array.from(
+        { length: 5000 },
+        (_, number) => `"Imported ${number}","An importer",${number}`,
+      );
+      const file = Readable.from([Buffer.from(`title,author,year\n${rows.join('\n')}\n`)]);
+      const outcome = await runCommand(['import', '-'], { DB_URL: dbUrl }, undefined, undefined, file);
+      assert.equal(outcome.code, 0, outcome.stderr);
+      assert.equal(await countFound({ client }, 'author=an+importer'), 5000);
+      await assertCorrect(dbUrl);
+    });
+  });
+
+  describe(`the index on ${store.name}, with several processes`, () => {
+    test('rules F11 and 28: a search sees every write that another process has answered', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const [writer, finder] = await Promise.all([startOn(context, dbUrl), startOn(context, dbUrl)]);
+      for (let number = 0; number < TIMES; number += 1) {
+        const { id } = await writer.client.create({ title: `Number ${number} once`, year: number });
+        assert.deepEqual(await found(finder, `title_contains=${number}+once`), [id]);
+        await writer.client.request('PUT', `/book/${id}`, { body: { title: `Number ${number} twice` } });
+        assert.deepEqual(await found(finder, `title_contains=${number}+once`), []);
+        assert.deepEqual(await found(finder, `title=number+${number}+twice`), [id]);
+        if (number % 2 === 0) {
+          await writer.client.request('DELETE', `/book/${id}`);
+          assert.deepEqual(await found(finder, `year=${number}`), []);
+        }
+      }
+      await assertCorrect(dbUrl);
+    });
+
+    test('rule F11: a store that has books is indexed while a process without an index writes to it', async (context) => {
+      const dbUrl = await store.freshUrl();
+      await fill(dbUrl, manyBooks(20_000));
+      const older = await startOn(context, dbUrl, { FIND: 'off' });
+      let isIndexed = false;
+      const write = async () => {
+        for (let number = 0; !isIndexed; number += 1) {
+          const { id } = await older.client.create({ title: 'Written meanwhile', year: number });
+          const other = 1 + Math.floor(random() * 20_000);
+          await older.client.request('PUT', `/book/${other}`, { body: { author: 'Written meanwhile' } });
+          if (number % 3 === 0) await older.client.request('DELETE', `/book/${id}`);
+        }
+      };
+      const writers = Array.from({ length: 8 }, write);
+      const newer = await startOn(context, dbUrl);
+      await waitUntil(async () => (await newer.client.request('GET', '/books?limit=1')).status === 200);
+      isIndexed = true;
+      await Promise.all(writers);
+      const books = await newer.client.list();
+      const written = books.filter(({ title, author }) => [title, author].includes('Written meanwhile'));
+      assert.equal(await countFound(newer, 'q=written+meanwhile'), written.length);
+      assert.equal(await countFound(newer, 'year_gte=-1'), books.length);
+      await assertCorrect(dbUrl);
+    });
+
+    test('rule F11: a process that is killed while it indexes leaves nothing out', async (context) => {
+      const dbUrl = await store.freshUrl();
+      for (let kill = 0; kill < KILLS; kill += 1) {
+        const victim = await startOn(context, dbUrl);
+        const write = async () => {
+          for (let number = 0; ; number += 1) {
+            const { id } = await victim.client.create({ title: `Kill ${kill}, book ${number}` });
+            if (number % 3 === 0)
+              await victim.client.request('PUT', `/book/${id}`, { body: { title: 'Changed' } });
+            if (number % 5 === 0) await victim.client.request('DELETE', `/book/${id}`);
+            if (number % 7 === 0) await victim.client.request('GET', '/books?q=changed&limit=1');
+          }
+        };
+        const writers = Array.from({ length: 16 }, () => write().catch(() => {}));
+        const least = 50 + Math.floor(random() * 500);
+        await waitUntil(async () => (await victim.client.list()).length > kill * 50 + least);
+        victim.process.kill('SIGKILL');
+        await Promise.all(writers);
+      }
+      const survivor = await startOn(context, dbUrl);
+      const books = await survivor.client.list();
+      assert.equal(await countFound(survivor, 'year_gte=-1'), books.length);
+      const changed = books.filter(({ title }) => title === 'Changed').length;
+      assert.equal(await countFound(survivor, 'q=changed'), changed);
+      await assertCorrect(dbUrl);
+    });
+
+    test('rule F11: while the index cannot follow, a search answers from what is indexed, and says so', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const { client, stop } = await startTestService(dbUrl);
+      context.after(stop);
+      await client.create({ title: 'Indexed' });
+      assert.deepEqual((await client.request('GET', '/books?q=indexed')).data.length, 1);
+      let books = 1;
+      let release = async () => {};
+      // The service may index the book before it is kept from that.
+      await waitUntil(async () => {
+        await release();
+        await executeOn(dbUrl, "insert into books (title) values ('Waiting')");
+        books += 1;
+        release = await holdIndex(dbUrl);
+        const { status, data, headers } = await client.request('GET', '/books?year_gte=-1');
+        assert.equal(status, 200);
+        if (headers.get('x-unindexed-books') === null) return false;
+        assert.equal(headers.get('x-unindexed-books'), '1');
+        assert.equal(data.length, books - 1);
+        return true;
+      });
+      await release();
+      assert.equal(await countFound({ client }, 'year_gte=-1'), books);
+    });
+
+    test('rule F11: an index of an older version is made again, one of a newer version is left alone', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const first = await startTestService(dbUrl);
+      const { id } = await first.client.create({ title: 'Here' });
+      await waitUntil(async () => (await found(first, 'q=here')).length === 1);
+      await first.stop();
+      await executeOn(dbUrl, 'update book_index_state set version = 0');
+      await executeOn(dbUrl, "update book_index set title_key = 'wrong'");
+      const second = await startTestService(dbUrl);
+      await waitUntil(async () => (await second.client.request('GET', '/books?limit=1')).status === 200);
+      assert.deepEqual(await found(second, 'title=here'), [id]);
+      await second.stop();
+      await executeOn(dbUrl, 'update book_index_state set version = 1000');
+      const third = await startTestService(dbUrl);
+      context.after(() => third.stop());
+      const { status, message, headers } = await third.client.request('GET', '/books?limit=1');
+      assert.deepEqual({ status, message }, { status: 503, message: 'Service unavailable' });
+      assert.equal(headers.get('retry-after'), '1');
+      await third.client.create({ title: 'Also here' });
+      assert.equal((await third.client.list()).length, 2);
+      const [state] = await executeOn(dbUrl, 'select version from book_index_state');
+      assert.equal(state?.version, 1000);
+    });
+  });
+
+  describe(`index: the command on ${store.name}`, () => {
+    test('index: creates the index, finds each kind of difference, and makes it again', async () => {
+      const dbUrl = await store.freshUrl();
+      await fill(dbUrl, manyBooks(3000));
+      const made = await index(dbUrl);
+      assert.deepEqual([made.code, made.stdout], [0, '3000 books are indexed.\n']);
+      await assertCorrect(dbUrl);
+
+      const words = store === SQLITE ? 'book_index_words' : 'book_index';
+      const more =
+        store === SQLITE
+          ? "insert into book_index_words (rowid, title, author) values (9000, 'none', 'none')"
+          : `update book_index set words = words || '''none'':1A'::tsvector where id = 7`;
+      const less =
+        store === SQLITE
+          ? `delete from ${words} where rowid = 7`
+          : "update book_index set words = '''x'':1A' where id = 7";
+      const differences: [sql: string, difference: RegExp][] = [
+        ['delete from book_index where id = 7', /book 7 is not in the index\./],
+        [
+          "update book_index set title_key = 'z' where id = 7",
+          /book 7 is indexed with the title "z" instead of "6 x+"\./,
+        ],
+        [
+          "update book_index set author_key = 'z' where id = 7",
+          /with the author "z" instead of "somebody"\./,
+        ],
+        ['update book_index set year = 1 where id = 7', /with the year 1 instead of 6\./],
+        [
+          less,
+          store === SQLITE ? /book 7 is not found by the word "6"/ : /book 7 is indexed with other words/,
+        ],
+        [more, store === SQLITE ? /has 2 words that no book has/ : /book 7 is indexed with other words/],
+        [
+          store === SQLITE
+            ? "insert into book_index values (9000, '', '', 0)"
+            : "insert into book_index values (9000, '', '', 0, '')",
+          /1 books of the index are no longer in the catalogue/,
+        ],
+      ];
+      for (const [sql, difference] of differences) {
+        await executeOn(dbUrl, sql);
+        const checked = await index(dbUrl, '--check');
+        assert.equal(checked.code, 1, sql);
+        assert.match(
+          checked.stdout,
+          /^The index is wrong: .*\. `book-catalogue index --rebuild` makes it anew\.\n$/,
+        );
+        assert.match(checked.stdout, difference);
+        assert.equal((await index(dbUrl, '--rebuild')).code, 0);
+      }
+      await assertCorrect(dbUrl);
+    });
+
+    test('index: goes on where it was stopped', async () => {
+      const dbUrl = await store.freshUrl();
+      await fill(dbUrl, manyBooks(60_000));
+      const child = spawnService({ DB_URL: dbUrl }, ['index']);
+      const end = endOf(child);
+      const indexed = async () => {
+        const tables = store === SQLITE ? 'sqlite_schema where name' : 'pg_class where relname';
+        const isThere = await executeOn(dbUrl, `select 1 from ${tables} = 'book_index_state'`);
+        if (isThere.length === 0) return 0;
+        const [row] = await executeOn(dbUrl, 'select count(*) as books from book_index');
+        return Number(row?.books);
+      };
+      await waitUntil(async () => (await indexed()) > 0);
+      child.kill('SIGTERM');
+      const { code, stderr } = await end;
+      const kept = await indexed();
+      assert.ok(kept > 0);
+      if (kept < 60_000) {
+        assert.equal(code, 1);
+        assert.match(stderr, /Stopped\. The next call goes on from here\.\n$/);
+      }
+      assert.deepEqual((await index(dbUrl)).stdout, '60000 books are indexed.\n');
+      await assertCorrect(dbUrl);
+    });
+
+    test('index: --remove removes everything of it, and a service without it goes on', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const service = await startTestService(dbUrl, { FIND: 'off' });
+      context.after(() => service.stop());
+      const objects = () =>
+        executeOn(
+          dbUrl,
+          store === SQLITE
+            ? "select name from sqlite_schema where name like 'book!_%' escape '!'"
+            : `select relname from pg_class where relname like 'book\\_%'
+               union all select tgname from pg_trigger where tgname like 'book\\_%'
+               union all select proname from pg_proc where proname like 'book\\_%'`,
+        );
+      assert.deepEqual(await objects(), []);
+      assert.equal((await index(dbUrl)).code, 0);
+      assert.ok((await objects()).length > 5);
+      await service.client.create({ title: 'x' });
+      const removed = await index(dbUrl, '--remove');
+      assert.deepEqual([removed.code, removed.stdout], [0, 'The index is removed.\n']);
+      assert.deepEqual(await objects(), []);
+      assert.equal((await index(dbUrl, '--remove')).stdout, 'There is no index.\n');
+      await service.client.create({ title: 'y' });
+      assert.equal((await service.client.list()).length, 2);
+    });
+
+    test('index: calls that cannot be meant end with one sentence', async () => {
+      const dbUrl = await store.freshUrl();
+      const both = await index(dbUrl, '--check', '--remove');
+      assert.deepEqual(
+        [both.code, both.stderr],
+        [2, 'Only one of --rebuild, --check and --remove is possible.\n'],
+      );
+      const missing = await index(dbUrl);
+      assert.equal(missing.code, 1);
+      assert.match(missing.stderr, /^DB_URL: there is no catalogue at [^\n]*\.\n$/);
+      const off = await runCommand(['index'], { DB_URL: dbUrl, FIND: 'off' });
+      assert.deepEqual([off.code, off.stderr], [1, 'FIND is off: there is no index to maintain.\n']);
+    });
+  });
+}
+
+async function startOn(
+  context: TestContext,
+  dbUrl: string,
+  env: Record<string, string> = {},
+): Promise<ServiceProcess> {
+  const service = await startServiceProcess(dbUrl, env);
+  context.after(() => service.stop());
+  return service;
+}

@@ -1,0 +1,357 @@
+// The parameters of `GET /books`, its pages and their headers, on every store: a few cases of each rule.
+// What is found is tested in find/oracle.test.ts, what a word is in find/words.test.ts.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { fill } from '../support/books.ts';
+import { type Answer, type Book, exchange, requestBytes } from '../support/client.ts';
+import { type RunningService, STORES, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const HUGE = 9007199254740991;
+
+/** Queries, and the parameter that their refusal names. */
+const INVALID: readonly (readonly [query: string, named: string])[] = [
+  ['page=1', 'page'],
+  ['per_page=10', 'per_page'],
+  ['_sort=title', '_sort'],
+  ['filter[year]=1', 'filter[year]'],
+  ['Q=emma', 'Q'],
+  ['constructor=1', 'constructor'],
+  ['__proto__=1', '__proto__'],
+  ['hasOwnProperty', 'hasOwnProperty'],
+  ['=1', ''],
+  ['q=a&q=b', 'q'],
+  ['limit=1&limit=1', 'limit'],
+  ['limit=', 'limit'],
+  ['limit=0', 'limit'],
+  ['limit=1001', 'limit'],
+  ['limit=-1', 'limit'],
+  ['limit=1.0', 'limit'],
+  ['limit=1e1', 'limit'],
+  ['limit=ten', 'limit'],
+  ['offset=-1', 'offset'],
+  ['offset=9007199254740992', 'offset'],
+  ['offset=x', 'offset'],
+  ['year=', 'year'],
+  ['year=1999.5', 'year'],
+  ['year=9007199254740992', 'year'],
+  ['year=0x10', 'year'],
+  ['year_gte=%20', 'year_gte'],
+  ['year_lte=--1', 'year_lte'],
+  ['sort=', 'sort'],
+  ['sort=isbn', 'sort'],
+  ['sort=title,', 'sort'],
+  ['sort=title,-title', 'sort'],
+  ['sort=--title', 'sort'],
+  ['sort=Title', 'sort'],
+  ['q=ha*', 'q'],
+  ['title_contains=a+b*', 'title_contains'],
+  [`q=${Array.from({ length: 17 }, (_, number) => `w${number}`).join('+')}`, 'q'],
+  [`q=${'x'.repeat(1001)}`, 'q'],
+  [`title=${'x'.repeat(1001)}`, 'title'],
+  [`author_starts_with=${'x'.repeat(1001)}`, 'author_starts_with'],
+  ['q=%ff', 'q'],
+  ['q=%zz', 'q'],
+  ['%ff=1', '%ff'],
+  ['cursor=', 'cursor'],
+  ['cursor=abc', 'cursor'],
+  [`cursor=${cursor(['title,id', 'emma'])}&sort=title`, 'cursor'],
+  [`cursor=${cursor(['title,id', 1, 1])}&sort=title`, 'cursor'],
+  [`cursor=${cursor(['title,id', '\ud800', 1])}&sort=title`, 'cursor'],
+  [`cursor=${cursor(['title,id', '\0', 1])}&sort=title`, 'cursor'],
+  [`cursor=${cursor(['title,id', 'emma', 1.5])}&sort=title`, 'cursor'],
+  [`cursor=${cursor(['title,id', 'emma', 1, 1])}&sort=title`, 'cursor'],
+  [`cursor=${cursor(['title,id', 'emma', 1])}&sort=-title`, 'cursor'],
+  [`cursor=${cursor(['relevance', 0, '', 1])}&q=a&sort=id`, 'cursor'],
+  [`cursor=${cursor({ length: 2 })}`, 'cursor'],
+  [`cursor=${cursor(['id', 1])}&offset=1`, 'offset'],
+  [`offset=1&cursor=${cursor(['id', 1])}`, 'cursor'],
+  [`${'n'.repeat(100)}=1`, 'n'.repeat(64)],
+  ['limit=1&nope=1&limit=x', 'nope'],
+];
+
+/** Queries that are understood, and the ids of the books that they find. */
+const VALID: readonly (readonly [query: string, ids: readonly number[]])[] = [
+  ['&', [1, 2, 3, 4, 5, 6]],
+  ['q=', [1, 2, 3, 4, 5, 6]],
+  ['q=+', [1, 2, 3, 4, 5, 6]],
+  ['title_contains=&author_contains=', [1, 2, 3, 4, 5, 6]],
+  ['title_starts_with=', [1, 2, 3, 4, 5, 6]],
+  ['title=', [6]],
+  ['author=&title=', [6]],
+  ['q=emma', [2, 5]],
+  ['q=emma&sort=id', [2, 5]],
+  ['q=emma+brown', [5]],
+  ['q=emma%20brown', [5]],
+  ['q=e%6Dm%41', [2, 5]],
+  ['%71=emma', [2, 5]],
+  ['q=emma&year_lte=1900', [2]],
+  ['author=JANE+AUSTEN', [1, 2]],
+  ['author_contains=jane&title_contains=pride', [1]],
+  ['title_starts_with=emm', [2, 5]],
+  ['title_starts_with=emma+', [2, 5]],
+  ['title=emma', [2]],
+  ['year=1815', [2]],
+  ['year=-0', [6]],
+  ['year=007', []],
+  ['year_gte=1813&year_lte=1815', [1, 2]],
+  ['year_lte=-1', [3]],
+  [`year_gte=-${HUGE}&year_lte=${HUGE}`, [1, 2, 3, 4, 5, 6]],
+  ['year_gte=2&year_lte=1', []],
+  ['sort=title', [6, 2, 5, 3, 1, 4]],
+  ['sort=+title', [6, 2, 5, 3, 1, 4]],
+  ['sort=%2Btitle', [6, 2, 5, 3, 1, 4]],
+  ['sort=-title', [4, 1, 3, 5, 2, 6]],
+  ['sort=-id', [6, 5, 4, 3, 2, 1]],
+  ['sort=author,-title', [6, 4, 5, 3, 1, 2]],
+  ['sort=-year,title', [5, 4, 2, 1, 6, 3]],
+  ['limit=2', [1, 2]],
+  ['limit=2&offset=1', [2, 3]],
+  ['limit=1000', [1, 2, 3, 4, 5, 6]],
+  ['offset=6', []],
+  [`offset=${HUGE}`, []],
+  ['limit=2&sort=title&offset=4', [1, 4]],
+  [`cursor=${cursor(['id', 4])}`, [5, 6]],
+  [`cursor=${cursor(['id', HUGE])}`, []],
+  [`cursor=${cursor(['title,id', 'emma', 2])}&sort=title`, [5, 3, 1, 4]],
+];
+
+const BOOKS: readonly Omit<Book, 'id'>[] = [
+  { title: 'Pride and Prejudice', author: 'Jane Austen', year: 1813 },
+  { title: 'Emma', author: 'Jane Austen', year: 1815 },
+  { title: 'Ilias', author: 'Homer', year: -720 },
+  { title: 'Winnie-the-Pooh', author: 'A. A. Milne', year: 1926 },
+  { title: 'Emma Brown', author: 'A. A. Milne', year: 2003 },
+  { title: '', author: '', year: 0 },
+];
+
+function cursor(content: unknown): string {
+  return Buffer.from(JSON.stringify(content)).toString('base64url');
+}
+
+function idsOf({ data }: Answer): number[] {
+  return (data as Book[]).map(({ id }) => id);
+}
+
+/** The links of an answer, by their relation. */
+function linksOf({ headers }: Answer): Record<string, string> {
+  const links = (headers.get('link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g);
+  return Object.fromEntries([...links].map(([, url, relation]) => [relation, url]));
+}
+
+for (const store of STORES) {
+  describe(`the pages of a search on ${store.name}`, () => {
+    let service: RunningService;
+
+    before(async () => {
+      service = await startTestService(await store.freshUrl());
+      for (const book of BOOKS) await service.client.create(book);
+    });
+    after(() => service.stop());
+
+    const get = (query: string, headers: Record<string, string> = {}) =>
+      service.client.request('GET', `/books?${query}`, { headers });
+
+    test('rule F1: without a query, or with an empty one, the answer is the list, byte for byte', async () => {
+      const bytesOf = async (path: string) => {
+        const { token } = service.client;
+        const [answer] = await exchange(service, requestBytes('GET', path, { token }));
+        const { date: _, 'x-request-id': __, ...headers } = answer?.headers ?? {};
+        return { ...answer, headers };
+      };
+      const list = await bytesOf('/books');
+      assert.deepEqual(await bytesOf('/books?'), list);
+      assert.equal(list.headers.link, undefined);
+      assert.equal(list.headers['x-total-count'], undefined);
+      const { data } = await get('&');
+      assert.deepEqual(data, JSON.parse(Buffer.from(list.body ?? '', 'latin1').toString()).data);
+    });
+
+    test('rule F1: other paths ignore their query', async () => {
+      const { status } = await service.client.request('GET', '/book/1?limit=0');
+      assert.equal(status, 200);
+      const { data } = await service.client.request('POST', '/book?limit=0', { body: { title: 'gone' } });
+      assert.equal((await service.client.request('DELETE', `/book/${data.id}?x`)).status, 200);
+    });
+
+    for (const [query, ids] of VALID) {
+      test(`rules F2, F3 and F8 to F10: ?${query}`, async () => {
+        const answer = await get(query);
+        assert.equal(answer.message, 'Books retrieved successfully');
+        assert.deepEqual(idsOf(answer), ids);
+      });
+    }
+
+    test('rule F3: what cannot be read is 400 and named, and so is a name that is unknown or sent twice', async () => {
+      for (const [query, name] of INVALID) {
+        const { status, message, data } = await get(query);
+        const expected = { status: 400, message: `Invalid query parameter: ${name}`, data: null };
+        assert.deepEqual({ status, message, data }, expected, query);
+      }
+    });
+
+    test('rules F1 and F3: HEAD is answered like GET, without a body', async () => {
+      const head = await service.client.request('HEAD', '/books?sort=title&limit=2');
+      const got = await get('sort=title&limit=2');
+      for (const name of ['link', 'x-total-count', 'content-length', 'content-type']) {
+        assert.equal(head.headers.get(name), got.headers.get(name), name);
+      }
+      assert.equal((await service.client.request('HEAD', '/books?nope')).status, 400);
+    });
+
+    test('rule 9: the token is checked before the query', async () => {
+      const { status, message } = await service.client.request('GET', '/books?nope', { token: 'x' });
+      assert.deepEqual({ status, message }, { status: 401, message: 'Invalid token' });
+    });
+
+    test('rule F4: links lead to the next page and to the first', async () => {
+      const first = await get('sort=-title&limit=4&year_gte=-9000');
+      assert.deepEqual(idsOf(first), [4, 1, 3, 5]);
+      const { next = '', first: begin } = linksOf(first);
+      assert.equal(begin, '/books?sort=-title&limit=4&year_gte=-9000');
+      const last = await service.client.request('GET', next);
+      assert.deepEqual(idsOf(last), [2, 6]);
+      assert.deepEqual(linksOf(last), { first: begin });
+    });
+
+    test('rule F4: with an offset, links go by offset', async () => {
+      const page = await get('limit=2&offset=3');
+      assert.deepEqual(linksOf(page), {
+        next: '/books?limit=2&offset=5',
+        first: '/books?limit=2',
+        prev: '/books?limit=2&offset=1',
+      });
+      assert.deepEqual(linksOf(await get('limit=2&offset=1')).prev, '/books?limit=2&offset=0');
+      assert.deepEqual(linksOf(await get('limit=2&offset=0')).prev, undefined);
+      assert.deepEqual(linksOf(await get('limit=2&offset=4')).next, undefined);
+    });
+
+    test('rule F4: links are left out that would make the headers too large', async () => {
+      const query = new URLSearchParams({ title_starts_with: '', author: '独'.repeat(900), limit: '1' });
+      const answer = await get(`${query}&offset=1`);
+      assert.equal(answer.status, 200);
+      assert.ok((answer.headers.get('link') as string).length < 12_000);
+    });
+
+    test('rule F6: a total of 1,000 or fewer is shown, and any on demand', async () => {
+      const total = async (query: string, headers?: Record<string, string>) => {
+        const answer = await get(query, headers);
+        return [answer.headers.get('x-total-count'), answer.headers.get('preference-applied')];
+      };
+      assert.deepEqual(await total('limit=1'), ['6', null]);
+      assert.deepEqual(await total('q=emma&limit=1'), ['2', null]);
+      assert.deepEqual(await total('q=nothing'), ['0', null]);
+      assert.deepEqual(await total('q=emma&offset=5'), ['2', null]);
+      const exact = ['2', 'count=exact'];
+      assert.deepEqual(await total('q=emma', { prefer: 'count=exact' }), exact);
+      assert.deepEqual(await total('q=emma', { prefer: 'return=minimal, Count="exact"; x' }), exact);
+      assert.deepEqual(await total('q=emma', { prefer: 'count=planned' }), ['2', null]);
+    });
+  });
+
+  describe(`large pages on ${store.name}`, () => {
+    let service: RunningService;
+    const LONG = 'long '.repeat(60_000); // 300,000 bytes
+    const MANY = 2500;
+
+    before(async () => {
+      const dbUrl = await store.freshUrl();
+      const books = Array.from({ length: MANY }, (_, index) => {
+        const id = index + 1;
+        return {
+          id,
+          title: id <= 12 ? `${LONG}${id}` : `Short ${id}`,
+          author: `Author ${id % 3}`,
+          year: id % 7,
+        };
+      });
+      await fill(dbUrl, books);
+      service = await startTestService(dbUrl);
+      await waitUntil(async () => (await service.client.request('GET', '/books?limit=1')).status === 200);
+    });
+    after(() => service.stop());
+
+    /** All books of a search, page by page. */
+    async function walk(query: string): Promise<{ ids: number[]; pages: number }> {
+      const ids: number[] = [];
+      let pages = 0;
+      for (let path: string | undefined = `/books?${query}`; path !== undefined; pages += 1) {
+        const answer = await service.client.request('GET', path);
+        assert.equal(answer.status, 200);
+        assert.ok(idsOf(answer).length > 0);
+        ids.push(...idsOf(answer));
+        path = linksOf(answer).next;
+      }
+      return { ids, pages };
+    }
+
+    test('rule F4: a page ends before 1 MiB of texts, and the walk goes on', async () => {
+      const { data } = await service.client.request('GET', '/books?limit=100');
+      assert.deepEqual(
+        (data as Book[]).map(({ id }) => id),
+        [1, 2, 3],
+      );
+      const byId = await walk('limit=1000');
+      assert.deepEqual(
+        byId.ids,
+        Array.from({ length: MANY }, (_, index) => index + 1),
+      );
+      const byOffset = await walk('limit=1000&offset=0');
+      assert.deepEqual(byOffset.ids, byId.ids);
+    });
+
+    test('rule F4: without limit, a page has 100 books', async () => {
+      const { data } = await service.client.request('GET', '/books?q=short');
+      assert.equal(data.length, 100);
+    });
+
+    test('rule F5: a walk meets every book once, even if others are removed meanwhile', async () => {
+      const expected = (await walk('sort=year,-title&limit=1000')).ids;
+      assert.equal(new Set(expected).size, MANY);
+      const met: number[] = [];
+      const removed = new Set<number>();
+      for (let path: string | undefined = '/books?sort=year,-title&limit=300'; path !== undefined; ) {
+        const answer: Answer = await service.client.request('GET', path);
+        met.push(...idsOf(answer));
+        path = linksOf(answer).next;
+        // The last book of the page, from whose place the next one goes on, and one that has not been met.
+        for (const id of [
+          met.at(-1) as number,
+          expected.findLast((id) => !met.includes(id) && !removed.has(id)),
+        ]) {
+          if (id === undefined) continue;
+          assert.equal((await service.client.request('DELETE', `/book/${id}`)).status, 200);
+          if (!met.includes(id)) removed.add(id);
+        }
+      }
+      assert.deepEqual(
+        met,
+        expected.filter((id) => !removed.has(id)),
+      );
+    });
+
+    test('rule F6: a total of more than 1,000 is shown on demand only', async () => {
+      const { headers } = await service.client.request('GET', '/books?q=short');
+      assert.equal(headers.get('x-total-count'), null);
+      const counted = await service.client.request('GET', '/books?year_gte=0', {
+        headers: { prefer: 'count=exact' },
+      });
+      const list = await service.client.list();
+      assert.equal(counted.headers.get('x-total-count'), String(list.length));
+      assert.equal(counted.headers.get('preference-applied'), 'count=exact');
+    });
+  });
+
+  test(`FIND=off on ${store.name}: every parameter is 400, and the list is served`, async (context) => {
+    const { client, stop } = await startTestService(await store.freshUrl(), { FIND: 'off' });
+    context.after(stop);
+    for (const query of ['q=x', 'limit=1', 'sort=title', 'x']) {
+      const { status, message } = await client.request('GET', `/books?${query}`);
+      const [name] = query.split('=');
+      assert.deepEqual({ status, message }, { status: 400, message: `Invalid query parameter: ${name}` });
+    }
+    assert.deepEqual(await client.list(), []);
+    assert.equal((await client.request('GET', '/books?')).status, 200);
+  });
+}

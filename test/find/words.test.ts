@@ -1,0 +1,140 @@
+// What is a word, and which texts are equal: every case of rules F7 to F9, over a socket. The rules are the same for every
+// store, since the service computes them: they are tested on SQLite; find/oracle.test.ts compares the stores.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Client } from '../support/client.ts';
+import { type RunningService, SQLITE, startTestService } from '../support/service.ts';
+
+/** Titles; searches that find them, words apart from each other; searches that do not. */
+const WORDS: readonly (readonly [title: string, found: readonly string[], not: readonly string[]])[] = [
+  ['Cien años de soledad', ['anos', 'AÑOS', 'años', 'soledad cien', 'sole*'], ['an', 'soled', 'ciento']],
+  ['Ma\u0301rquez', ['marquez', 'Márquez'], ['rquez']],
+  ["L'Étranger", ['letranger', 'etranger', "l'étranger", 'l’etranger', 'L`ETRANGER'], ['tranger']],
+  ['Univers’', ['univers', "univers'"], []],
+  ["Sorcerer's Stone", ["sorcerer's", 'sorcerers', 'sorcerer', 'stone sorcerers'], ['sorcerer s s']],
+  ["Rock 'n' Roll", ['rock', 'n', 'roll'], ['rocknroll']],
+  ['The Silmarillion (J.R.R. Tolkien)', ['j.r.r.', 'jrr', 'j r r', 'J. R. R.', 'jrr tolkien'], ['rr', 'jr']],
+  ['Plan B', ['b', 'plan b'], ['planb']],
+  ['Catch-22', ['catch 22', 'catch-22', '22'], ['catch22', '2']],
+  ['1984', ['1984', '198*'], ['84']],
+  ['Straße', ['strasse', 'STRASSE', 'straße'], ['strase']],
+  ['STRASSE', ['straße'], []],
+  ['İstanbul Diyarbakır', ['istanbul', 'diyarbakir', 'DIYARBAKIR', 'İSTANBUL'], []],
+  ['ΟΔΟΣ', ['οδός', 'οδος', 'ΟΔΌΣ'], []],
+  ['Ørsted Łódź Æsop Œuvre', ['orsted', 'lodz', 'aesop', 'oeuvre', 'øRSTED', 'æsop'], ['osop']],
+  ['Đorđe Þór Əli', ['dorde', 'thor', 'eli'], []],
+  ['Ёлка Йод', ['елка', 'иод', 'ёлка'], []],
+  ['أَلْف', ['الف'], []],
+  ['كتــاب', ['كتاب'], []],
+  ['שָׁלוֹם', ['שלום'], []],
+  ['ﬁne ＦＩＮＥ', ['fine', 'ﬁne', 'ｆｉｎｅ'], []],
+  ['Tiếng Việt', ['tieng viet'], []],
+  ['हिन्दी', ['हिन्दी'], ['हनद']],
+  ['百年孤独', ['百年孤独', '孤独', '独', '年孤'], ['百孤', '独孤']],
+  ['ノルウェイの森', ['森', 'ノルウェイ', 'ウェイ'], ['ノイ']],
+  ['はなぱば', ['ぱば'], ['はば']],
+  ['채식주의자', ['채식', '주의'], ['채의']],
+  ['ภาษาไทย', ['ไทย', 'ภาษา'], []],
+  ['第1巻ABC', ['第', '1', '巻', 'abc', '第1巻'], ['bc']],
+  ['Word™ Soft\u00adHyphen Zero\u200bWidth', ['word', 'softhyphen', 'zerowidth'], ['soft']],
+  ['???', ['???', '? ? ?'], ['?', '??', '!']],
+  ['🙂', ['🙂'], ['🙃']],
+  [`${'x'.repeat(70)} y`, ['x'.repeat(70), 'x'.repeat(64), 'y'], ['x'.repeat(63)]],
+  [`${'a '.repeat(990)}within ${'b '.repeat(10)}beyond`, ['within'], ['beyond']],
+];
+
+/** Texts that are equal to the first of each row, and ones that are not. */
+const EQUAL: readonly (readonly [text: string, equal: readonly string[], not: readonly string[]])[] = [
+  ['Emma', ['EMMA', ' emma ', '"Emma!"', 'É-M-M-A'.replaceAll('-', '').normalize('NFD')], ['Emma 2', 'Emm']],
+  [
+    'The New York Trilogy',
+    ['the new-york trilogy', 'The "New" York: Trilogy'],
+    ['New York Trilogy', 'thenewyorktrilogy'],
+  ],
+  ["O'Brien", ['o brien', 'O’BRIEN'], ['obrien']],
+  ['', [' ', '\u200b'], ['?']],
+  ['???', ['? ? ?'], ['??', '']],
+];
+
+/** Titles in their order (rule F9). */
+const SORTED: readonly string[] = [
+  '',
+  '!',
+  '???',
+  '10 Days',
+  '9 Days',
+  'A Day',
+  'Day',
+  'Déchets',
+  'dechets (2)',
+  'New York',
+  'Newark',
+  'Öl',
+  'Zoo',
+  'Ωmega',
+  'война',
+  'שלום',
+  'الف',
+  'かな',
+  '百年',
+  '채식',
+  '𠮷野',
+];
+
+describe('words, keys and order', { concurrency: true }, () => {
+  let service: RunningService;
+  let client: Client;
+  const ids = new Map<string, number>();
+
+  before(async () => {
+    service = await startTestService(await SQLITE.freshUrl());
+    client = service.client;
+    const titles = [...WORDS.map(([title]) => title), ...EQUAL.map(([text]) => text)];
+    for (const title of titles) ids.set(title, (await client.create({ title, author: 'words' })).id);
+    for (const title of SORTED) await client.create({ title, author: 'sorted' });
+  });
+  after(() => service.stop());
+
+  async function find(parameters: Record<string, string>): Promise<{ id: number; title: string }[]> {
+    const { status, data } = await client.request('GET', `/books?${new URLSearchParams(parameters)}`);
+    assert.equal(status, 200);
+    return data;
+  }
+
+  for (const [title, found, not] of WORDS) {
+    const id = () => ids.get(title) as number;
+    const isFound = async (query: string) => {
+      const books = await find({ title_contains: query, author: 'words', limit: '1000' });
+      return books.some((book) => book.id === id());
+    };
+    test(`rules F7 and F8: the words of ${JSON.stringify(title.slice(0, 40))}`, async () => {
+      for (const query of found) assert.ok(await isFound(query), `not found by ${query}`);
+      for (const query of not) assert.ok(!(await isFound(query)), `found by ${query}`);
+    });
+  }
+
+  for (const [text, equal, not] of EQUAL) {
+    test(`rule F8: the texts that are equal to ${JSON.stringify(text)}`, async () => {
+      const isFound = async (title: string) => {
+        const books = await find({ title, author: 'words', limit: '1000' });
+        return books.some(({ id }) => id === ids.get(text));
+      };
+      for (const title of [text, ...equal]) assert.ok(await isFound(title), `not equal to ${title}`);
+      for (const title of not) assert.ok(!(await isFound(title)), `equal to ${title}`);
+    });
+  }
+
+  test('rule F9: titles are sorted by the code points of their keys', async () => {
+    const sorted = await find({ author: 'sorted', sort: 'title' });
+    assert.deepEqual(
+      sorted.map(({ title }) => title),
+      SORTED,
+    );
+    const reversed = await find({ author: 'sorted', sort: '-title' });
+    assert.deepEqual(
+      reversed.map(({ title }) => title),
+      SORTED.toReversed(),
+    );
+  });
+});
