@@ -7,6 +7,7 @@
 import { type Book, FIELD_NAMES } from '../books/book.ts';
 import {
   COUNTED,
+  type Condition,
   type Filters,
   isRelevance,
   type Page,
@@ -169,9 +170,9 @@ class Finder {
       : await this.#collect(isInOrderOfIds ? COUNTED : this.#index.mostCollected, search, part);
     let { rows } = few as { rows?: readonly Row[] };
     if (rows === undefined) {
-      if (!isRelevance(order)) rows = await this.#walk(search, order, part);
-      else if (offset > 0) rows = await this.#collectAll(search, part);
-      else rows = await this.#walkByRelevance(search, order, part);
+      rows = isRelevance(order)
+        ? await this.#walkByRelevance(search, order, part)
+        : await this.#walk(search, order, part);
     }
     if (few.count <= COUNTED) return { rows, total: few.count };
     return { rows, total: search.isCounted ? await this.#count(search) : undefined };
@@ -204,62 +205,87 @@ class Finder {
   /** Step 2, and step 3 if needed. */
   async #walk(selection: Selection, order: readonly SortBy[], part: Part): Promise<readonly Row[]> {
     const { field } = order[0] as SortBy;
+    const needed = part.offset + part.most;
     const hasWords = selection.words.length > 0;
-    if (hasWords && field === 'id' && this.#index.hasWordsById) return this.#collectAll(selection, part);
     const values = new Values(this.#index);
+    const tests = this.#tests(selection, values);
+    const isTested = tests !== '';
+    if (isTested && (needed > WALK || (hasWords && field === 'id' && this.#index.hasWordsById))) {
+      return this.#collectAll(selection, part);
+    }
     const bounds = selection.conditions.filter((condition) => condition.field === field);
     const along = `${this.#index.along(field)}${comparisons(bounds, values)}${this.#index.inTime('i.id')}`;
-    const tests = `${this.#tests(selection, values)}`;
-    if (tests === '') return this.#rows(`select ${KEYS} from ${along}${cut(part, values)}`, values);
-    const needed = part.offset + part.most;
+    if (!isTested) return this.#rows(`select i.id from ${along}${cut(part, values)}`, part, values);
     const steps = cut({ ...part, offset: 0, most: WALK }, values);
     const rows = await this.#rows(
       // The inner query returns its rows in order, and the outer one stops as soon as it has enough.
-      `select ${KEYS} from (select i.* from ${along}${steps}) i where true${tests} limit ${values.add(needed)}`,
+      `select i.id from (select i.* from ${along}${steps}) i where true${tests} limit ${values.add(needed)}`,
+      part,
       values,
     );
     return rows.length < needed ? this.#collectAll(selection, part) : rows.slice(part.offset);
   }
 
-  /** Step 2 for each group of the order by relevance (rule F10). */
+  /** Step 2 for each group of the order by relevance (rule F10), from the one on in which the page begins. */
   async #walkByRelevance(
-    selection: Selection,
+    { words, conditions }: Selection,
     relevance: Relevance,
-    { after, most }: Part,
+    { after, offset, most }: Part,
   ): Promise<readonly Row[]> {
-    const [group = 0, key = '', id = 0] = (after ?? []) as [number?, string?, number?];
+    const [first = 0, key = '', id = 0] = (after ?? []) as [number?, string?, number?];
+    // A title that begins with the query has its words, unless some of them are joined from several.
+    const keyWords = relevance.key.split(' ');
+    const areInKey = words.every((wanted) => {
+      return wanted.field !== 'author' && !wanted.isPrefix && keyWords.includes(wanted.word);
+    });
+    const byTitle = areInKey ? [] : words;
+    const isQuery: Condition = { field: 'title', operator: '=', value: relevance.key };
+    const beginsSo: readonly Condition[] = [
+      { field: 'title', operator: '>=', value: relevance.from },
+      { field: 'title', operator: '<', value: relevance.before },
+    ];
+    const others = { words, conditions, isRest: relevance };
+    const groups: readonly [Selection, readonly SortBy[], Place][] = [
+      [{ words: byTitle, conditions: [...conditions, isQuery] }, BY_ID, [id]],
+      [
+        { words: byTitle, conditions: [...conditions, ...beginsSo] },
+        BY_TITLE,
+        first === 1 ? [key, id] : [relevance.key, Number.MAX_SAFE_INTEGER], // after the first group
+      ],
+      [others, BY_ID, [first === 2 ? id : 0]],
+    ];
     const rows: Row[] = [];
-    if (group === 0) {
-      const values = new Values(this.#index);
-      const bounds: Filters['conditions'] = [{ field: 'title', operator: '=', value: relevance.key }];
-      const part = { columns: columnsOf(BY_ID), after: [id], offset: 0, most };
-      rows.push(...(await this.#rows(this.#alongTitles(selection, bounds, part, values), values)));
-    }
-    if (group < 2 && rows.length < most) {
-      const values = new Values(this.#index);
-      const bounds: Filters['conditions'] = [
-        { field: 'title', operator: '>=', value: relevance.from },
-        { field: 'title', operator: '<', value: relevance.before },
-      ];
-      const begin = group === 1 ? [key, id] : [relevance.key, Number.MAX_SAFE_INTEGER];
-      const part = { columns: columnsOf(BY_TITLE), after: begin, offset: 0, most: most - rows.length };
-      rows.push(...(await this.#rows(this.#alongTitles(selection, bounds, part, values), values)));
-    }
-    if (rows.length < most) {
-      const part = {
-        columns: columnsOf(BY_ID),
-        after: group === 2 ? [id] : undefined,
-        offset: 0,
-        most: most - rows.length,
-      };
-      rows.push(...(await this.#walk({ ...selection, isRest: relevance }, BY_ID, part)));
+    let left = offset;
+    for (const [selection, order, begin] of groups.slice(first)) {
+      const part = { columns: columnsOf(order), after: begin, offset: left, most: most - rows.length };
+      if (selection === others) return [...rows, ...(await this.#walk(selection, order, part))];
+      rows.push(...(await this.#alongTitles(selection, part)));
+      if (rows.length === most) break;
+      if (rows.length > 0) left = 0;
+      else if (left > 0) left -= await this.#countAlongTitles(selection, part);
     }
     return rows;
   }
 
-  #alongTitles(selection: Selection, bounds: Filters['conditions'], part: Part, values: Values): string {
-    const along = `${this.#index.along('title')}${comparisons(bounds, values)}`;
-    return `select ${KEYS} from ${along}${this.#tests(selection, values)}${this.#index.inTime('i.id')}${cut(part, values)}`;
+  /** The titles in a range that conditions give. */
+  #alongTitles(selection: Selection, part: Part): Promise<readonly Row[]> {
+    const values = new Values(this.#index);
+    const tests = `${this.#tests(selection, values)}${this.#index.inTime('i.id')}`;
+    return this.#rows(
+      `select i.id from ${this.#index.along('title')}${tests}${cut(part, values)}`,
+      part,
+      values,
+    );
+  }
+
+  async #countAlongTitles(selection: Selection, part: Part): Promise<number> {
+    const values = new Values(this.#index);
+    const tests = `${this.#tests(selection, values)}${this.#index.inTime('i.id')}${afterPlace(part, values)}`;
+    const [row] = await this.#index.select(
+      `select count(*) from ${this.#index.along('title')}${tests}`,
+      values.all,
+    );
+    return Number(row?.[0]);
   }
 
   /** Step 3. */
@@ -267,7 +293,7 @@ class Finder {
     const values = new Values(this.#index);
     const { from, id } = this.#matching(selection, values);
     const columns = part.columns.map((column) => (column.isId ? { ...column, sql: () => id } : column));
-    return this.#rows(`select ${KEYS} from ${from}${cut({ ...part, columns }, values)}`, values);
+    return this.#rows(`select ${id} as id from ${from}${cut({ ...part, columns }, values)}`, part, values);
   }
 
   async #countUpTo(most: number, selection: Selection): Promise<number> {
@@ -310,7 +336,13 @@ class Finder {
     return `${comparisons(conditions, values)}${isRest(selection, values)}${wordTest}`;
   }
 
-  async #rows(sql: string, values: Values): Promise<readonly Row[]> {
+  /**
+   * The rows of a page.
+   * @param ids SQL that selects their ids, in their order. It reads as little as possible of the rows before them.
+   */
+  async #rows(ids: string, part: Part, values: Values): Promise<readonly Row[]> {
+    // `cross join` keeps SQLite's planner from reading the index in the order of the page instead.
+    const sql = `select ${KEYS} from (${ids}) as page cross join book_index i where i.id = page.id${orderBy(part, values)}`;
     return (await this.#index.select(sql, values.all)) as Row[];
   }
 }

@@ -320,21 +320,20 @@ export class PostgresIndex implements BookIndex {
     ];
   }
 
-  /** Creates the sorted part of the first index, which nothing has needed before. */
+  /** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
   async #complete(): Promise<void> {
     await this.#query('begin');
     try {
-      const isOpen = await this.#query('select from book_index_state where not is_complete for update');
-      if (isOpen.length > 0) {
-        for (const statement of INDEXES) await this.#query(statement);
-        await this.#query('analyze book_index');
-        await this.#query('update book_index_state set is_complete = true');
-      }
+      await this.#query('select from book_index_state where not is_complete for update');
+      for (const statement of INDEXES) await this.#query(statement);
       await this.#query('commit');
     } catch (error) {
       await this.#query('rollback').catch(() => {});
       throw error;
     }
+    // For the planner, and so that the sorted part can be read without the table.
+    await this.#query('vacuum analyze book_index');
+    await this.#query('update book_index_state set is_complete = true');
   }
 
   async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
