@@ -3,18 +3,22 @@
 import type { Book, BookChanges, NewBook } from './book.ts';
 import { readList } from './book-list.ts';
 import { Deadline } from './deadline.ts';
+import { CatalogueError } from './errors.ts';
 import { type Answer, dataOf, type Request, send } from './request.ts';
+import { pageOf, queryOf, type Search } from './search.ts';
 import { Session } from './session.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
 export { CatalogueError, WrongCredentials } from './errors.ts';
+export type { Search } from './search.ts';
 
 export interface Options {
   readonly username: string;
   readonly password: string;
   /**
    * Milliseconds that a call may take, including its login, all its attempts and the waits between them. For a list,
-   * the limit is for its beginning, and then for each of its pieces. 10,000 by default.
+   * the limit is for its beginning, and then for each of its pieces; for a search, for each of its pages. 10,000 by
+   * default.
    */
   readonly timeout?: number;
 }
@@ -60,9 +64,50 @@ export class BookCatalogue {
   }
 
   /** @returns undefined when no book has the id. */
-  async find(id: number, options?: CallOptions): Promise<Book | undefined> {
+  find(id: number, options?: CallOptions): Promise<Book | undefined>;
+  /**
+   * The books that a search finds, in its order. They are requested in pages, the next one when the loop needs it, and
+   * each page is retried if needed. Pages are not of one moment: a book that changes meanwhile may be missing or come
+   * twice.
+   */
+  find(search: Search, options?: CallOptions): AsyncGenerator<Book, void, undefined>;
+  find(wanted: number | Search, options?: CallOptions) {
+    return typeof wanted === 'object' ? this.#search(wanted, options) : this.#find(wanted, options);
+  }
+
+  async #find(id: number, options?: CallOptions): Promise<Book | undefined> {
     const answer = await this.#call({ method: 'GET', url: this.#bookAt(id), effect: 'none' }, options);
     return isNoBook(answer) ? undefined : (dataOf(answer, 200) as Book);
+  }
+
+  async *#search(search: Search, options?: CallOptions): AsyncGenerator<Book, void, undefined> {
+    let left = search.limit ?? Number.POSITIVE_INFINITY;
+    let query: string | undefined = queryOf(search);
+    while (query !== undefined) {
+      const request = { method: 'GET', url: this.#at('books', query), effect: 'none' } as const;
+      const { books, next } = pageOf(await this.#call(request, options));
+      for (const book of books.slice(0, left)) {
+        options?.signal?.throwIfAborted();
+        yield book;
+      }
+      left -= books.length;
+      query = left > 0 ? next : undefined;
+    }
+  }
+
+  /**
+   * How many books a search finds, whatever its `limit`.
+   * @throws CatalogueError when the service cannot count them in time: they are many.
+   */
+  async count(search: Search, options?: CallOptions): Promise<number> {
+    const query = queryOf({ ...search, sort: 'id', limit: 1 }); // in the order that costs the least
+    const headers = { prefer: 'count=exact' };
+    const request = { method: 'GET', url: this.#at('books', query), effect: 'none', headers } as const;
+    const answer = await this.#call(request, options);
+    pageOf(answer);
+    const total = answer.headers?.get('x-total-count') ?? undefined;
+    if (total === undefined) throw new CatalogueError('counting takes the service too long', answer);
+    return Number(total);
   }
 
   /**
@@ -128,9 +173,10 @@ export class BookCatalogue {
     }
   }
 
-  #at(path: string): URL {
+  #at(path: string, query?: string): URL {
     const url = new URL(this.#url);
     url.pathname = `${url.pathname.replace(/\/$/, '')}/${path}`;
+    if (query !== undefined) url.search = query;
     return url;
   }
 

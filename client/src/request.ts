@@ -11,6 +11,8 @@ export interface Request {
   readonly effect: 'none' | 'repeatable' | 'once';
   /** Sent as JSON. */
   readonly body?: object;
+  /** Beside those of every request. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The body of an answer with status 200 is left unread. */
   readonly isStreamed?: true;
 }
@@ -52,7 +54,7 @@ const LONGEST_PAUSE = 2000;
 export async function send(request: Request, circumstances: Circumstances): Promise<Answer> {
   const { method, url, effect, body } = request;
   const { deadline, token, requestId } = circumstances;
-  const headers = new Headers();
+  const headers = new Headers(request.headers);
   if (token !== undefined) headers.set('authorization', token);
   if (requestId !== undefined) headers.set('x-request-id', requestId);
   if (body !== undefined) headers.set('content-type', 'application/json');

@@ -11,9 +11,16 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import {
+  BookCatalogue,
+  type CallOptions,
+  CatalogueError,
+  type Search,
+  WrongCredentials,
+} from '../../client/src/book-catalogue.ts';
 import { readList } from '../../client/src/book-list.ts';
 import { Deadline } from '../../client/src/deadline.ts';
+import { fill, manyBooks } from '../support/books.ts';
 import { Connection } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
@@ -39,6 +46,21 @@ const PAIR = { username: 'librarian', password: 'correct horse' };
 const PATIENT = { ...PAIR, timeout: 600_000 };
 
 const BOOK = { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 };
+
+/** A search with every parameter. */
+const SEARCH: Required<Search> = {
+  ...{ q: 'cervantes quij*', title: 'don quijote', author: 'Miguel de Cervantes' },
+  ...{
+    title_contains: 'quijote',
+    author_contains: 'de',
+    title_starts_with: 'don',
+    author_starts_with: 'mig',
+  },
+  ...{ year: 1605, year_gte: 1600, year_lte: 1699, sort: '-year,title', limit: 20 },
+};
+
+/** What the played service answers to a count. */
+const TOTAL = 42;
 
 describe('the client', { concurrency: 2 }, () => {
   let service: RunningService;
@@ -522,6 +544,205 @@ describe('the client', { concurrency: 2 }, () => {
     });
   });
 
+  describe('a search', { concurrency: 2 }, () => {
+    /** Years from 0 to 2499, each once. */
+    const BOOKS = manyBooks(2500);
+    let full: RunningService;
+
+    before(async () => {
+      const dbUrl = await SQLITE.freshUrl();
+      await fill(dbUrl, BOOKS);
+      full = await startTestService(dbUrl);
+      await new BookCatalogue(full.url, PATIENT).count({}); // answered as soon as all books are indexed
+    });
+    after(() => full?.stop());
+
+    for (const store of STORES) {
+      test(`finds and counts books on ${store.name}`, async (context) => {
+        const own = await startTestService(await store.freshUrl());
+        context.after(() => own.stop());
+        const catalogue = new BookCatalogue(own.url, PATIENT);
+        assert.deepEqual(await found(catalogue, {}), []);
+        assert.equal(await catalogue.count({}), 0);
+        const quijote = await catalogue.create(BOOK);
+        const second = await catalogue.create({ ...BOOK, title: 'Segunda parte de Don Quijote', year: 1615 });
+        const letranger = await catalogue.create({ title: 'L’Étranger & C°', author: 'Camus', year: 1942 });
+        const untitled = await catalogue.create({ year: -1 });
+        for (const [search, books] of [
+          [{ q: 'cervantes quij*' }, [quijote, second]],
+          [{ title: 'don quijote' }, [quijote]],
+          [{ title: '' }, [untitled]],
+          [{ title: "l'etranger & c" }, [letranger]],
+          [{ author: 'MIGUEL DE CERVANTES', sort: '-year' }, [second, quijote]],
+          [{ title_contains: 'étranger' }, [letranger]],
+          [{ author_contains: 'de miguel' }, [quijote, second]],
+          [{ title_starts_with: 'segunda parte' }, [second]],
+          [{ author_starts_with: 'cam' }, [letranger]],
+          [{ year: -1 }, [untitled]],
+          [{ year_gte: 1605, year_lte: 1615, sort: '-title,id' }, [second, quijote]],
+          [{ q: undefined, year: 1605, limit: undefined }, [quijote]],
+          [{ q: 'nobody' }, []],
+        ] as const) {
+          assert.deepEqual(await found(catalogue, search), books, JSON.stringify(search));
+          assert.equal(await catalogue.count(search), books.length, JSON.stringify(search));
+        }
+        assert.equal(await catalogue.count({ sort: 'title', limit: 2 }), 4);
+      });
+    }
+
+    test('walks all pages, or as many as its limit needs', async (context) => {
+      const front = await startFront(context, (...exchange) => passOn(full, ...exchange));
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      assert.deepEqual(await found(catalogue, {}), BOOKS);
+      const [first, ...others] = front.seen.filter((line) => line.startsWith('GET '));
+      assert.equal(first, 'GET /books?limit=1000');
+      assert.equal(others.length, 2);
+      const newest = BOOKS.toReversed();
+      for (const [limit, sent, pages] of [
+        [1, 1, 1],
+        [1000, 1000, 1],
+        [1001, 1000, 2],
+        [2000, 1000, 2],
+        [2500, 1000, 3],
+        [1e9, 1000, 3],
+      ] as const) {
+        const from = front.seen.length;
+        assert.deepEqual(await found(catalogue, { sort: '-year', limit }), newest.slice(0, limit));
+        assert.equal(front.seen[from], `GET /books?sort=-year&limit=${sent}`);
+        assert.equal(front.seen.length - from, pages);
+      }
+      assert.equal(await catalogue.count({}), 2500);
+      assert.equal(front.seen.at(-1), 'GET /books?sort=id&limit=1');
+    });
+
+    test('asks for the next page when it is needed, and for nothing more when its loop is left', async (context) => {
+      const front = await startFront(context, (...exchange) => passOn(full, ...exchange));
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      const pages = () => front.seen.filter((line) => line.startsWith('GET ')).length;
+      let count = 0;
+      for await (const { id } of catalogue.find({})) {
+        count += 1;
+        assert.equal(id, count);
+        assert.equal(pages(), Math.ceil(count / 1000));
+        if (count === 1999) break;
+      }
+      const unused = catalogue.find({});
+      await unused.return();
+      assert.deepEqual(await found(catalogue, { q: 'nobody' }), []);
+      assert.equal(pages(), 3); // the third one is that of the empty search
+    });
+
+    test('goes on behind a proxy under a path, and after a 503 half way', async (context) => {
+      let isBusy = false;
+      const front = await startFront(context, (incoming, outgoing) => {
+        const path = incoming.url ?? '';
+        assert.ok(path.startsWith('/library/'));
+        isBusy = path.includes('cursor=') && !isBusy; // every other attempt for a further page
+        if (isBusy) {
+          outgoing.setHeader('retry-after', 1);
+          return answer(outgoing, 503, null, 'Service unavailable');
+        }
+        incoming.url = path.replace('/library', '');
+        passOn(full, incoming, outgoing);
+      });
+      const catalogue = new BookCatalogue(`${front.url}/library`, PATIENT);
+      assert.deepEqual(await found(catalogue, { title_contains: 'xxx*' }), BOOKS);
+      const [login, first, ...others] = front.seen;
+      assert.equal(login, 'POST /library/token');
+      assert.equal(first, 'GET /library/books?title_contains=xxx*&limit=1000');
+      assert.equal(others.length, 4);
+      assert.equal(new Set(others).size, 2);
+    });
+
+    test('ends when its caller aborts: while a page is on its way, and within a page', async (context) => {
+      const onItsWay = new AbortController();
+      const front = await startFront(context, (incoming, outgoing) => {
+        if (!incoming.url?.includes('cursor=')) return passOn(full, incoming, outgoing);
+        onItsWay.abort(new Error('enough'));
+      });
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      const read = async (signal: AbortSignal, work: (book: { id: number }) => void) => {
+        for await (const book of catalogue.find({}, { signal })) work(book);
+      };
+      let last = 0;
+      const remember = ({ id }: { id: number }) => {
+        last = id;
+      };
+      await assert.rejects(read(onItsWay.signal, remember), /^Error: enough$/);
+      assert.equal(last, 1000);
+      assert.deepEqual(getEventListeners(onItsWay.signal, 'abort'), []);
+
+      const withinPage = new AbortController();
+      const stop = (book: { id: number }) => {
+        remember(book);
+        if (book.id === 10) withinPage.abort(new Error('enough'));
+      };
+      await assert.rejects(read(withinPage.signal, stop), /^Error: enough$/);
+      assert.equal(last, 10);
+      const before = catalogue.count({}, { signal: AbortSignal.abort(new Error('never')) });
+      await assert.rejects(before, /^Error: never$/);
+    });
+
+    test('has the whole timeout for each page, and none while its caller is busy', async (context) => {
+      let isSilent = false;
+      const front = await startFront(context, (incoming, outgoing) => {
+        if (!isSilent) passOn(full, incoming, outgoing);
+      });
+      const catalogue = new BookCatalogue(front.url, HASTY);
+      await logIn(catalogue);
+      let count = 0;
+      const read = async () => {
+        count = 0;
+        isSilent = false;
+        for await (const _ of catalogue.find({})) {
+          count += 1;
+          if (count === 1000) await new Promise((resolve) => setTimeout(resolve, HASTY.timeout));
+          if (count === 2000) isSilent = true;
+        }
+      };
+      do assert.equal((await failure(read(), CatalogueError)).message, TOO_SLOW);
+      while (count < 2000); // the machine was too slow for the first pages
+      assert.equal(count, 2000);
+    });
+
+    test('throws if it is refused, if it is not answered by a page, and if it cannot be counted', async (context) => {
+      const catalogue = new BookCatalogue(full.url, PATIENT);
+      for (const [search, name] of [
+        [{ yaer: 1605 } as object, 'yaer'],
+        [{ year: 0.5 }, 'year'],
+        [{ limit: 0 }, 'limit'],
+        [{ limit: Number.NaN }, 'limit'],
+        [{ sort: 'price' }, 'sort'],
+      ] as const) {
+        const refused = { message: `Invalid query parameter: ${name}`, status: 400, mayBeDone: false };
+        assert.deepEqual(await failure(found(catalogue, search), CatalogueError), refused);
+      }
+      const unable = await startTestService(await SQLITE.freshUrl(), { FIND: 'off' });
+      context.after(() => unable.stop());
+      const off = await failure(new BookCatalogue(unable.url, PATIENT).count({ q: 'x' }), CatalogueError);
+      assert.equal(off.message, 'Invalid query parameter: q');
+
+      let headers: Record<string, string> = {};
+      const front = await startFront(context, (incoming, outgoing) => {
+        if (incoming.url === '/token') return passOn(full, incoming, outgoing);
+        for (const [name, value] of Object.entries(headers)) outgoing.setHeader(name, value);
+        answer(outgoing, 200, [{ id: 1, ...BOOK }]);
+      });
+      const other = new BookCatalogue(front.url, PATIENT);
+      for (const call of [found(other, {}), other.count({})]) {
+        const { message } = await failure(call, CatalogueError);
+        assert.equal(message, 'the answer has no link: it is not a page of books');
+      }
+      headers = { link: '</books?limit=1>; rel="first"' };
+      assert.deepEqual(await found(other, {}), [{ id: 1, ...BOOK }]);
+      assert.deepEqual(await failure(other.count({}), CatalogueError), {
+        message: 'counting takes the service too long',
+        status: 200,
+        mayBeDone: false,
+      });
+    });
+  });
+
   describe('as described and installed', { concurrency: 1 }, () => {
     let command: CommandHere;
     // biome-ignore lint/suspicious/noExplicitAny: the description, which the test takes to pieces
@@ -535,23 +756,46 @@ describe('the client', { concurrency: 2 }, () => {
     });
     after(() => command?.stop());
 
-    /** Each operation as the client calls it, and its result for `Book not found`, if that is not an error. */
-    const CALLS: Record<string, { call(catalogue: BookCatalogue): Promise<unknown>; absent?: unknown }> = {
-      createToken: { call: (catalogue) => catalogue.find(1) },
-      createBook: { call: (catalogue) => catalogue.create(BOOK, { requestId: 'mine:42' }) },
-      listBooks: { call: (catalogue) => allOf(catalogue, { requestId: 'mine:42' }) },
-      getBook: { call: (catalogue) => catalogue.find(1, { requestId: 'mine:42' }), absent: undefined },
-      updateBook: { call: (catalogue) => catalogue.update(1, BOOK, { requestId: 'mine:42' }) },
-      deleteBook: { call: (catalogue) => catalogue.remove(1, { requestId: 'mine:42' }), absent: false },
+    interface Call {
+      call(catalogue: BookCatalogue): Promise<unknown>;
+      /** Its result after success; that of the example if left out. */
+      readonly result?: unknown;
+      /** Its result for `Book not found`; an error if left out. */
+      readonly absent?: unknown;
+    }
+
+    /** Each operation as the client calls it. */
+    const CALLS: Record<string, readonly Call[]> = {
+      createToken: [{ call: (catalogue) => catalogue.find(1) }],
+      createBook: [{ call: (catalogue) => catalogue.create(BOOK, { requestId: 'mine:42' }) }],
+      listBooks: [
+        { call: (catalogue) => allOf(catalogue, { requestId: 'mine:42' }) },
+        { call: (catalogue) => found(catalogue, SEARCH, { requestId: 'mine:42' }) },
+        { call: (catalogue) => catalogue.count(SEARCH, { requestId: 'mine:42' }), result: TOTAL },
+      ],
+      getBook: [{ call: (catalogue) => catalogue.find(1, { requestId: 'mine:42' }), absent: undefined }],
+      updateBook: [{ call: (catalogue) => catalogue.update(1, BOOK, { requestId: 'mine:42' }) }],
+      deleteBook: [
+        {
+          call: (catalogue) => catalogue.remove(1, { requestId: 'mine:42' }),
+          result: true,
+          absent: false,
+        },
+      ],
     };
-    const NOT_OFFERED = ['checkBooks', 'checkBook']; // `find` and `list` return as much
-    const METHODS = ['create', 'find', 'list', 'remove', 'update'];
+    const NOT_OFFERED = ['checkBooks', 'checkBook']; // `find`, `list` and `count` return as much
+    const METHODS = ['count', 'create', 'find', 'list', 'remove', 'update'];
 
     test('has a counterpart for every operation and answer of the description, and no other', async (context) => {
       const operations = Object.entries<typeof api>(api.paths).flatMap(([path, methods]) =>
         Object.entries<typeof api>(methods)
           .filter(([method]) => method !== 'parameters')
-          .map(([method, operation]) => ({ path, method: method.toUpperCase(), ...operation })),
+          .map(([method, operation]) => ({
+            ...operation,
+            path,
+            method: method.toUpperCase(),
+            parameters: [...(methods.parameters ?? []), ...operation.parameters],
+          })),
       );
       assert.deepEqual(
         operations.map(({ operationId }) => operationId).toSorted(),
@@ -563,23 +807,25 @@ describe('the client', { concurrency: 2 }, () => {
       const said = new Set<string>();
       for (const operation of operations) {
         const { operationId, responses } = operation;
-        const { call, ...absence } = CALLS[operationId] ?? {};
-        if (call === undefined) continue;
-        for (const [code, { content }] of Object.entries<typeof api>(responses)) {
-          for (const { value: envelope } of Object.values<typeof api>(content['application/json'].examples)) {
+        const examples = Object.entries<typeof api>(responses).flatMap(([code, { content }]) =>
+          Object.values<typeof api>(content?.['application/json'].examples ?? {}).map(({ value }) => {
+            assert.equal(String(value.status), code);
+            return value;
+          }),
+        );
+        for (const { call, ...results } of CALLS[operationId] ?? []) {
+          for (const envelope of examples) {
             const { status, message, data } = envelope;
-            assert.equal(String(status), code);
             said.add(message);
             const front = await startPlayed(context, operations, operation, envelope);
             const catalogue = new BookCatalogue(front.url, PATIENT); // its timeout is shorter than Retry-After
             const outcome: unknown = await call(catalogue).catch((error) => error);
-            const name = `${operationId} ${status} ${message}`;
+            const name = `${operationId} ${status} ${message}: ${call}`;
             if (status < 300) {
-              const expected =
-                operationId === 'deleteBook' ? true : operationId === 'createToken' ? front.book : data;
-              assert.deepEqual(outcome, expected, name);
-            } else if (message === 'Book not found' && 'absent' in absence) {
-              assert.deepEqual(outcome, absence.absent, name);
+              const usual = operationId === 'createToken' ? front.book : data;
+              assert.deepEqual(outcome, 'result' in results ? results.result : usual, name);
+            } else if (message === 'Book not found' && 'absent' in results) {
+              assert.deepEqual(outcome, results.absent, name);
             } else {
               assert.ok(outcome instanceof CatalogueError, name);
               const { requestId } = outcome;
@@ -619,11 +865,14 @@ describe('the client', { concurrency: 2 }, () => {
       }
       const readme = readFileSync(join(repository, 'client/README.md'), 'utf8');
       const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
-      assert.equal(examples.length, 3);
+      assert.equal(examples.length, 4);
       const code = examples.join('').replace('http://127.0.0.1:8080', command.url);
       assert.ok(code.includes(command.url));
       writeFileSync(join(folder, 'examples.ts'), code);
-      writeFileSync(join(folder, 'types.ts'), typesOf(api.components.schemas));
+      writeFileSync(
+        join(folder, 'types.ts'),
+        typesOf(api.components.schemas, searchParametersOf(api.paths['/books'])),
+      );
       const compilerOptions = {
         ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true },
         ...{ target: 'es2022', module: 'nodenext', lib: ['es2022'], types: ['node'] },
@@ -639,7 +888,10 @@ describe('the client', { concurrency: 2 }, () => {
         run(process.execPath, ['examples.ts']),
         run(process.execPath, [join(repository, 'node_modules/typescript/bin/tsc')]),
       ]);
-      assert.match(said, /^\{\n {2}id: 1,\n {2}title: 'Don Quijote',.* year: 1604\n\}\n$/s);
+      assert.match(
+        said,
+        /^\{\n {2}id: 1,\n {2}title: 'Don Quijote',.* year: 1604\n\}\n1605: Don Quijote\n1\n$/s,
+      );
       const [line, end] = readFileSync(join(folder, 'books.jsonl'), 'utf8').split('\n');
       assert.deepEqual(JSON.parse(line as string), { id: 1, ...BOOK });
       assert.equal(end, '');
@@ -706,10 +958,14 @@ async function startPlayed(
   const state = { asked: 0, book: exampleOf('getBook').data };
   const front = await startFront(context, async (incoming, outgoing) => {
     const { method, headers } = incoming;
-    const path = incoming.url?.replace(/^\/book\/1$/, '/book/{id}');
+    const { pathname, searchParams } = new URL(`http://${headers.host}${incoming.url}`);
+    const path = pathname.replace(/^\/book\/1$/, '/book/{id}');
     const operation = operations.find((candidate) => candidate.path === path && candidate.method === method);
+    assertQuery(operation, searchParams);
     assertRequested(operation, headers, (await incoming.toArray()).join(''), token);
     outgoing.setHeader('x-request-id', 'played');
+    outgoing.setHeader('link', '</books?>; rel="first"'); // of a page; the other calls ignore both
+    outgoing.setHeader('x-total-count', TOTAL);
     const isPlayed = operation === played;
     if (isPlayed) state.asked += 1;
     const { responses, operationId } = operation;
@@ -742,22 +998,50 @@ function assertRequested(
   assert.deepEqual(Object.keys(JSON.parse(body)).toSorted(), Object.keys(schema.properties).toSorted());
 }
 
-/** TypeScript that compiles if the client's types are those of the description. */
+/** Fails unless the query has all parameters of the description that a search may have, or none. */
+// biome-ignore lint/suspicious/noExplicitAny: a part of the description
+function assertQuery(operation: any, query: URLSearchParams): void {
+  if (query.size === 0) return;
+  const described = searchParametersOf(operation);
+  for (const [name, value] of query) {
+    const { schema } = described.find((parameter) => parameter.name === name) ?? assert.fail(name);
+    assert.ok(ajv.validate(schema, schema.type === 'integer' ? Number(value) : value), name);
+  }
+  assert.deepEqual([...query.keys()].toSorted(), described.map(({ name }) => name).toSorted());
+}
+
+/** The described parameters of a search, without those that only links have. */
+// biome-ignore lint/suspicious/noExplicitAny: a part of the description
+function searchParametersOf({ parameters }: any): { name: string; schema: { type: string } }[] {
+  const isSent = (parameter: { name: string; in: string }) =>
+    parameter.in === 'query' && !['cursor', 'offset'].includes(parameter.name);
+  return parameters.filter(isSent);
+}
+
+/**
+ * TypeScript that compiles if the client's types are those of the description.
+ * @param search parameters of a search.
+ */
 function typesOf(
   schemas: Record<string, { required?: string[]; properties: Record<string, { type: string }> }>,
+  search: readonly { name: string; schema: { type: string } }[],
 ): string {
-  const names = ['Book', 'NewBook', 'BookChanges'];
-  const types = names.map((name) => {
+  const typeOf = (type: string) => (type === 'integer' ? 'number' : type);
+  const names = ['Book', 'NewBook', 'BookChanges', 'Search'];
+  const types = names.slice(0, -1).map((name) => {
     const { required = [], properties } = schemas[name] as NonNullable<(typeof schemas)[string]>;
     const fields = Object.entries(properties).map(
-      ([field, { type }]) =>
-        `readonly ${field}${required.includes(field) ? '' : '?'}: ${type === 'integer' ? 'number' : type}`,
+      ([field, { type }]) => `readonly ${field}${required.includes(field) ? '' : '?'}: ${typeOf(type)}`,
     );
     return `{ ${fields.join('; ')} }`;
   });
+  const parameters = search.map(
+    ({ name, schema }) => `readonly ${name}?: ${typeOf(schema.type)} | undefined`,
+  );
+  types.push(`{ ${parameters.join('; ')} }`);
   return `import { BookCatalogue, type ${names.join(', type ')} } from 'book-catalogue-client';
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-    export const same: [${names.map((name, at) => `Same<${name}, ${types[at]}>`)}] = [true, true, true];
+    export const same: [${names.map((name, at) => `Same<${name}, ${types[at]}>`)}] = [true, true, true, true];
     export async function use(catalogue: BookCatalogue, book: Book): Promise<void> {
       await catalogue.create(book);
       const changed: Book = await catalogue.update(book.id, { year: 1 });
@@ -769,6 +1053,12 @@ function typesOf(
       await catalogue.update(found.id, { year: '1605' });
       // @ts-expect-error: no such option
       await catalogue.remove(1, { timeout: 1 });
+      for await (const { id } of catalogue.find({ year: 1605, limit: 10 })) await catalogue.remove(id);
+      // @ts-expect-error: no such parameter
+      catalogue.find({ yaer: 1605 });
+      // @ts-expect-error: a search finds any number of books
+      const one: Book | undefined = await catalogue.find({ title: book.title });
+      const count: number = await catalogue.count({ author: book.author });
     }`;
 }
 
@@ -793,8 +1083,12 @@ function tokenUntil(time: number): string {
   return `${text}.${createHmac('sha256', SECRET).update(text).digest('base64url')}`;
 }
 
-function allOf(catalogue: BookCatalogue, options?: Parameters<BookCatalogue['list']>[0]) {
+function allOf(catalogue: BookCatalogue, options?: CallOptions) {
   return Array.fromAsync(catalogue.list(options));
+}
+
+function found(catalogue: BookCatalogue, search: Search, options?: CallOptions) {
+  return Array.fromAsync(catalogue.find(search, options));
 }
 
 /** The books of a list that arrives in these pieces. */
