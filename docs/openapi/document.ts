@@ -7,11 +7,13 @@ import { writeFileSync } from 'node:fs';
 import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
 import { version } from '../../src/version.ts';
+import { SEARCH_PARAMETERS } from './parameters.ts';
 import {
   BOOK_EXAMPLE,
   describeResponse,
   exactly,
   HEADERS,
+  PAGE_HEADERS,
   REQUEST_ID_TEXT,
   RESPONSES,
   type ResponseName,
@@ -53,11 +55,14 @@ const OTHER: readonly ResponseName[] = [
 const READ_BOOKS: Operation = {
   operationId: 'listBooks',
   tags: ['Books'],
-  summary: 'List the books',
+  summary: 'List or find books',
   description:
-    'All books, ascending by `id`, as they were at one moment. The list is a stream. A shortened list never looks ' +
-    'complete: if something fails half way, the connection breaks.',
-  responses: ['BooksRetrieved', 'BadRequest', ...GUARDED],
+    'Without parameters: all books, ascending by `id`, as they were at one moment. The list is a stream. A shortened ' +
+    'list never looks complete: if something fails half way, the connection breaks.\n\n' +
+    'With parameters: a page of the books that meet all conditions. In titles and authors, case, accents and ' +
+    'punctuation do not count. `Link` leads to the next page; without `rel="next"` in it there is none. The operator ' +
+    'can switch searching off (`FIND=off`): then each parameter is 400.',
+  responses: ['BooksRetrieved', 'InvalidQuery', ...GUARDED],
 };
 
 const READ_BOOK: Operation = {
@@ -208,11 +213,12 @@ export function describeApi(): string {
     servers: [{ url: 'http://127.0.0.1:8080', description: 'The service that this document describes.' }],
     tags: [
       { name: 'Tokens', description: 'Logging in.' },
-      { name: 'Books', description: 'Books, one at a time or all of them.' },
+      { name: 'Books', description: 'Books: one, those that are found, or all of them.' },
     ],
     security: [{ token: [] }],
     paths: mapValues(PATHS, (operations, path) => ({
       ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
+      ...(path === '/books' && { parameters: SEARCH_PARAMETERS }),
       ...mapValues(operations, (operation, method) => describeOperation(operation, method === 'head')),
     })),
     'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
@@ -241,7 +247,7 @@ export function describeApi(): string {
           schema: REQUEST_ID_TEXT,
         },
       },
-      headers: mapValues(HEADERS, (header) => ({ ...header, required: true })),
+      headers: mapValues(HEADERS, (header, name) => ({ ...header, required: !PAGE_HEADERS.includes(name) })),
       responses: Object.fromEntries([...NAMED].map((name) => [name, describeResponse(name)])),
       schemas: SCHEMAS,
     },

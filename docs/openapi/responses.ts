@@ -16,6 +16,7 @@ import {
   INVALID_CREDENTIALS,
   INVALID_LOGIN,
   INVALID_TOKEN,
+  invalidParameter,
   MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
@@ -28,6 +29,7 @@ import {
   tokenGenerated,
   tooManyAttempts,
 } from '../../src/api/envelope.ts';
+import { SHOWN_NAME } from '../../src/api/query.ts';
 import { BOOK_FIELDS, BOOK_ID, FIELD_NAMES } from '../../src/books/book.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
 
@@ -36,8 +38,12 @@ export type Schema = Readonly<Record<string, unknown>>;
 
 /** One answer that an operation may give. */
 interface Response {
-  /** As the routes send it; if it has data, those are an example. */
+  /** As the routes send it; if it has data, those are an example, and so is a message that has a pattern. */
   readonly envelope: Envelope;
+  /** The message, with a name in angle brackets for a part of it that differs. */
+  readonly message: string;
+  /** Regular expression of the message; absent if it is always the same. */
+  readonly pattern?: string;
   readonly when: string;
   /** Schema of `data`. */
   readonly data: Schema;
@@ -57,11 +63,22 @@ export function schemaRef(name: string): Schema {
 }
 
 function success({ body }: EnvelopeAnswer, data: Schema, when: string): Response {
-  return { envelope: JSON.parse(body), when, data };
+  const envelope: Envelope = JSON.parse(body);
+  return { envelope, message: envelope.message, when, data };
 }
 
 function failure(answer: EnvelopeAnswer, when: string): Response {
   return success(answer, { type: 'null' }, when);
+}
+
+/**
+ * @param answer that names a parameter.
+ * @param example name of a parameter.
+ */
+function failureNaming(answer: (name: string) => EnvelopeAnswer, example: string, when: string): Response {
+  const { message } = failure(answer('<name>'), when);
+  const { message: pattern } = failure(answer(`.{0,${SHOWN_NAME}}`), when);
+  return { ...failure(answer(example), when), message, pattern: `^${pattern}$` };
 }
 
 const NOT_HTTP = failure(
@@ -75,7 +92,11 @@ export const RESPONSES = {
     success(tokenGenerated(TOKEN), schemaRef('Token'), 'The username and password are correct.'),
   ],
   BooksRetrieved: [
-    success(booksRetrieved([BOOK]), { type: 'array', items: schemaRef('Book') }, 'All books.'),
+    success(
+      booksRetrieved([BOOK]),
+      { type: 'array', items: schemaRef('Book') },
+      'All books; with parameters, a page of those that are found.',
+    ),
   ],
   BookRetrieved: [success(bookRetrieved(BOOK), schemaRef('Book'), 'The book.')],
   BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'The book after the change.')],
@@ -84,6 +105,14 @@ export const RESPONSES = {
     success(bookCreated(BOOK), schemaRef('Book'), 'The book with its new id. It is stored durably.'),
   ],
   BadRequest: [NOT_HTTP],
+  InvalidQuery: [
+    failureNaming(
+      invalidParameter,
+      'yaer',
+      'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
+    ),
+    NOT_HTTP,
+  ],
   InvalidLogin: [
     failure(INVALID_LOGIN, 'The body is not a JSON object, or a field in it is not text.'),
     NOT_HTTP,
@@ -157,11 +186,19 @@ export const RESPONSES = {
   ServiceUnavailable: [
     failure(
       SERVICE_UNAVAILABLE,
-      'The store is unavailable or overloaded, or there is no memory for the body. A change may or may not have ' +
-        'been made.',
+      'The store is unavailable or overloaded, a search takes too long, or there is no memory for the body. A change ' +
+        'may or may not have been made.',
     ),
   ],
 } as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
+
+/** Headers of a page, of which each answer has those that apply (rules F4, F6 and F11); the list has none of them. */
+export const PAGE_HEADERS: readonly string[] = [
+  'Link',
+  'X-Total-Count',
+  'Preference-Applied',
+  'X-Unindexed-Books',
+];
 
 /** Every response has these headers, and some statuses have more (rule 24). */
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
@@ -171,6 +208,9 @@ const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
   429: ['Retry-After'],
   503: ['Retry-After'],
 };
+
+/** Regular expression of one link. */
+const LINK = '</books\\?[^<>"]*>; rel="(next|first|prev)"';
 
 export const REQUEST_ID_TEXT: Schema = {
   type: 'string',
@@ -204,6 +244,31 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
     description: 'Seconds to wait before the next attempt.',
     schema: { type: 'integer', minimum: 1, examples: [1] },
   },
+  Link: {
+    description:
+      'With parameters: the next page, if there is one, then the first, then with `offset` the previous one. Behind a ' +
+      'proxy that serves the service under a path of its own, use only their queries.',
+    schema: {
+      type: 'string',
+      pattern: `^${LINK}(, ${LINK})*$`,
+      examples: ['</books?year=1605&cursor=WyJpZCIsMV0>; rel="next", </books?year=1605>; rel="first"'],
+    },
+  },
+  'X-Total-Count': {
+    description:
+      'With parameters: the number of all books that are found, if they are at most 1,000, or if `Prefer` asked for it ' +
+      'and counting took no longer than 2 seconds.',
+    schema: { type: 'integer', minimum: 0, examples: [42] },
+  },
+  'Preference-Applied': {
+    description: 'The books were counted as `Prefer` asked.',
+    schema: { type: 'string', const: 'count=exact' },
+  },
+  'X-Unindexed-Books': {
+    description:
+      'About how many books the search may have missed, because they are not indexed yet, as after an import.',
+    schema: { type: 'integer', minimum: 1, examples: [250000] },
+  },
 };
 
 /** Not among the components, because no operation has it. */
@@ -226,26 +291,39 @@ export function describeResponse(name: ResponseName) {
   const responses: readonly [Response, ...Response[]] = RESPONSES[name];
   const [{ envelope, data }] = responses;
   const { status } = envelope;
-  const messages = responses.map((response) => response.envelope.message);
-  const headers = [...HEADERS_OF_ALL, ...(HEADERS_OF_STATUS[status] ?? [])];
+  const headers = [
+    ...HEADERS_OF_ALL,
+    ...(HEADERS_OF_STATUS[status] ?? []),
+    ...(name === 'BooksRetrieved' ? PAGE_HEADERS : []),
+  ];
   return {
-    description: responses.map(({ envelope, when }) => `\`${envelope.message}\`: ${when}`).join('\n\n'),
+    description: responses.map(({ message, when }) => `\`${message}\`: ${when}`).join('\n\n'),
     headers: { ...Object.fromEntries(headers.map(headerRef)), ...(status === 405 && { Allow: ALLOW }) },
     content: {
       'application/json': {
         schema: exactly({
           status: { type: 'integer', const: status },
-          message: { type: 'string', enum: messages },
+          message: { type: 'string', ...messagesOf(responses) },
           data,
         }),
         examples: Object.fromEntries(
-          responses.map(({ envelope, when }) => [
-            envelope.message.replaceAll(' ', '-'),
+          responses.map(({ envelope, message, when }) => [
+            message.match(/\w+/g)?.join('-'),
             { summary: when, value: envelope },
           ]),
         ),
       },
     },
+  };
+}
+
+function messagesOf(responses: readonly Response[]): Schema {
+  const isConstant = responses.every(({ pattern }) => pattern === undefined);
+  if (isConstant) return { enum: responses.map(({ message }) => message) };
+  return {
+    anyOf: responses.map(({ message, pattern }) =>
+      pattern === undefined ? { const: message } : { pattern },
+    ),
   };
 }
 

@@ -21,7 +21,7 @@ import type { HeaderList } from '../http/answer.ts';
 const PAGE = 100;
 
 /** Characters of a parameter's name in the answer that refuses it. */
-const SHOWN_NAME = 64;
+export const SHOWN_NAME = 64;
 
 /** Bytes of all links together; many clients refuse an answer with more than 16 KiB of headers. */
 const LONGEST_LINKS = 8 * 1024;

@@ -11,10 +11,10 @@ export const LARGEST_PAGE = 1000;
 export const COUNTED = 1000;
 
 /** Characters of a text that is searched for. */
-const LONGEST_TEXT = 1000;
+export const LONGEST_TEXT = 1000;
 
 /** Words of one text that is searched for. */
-const MOST_WORDS = 16;
+export const MOST_WORDS = 16;
 
 /** Letters before the `*` of a word: fewer would search for a large part of all words. */
 const SHORTEST_PREFIX = 3;

@@ -29,6 +29,8 @@ import {
   type Document,
   dereferenced,
   describedBy,
+  isMessage,
+  messagesOf,
   OPERATIONS,
   operationOf,
   templateOf,
@@ -135,11 +137,13 @@ describe('the description of the API', () => {
         const values = Object.values<Document>(shown).map(({ value }) => value);
         for (const value of values) check(checkOf(schema), value);
         const { message } = schema.properties;
-        if (message)
-          assert.deepEqual(
-            values.map((value) => value.message),
-            message.enum,
-          );
+        if (message) {
+          const messages = messagesOf(message);
+          assert.equal(values.length, messages.length);
+          for (const [position, { message }] of values.entries()) {
+            assert.ok(isMessage(messages[position] as string | RegExp, message), message);
+          }
+        }
       }
       if (Array.isArray(shown)) for (const value of shown) check(checkOf(node), value);
     });
@@ -162,7 +166,7 @@ describe('the description of the API', () => {
   });
 
   test('describes no answer that is never given', () => {
-    const described: string[] = [];
+    const described: Saying[] = [];
     for (const [path, operations] of Object.entries<Document>(api.paths)) {
       for (const [method, { responses }] of Object.entries<Document>(operations)) {
         if (method !== 'parameters') described.push(...sayings(`${method.toUpperCase()} ${path}`, responses));
@@ -170,17 +174,73 @@ describe('the description of the API', () => {
     }
     described.push(...sayings('another request', api['x-responses-to-other-requests']));
     const answered = traffic.map((exchange) => {
-      const { method, path, status, body } = exchange;
+      const { method, path, status, headers, body } = exchange;
       const name = operationOf(api, exchange) ? `${method} ${templateOf(path)}` : 'another request';
-      return method === 'HEAD' ? `${name} ${status}` : `${name} ${status} ${JSON.parse(body).message}`;
+      const message = method === 'HEAD' ? '' : JSON.parse(body).message;
+      return { name: `${name} ${status}`, message, headers: Object.keys(headers) };
     });
     // timeouts.test.ts tests 408, the answer to requests that are too slow.
-    const awaited = described.filter((saying) => !/ 408( Request timeout)?$/.test(saying));
-    assert.deepEqual(
-      awaited.filter((saying) => !answered.includes(saying)),
-      [],
-    );
+    const awaited = described.filter(({ name }) => !name.endsWith(' 408'));
+    const missing = awaited.filter(({ name, message, headers }) => {
+      const given = answered.filter((answer) => answer.name === name && isMessage(message, answer.message));
+      return (
+        given.length === 0 || !headers.every((header) => given.some((one) => one.headers.includes(header)))
+      );
+    });
+    assert.deepEqual(missing, []);
     assert.ok(awaited.length > 60, `${awaited.length}`);
+  });
+
+  test('rules F2 and F3: describes the parameters of a search, with examples that find a book', async () => {
+    const { client } = service;
+    const { examples } = api.paths['/book'].post.requestBody.content['application/json'];
+    const book = await client.create(examples.book.value);
+    const ask = async (parameters: Record<string, string>, headers: Record<string, string> = {}) => {
+      return await client.request('GET', `/books?${new URLSearchParams(parameters)}`, { headers });
+    };
+    const parameters: Document[] = api.paths['/books'].parameters;
+    const [prefer, ...others] = parameters.filter((parameter) => parameter.in === 'header');
+    assert.deepEqual(others, []);
+    const inQuery = parameters.filter((parameter) => parameter.in === 'query');
+    assert.equal(inQuery.length, 14);
+
+    const together: Record<string, string> = {};
+    for (const { name, schema, required } of inQuery) {
+      assert.ok(!required && !('default' in schema), name); // without parameters, it is the list
+      const [example, ...more] = schema.examples.map(String);
+      assert.deepEqual(more, []);
+      const { status, data, headers } = await ask({ [name]: example });
+      assert.equal(status, 200, name);
+      assert.equal(headers.get('preference-applied'), null);
+      if (name !== 'offset')
+        assert.ok(
+          data.some(({ id }: { id: number }) => id === book.id),
+          name,
+        );
+      if (!['cursor', 'offset'].includes(name)) together[name] = example;
+
+      const { type, minimum, maximum, maxLength } = schema;
+      const isNumber = type === 'integer';
+      const allowed = isNumber
+        ? [String(minimum), String(maximum)]
+        : maxLength
+          ? ['x'.repeat(maxLength)]
+          : [];
+      for (const value of allowed) assert.equal((await ask({ [name]: value })).status, 200, name);
+      const beyond = isNumber
+        ? [`${BigInt(minimum) - 1n}`, `${BigInt(maximum) + 1n}`, '', '1.5']
+        : [maxLength ? 'x'.repeat(maxLength + 1) : ''];
+      for (const value of beyond) {
+        const { status, message } = await ask({ [name]: value });
+        assert.deepEqual([status, message], [400, `Invalid query parameter: ${name}`], value.slice(0, 20));
+      }
+    }
+    const all = await ask(together, { [prefer.name]: prefer.schema.examples[0] });
+    assert.deepEqual(all.data, [book]);
+    assert.equal(all.headers.get('preference-applied'), 'count=exact');
+    for (const name of ['yaer', 'Q', 'id', 'page', '_sort', 'title[contains]', '__proto__', '']) {
+      assert.equal((await ask({ [name]: '1' })).status, 400, name);
+    }
   });
 
   test('rules 1 to 6 and 15: describes every body that is accepted, and none that is refused', () => {
@@ -223,7 +283,9 @@ async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
         provokeHttp(service, method, path),
       ),
       provokeTooLarge(service),
+      provokeSearches(service),
       provokeFaults(service.client),
+      provokeBacklog(service.client),
       provokeMisdirected(),
       provokeTooManyAttempts(),
       provokeNoRoom(),
@@ -284,12 +346,24 @@ async function send(target: Target, method: string, path: string, headers: strin
   record({ method, path, requestHeaders: {}, requestBody: '', ...answer });
 }
 
-/** Calls a service that cannot sign tokens: first its store is unavailable, then parts of it throw. */
-async function provokeFaults({ token }: Client): Promise<void> {
-  let fault: Error = new StoreUnavailable('away');
-  const fail = () => Promise.reject(fault);
+/** Pages, and queries that are refused, by this service and by one that does not search. */
+async function provokeSearches({ client }: ServiceProcess): Promise<void> {
+  const unable = await startTestService(`sqlite:${join(folder, 'unsearched.db')}`, { FIND: 'off' });
+  for (const method of ['GET', 'HEAD']) {
+    await client.request(method, '/books?limit=1', { headers: { prefer: 'count=exact' } });
+    await client.request(method, '/books?yaer=1605');
+    await client.request(method, `/books?${'%E4%BA%BA'.repeat(100)}`);
+    const { status } = await unable.client.request(method, '/books?limit=1');
+    assert.equal(status, 400);
+    assert.equal((await unable.client.request(method, '/books')).status, 200);
+  }
+  await unable.stop();
+}
+
+/** @param fail answers every call. */
+function storeThat(fail: () => Promise<never>): BookStore {
   const limit = { size: 1, weight: 1, inFlight: 1 };
-  const store: BookStore = {
+  return {
     limits: { find: limit, insert: limit, update: limit, remove: limit, search: limit },
     find: fail,
     insert: fail,
@@ -300,6 +374,25 @@ async function provokeFaults({ token }: Client): Promise<void> {
     metrics: () => [],
     close: async () => {},
   };
+}
+
+/** Calls a service whose store has not indexed all books. */
+async function provokeBacklog({ token }: Client): Promise<void> {
+  const page = { books: [], next: undefined, passed: 0, total: 0, unindexed: 250_000 };
+  const store: BookStore = {
+    ...storeThat(() => Promise.reject(new Error('not called'))),
+    search: async (searches) => searches.map(() => page),
+  };
+  const target = await startUnableApp(store, () => true);
+  await request(target, 'GET', '/books?limit=1', { token });
+  await request(target, 'HEAD', '/books?limit=1', { token });
+  await target.stop();
+}
+
+/** Calls a service that cannot sign tokens: first its store is unavailable, then parts of it throw. */
+async function provokeFaults({ token }: Client): Promise<void> {
+  let fault: Error = new StoreUnavailable('away');
+  const store = storeThat(() => Promise.reject(fault));
   const target = await startUnableApp(store, (username) => {
     if (username === 'fault') throw fault;
     return true;
@@ -392,12 +485,25 @@ function walk(value: unknown, visit: (node: object) => void): void {
   for (const item of Object.values(value)) walk(item, visit);
 }
 
-/** Every described answer, one line each. */
-function sayings(name: string, responses: Document): string[] {
-  return Object.entries<Document>(responses).flatMap(([status, { content }]) => {
-    if (content === undefined) return [`${name} ${status}`];
+/** A described answer of an operation. */
+interface Saying {
+  /** The operation and the status. */
+  readonly name: string;
+  readonly message: string | RegExp;
+  /** In lower case. */
+  readonly headers: readonly string[];
+}
+
+/** Every described answer. */
+function sayings(operation: string, responses: Document): Saying[] {
+  return Object.entries<Document>(responses).flatMap(([status, { headers, content }]) => {
+    const answer = {
+      name: `${operation} ${status}`,
+      headers: Object.keys(headers).map((header) => header.toLowerCase()),
+    };
+    if (content === undefined) return [{ ...answer, message: '' }];
     const { message } = content['application/json'].schema.properties;
-    return message.enum.map((text: string) => `${name} ${status} ${text}`);
+    return messagesOf(message).map((message) => ({ ...answer, message }));
   });
 }
 
