@@ -17,7 +17,8 @@ const OTHER_PAGE = 'https://shelf.test:8443';
 
 const CORS_LINES = [
   `access-control-allow-origin: ${PAGE}`,
-  'access-control-expose-headers: location, x-request-id, retry-after, www-authenticate, allow',
+  'access-control-expose-headers: location, link, x-total-count, x-unindexed-books, preference-applied, ' +
+    'x-request-id, retry-after, www-authenticate, allow',
   'vary: Origin',
 ];
 
@@ -52,6 +53,9 @@ describe('pages in CORS_ORIGINS', () => {
       [401, 'GET /book/1', ['authorization: Bearer x']],
       [200, 'GET /books', [authorization]],
       [200, 'HEAD /books', [authorization]],
+      [200, 'GET /books?q=one', [authorization, 'prefer: count=exact']],
+      [200, 'HEAD /books?limit=1', [authorization]],
+      [400, 'GET /books?yaer=1605', [authorization]],
       [200, 'HEAD /book/1', [authorization]],
       [200, 'PUT /book/1', [authorization, 'content-length: 2'], '{}'],
       [404, 'GET /book/1000', [authorization]],
@@ -159,7 +163,7 @@ describe('pages in CORS_ORIGINS', () => {
         'HTTP/1.1 204 No Content',
         ...CORS_LINES,
         `access-control-allow-methods: ${allowed}`,
-        'access-control-allow-headers: authorization, content-type, x-request-id',
+        'access-control-allow-headers: authorization, content-type, prefer, x-request-id',
         'access-control-max-age: 7200',
         'x-request-id: mine',
         'Connection: close',

@@ -33,16 +33,18 @@ describe('pages of other origins in a browser', () => {
     site?.close();
   });
 
-  /** Makes a page log in and store, change and read a book; returns what it saw. */
+  /** Makes a page log in, store and change a book, and find it; returns what it saw. */
   async function visit(url: string): Promise<unknown> {
     const { page } = await openPage(browser, url);
     try {
       return await page.evaluate(`(async () => {
         const ask = async (method, path, body, authorization) => {
-          const headers = authorization ? { authorization, 'x-request-id': 'page-1' } : {};
+          const own = { authorization, 'x-request-id': 'page-1', prefer: 'count=exact' };
+          const headers = authorization ? own : {};
           const answer = await fetch('${service.url}' + path, { method, body, headers });
-          return { status: answer.status, location: answer.headers.get('location'),
-            id: answer.headers.get('x-request-id'), ...(await answer.json()) };
+          const read = (name) => answer.headers.get(name);
+          return { status: answer.status, location: read('location'), id: read('x-request-id'), link: read('link'),
+            total: read('x-total-count'), applied: read('preference-applied'), ...(await answer.json()) };
         };
         try {
           const login = JSON.stringify(${JSON.stringify({
@@ -52,8 +54,10 @@ describe('pages of other origins in a browser', () => {
           const { token } = (await ask('POST', '/token', login)).data;
           const created = await ask('POST', '/book', '{"title":"From a page"}', token);
           const changed = await ask('PUT', created.location, '{"year":2026}', token);
+          const { data, link, total, applied } = await ask('GET', '/books?title=from+a+page', undefined, token);
           const { status } = await ask('GET', '/shelf', undefined, token);
-          return { status: created.status, id: created.id, book: changed.data, elsewhere: status };
+          return { status: created.status, id: created.id, book: changed.data, elsewhere: status,
+            found: { data, link, total, applied } };
         } catch (error) {
           return String(error);
         }
@@ -67,7 +71,9 @@ describe('pages of other origins in a browser', () => {
     const seen = await visit(`http://localhost:${port}/`);
     const [book] = await service.client.list();
     assert.deepEqual(book, { id: book?.id, title: 'From a page', author: '', year: 2026 });
-    assert.deepEqual(seen, { status: 201, id: 'page-1', book, elsewhere: 404 });
+    const link = '</books?title=from+a+page>; rel="first"';
+    const found = { data: [book], link, total: '1', applied: 'count=exact' };
+    assert.deepEqual(seen, { status: 201, id: 'page-1', book, elsewhere: 404, found });
   });
 
   test('rule 32: the same page under another name cannot', async () => {

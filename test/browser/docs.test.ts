@@ -55,21 +55,42 @@ describe('/docs in a browser', () => {
     const stored = { id: own.data.id, title: 'Čapek’s “R.U.R.” 🤖', author: '', year: 1920 };
     assert.deepEqual(own.data, stored);
 
-    assert.deepEqual((await call(page, 'GET /book/{id}', { id: stored.id })).data, stored);
+    assert.deepEqual((await call(page, 'GET /book/{id}', { parameters: { id: stored.id } })).data, stored);
     const list = await call(page, 'GET /books', {});
     assert.deepEqual(list.data.slice(-2), [{ id, ...QUIJOTE }, stored]);
     assert.deepEqual(list.data, (await held('GET', '/books')).data);
 
-    const changed = await call(page, 'PUT /book/{id}', { id: stored.id, body: '{"author":"Karel Čapek"}' });
+    const changed = await call(page, 'PUT /book/{id}', {
+      parameters: { id: stored.id },
+      body: '{"author":"Karel Čapek"}',
+    });
     assert.deepEqual(changed.data, { ...stored, author: 'Karel Čapek' });
     assert.deepEqual((await held('GET', `/book/${stored.id}`)).data, changed.data);
 
-    assert.equal((await call(page, 'DELETE /book/{id}', { id: stored.id })).status, 200);
+    assert.equal((await call(page, 'DELETE /book/{id}', { parameters: { id: stored.id } })).status, 200);
     assert.equal((await held('GET', `/book/${stored.id}`)).status, 404);
 
     assert.deepEqual(complaints, []);
     assert.deepEqual([...asked].toSorted(), hosts(service).toSorted());
     assert.deepEqual(await page.context().storageState(), { cookies: [], origins: [] });
+  });
+
+  test('rules F1 and F2: a person finds books by parameters, and without any still gets the list', async (context) => {
+    const { page, complaints } = await open(context);
+    await logIn(page);
+    for (const year of [1605, 1615])
+      await call(page, 'POST /book', { body: `{"title":"Found","year":${year}}` });
+    const parameters = { title: 'found', year_gte: 1600, sort: '-year', limit: 2, Prefer: 'count=exact' };
+    const found = await call(page, 'GET /books', { parameters });
+    assert.deepEqual(found.data, (await held('GET', '/books?title=found&sort=-year')).data.slice(0, 2));
+    const shown = await operation(page, 'GET /books').locator('.live-responses-table').innerText();
+    for (const header of ['link: </books?', 'x-total-count: ', 'preference-applied: count=exact']) {
+      assert.ok(shown.includes(header), header);
+    }
+    const emptied = Object.fromEntries(Object.keys(parameters).map((name) => [name, '']));
+    const list = await call(page, 'GET /books', { parameters: emptied });
+    assert.deepEqual(list.data, (await held('GET', '/books')).data);
+    assert.deepEqual(complaints, []);
   });
 
   test('with the built-in username and password, one click logs in, and two more store a first book', async (context) => {
@@ -173,7 +194,7 @@ describe('/docs in a browser', () => {
 
   test('every control has an accessible name', async (context) => {
     const { page } = await open(context);
-    for (const name of ['POST /token', 'POST /book', 'GET /book/{id}', 'PUT /book/{id}']) {
+    for (const name of ['POST /token', 'POST /book', 'GET /books', 'GET /book/{id}', 'PUT /book/{id}']) {
       await summary(page, name).click();
       await shown(page, name);
     }
@@ -212,17 +233,19 @@ async function shown(page: Page, name: string): Promise<void> {
   await operation(page, name).getByPlaceholder('X-Request-Id').waitFor();
 }
 
-/** Opens a call, fills in `id` and `body` if given, sends it, and reads the answer that the page shows. */
+/** Opens a call, fills in the parameters and `body` if given, sends it, and reads the answer that the page shows. */
 async function call(
   page: Page,
   name: string,
-  { id, body }: { id?: number; body?: string },
+  { parameters = {}, body }: { parameters?: Record<string, unknown>; body?: string },
 ): Promise<Omit<Answer, 'headers'>> {
   const place = operation(page, name);
   const execute = place.getByRole('button', { name: 'Execute' });
   if (!(await execute.isVisible())) await summary(page, name).click();
   await shown(page, name);
-  if (id !== undefined) await place.getByPlaceholder('id', { exact: true }).fill(String(id));
+  for (const [parameter, value] of Object.entries(parameters)) {
+    await place.getByPlaceholder(parameter, { exact: true }).fill(String(value));
+  }
   if (body !== undefined) await place.getByRole('textbox', { name: 'Request body' }).fill(body);
   const clear = place.getByRole('button', { name: 'Clear' });
   if (await clear.isVisible()) await clear.click();
