@@ -114,6 +114,7 @@ export function readQuery(
   if (found.cursor !== undefined && after === undefined) return { invalid: 'cursor' };
   parameters.delete('cursor');
   parameters.delete('offset');
+  parameters.set('limit', `${found.limit}`); // a link without any parameter would lead to the list
   const search = {
     ...allOf(found.filters),
     order,

@@ -10,7 +10,7 @@ export const LARGEST_PAGE = 1000;
 /** Up to here, the number of all books found is known without being asked for (rule F6). */
 export const COUNTED = 1000;
 
-/** Characters of a text that is searched for. */
+/** Characters, as code points, of a text that is searched for. */
 export const LONGEST_TEXT = 1000;
 
 /** Words of one text that is searched for. */
@@ -197,9 +197,13 @@ function compare(one: string | number, other: string | number): number {
   return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
+function isTooLong(text: string): boolean {
+  return text.length > LONGEST_TEXT && [...text].length > LONGEST_TEXT;
+}
+
 function contains(field: TextField | undefined): ReadFilter {
   return (text) => {
-    if (text.length > LONGEST_TEXT) return undefined;
+    if (isTooLong(text)) return undefined;
     const terms = termsOf(text);
     const isTooShort = ({ word, isPrefix }: Term) => isPrefix && [...word].length < SHORTEST_PREFIX;
     if (terms.length > MOST_WORDS || terms.some(isTooShort)) return undefined;
@@ -209,14 +213,14 @@ function contains(field: TextField | undefined): ReadFilter {
 
 function is(field: TextField): ReadFilter {
   return (text) => {
-    if (text.length > LONGEST_TEXT) return undefined;
+    if (isTooLong(text)) return undefined;
     return { words: [], conditions: [{ field, operator: '=', value: indexText(text).key }] };
   };
 }
 
 function startsWith(field: TextField): ReadFilter {
   return (text) => {
-    if (text.length > LONGEST_TEXT) return undefined;
+    if (isTooLong(text)) return undefined;
     const { key } = indexText(text);
     if (key === '') return NO_FILTERS; // every text begins so
     return {

@@ -49,6 +49,7 @@ const INVALID: readonly (readonly [query: string, named: string])[] = [
   ['title_contains=a+b*', 'title_contains'],
   [`q=${Array.from({ length: 17 }, (_, number) => `w${number}`).join('+')}`, 'q'],
   [`q=${'x'.repeat(1001)}`, 'q'],
+  [`title=${'🙂'.repeat(1001)}`, 'title'],
   [`title=${'x'.repeat(1001)}`, 'title'],
   [`author_starts_with=${'x'.repeat(1001)}`, 'author_starts_with'],
   ['q=%ff', 'q'],
@@ -92,6 +93,8 @@ const VALID: readonly (readonly [query: string, ids: readonly number[]])[] = [
   ['title_starts_with=emm', [2, 5]],
   ['title_starts_with=emma+', [2, 5]],
   ['title=emma', [2]],
+  [`title=${'x'.repeat(1000)}`, []],
+  [`title=${'🙂'.repeat(1000)}`, []],
   ['year=1815', [2]],
   ['year=-0', [6]],
   ['year=007', []],
@@ -225,6 +228,16 @@ for (const store of STORES) {
       assert.deepEqual(linksOf(await get('limit=2&offset=1')).prev, '/books?limit=2&offset=0');
       assert.deepEqual(linksOf(await get('limit=2&offset=0')).prev, undefined);
       assert.deepEqual(linksOf(await get('limit=2&offset=4')).next, undefined);
+    });
+
+    test('rules F1 and F4: no link leads from a page to the list', async () => {
+      const query = `limit=100&cursor=${cursor(['id', 100])}`;
+      assert.deepEqual(linksOf(await get('&')), { first: '/books?limit=100' });
+      assert.deepEqual(linksOf(await get('offset=1')), {
+        first: '/books?limit=100',
+        prev: '/books?limit=100&offset=0',
+      });
+      assert.deepEqual(linksOf(await get(query)), { first: '/books?limit=100' });
     });
 
     test('rule F4: links are left out that would make the headers too large', async () => {
