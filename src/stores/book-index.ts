@@ -1,6 +1,9 @@
 // Owns: the interface of the index by which a store's books are found, for the command that maintains it. A service
 // keeps its index up to date by itself.
 
+import type { Book } from '../books/book.ts';
+import { indexText } from '../books/words.ts';
+
 /** Grows with every change of what is a word or a key (`books/words.ts`): an index of an older version is made anew. */
 export const INDEX_VERSION = 1;
 
@@ -14,7 +17,10 @@ export interface BookIndex {
   /** @returns whether there was one. */
   remove(): Promise<boolean>;
 
-  /** Indexes some of the books that are new or have changed; what it has indexed stays, however the process ends. */
+  /**
+   * Indexes some of the books that are new or have changed; what it has indexed stays, however the process ends.
+   * @throws NewerIndex
+   */
   advance(): Promise<Remaining>;
 
   /**
@@ -30,24 +36,50 @@ export interface BookIndex {
   close(): Promise<void>;
 }
 
-/** What is stored of a book in the index. */
-export interface IndexRow {
-  readonly id: number;
+/** A newer version of the service, which knows other words, maintains the index. */
+export class NewerIndex extends Error {
+  constructor() {
+    super('a newer version of the service has made it');
+  }
+}
+
+/** What books are sorted by. */
+export interface IndexKeys {
   readonly titleKey: string;
   readonly authorKey: string;
   readonly year: number;
 }
 
-/** @returns the difference between two rows of one book, in words; undefined if they are equal. */
-export function differenceOf(found: IndexRow | undefined, expected: IndexRow): string | undefined {
+/** What the index stores of a book. */
+export interface IndexEntry extends IndexKeys {
+  readonly id: number;
+  /** With one space in between; a word may occur more than once. */
+  readonly titleWords: string;
+  readonly authorWords: string;
+}
+
+export function entryOf({ id, title, author, year }: Book): IndexEntry {
+  const [byTitle, byAuthor] = [indexText(title), indexText(author)];
+  return {
+    id,
+    titleKey: byTitle.key,
+    authorKey: byAuthor.key,
+    year,
+    titleWords: byTitle.words,
+    authorWords: byAuthor.words,
+  };
+}
+
+const KEY_NAMES = { titleKey: 'the title', authorKey: 'the author', year: 'the year' } as const;
+
+/** @returns how the index differs from what it has to have of a book, in words; undefined if it does not. */
+export function differenceOf(found: IndexKeys | undefined, expected: IndexEntry): string | undefined {
   const { id } = expected;
   if (found === undefined) return `book ${id} is not in the index`;
-  for (const name of ['titleKey', 'authorKey', 'year'] as const) {
-    if (found[name] !== expected[name]) {
-      return `book ${id} is indexed with ${NAMES[name]} ${JSON.stringify(found[name])} instead of ${JSON.stringify(expected[name])}`;
-    }
+  for (const [name, inWords] of Object.entries(KEY_NAMES) as [keyof IndexKeys, string][]) {
+    if (found[name] === expected[name]) continue;
+    const [is, hasToBe] = [found[name], expected[name]].map((value) => JSON.stringify(value));
+    return `book ${id} is indexed with ${inWords} ${is} instead of ${hasToBe}`;
   }
   return undefined;
 }
-
-const NAMES = { titleKey: 'the title', authorKey: 'the author', year: 'the year' };

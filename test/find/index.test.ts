@@ -250,6 +250,9 @@ for (const store of STORES) {
       assert.equal((await third.client.list()).length, 2);
       const [state] = await executeOn(dbUrl, 'select version from book_index_state');
       assert.equal(state?.version, 1000);
+      const { code, stderr } = await index(dbUrl);
+      assert.equal(code, 1);
+      assert.match(stderr, /a newer version of the service has made it\.\n$/);
     });
   });
 
@@ -285,12 +288,12 @@ for (const store of STORES) {
           less,
           store === SQLITE ? /book 7 is not found by the word "6"/ : /book 7 is indexed with other words/,
         ],
-        [more, store === SQLITE ? /has 2 words that no book has/ : /book 7 is indexed with other words/],
+        [more, store === SQLITE ? /the index has 2 words too many\./ : /book 7 is indexed with other words/],
         [
           store === SQLITE
             ? "insert into book_index values (9000, '', '', 0)"
             : "insert into book_index values (9000, '', '', 0, '')",
-          /1 books of the index are no longer in the catalogue/,
+          /the index has 1 books too many\./,
         ],
       ];
       for (const [sql, difference] of differences) {

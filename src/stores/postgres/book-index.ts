@@ -5,8 +5,17 @@
 
 import type pg from 'pg';
 import type { Book } from '../../books/book.ts';
-import { INDEXED_UNITS, indexText } from '../../books/words.ts';
-import { type BookIndex, differenceOf, INDEX_VERSION, type IndexRow, type Remaining } from '../book-index.ts';
+import { INDEXED_UNITS } from '../../books/words.ts';
+import {
+  type BookIndex,
+  differenceOf,
+  entryOf,
+  INDEX_VERSION,
+  type IndexEntry,
+  type IndexKeys,
+  NewerIndex,
+  type Remaining,
+} from '../book-index.ts';
 import { NUMBERS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { changeStructure, createStructure } from './structure.ts';
@@ -152,6 +161,11 @@ export interface IndexState {
   readonly notes: readonly Note[];
 }
 
+interface ComparedRow extends IndexKeys {
+  readonly id: number;
+  readonly hasWords: boolean;
+}
+
 /** Which notes are carried out together. */
 interface Task {
   readonly ids: readonly number[];
@@ -217,14 +231,14 @@ export class IndexFollower {
     );
     const reached = isRange && books.length === STEP ? (books.at(-1) as Book).id : range.last;
     const isDone = reached === range.last;
-    const rows = books.map(rowOf);
+    const entries = books.map(entryOf);
     const [outcome] = await this.#query<{ indexed: boolean }>(INDEX, [
       round,
-      rows.map(({ id }) => id),
-      rows.map(({ titleKey }) => titleKey),
-      rows.map(({ authorKey }) => authorKey),
-      rows.map(({ year }) => year),
-      rows.map(({ words }) => words),
+      entries.map(({ id }) => id),
+      entries.map(({ titleKey }) => titleKey),
+      entries.map(({ authorKey }) => authorKey),
+      entries.map(({ year }) => year),
+      entries.map(vectorOf),
       ids,
       range.first,
       reached,
@@ -269,11 +283,12 @@ export class PostgresIndex implements BookIndex {
 
   async advance(): Promise<Remaining> {
     const state = await this.#follower.state();
+    if (state.version > INDEX_VERSION) throw new NewerIndex();
     if (state.notes.length > 0) {
       await this.#follower.index(state);
       return Math.max(1, await this.#follower.countPending());
     }
-    if (!state.isComplete && state.version === INDEX_VERSION) await this.#complete();
+    if (!state.isComplete) await this.#complete();
     return 0;
   }
 
@@ -343,17 +358,15 @@ export class PostgresIndex implements BookIndex {
         `select id, ${BEGINNINGS}, year from books where id > $1 order by id limit ${COMPARED}`,
         [last],
       );
-      const expected = books.map(rowOf);
-      const words = expected.map((row) => row.words);
-      const rows = await this.#query<IndexRow & { hasWords: boolean }>(COMPARE, [
-        expected.map(({ id }) => id),
-        words,
-      ]);
+      const expected = books.map(entryOf);
+      const ids = books.map(({ id }) => id);
+      const rows = await this.#query<ComparedRow>(COMPARE, [ids, expected.map(vectorOf)]);
       const found = new Map(rows.map((row) => [row.id, row]));
-      for (const row of expected) {
-        const difference = differenceOf(found.get(row.id), row);
+      for (const entry of expected) {
+        const row = found.get(entry.id);
+        const difference = differenceOf(row, entry);
         if (difference !== undefined) return difference;
-        if (!found.get(row.id)?.hasWords) return `book ${row.id} is indexed with other words than it has`;
+        if (!row?.hasWords) return `book ${entry.id} is indexed with other words than it has`;
       }
       compared += books.length;
       last = books.at(-1)?.id ?? last;
@@ -362,9 +375,7 @@ export class PostgresIndex implements BookIndex {
     }
     const [row] = await this.#query<{ books: number }>('select count(*) as books from book_index');
     const indexed = row?.books ?? 0;
-    return indexed === compared
-      ? undefined
-      : `${indexed - compared} books of the index are no longer in the catalogue`;
+    return indexed === compared ? undefined : `the index has ${indexed - compared} books too many`;
   }
 
   async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
@@ -392,13 +403,12 @@ function taskOf(notes: readonly Note[], isComplete: boolean): Task {
   return { ids: [...ids], range: { first: 1, last: 0 }, done, shortened: undefined };
 }
 
-function rowOf({ id, title, author, year }: Book): IndexRow & { words: string } {
-  const [byTitle, byAuthor] = [indexText(title), indexText(author)];
-  const words = `${lexemes(byTitle.words, '1A')} ${lexemes(byAuthor.words, '2B')}`;
-  return { id, titleKey: byTitle.key, authorKey: byAuthor.key, year, words };
+/** The words of a book as a `tsvector` is written; those of each field are marked. */
+function vectorOf({ titleWords, authorWords }: IndexEntry): string {
+  return `${lexemes(titleWords, '1A')} ${lexemes(authorWords, '2B')}`;
 }
 
-/** Words as a `tsvector` is written. No word has a quote or a backslash. */
+/** No word has a quote or a backslash. */
 function lexemes(words: string, position: string): string {
   return words === ''
     ? ''

@@ -6,8 +6,17 @@
 import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
-import { INDEXED_UNITS, indexText } from '../../books/words.ts';
-import { type BookIndex, differenceOf, INDEX_VERSION, type Remaining } from '../book-index.ts';
+import type { Book } from '../../books/book.ts';
+import { INDEXED_UNITS } from '../../books/words.ts';
+import {
+  type BookIndex,
+  differenceOf,
+  entryOf,
+  INDEX_VERSION,
+  type IndexEntry,
+  NewerIndex,
+  type Remaining,
+} from '../book-index.ts';
 import {
   BULK_BUSY_TIMEOUT,
   now,
@@ -72,7 +81,10 @@ const NEW_BOOKS = 'id > (select indexed_to from book_index_state)';
 
 const STATE = 'select version, indexed_to, is_complete from book_index_state';
 const IS_THERE = "select 1 from sqlite_schema where name = 'book_index_state'";
-const IS_PENDING = `select exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})`;
+const IS_PENDING = `
+  select version = ${INDEX_VERSION} and (
+    exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})
+  ) from book_index_state`;
 
 // Ids that were never given count, too: counting the books would read all of them.
 const COUNT_PENDING = `
@@ -88,7 +100,6 @@ const COMPARED = 500;
 /** The names of everything that belongs to the index, as a pattern of `glob`. */
 export const INDEX_NAMES = 'book_index*';
 
-type BookRow = [id: number, title: string, author: string, year: number];
 type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
 
 /**
@@ -143,6 +154,7 @@ export class SqliteIndex implements BookIndex {
   }
 
   async advance(): Promise<Remaining> {
+    if (this.#state()[0] > INDEX_VERSION) throw new NewerIndex();
     retryWhileBusy(() => this.slice(SLICE_TIME), now() + BULK_BUSY_TIMEOUT);
     await setImmediate(); // signals are handled here
     return this.isPending ? Math.max(1, this.countPending()) : 0;
@@ -154,7 +166,7 @@ export class SqliteIndex implements BookIndex {
     return version === INDEX_VERSION && isComplete === 1;
   }
 
-  /** Whether books are not indexed. */
+  /** Whether there are books that this version has to index. */
   get isPending(): boolean {
     return this.#number(IS_PENDING) === 1;
   }
@@ -234,75 +246,78 @@ export class SqliteIndex implements BookIndex {
     for (const [id] of queued) {
       this.#get('delete from book_index_words where rowid = ?', id);
       this.#get('delete from book_index where id = ?', id);
-      const [book] = this.#all<BookRow>(`select id, ${BEGINNINGS}, year from books where id = ?`, id);
-      if (book !== undefined) this.#add(book);
+      for (const book of this.#books('where id = ?', id)) this.#add(book);
       this.#get('delete from book_index_queue where id = ?', id);
     }
     if (queued.length === STEP) return true;
-    const added = this.#all<BookRow>(
-      `select id, ${BEGINNINGS}, year from books where ${NEW_BOOKS} order by id limit ?`,
-      STEP,
-    );
+    const added = this.#books(`where ${NEW_BOOKS} order by id limit ?`, STEP);
     const last = added.at(-1);
     if (last === undefined) return false;
     for (const book of added) this.#add(book);
-    this.#get('update book_index_state set indexed_to = ?', last[0]);
+    this.#get('update book_index_state set indexed_to = ?', last.id);
     return true;
   }
 
-  #add([id, titleText, authorText, year]: BookRow): void {
-    const title = indexText(titleText);
-    const author = indexText(authorText);
-    this.#get('insert into book_index values (?, ?, ?, ?)', id, title.key, author.key, year);
+  #add(book: Book): void {
+    const { id, titleKey, authorKey, year, titleWords, authorWords } = entryOf(book);
+    this.#get('insert into book_index values (?, ?, ?, ?)', id, titleKey, authorKey, year);
     this.#get(
       'insert into book_index_words (rowid, title, author) values (?, ?, ?)',
       id,
-      title.words,
-      author.words,
+      titleWords,
+      authorWords,
     );
   }
 
   async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
-    let books = 0;
+    let compared = 0;
     let words = 0;
     for (let last = 0; ; ) {
-      const rows = this.#all<BookRow>(
-        `select id, ${BEGINNINGS}, year from books where id > ? order by id limit ?`,
-        last,
-        COMPARED,
-      );
-      for (const [id, titleText, authorText, year] of rows) {
-        const title = indexText(titleText);
-        const author = indexText(authorText);
-        const found = this.#get('select title_key, author_key, year from book_index where id = ?', id);
-        const [titleKey, authorKey, foundYear] = (found ?? []) as [string, string, number];
-        const row = found && { id, titleKey, authorKey, year: foundYear };
-        const difference = differenceOf(row, { id, titleKey: title.key, authorKey: author.key, year });
+      const books = this.#books('where id > ? order by id limit ?', last, COMPARED);
+      for (const entry of books.map(entryOf)) {
+        const [difference, wordsHere] = this.#compare(entry);
         if (difference !== undefined) return difference;
-        for (const [field, text] of Object.entries({ title: title.words, author: author.words })) {
-          const expected = new Set(text.split(' ').filter((word) => word !== ''));
-          words += expected.size;
-          for (const word of expected) {
-            const sql = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
-            if (this.#get(sql, `${field} : "${word}"`, id) === undefined) {
-              return `book ${id} is not found by the word ${JSON.stringify(word)} of its ${field}`;
-            }
-          }
-        }
+        words += wordsHere;
       }
-      books += rows.length;
-      last = rows.at(-1)?.[0] ?? last;
-      onProgress(books);
-      if (rows.length < COMPARED) break;
+      compared += books.length;
+      last = books.at(-1)?.id ?? last;
+      onProgress(compared);
+      if (books.length < COMPARED) break;
       await setImmediate(); // signals are handled here
     }
     const indexed = this.#number('select count(*) from book_index');
-    if (indexed !== books) return `${indexed - books} books of the index are no longer in the catalogue`;
+    if (indexed !== compared) return `the index has ${indexed - compared} books too many`;
     this.#db.exec(
       "create virtual table if not exists temp.book_index_vocabulary using fts5vocab(main, 'book_index_words', 'col')",
     );
     const found = this.#number('select coalesce(sum(doc), 0) from temp.book_index_vocabulary');
-    return found === words ? undefined : `the index has ${found - words} words that no book has`;
+    return found === words ? undefined : `the index has ${found - words} words too many`;
+  }
+
+  /** @returns the first difference, and how many words the index has to have. */
+  #compare(entry: IndexEntry): [difference: string | undefined, words: number] {
+    const { id, titleWords, authorWords } = entry;
+    const row = this.#get('select title_key, author_key, year from book_index where id = ?', id);
+    const [titleKey, authorKey, year] = (row ?? []) as [string, string, number];
+    const difference = differenceOf(row && { titleKey, authorKey, year }, entry);
+    const words = Object.entries({ title: titleWords, author: authorWords }).flatMap(([field, text]) =>
+      [...new Set(text.split(' '))].filter((word) => word !== '').map((word) => ({ field, word })),
+    );
+    const missing = words.find(({ field, word }) => {
+      const has = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
+      return this.#get(has, `${field} : "${word}"`, id) === undefined;
+    });
+    const lack = missing && `book ${id} is not found by the word "${missing.word}" of its ${missing.field}`;
+    return [difference ?? lack, words.length];
+  }
+
+  /** @param which SQL after the table. */
+  #books(which: string, ...values: number[]): Book[] {
+    const rows = this.#all<[number, string, string, number]>(
+      `select id, ${BEGINNINGS}, year from books ${which}`,
+      ...values,
+    );
+    return rows.map(([id, title, author, year]) => ({ id, title, author, year }));
   }
 
   #isThere(): boolean {
