@@ -22,6 +22,8 @@ const ALONE = 'test/limits/';
 
 /** The longest files, longest first: the run ends sooner if they do not begin last. */
 const LONGEST: readonly string[] = [
+  'test/find/index.test.ts',
+  'test/find/oracle.test.ts',
   'test/api/timeouts.test.ts',
   'test/process/lifecycle.test.ts',
   'test/contract/list.test.ts',
@@ -44,6 +46,8 @@ const FAST: readonly string[] = [
   'test/contract/contract.test.ts',
   'test/contract/model.test.ts',
   'test/contract/parsing.test.ts',
+  'test/find/pages.test.ts',
+  'test/find/words.test.ts',
   'test/operations/docs-page.test.ts',
   'test/process/commands.test.ts',
   'test/project/documentation.test.ts',

@@ -2,6 +2,7 @@
 
 import { API_MUTANTS } from './api.ts';
 import { CONTRACT_MUTANTS } from './contract.ts';
+import { FIND_MUTANTS } from './find.ts';
 import type { Mutant } from './mutant.ts';
 import { PROCESS_MUTANTS } from './process.ts';
 import { STORES_MUTANTS } from './stores.ts';
@@ -10,6 +11,7 @@ import { TRANSFER_MUTANTS } from './transfer.ts';
 export const MUTANTS: readonly Mutant[] = [
   ...CONTRACT_MUTANTS,
   ...API_MUTANTS,
+  ...FIND_MUTANTS,
   ...STORES_MUTANTS,
   ...PROCESS_MUTANTS,
   ...TRANSFER_MUTANTS,

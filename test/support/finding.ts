@@ -98,6 +98,8 @@ export function afterThe(part: Part): Part {
 /** A book as the oracle sees it. */
 export interface Known extends Book {
   readonly keys: Readonly<Record<'title' | 'author', string>>;
+  /** The UTF-8 bytes of the keys, one character each: JavaScript compares texts by UTF-16 units. */
+  readonly bytes: Readonly<Record<'title' | 'author', string>>;
   readonly words: Readonly<Record<'title' | 'author', readonly string[]>>;
 }
 
@@ -106,7 +108,7 @@ const text = fc.oneof(
   { weight: 9, arbitrary: fc.array(part, { minLength: 1, maxLength: 4 }).map(joined) },
   { weight: 1, arbitrary: fc.constantFrom(...SIGNS) },
 );
-const year = fc.constantFrom(-720, -1, 0, 1605, 1967, 2024, 9007199254740991);
+const year = fc.constantFrom<number>(-720, -1, 0, 1605, 1967, 2024, 9007199254740991);
 /** A book to be stored. */
 export const newBook = fc.record({ title: text, author: text, year });
 export type NewBook = typeof newBook extends fc.Arbitrary<infer Value> ? Value : never;
@@ -236,8 +238,8 @@ export function found(books: readonly Known[], search: Search): Known[] {
   const complete = [...sort, { field: 'id' as const, isDescending }];
   return matching.sort((one, other) => {
     for (const { field, isDescending } of complete) {
-      const order = compare([valueIn(one, field)], [valueIn(other, field)]);
-      if (order !== 0) return isDescending ? -order : order;
+      const [value, against] = [valueIn(one, field), valueIn(other, field)];
+      if (value !== against) return value < against === isDescending ? 1 : -1;
     }
     return 0;
   });
@@ -249,7 +251,8 @@ function rank(book: Known, q: readonly (readonly [string, string])[]): (string |
   const last = q.at(-1)?.[0] ?? '';
   const title = book.keys.title;
   if (title === query) return [0, '', book.id];
-  return title.startsWith(last.endsWith('*') ? query : `${query} `) ? [1, title, book.id] : [2, '', book.id];
+  const isSecond = title.startsWith(last.endsWith('*') ? query : `${query} `);
+  return isSecond ? [1, book.bytes.title, book.id] : [2, '', book.id];
 }
 
 /** The keys of those texts of WANTED that are not their word. */
@@ -260,18 +263,17 @@ const KEYS: Readonly<Record<string, string>> = {
 };
 
 function valueIn(book: Known, field: Field): string | number {
-  return field === 'title' || field === 'author' ? book.keys[field] : book[field];
+  return field === 'title' || field === 'author' ? book.bytes[field] : book[field];
 }
 
-/** Texts by the bytes of their UTF-8, numbers by their value. */
+function bytesOf(key: string): string {
+  return Buffer.from(key).toString('latin1');
+}
+
 function compare(one: readonly (string | number)[], other: readonly (string | number)[]): number {
   for (const [position, value] of one.entries()) {
     const against = other[position] as string | number;
-    const order =
-      typeof value === 'number'
-        ? value - (against as number)
-        : Buffer.compare(Buffer.from(value), Buffer.from(against as string));
-    if (order !== 0) return order;
+    if (value !== against) return value < against ? -1 : 1;
   }
   return 0;
 }
@@ -299,8 +301,9 @@ export function bodyOf({ title, author, year }: NewBook): Omit<Book, 'id'> {
 
 export function knownAs(id: number, { title, author, year }: NewBook): Known {
   const keys = { title: title.key, author: author.key };
+  const bytes = { title: bytesOf(title.key), author: bytesOf(author.key) };
   const words = { title: title.words, author: author.words };
-  return { id, title: title.text, author: author.text, year, keys, words };
+  return { id, title: title.text, author: author.text, year, keys, bytes, words };
 }
 
 /** Above this number of books, their total is not shown unasked (rule F6). */
