@@ -14,6 +14,7 @@ import fc from 'fast-check';
 import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
 import { type Book, Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
+import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
 import { execute } from '../support/postgres.ts';
 import { seed } from '../support/random.ts';
 import { COMMAND } from '../support/repository.ts';
@@ -63,6 +64,38 @@ describe('export and copy', { concurrency: 4 }, () => {
         assert.equal(readFileSync(join(folder, file), 'utf8'), content);
       }
       assert.deepEqual(readdirSync(folder).toSorted(), ['a.JSONL', 'a.csv', 'a.json']);
+    });
+
+    test(`export: with filters, the books that a search would find, from ${name}`, async () => {
+      const url = await freshUrl();
+      const known = fc.sample(newBook, 300).map((book, position) => knownAs(position + 1, book));
+      await fill(url, known);
+      const searches = fc.sample(fewFilters, 30).filter((search) => search.sort === undefined);
+      for (const search of [...searches, { year_lte: -1 }]) {
+        const options = Object.entries(parametersOf(search)).map(
+          ([name, value]) => `--${name.replaceAll('_', '-')}=${value}`,
+        );
+        const { code, stdout, stderr } = await command(['export', '--format', 'jsonl', ...options], url);
+        assert.equal(code, 0, stderr);
+        const expected = found(known, search).toSorted((one, other) => one.id - other.id);
+        const lines = expected.map(({ id, title, author, year }) =>
+          JSON.stringify({ id, title, author, year }),
+        );
+        assert.deepEqual(stdout.split('\n').slice(0, -1), lines, options.join(' '));
+        assert.equal(stderr, `${lines.length} books exported.\n`);
+      }
+      const wrong = await command(['export', '--year', 'x'], url);
+      assert.deepEqual(wrong, { code: 2, stdout: '', stderr: '--year cannot be "x".\n' });
+    });
+
+    test(`export: a filter that all books match changes no byte, from ${name}`, async () => {
+      const url = await freshUrl();
+      await fill(url, ODD_BOOKS);
+      for (const format of ['csv', 'json', 'jsonl']) {
+        const all = await command(['export', '--format', format], url);
+        assert.equal(all.code, 0);
+        assert.deepEqual(await command(['export', '--format', format, '--title-starts-with', ''], url), all);
+      }
     });
 
     test(`export: a store without books gives an empty file, a missing store an error, on ${name}`, async () => {
