@@ -5,7 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { COMMAND } from '../test/support/repository.ts';
-import { writeBooksFile } from './books-file.ts';
+import { distinctBooks, writeBooksFile } from './books-file.ts';
 import { type Ended, runToEnd } from './processes.ts';
 import { mebibytes, medians, progress } from './report.ts';
 import {
@@ -44,7 +44,7 @@ export async function measureTransfers(
   const stores: TransferStore[] = [];
   try {
     const input = join(folder, 'books.csv');
-    await writeBooksFile(input, books);
+    await writeBooksFile(input, distinctBooks(books));
     if (names.includes('SQLite')) stores.push(openSqliteTransfers(folder));
     if (names.includes('PostgreSQL')) stores.push(await openPostgresTransfers());
 
