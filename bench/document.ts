@@ -46,7 +46,9 @@ function figures(results: SavedResults): string {
   const pinned = isPinned ? '; on SQLite, the server has a core of its own' : '';
   return [
     `Measured on ${date} at commit ${commit}, on ${machine}. Load: ${generator}, ${connections} connections${pinned}. Medians of ${results.rounds} rounds.`,
-    ...tablesOf(results).map(markdown),
+    ...tablesOf(results)
+      .filter(({ rows }) => rows.length > 0)
+      .map(markdown),
   ].join('\n\n');
 }
 

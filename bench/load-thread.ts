@@ -20,6 +20,7 @@ const report: LoadResult = {
   seconds: (performance.now() - began) / 1000,
   p50: latency.percentile(50) / 1e6,
   p99: latency.percentile(99) / 1e6,
+  slowest: latency.max / 1e6,
 };
 parentPort?.postMessage(report);
 

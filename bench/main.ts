@@ -5,6 +5,7 @@ import { get } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { save } from './document.ts';
+import { measureFinds } from './find.ts';
 import { applyLoad, CONNECTIONS, GENERATOR } from './load.ts';
 import {
   BARE_OPERATIONS,
@@ -15,7 +16,7 @@ import {
   STANDING_BOOKS,
   TOKEN,
 } from './operations.ts';
-import { IS_PINNED, type Measured, startBareServer, startService } from './processes.ts';
+import { IS_PINNED, type Measured, startBareServer, startService, watchMemory } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
 import {
   type ListRow,
@@ -31,10 +32,10 @@ import { measureTransfers } from './transfer.ts';
 const HELP = `Usage: npm run bench -- [options]
 
   --only <words>    only what matches all the words: an operation (${OPERATIONS.join(', ')}),
-                    list, process, workers, transfer; SQLite, PostgreSQL. Example: --only "read SQLite"
+                    list, process, workers, transfer, find; SQLite, PostgreSQL. Example: --only "read SQLite"
   --rounds <n>      rounds to take the medians of (3)
   --seconds <n>     seconds of load for each measurement (2)
-  --books <n>       books in the long list and in the imported file (1000000)
+  --books <n>       books in the long list, in the imported file, and to be found (1000000)
   --json            print JSON instead of tables
   --save            write the results to bench/results.json and docs/performance.md
   --help            print this
@@ -77,6 +78,12 @@ async function bench(): Promise<void> {
   const moving = (['SQLite', 'PostgreSQL'] as const).filter((name) => isWanted('transfer', name));
   const transfers =
     moving.length > 0 ? await measureTransfers(moving, Number(options.rounds), Number(options.books)) : [];
+  const finding = (['SQLite', 'PostgreSQL'] as const).filter((name) => isWanted('find', name));
+  const finds = await measureFinds(finding, {
+    rounds: Number(options.rounds),
+    seconds: Number(options.seconds),
+    books: Number(options.books),
+  });
   const results: Results = {
     generator: GENERATOR,
     connections: CONNECTIONS,
@@ -87,6 +94,7 @@ async function bench(): Promise<void> {
     processes,
     workers,
     transfers,
+    ...finds,
   };
   if (options.json) console.log(JSON.stringify(results, null, 2));
   else report(results);
@@ -292,20 +300,6 @@ function read({ port }: Measured, path: string): Promise<number> {
     });
     request.on('error', reject);
   });
-}
-
-/** Records the peak memory of a server. */
-function watchMemory(server: Measured): { stop(): number } {
-  let most = server.residentBytes();
-  const timer = setInterval(() => {
-    most = Math.max(most, server.residentBytes());
-  }, 10);
-  return {
-    stop() {
-      clearInterval(timer);
-      return most;
-    },
-  };
 }
 
 function report(results: Results): void {

@@ -82,9 +82,12 @@ function repeat(make: (id: number, position: number) => string): string[] {
   });
 }
 
-function request(method: string, path: string, body?: string, token = TOKEN): string {
+/** A whole request, as it goes over the wire. */
+export function request(method: string, path: string, body?: string, token = TOKEN): string {
   const lines = [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', `Authorization: ${token}`];
-  if (body !== undefined) lines.push('Content-Type: application/json', `Content-Length: ${body.length}`);
+  if (body !== undefined) {
+    lines.push('Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`);
+  }
   return `${lines.join('\r\n')}\r\n\r\n${body ?? ''}`;
 }
 

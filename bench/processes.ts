@@ -25,8 +25,8 @@ export function pinned(who: 'server' | 'load', command: string, args: readonly s
 /** Clock ticks a second in /proc; the same on every Linux that Node runs on. */
 const TICKS = 100;
 
-/** Milliseconds between two readings of the peak of a process that may end at any moment. */
-const PEAK_INTERVAL = 10;
+/** Milliseconds between two readings of the figures of a process that may end at any moment. */
+const WATCH_INTERVAL = 10;
 
 export interface Measured {
   readonly port: number;
@@ -61,6 +61,8 @@ export function startService(
 /** The figures of a process that ended by itself. */
 export interface Ended {
   readonly seconds: number;
+  /** User and system; NaN where there is no /proc. */
+  readonly cpuSeconds: number;
   /** Peak memory in bytes; NaN where there is no /proc. */
   readonly peakBytes: number;
 }
@@ -80,14 +82,30 @@ export async function runToEnd(
     said += text;
   });
   let peakBytes = Number.NaN;
+  let cpu = Number.NaN;
   const watch = setInterval(() => {
     // The kernel keeps the peak, so the latest reading is the highest; a process that has ended has none.
     peakBytes = memoryBytes(child.pid as number, 'VmHWM') || peakBytes;
-  }, PEAK_INTERVAL);
+    cpu = cpuSeconds(child.pid as number) || cpu;
+  }, WATCH_INTERVAL);
   const [code] = await once(child, 'close');
   clearInterval(watch);
   if (code !== 0) throw new Error(`${command} ${args.join(' ')} exited with code ${code}: ${said}`);
-  return { seconds: (performance.now() - began) / 1000, peakBytes };
+  return { seconds: (performance.now() - began) / 1000, cpuSeconds: cpu, peakBytes };
+}
+
+/** Records the peak memory of a server. */
+export function watchMemory(server: Measured): { stop(): number } {
+  let most = server.residentBytes();
+  const timer = setInterval(() => {
+    most = Math.max(most, server.residentBytes());
+  }, WATCH_INTERVAL);
+  return {
+    stop() {
+      clearInterval(timer);
+      return most;
+    },
+  };
 }
 
 export function startBareServer(isPinned: boolean): Promise<Measured> {

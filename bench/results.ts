@@ -56,7 +56,87 @@ export interface WorkersRow {
   readonly p99OfTwo: number;
 }
 
-export interface Results {
+export interface IndexRow {
+  readonly books: number;
+  readonly store: string;
+  readonly seconds: number;
+  /** Of the command, for each book. */
+  readonly cpuMicroseconds: number;
+  /** MiB of the store. */
+  readonly before: number;
+  readonly after: number;
+}
+
+export interface FoundRow {
+  readonly search: string;
+  readonly store: string;
+  /** Undefined if the service did not count them in time. */
+  readonly matches?: number;
+  /** Milliseconds. */
+  readonly median: number;
+  readonly p95: number;
+  /** Of the median, to that of a read of one book on the same connection, in turn. */
+  readonly ratio: number;
+}
+
+export interface SearchersRow {
+  readonly store: string;
+  readonly searchesPerSecond: number;
+  /** Milliseconds. */
+  readonly p50: number;
+  readonly p99: number;
+  /** Part of all searches. */
+  readonly refused: number;
+}
+
+export interface FloodRow {
+  readonly store: string;
+  /** Milliseconds, the 99th percentile without the flood and during it, and their ratio. */
+  readonly readQuiet: number;
+  readonly read: number;
+  readonly readRatio: number;
+  readonly createQuiet: number;
+  readonly create: number;
+  readonly createRatio: number;
+  /** Milliseconds, during the flood. */
+  readonly slowestRead: number;
+  /** Reads and creations. */
+  readonly refused: number;
+  /** Searches of the flood: 200 and 503. */
+  readonly floodAnswered: number;
+  readonly floodRefused: number;
+}
+
+export interface WritingRow {
+  readonly writing: 'create' | 'import';
+  readonly store: string;
+  /** Books a second with FIND=off, and with FIND=on. */
+  readonly off: number;
+  readonly on: number;
+  /** Time for each book, with FIND=on to FIND=off. */
+  readonly ratio: number;
+}
+
+export interface FindMemoryRow {
+  readonly store: string;
+  /** MiB when idle, with FIND=off and with FIND=on. */
+  readonly off: number;
+  readonly on: number;
+  /** MiB by which it grew during the searches of one connection. */
+  readonly growth: number;
+}
+
+/** How books are found. */
+export interface FindResults {
+  readonly indexes: readonly IndexRow[];
+  readonly found: readonly FoundRow[];
+  readonly searchers: readonly SearchersRow[];
+  readonly floods: readonly FloodRow[];
+  readonly writings: readonly WritingRow[];
+  readonly findMemory: readonly FindMemoryRow[];
+}
+
+export interface Results extends FindResults {
   /** The program that generates the load. */
   readonly generator: string;
   /** Connections of the load. */
@@ -77,7 +157,8 @@ export interface Table {
 }
 
 /** All results as tables; one without rows was not measured. */
-export function tablesOf({ operations, lists, processes, workers, transfers }: Results): readonly Table[] {
+export function tablesOf(results: Results): readonly Table[] {
+  const { operations, lists, processes, workers, transfers } = results;
   return [
     {
       head: [
@@ -157,6 +238,89 @@ export function tablesOf({ operations, lists, processes, workers, transfers }: R
         rounded(row.books / row.seconds),
         ratio(row),
         row.peak.toFixed(0),
+      ]),
+    },
+    ...findTablesOf(results),
+  ];
+}
+
+function findTablesOf(results: FindResults): readonly Table[] {
+  const { indexes, found, searchers, floods, writings, findMemory } = results;
+  return [
+    {
+      head: ['index of', 'store', 'seconds', 'books/s', 'CPU, µs a book', 'store before, MiB', 'after, MiB'],
+      rows: indexes.map((row) => [
+        row.books.toLocaleString('en-US'),
+        row.store,
+        row.seconds.toFixed(1),
+        rounded(row.books / row.seconds),
+        row.cpuMicroseconds.toFixed(1),
+        row.before.toFixed(0),
+        row.after.toFixed(0),
+      ]),
+    },
+    {
+      head: ['first page of 20', 'store', 'matches', 'median, ms', 'p95, ms', '× a book by its id'],
+      rows: found.map((row) => [
+        row.search,
+        row.store,
+        row.matches?.toLocaleString('en-US') ?? '',
+        rounded(row.median),
+        rounded(row.p95),
+        row.ratio.toFixed(1),
+      ]),
+    },
+    {
+      head: ['many clients on', 'searches/s', 'p50, ms', 'p99, ms', 'refused'],
+      rows: searchers.map((row) => [
+        row.store,
+        rounded(row.searchesPerSecond),
+        row.p50.toFixed(0),
+        row.p99.toFixed(0),
+        `${(row.refused * 100).toFixed(1)} %`,
+      ]),
+    },
+    {
+      head: [
+        'dearest searches on',
+        'read p99, ms (quiet)',
+        '× quiet',
+        'slowest read, ms',
+        'create p99, ms (quiet)',
+        '× quiet',
+        'refused calls',
+        'searches answered',
+        'refused',
+      ],
+      rows: floods.map((row) => [
+        row.store,
+        `${row.read.toFixed(2)} (${row.readQuiet.toFixed(2)})`,
+        row.readRatio.toFixed(1),
+        row.slowestRead.toFixed(0),
+        `${row.create.toFixed(2)} (${row.createQuiet.toFixed(2)})`,
+        row.createRatio.toFixed(1),
+        `${row.refused}`,
+        `${row.floodAnswered}`,
+        `${row.floodRefused}`,
+      ]),
+    },
+    {
+      head: ['writing', 'store', 'FIND=off: books/s', 'FIND=on: books/s', 'time × FIND=off'],
+      rows: writings.map((row) => [
+        row.writing,
+        row.store,
+        rounded(row.off),
+        rounded(row.on),
+        row.ratio.toFixed(2),
+      ]),
+    },
+    {
+      head: ['memory on', 'FIND=off: idle, MiB', 'FIND=on: idle, MiB', 'more for searches, MiB'],
+      rows: findMemory.map((row) => [
+        row.store,
+        row.off.toFixed(0),
+        row.on.toFixed(0),
+        row.growth.toFixed(0),
       ]),
     },
   ];

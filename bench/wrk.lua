@@ -20,9 +20,9 @@ end
 function done(summary, latency)
   local failed = summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout
   io.write(string.format(
-    '\n{"requests":%d,"seconds":%f,"p50":%f,"p99":%f,"refused":%d,"failed":%d}\n',
+    '\n{"requests":%d,"seconds":%f,"p50":%f,"p99":%f,"slowest":%f,"refused":%d,"failed":%d}\n',
     summary.requests, summary.duration / 1e6,
-    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3,
     summary.errors.status, failed
   ))
 end
