@@ -125,7 +125,7 @@ function wordAt(rank: number): string {
 
 function authorAt(rank: number): string {
   const first = FIRST_NAMES[rank % FIRST_NAMES.length] as string;
-  const last = madeUp(Math.floor(rank / FIRST_NAMES.length), SYLLABLES);
+  const last = `${madeUp(Math.floor(rank / FIRST_NAMES.length), SYLLABLES)}n`; // no word of a title ends so
   return `${first} ${rank % KINGS === KINGS - 1 ? 'King' : capital(last)}`;
 }
 

@@ -173,11 +173,7 @@ class FindBench {
       { search: 'a book by its id', once: read },
       { search: `${PAGE} books by their ids, by the driver alone`, once: () => driver.read(ids()) },
     ];
-    const halfWay = {
-      id: await cursorOf(ask, searchHalfWay(this.#catalogue, 'id')),
-      title: await cursorOf(ask, searchHalfWay(this.#catalogue, 'title')),
-    };
-    for (const search of searchesOf(this.#catalogue, books, halfWay)) kinds.push(await kindOf(ask, search));
+    for (const search of await this.#searches(ask)) kinds.push(await kindOf(ask, search));
     const samples = new Map(kinds.map((kind) => [kind, [] as Omit<FoundRow, 'search' | 'store'>[]]));
     for (let round = 1; round <= rounds; round += 1) {
       for (const [kind, ofKind] of samples) {
@@ -186,26 +182,19 @@ class FindBench {
       }
     }
     await driver.close();
-    return [...samples].map(([{ search, matches }, ofKind]) => {
-      return {
-        search,
-        store: this.#store.name,
-        ...(matches !== undefined && { matches }),
-        ...medians(ofKind),
-      };
-    });
+    return [...samples].map(([{ search, matches, isRefused }, ofKind]) => ({
+      search: isRefused ? `${search}: 503` : search,
+      store: this.#store.name,
+      ...(matches !== undefined && { matches }),
+      ...medians(ofKind),
+    }));
   }
 
   /** Many clients, each with one search after the other, of all kinds but the dearest. */
   async #measureSearchers({ port }: Measured): Promise<SearchersRow> {
     const { rounds, seconds, books } = this.#options;
-    const ask = connectionTo(port);
-    const halfWay = {
-      id: await cursorOf(ask, searchHalfWay(this.#catalogue, 'id')),
-      title: await cursorOf(ask, searchHalfWay(this.#catalogue, 'title')),
-    };
     const dearest = new Set(dearestOf(books).map(({ name }) => name));
-    const requests = searchesOf(this.#catalogue, books, halfWay)
+    const requests = (await this.#searches(connectionTo(port)))
       .filter(({ name, isCounted }) => !isCounted && !dearest.has(name))
       .map(({ path }) => request('GET', path));
     const samples = [];
@@ -213,7 +202,7 @@ class FindBench {
       this.#say(`many clients, round ${round} of ${rounds}`);
       const result = await applyLoad({ port, requests, seconds });
       samples.push({
-        searchesPerSecond: result.requests / result.seconds,
+        searchesPerSecond: (result.requests - result.refused) / result.seconds,
         p50: result.p50,
         p99: result.p99,
         refused: result.refused / result.requests,
@@ -223,7 +212,8 @@ class FindBench {
   }
 
   /** One client reads single books, and one creates them, without others and during a flood of the dearest searches. */
-  async #measureFlood({ port }: Measured): Promise<FloodRow> {
+  async #measureFlood(service: Measured): Promise<FloodRow> {
+    const { port } = service;
     const { rounds, seconds, books } = this.#options;
     const reads = Array.from({ length: 1000 }, (_, position) => {
       return request('GET', `/book/${((position * 7919) % books) + 1}`);
@@ -239,6 +229,7 @@ class FindBench {
     const samples = [];
     for (let round = 1; round <= rounds; round += 1) {
       this.#say(`the dearest searches beside single calls, round ${round} of ${rounds}`);
+      await untilIndexed(service); // what was created in the round before
       const quiet = await both(seconds);
       const flood = startFlood(port, dearestOf(books));
       const during = await both(seconds * FLOOD_TIMES);
@@ -295,6 +286,14 @@ class FindBench {
       samples.push(comparison(await booksPerSecond('off'), await booksPerSecond('on')));
     }
     return { writing: 'import', store: this.#store.name, ...medians(samples) };
+  }
+
+  async #searches(ask: Ask): Promise<readonly Search[]> {
+    const halfWay = {
+      id: await cursorOf(ask, searchHalfWay(this.#catalogue, 'id')),
+      title: await cursorOf(ask, searchHalfWay(this.#catalogue, 'title')),
+    };
+    return searchesOf(this.#catalogue, this.#options.books, halfWay);
   }
 
   #import(url: string): Promise<Ended> {

@@ -81,6 +81,7 @@ export interface FoundRow {
 
 export interface SearchersRow {
   readonly store: string;
+  /** Without those that were refused. */
   readonly searchesPerSecond: number;
   /** Milliseconds. */
   readonly p50: number;
