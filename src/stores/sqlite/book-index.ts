@@ -94,8 +94,10 @@ const COUNT_PENDING = `
 /** Milliseconds that the command may keep others from writing. */
 const SLICE_TIME = 250;
 
-/** Books that are compared with the index between two calls of its progress. */
+/** Books that are compared with the index between two calls of its progress; words that are looked up together. */
 const COMPARED = 500;
+const WORDS_TOGETHER = 32;
+const HAS_WORDS = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
 
 /** The names of everything that belongs to the index, as a pattern of `glob`. */
 export const INDEX_NAMES = 'book_index*';
@@ -301,14 +303,21 @@ export class SqliteIndex implements BookIndex {
     const [titleKey, authorKey, year] = (row ?? []) as [string, string, number];
     const difference = differenceOf(row && { titleKey, authorKey, year }, entry);
     const words = Object.entries({ title: titleWords, author: authorWords }).flatMap(([field, text]) =>
-      [...new Set(text.split(' '))].filter((word) => word !== '').map((word) => ({ field, word })),
+      [...new Set(text.split(' '))].filter((word) => word !== '').map((word) => `${field} : "${word}"`),
     );
-    const missing = words.find(({ field, word }) => {
-      const has = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
-      return this.#get(has, `${field} : "${word}"`, id) === undefined;
-    });
-    const lack = missing && `book ${id} is not found by the word "${missing.word}" of its ${missing.field}`;
+    const missing = this.#firstMissing(words, id);
+    const lack = missing && `book ${id} is not found by ${missing}`;
     return [difference ?? lack, words.length];
+  }
+
+  /** @returns the first of these words, in FTS5's notation, by which a book is not found. */
+  #firstMissing(words: readonly string[], id: number): string | undefined {
+    for (let start = 0; start < words.length; start += WORDS_TOGETHER) {
+      const some = words.slice(start, start + WORDS_TOGETHER);
+      const has = (wanted: string) => this.#get(HAS_WORDS, wanted, id) !== undefined;
+      if (!has(some.join(' AND '))) return some.find((word) => !has(word));
+    }
+    return undefined;
   }
 
   /** @param which SQL after the table. */
