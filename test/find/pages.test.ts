@@ -194,6 +194,13 @@ for (const store of STORES) {
       }
     });
 
+    test('rule F12: quotation marks, OR, NOT and minus have no meaning', async () => {
+      assert.deepEqual(idsOf(await get('q=%22brown+emma%22')), [5]);
+      assert.deepEqual(idsOf(await get('q=emma+-brown')), [5]);
+      assert.deepEqual(idsOf(await get('q=emma+OR+ilias')), []);
+      assert.deepEqual(idsOf(await get('q=emma+NOT+brown')), []);
+    });
+
     test('rules F1 and F3: HEAD is answered like GET, without a body', async () => {
       const head = await service.client.request('HEAD', '/books?sort=title&limit=2');
       const got = await get('sort=title&limit=2');

@@ -20,7 +20,7 @@ const contract = read('docs/contract.md');
 
 test('every rule of the contract is named by a test that always runs, and tests name no other', () => {
   const rules = new Set([
-    ...matches(contract, /^- \*\*([A-Z]\d)\*\*/gm),
+    ...matches(contract, /^- \*\*([A-Z]\d+)\*\*/gm),
     ...matches(contract, /^(\d+)\. /gm),
   ]);
   const files = paths('test/*/*.test.ts');
@@ -172,7 +172,7 @@ function rulesNamedIn(file: string): string[] {
   return matches(read(file), /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g).flatMap((title) => {
     const [names = ''] = title.split(':', 1);
     const numbered = /\brules?\b/.test(names) ? matches(names, /\b(\d+)\b/g) : [];
-    return [...matches(names, /\b([A-Z]\d)\b/g), ...numbered];
+    return [...matches(names, /\b([A-Z]\d+)\b/g), ...numbered];
   });
 }
 
