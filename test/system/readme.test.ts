@@ -1,5 +1,5 @@
-// The commands and programs of the README, run as they are written there. Only the address of the service, the database
-// and the folders are replaced. Needs curl, python3 and npm.
+// The commands and programs of the README and of docs/finding.md, run as they are written there. Only the address of the
+// service, the database and the folders are replaced. Needs curl, python3 and npm.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { booksOf } from '../support/books.ts';
-import { Client } from '../support/client.ts';
+import { type Book, Client } from '../support/client.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   type CommandProcess,
@@ -148,5 +148,51 @@ describe('the README', () => {
       spawnService({ DB_URL: `sqlite:${folder}/books-backup.db` }, ['export'], folder),
     );
     assert.equal(code, 0);
+  });
+});
+
+describe('docs/finding.md', () => {
+  const page = readFileSync(pathTo('docs/finding.md'), 'utf8');
+  const blocks = [...page.matchAll(/^```(\w+)\n(.+?)^```$/gms)];
+  const commands = blocks.flatMap(([, language, text = '']) => (language === 'sh' ? [text] : []));
+  const folder = temporaryFolder();
+  let service: CommandProcess;
+
+  before(async () => {
+    service = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: `sqlite:${folder}/books.db` });
+  });
+  after(() => service.stop());
+
+  async function run(...scripts: string[]): Promise<string> {
+    const script = scripts
+      .join('\n')
+      .replaceAll('localhost:8080', `localhost:${service.port}`)
+      .replaceAll('./book-catalogue', pathTo('book-catalogue'));
+    const env = { PATH: process.env.PATH, HOME: folder, DB_URL: `sqlite:${folder}/books.db` };
+    const ended = await endOf(
+      spawn('bash', ['-ec', script], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }),
+    );
+    assert.equal(ended.code, 0, ended.stderr);
+    return ended.stdout;
+  }
+
+  test('the commands print what the page shows, and each search finds the books beside it', async () => {
+    const [first = '', ...others] = commands;
+    await run(first);
+    const login = first.replace(/^while .*?^END$/ms, ''); // does not store the books again
+    const rows = [...page.matchAll(/^\| `(books [^`]+)` \| (.+) \|$/gm)];
+    assert.equal(rows.length, 5);
+    for (const [, command = '', found = ''] of rows) {
+      const { data } = JSON.parse(await run(login, command));
+      assert.deepEqual(
+        data.map(({ title }: Book) => `*${title}*`),
+        found.match(/\*[^*]+\*/g),
+      );
+    }
+    const printed = (await run(login, ...others)).split(/\r?\n/);
+    const shown = blocks.flatMap(([, language, text = '']) =>
+      language === 'sh' ? [] : text.trim().split('\n'),
+    );
+    for (const line of shown) assert.ok(printed.includes(line), line);
   });
 });
