@@ -58,7 +58,7 @@ export function serviceMetrics({ requests, connections, batches }: ServiceFigure
     ),
     counter(
       'book_catalogue_store_errors_total',
-      'Requests that failed because of the store, by reason: failure (an error), late (no answer in time), overload (too many calls waited).',
+      'Requests that failed because of the store, by reason: failure (an error), late (no answer in time), overload (too many calls waited), indexing (a search before the first index was complete).',
       byName('reason', requests.storeFaults),
     ),
   ];
