@@ -29,8 +29,8 @@ const LONGEST_LINKS = 8 * 1024;
 /** A query that was understood. */
 export interface Query {
   readonly search: Search;
-  /** The parameters without those of one page. */
-  readonly parameters: readonly (readonly [name: string, value: string])[];
+  /** The parameters as they were sent, by their names, without those of one page. */
+  readonly parameters: ReadonlyMap<string, string>;
   /** Undefined without an offset. */
   readonly offset: number | undefined;
 }
@@ -107,14 +107,14 @@ export function readQuery(
     const isValid =
       find && name !== undefined && value !== undefined && !parameters.has(name) && read(name, value, found);
     if (!isValid) return { invalid: sent.slice(0, SHOWN_NAME) };
-    parameters.set(name, value);
+    parameters.set(name, part);
   }
   const order = found.order ?? (found.words === undefined ? completed([]) : relevanceOf(found.words));
   const after = found.cursor === undefined ? undefined : readCursor(found.cursor, order);
   if (found.cursor !== undefined && after === undefined) return { invalid: 'cursor' };
   parameters.delete('cursor');
   parameters.delete('offset');
-  parameters.set('limit', `${found.limit}`); // a link without any parameter would lead to the list
+  parameters.set('limit', `limit=${found.limit}`); // a link without any parameter would lead to the list
   const search = {
     ...allOf(found.filters),
     order,
@@ -123,7 +123,7 @@ export function readQuery(
     offset: found.offset ?? 0,
     isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(String(prefer ?? '')),
   };
-  return { search, parameters: [...parameters], offset: found.offset };
+  return { search, parameters, offset: found.offset };
 }
 
 /** The headers of a page (rules F4, F6 and F11). */
@@ -148,21 +148,19 @@ function read(name: string, value: string, found: Parameters): boolean {
 /** Links to the next, the first and the previous page (RFC 8288), as long as they fit. */
 function linksOf({ search, parameters, offset }: Query, { next, passed }: Page): string {
   const links: string[] = [];
-  const add = (relation: string, place: Readonly<Record<string, string>>) => {
-    const query = new URLSearchParams({ ...Object.fromEntries(parameters), ...place });
+  const add = (relation: string, ...place: string[]) => {
+    const query = [...parameters.values(), ...place].map(escaped).join('&');
     const link = `</books?${query}>; rel="${relation}"`;
     if (links.length === 0 || links.join(', ').length + link.length < LONGEST_LINKS) links.push(link);
   };
   if (next !== undefined) {
     add(
       'next',
-      offset === undefined ? { cursor: cursorOf(next, search.order) } : { offset: `${offset + passed}` },
+      offset === undefined ? `cursor=${cursorOf(next, search.order)}` : `offset=${offset + passed}`,
     );
   }
-  add('first', {});
-  if (offset !== undefined && offset > 0) {
-    add('prev', { offset: `${Math.max(0, offset - search.limit)}` });
-  }
+  add('first');
+  if (offset !== undefined && offset > 0) add('prev', `offset=${Math.max(0, offset - search.limit)}`);
   return links.join(', ');
 }
 
@@ -214,4 +212,9 @@ function decode(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Percent-encodes the characters that end a link. */
+function escaped(text: string): string {
+  return text.replace(/[<>"]/g, (sign) => encodeURIComponent(sign));
 }

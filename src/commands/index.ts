@@ -13,7 +13,7 @@ export const HELP = `Usage: book-catalogue index [--rebuild | --check | --remove
 Brings the index by which books are found up to date, and creates it if it is missing. A service does the same by
 itself, in the background, but answers searches only after its first index is complete. A large catalogue is indexed
 faster by this command, before the service starts. If the command is stopped, the next call goes on where it ended.
-On SQLite, other programs cannot write at the end of the first index, for about 5 seconds for each million books.
+On SQLite, other programs cannot write at the end of the first index, for about 2 seconds for each million books.
 
   --rebuild  makes the index anew
   --check    then compares the index with all books, and exits with code 1 at the first difference
@@ -50,8 +50,8 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
       stdout.write((await index.remove()) ? 'The index is removed.\n' : 'There is no index.\n');
       return 0;
     }
-    if (options.rebuild) await index.remove();
-    await index.create();
+    if (options.rebuild) await index.rebuild();
+    else await index.create();
     const books = await bringUpToDate(index, context, goOn);
     if (!options.check) {
       stdout.write(`${books} books are indexed.\n`);

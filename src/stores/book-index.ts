@@ -14,6 +14,9 @@ export interface BookIndex {
   /** Creates what is missing. An index of an older version is replaced: all books are then to be indexed. */
   create(): Promise<void>;
 
+  /** Begins the first index again, whether or not there was one. */
+  rebuild(): Promise<void>;
+
   /** @returns whether there was one. */
   remove(): Promise<boolean>;
 

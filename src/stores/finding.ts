@@ -64,7 +64,7 @@ export interface SearchableIndex {
   inTime(id: string): string;
   /** The books of these ids, in this order, without those that are gone, until their texts exceed PAGE_BYTES. */
   books(ids: readonly number[]): Promise<PageBooks>;
-  /** @returns undefined if it takes too long. */
+  /** @returns undefined if it takes too long, or cannot be had. */
   count(sql: string, values: readonly Value[]): Promise<number | undefined>;
 }
 

@@ -7,6 +7,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { exchange } from '../support/client.ts';
+import { runCommand } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { holdBooks } from '../support/locks.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
@@ -404,6 +405,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await client.request('PUT', `/book/${id}`, { body: {} })).status, 200);
       assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
       assert.equal((await client.list()).length, 20);
+      assert.equal((await client.request('GET', '/books?year=0&limit=1000')).data.length, 20);
+      assert.equal((await runCommand(['index', '--rebuild'], { DB_URL: dbUrl })).code, 0);
       assert.equal((await client.request('GET', '/books?year=0&limit=1000')).data.length, 20);
     });
 

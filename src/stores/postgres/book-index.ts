@@ -21,7 +21,7 @@ import { connectToWritable, type Hosts } from './hosts.ts';
 import { changeStructure, createStructure } from './structure.ts';
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
-const STEP = 500;
+const STEP = 1000;
 
 /** Notes that are read together. */
 const NOTES = 500;
@@ -44,6 +44,12 @@ const TABLES = [
   `create table book_index_state (
     version integer not null, round bigint not null default 0, is_complete boolean not null
   )`,
+];
+
+/** Removes the content and the sorted part. */
+const EMPTY = [
+  'truncate book_index, book_index_queue, book_index_state',
+  'drop index if exists book_index_titles, book_index_authors, book_index_years, book_index_words',
 ];
 
 const INDEXES = [
@@ -73,6 +79,17 @@ const NOTE_FUNCTION = `
       end if;
       return null;
     end $$`;
+
+/** Begins the first index, which is complete at once if there are no books. */
+const START = `
+  do $$ begin
+    insert into book_index_state (version, is_complete) select ${INDEX_VERSION}, not exists (select from books);
+    if exists (select from books) then
+      insert into book_index_queue values (1, ${LAST_ID});
+    else
+      ${INDEXES.join('; ')};
+    end if;
+  end $$`;
 
 /** By name. Of an update that changes ids, the old ones are noted by rows. */
 const TRIGGERS = {
@@ -218,9 +235,9 @@ export class IndexFollower {
 
   /**
    * Indexes the books of some notes.
-   * @returns false if another process was faster: nothing has been indexed then.
+   * @returns how many ids and books they are about; 0 if another process was faster: nothing has been indexed then.
    */
-  async index({ round, isComplete, notes }: IndexState): Promise<boolean> {
+  async index({ round, isComplete, notes }: IndexState): Promise<number> {
     const { ids, range, done, shortened } = taskOf(notes, isComplete);
     const isRange = shortened !== undefined;
     const books = await this.#query<Book>(
@@ -246,7 +263,7 @@ export class IndexFollower {
       reached + 1,
       isRange && !isDone ? shortened : null,
     ]);
-    return outcome?.indexed === true;
+    return outcome?.indexed ? Math.max(1, books.length, ids.length) : 0;
   }
 }
 
@@ -267,11 +284,14 @@ export class PostgresIndex implements BookIndex {
     } catch (error) {
       if ((error as { code?: string }).code !== FORBIDDEN) throw error;
       throw new Error(
-        `its index cannot be created (${(error as Error).message}): run \`book-catalogue index\` as the owner of the table "books", grant its rights, or set FIND=off`,
+        `its index cannot be created or used (${(error as Error).message}): run \`book-catalogue index\` as the owner of the table "books", grant its rights, or set FIND=off`,
       );
     }
-    const { isComplete, notes } = await this.#follower.state();
-    if (!isComplete && notes.length === 0) await this.#complete();
+  }
+
+  async rebuild(): Promise<void> {
+    await this.create();
+    for (const statement of ['begin', ...EMPTY, START, 'commit']) await this.#query(statement);
   }
 
   async remove(): Promise<boolean> {
@@ -324,14 +344,13 @@ export class PostgresIndex implements BookIndex {
     if (version > INDEX_VERSION || (version === INDEX_VERSION && triggers?.hasTriggers)) return [];
     return [
       'lock table books in share row exclusive mode',
-      ...REMOVE,
-      ...TABLES,
+      ...(isThere ? EMPTY : TABLES), // the rights on tables that are there stay
       NOTE_FUNCTION,
-      ...Object.entries(TRIGGERS).map(([name, when]) => {
-        return `create trigger ${name} ${when} execute function book_index_note()`;
-      }),
-      `insert into book_index_state (version, is_complete) values (${INDEX_VERSION}, false)`,
-      `insert into book_index_queue select 1, ${LAST_ID} where exists (select from books)`,
+      ...Object.entries(TRIGGERS).flatMap(([name, when]) => [
+        `drop trigger if exists ${name} on books`,
+        `create trigger ${name} ${when} execute function book_index_note()`,
+      ]),
+      START,
     ];
   }
 
@@ -339,16 +358,19 @@ export class PostgresIndex implements BookIndex {
   async #complete(): Promise<void> {
     await this.#query('begin');
     try {
-      await this.#query('select from book_index_state where not is_complete for update');
-      for (const statement of INDEXES) await this.#query(statement);
+      await this.#query('set local statement_timeout = 0'); // a pooler may have given the connection a limit
+      const isOpen = await this.#query('select from book_index_state where not is_complete for update');
+      if (isOpen.length > 0) {
+        for (const statement of [...INDEXES, 'analyze book_index']) await this.#query(statement);
+        await this.#query('update book_index_state set is_complete = true');
+      }
       await this.#query('commit');
     } catch (error) {
       await this.#query('rollback').catch(() => {});
       throw error;
     }
-    // For the planner, and so that the sorted part can be read without the table.
-    await this.#query('vacuum analyze book_index');
-    await this.#query('update book_index_state set is_complete = true');
+    // So that the sorted part can be read without the table. The server does it by itself, later.
+    await this.#query('vacuum book_index').catch(() => {});
   }
 
   async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {

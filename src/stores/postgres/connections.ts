@@ -15,6 +15,7 @@ const WAIT_TIMEOUT = 3000;
 const STATEMENT_TIMEOUT = 4000;
 export const QUERY_TIMEOUT = 4300;
 const COUNT_TIMEOUT = 2000;
+const COUNT_WAIT_TIMEOUT = 500;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 
@@ -225,7 +226,12 @@ export class Connections {
       held: this.#openPool({ ...timed, max: HELD_CONNECTIONS }),
       // One more than searches: the index is brought up to date beside them.
       searches: this.#openPool({ ...timed, max: SEARCH_CONNECTIONS + 1 }),
-      counts: this.#openPool({ ...timed, statement_timeout: COUNT_TIMEOUT, max: COUNT_CONNECTIONS }),
+      counts: this.#openPool({
+        ...timed,
+        connectionTimeoutMillis: COUNT_WAIT_TIMEOUT,
+        statement_timeout: COUNT_TIMEOUT,
+        max: COUNT_CONNECTIONS,
+      }),
       lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }),
     };
   }

@@ -2,7 +2,7 @@
 // `sqlite/finder.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import { INDEX_VERSION } from '../book-index.ts';
@@ -20,9 +20,6 @@ const IDLE_PAUSE = 1000;
 /** With which the words of a field are marked in the index. */
 const FIELD_LABELS = { title: 'A', author: 'B' };
 
-/** The server ended a statement that took too long. */
-const CANCELLED = '57014';
-
 // Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.
 const TIDY = "select gin_clean_pending_list('book_index_words')";
@@ -35,7 +32,9 @@ export class PostgresFinder {
   /** Bringing the index up to date: the one in progress, and the next, for all searches that have come since. */
   #current: Promise<unknown> = Promise.resolve();
   #next: Promise<number> | undefined;
-  #indexing: Promise<boolean> | undefined;
+  #indexing: Promise<number> | undefined;
+  /** Milliseconds for each book, when books were last indexed. */
+  #pace = 0;
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
@@ -84,7 +83,8 @@ export class PostgresFinder {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
       if (state.notes.length === 0) return 0;
-      if (performance.now() > end) return await this.#follower.countPending();
+      const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
+      if (performance.now() + noted * this.#pace > end) return await this.#follower.countPending();
       // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless.
       const late = pause(end - performance.now(), 'late', { ref: false });
       const outcome = await Promise.race([this.#index(state).catch(() => 'failed'), late]);
@@ -93,10 +93,17 @@ export class PostgresFinder {
   }
 
   /** Indexes some books, unless that is in progress already; then it waits for the end of it. */
-  #index(state: IndexState): Promise<boolean> {
-    this.#indexing ??= this.#follower.index(state).finally(() => {
-      this.#indexing = undefined;
-    });
+  #index(state: IndexState): Promise<number> {
+    const began = performance.now();
+    this.#indexing ??= this.#follower
+      .index(state)
+      .then((books) => {
+        if (books > 0) this.#pace = (performance.now() - began) / books;
+        return books;
+      })
+      .finally(() => {
+        this.#indexing = undefined;
+      });
     return this.#indexing;
   }
 
@@ -122,7 +129,7 @@ export class PostgresFinder {
     this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
     if (this.unindexed === 0) return;
     while (state.notes.length > 0 && !signal.aborted) {
-      if (!(await this.#index(state))) return; // another process does it
+      if ((await this.#index(state)) === 0) return; // another process does it
       state = await this.#follower.state();
     }
     this.unindexed = 0;
@@ -200,8 +207,7 @@ class PostgresSearch implements SearchableIndex {
       const [[count] = []] = await this.#select('counts', sql, values);
       return Number(count);
     } catch (error) {
-      const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-      if (cause instanceof pg.DatabaseError && cause.code === CANCELLED) return undefined;
+      if (error instanceof StoreUnavailable) return undefined;
       throw error;
     }
   }

@@ -94,14 +94,16 @@ const COUNT_PENDING = `
 /** Milliseconds that the command may keep others from writing. */
 const SLICE_TIME = 250;
 
-/** Books that are compared with the index between two calls of its progress; words that are looked up together. */
+/** Books that are compared with the index between two calls of its progress. */
 const COMPARED = 500;
-const WORDS_TOGETHER = 32;
-const HAS_WORDS = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
+
+const VOCABULARY = `
+  create virtual table if not exists temp.book_index_vocabulary using fts5vocab(main, 'book_index_words', 'instance')`;
 
 /** The names of everything that belongs to the index, as a pattern of `glob`. */
 export const INDEX_NAMES = 'book_index*';
 
+type Field = 'title' | 'author';
 type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
 
 /**
@@ -147,6 +149,11 @@ export class SqliteIndex implements BookIndex {
     retryWhileBusy(() => this.#createNow(), now() + BULK_BUSY_TIMEOUT);
   }
 
+  async rebuild(): Promise<void> {
+    await this.remove();
+    await this.create();
+  }
+
   async remove(): Promise<boolean> {
     const isThere = this.#isThere();
     retryWhileBusy(() => this.#db.exec('begin immediate'), now() + BULK_BUSY_TIMEOUT);
@@ -173,6 +180,16 @@ export class SqliteIndex implements BookIndex {
     return this.#number(IS_PENDING) === 1;
   }
 
+  /** Whether more books than that have to be indexed. */
+  isPendingMoreThan(books: number): boolean {
+    const most = Math.ceil(books) + 1;
+    const counted = `
+      select (select count(*) from (select 1 from book_index_queue limit ?1))
+        + (select count(*) from (select 1 from books where ${NEW_BOOKS} limit ?1))`;
+    const [count] = this.#get(counted, most) as [number];
+    return count > books;
+  }
+
   /** About how many books are not indexed. */
   countPending(): number {
     return this.#number(COUNT_PENDING);
@@ -180,21 +197,24 @@ export class SqliteIndex implements BookIndex {
 
   /**
    * Indexes books in one transaction, for about as many milliseconds.
+   * @returns how many.
    * @throws the error of SQLite; a busy file is one. Nothing has been indexed then.
    */
-  slice(time: number): void {
+  slice(time: number): number {
     const end = now() + time;
+    let indexed = 0;
     this.#db.exec('begin immediate');
     try {
       const [version, , isComplete] = this.#state();
       if (version === INDEX_VERSION) {
-        while (this.#step() && now() < end);
+        for (let books = this.#step(); books > 0; books = now() < end ? this.#step() : 0) indexed += books;
         if (isComplete === 0 && !this.isPending) {
           this.#db.exec(INDEXES);
           this.#db.exec('update book_index_state set is_complete = 1');
         }
       }
       this.#db.exec('commit');
+      return indexed;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('rollback');
       throw error;
@@ -242,8 +262,8 @@ export class SqliteIndex implements BookIndex {
     }
   }
 
-  /** @returns whether there may be more to do. */
-  #step(): boolean {
+  /** @returns how many books it has indexed. */
+  #step(): number {
     const queued = this.#all<[number]>('select id from book_index_queue limit ?', STEP);
     for (const [id] of queued) {
       this.#get('delete from book_index_words where rowid = ?', id);
@@ -251,13 +271,13 @@ export class SqliteIndex implements BookIndex {
       for (const book of this.#books('where id = ?', id)) this.#add(book);
       this.#get('delete from book_index_queue where id = ?', id);
     }
-    if (queued.length === STEP) return true;
+    if (queued.length > 0) return queued.length;
     const added = this.#books(`where ${NEW_BOOKS} order by id limit ?`, STEP);
     const last = added.at(-1);
-    if (last === undefined) return false;
+    if (last === undefined) return 0;
     for (const book of added) this.#add(book);
     this.#get('update book_index_state set indexed_to = ?', last.id);
-    return true;
+    return added.length;
   }
 
   #add(book: Book): void {
@@ -272,52 +292,56 @@ export class SqliteIndex implements BookIndex {
   }
 
   async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
+    const expected = new WordSum();
     let compared = 0;
-    let words = 0;
-    for (let last = 0; ; ) {
-      const books = this.#books('where id > ? order by id limit ?', last, COMPARED);
-      for (const entry of books.map(entryOf)) {
-        const [difference, wordsHere] = this.#compare(entry);
+    for await (const entries of this.#allEntries()) {
+      for (const entry of entries) {
+        const row = this.#get('select title_key, author_key, year from book_index where id = ?', entry.id);
+        const [titleKey, authorKey, year] = (row ?? []) as [string, string, number];
+        const difference = differenceOf(row && { titleKey, authorKey, year }, entry);
         if (difference !== undefined) return difference;
-        words += wordsHere;
+        for (const [field, word] of wordsOf(entry)) expected.add(field, word, entry.id);
       }
-      compared += books.length;
-      last = books.at(-1)?.id ?? last;
+      compared += entries.length;
       onProgress(compared);
-      if (books.length < COMPARED) break;
-      await setImmediate(); // signals are handled here
     }
     const indexed = this.#number('select count(*) from book_index');
     if (indexed !== compared) return `the index has ${indexed - compared} books too many`;
-    this.#db.exec(
-      "create virtual table if not exists temp.book_index_vocabulary using fts5vocab(main, 'book_index_words', 'col')",
-    );
-    const found = this.#number('select coalesce(sum(doc), 0) from temp.book_index_vocabulary');
-    return found === words ? undefined : `the index has ${found - words} words too many`;
-  }
 
-  /** @returns the first difference, and how many words the index has to have. */
-  #compare(entry: IndexEntry): [difference: string | undefined, words: number] {
-    const { id, titleWords, authorWords } = entry;
-    const row = this.#get('select title_key, author_key, year from book_index where id = ?', id);
-    const [titleKey, authorKey, year] = (row ?? []) as [string, string, number];
-    const difference = differenceOf(row && { titleKey, authorKey, year }, entry);
-    const words = Object.entries({ title: titleWords, author: authorWords }).flatMap(([field, text]) =>
-      [...new Set(text.split(' '))].filter((word) => word !== '').map((word) => `${field} : "${word}"`),
-    );
-    const missing = this.#firstMissing(words, id);
-    const lack = missing && `book ${id} is not found by ${missing}`;
-    return [difference ?? lack, words.length];
-  }
-
-  /** @returns the first of these words, in FTS5's notation, by which a book is not found. */
-  #firstMissing(words: readonly string[], id: number): string | undefined {
-    for (let start = 0; start < words.length; start += WORDS_TOGETHER) {
-      const some = words.slice(start, start + WORDS_TOGETHER);
-      const has = (wanted: string) => this.#get(HAS_WORDS, wanted, id) !== undefined;
-      if (!has(some.join(' AND '))) return some.find((word) => !has(word));
+    // The words of one book cannot be read, only all words with their books, in the order of the words.
+    const found = new WordSum();
+    this.#db.exec(VOCABULARY);
+    for (const row of this.#prepare('select col, term, doc from temp.book_index_vocabulary').iterate()) {
+      const [field, word, id] = row as unknown as [Field, string, number];
+      found.add(field, word, id);
+      if (found.count % COMPARED === 0) onProgress(compared);
     }
-    return undefined;
+    return expected.equals(found) ? undefined : await this.#wordDifference(found.count - expected.count);
+  }
+
+  async #wordDifference(more: number): Promise<string> {
+    const has = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
+    for await (const entries of this.#allEntries()) {
+      for (const entry of entries) {
+        const missing = wordsOf(entry).find(([field, word]) => {
+          return this.#get(has, `${field} : "${word}"`, entry.id) === undefined;
+        });
+        if (missing) return `book ${entry.id} is not found by the word "${missing[1]}" of its ${missing[0]}`;
+      }
+    }
+    return `the index has ${more} words too many`;
+  }
+
+  /** What the index has to have of all books. */
+  async *#allEntries(): AsyncGenerator<readonly IndexEntry[], void, void> {
+    for (let last = 0; ; ) {
+      const books = this.#books('where id > ? order by id limit ?', last, COMPARED);
+      const end = books.at(-1);
+      if (end === undefined) return;
+      yield books.map(entryOf);
+      last = end.id;
+      await setImmediate(); // signals are handled here
+    }
   }
 
   /** @param which SQL after the table. */
@@ -358,5 +382,37 @@ export class SqliteIndex implements BookIndex {
     statement.setReturnArrays(true);
     this.#statements.set(sql, statement);
     return statement;
+  }
+}
+
+/** The words by which a book is found, each once. */
+function wordsOf({
+  titleWords,
+  authorWords,
+}: IndexEntry): readonly (readonly [field: Field, word: string])[] {
+  const fields: [Field, string][] = [
+    ['title', titleWords],
+    ['author', authorWords],
+  ];
+  return fields.flatMap(([field, words]) =>
+    [...new Set(words.split(' '))].filter((word) => word !== '').map((word) => [field, word] as const),
+  );
+}
+
+/** The sum of the words of all books, in any order: two sets of words with one sum are equal, almost certainly. */
+class WordSum {
+  #sum = 0;
+  count = 0;
+
+  add(field: Field, word: string, id: number): void {
+    let hash = field === 'title' ? 0x811c9dc5 : 0x01000193;
+    for (let at = 0; at < word.length; at += 1) hash = Math.imul(hash ^ word.charCodeAt(at), 0x01000193); // FNV-1a
+    hash = Math.imul(hash ^ id ^ Math.floor(id / 2 ** 32), 0x9e3779b1);
+    this.#sum = (this.#sum + ((hash ^ (hash >>> 15)) >>> 0)) % 2 ** 52;
+    this.count += 1;
+  }
+
+  equals(other: WordSum): boolean {
+    return this.#sum === other.#sum && this.count === other.count;
   }
 }

@@ -62,6 +62,8 @@ class Finder implements SearchableIndex {
   /** When the search in progress has to end. */
   #end = 0;
   #isSearching = false;
+  /** Milliseconds for each book, of the latest transaction that indexed. */
+  #pace = 0;
   /** Everything that was written before this moment is indexed. */
   #freshAt = 0;
   /** The content of the file, as of the latest background work. */
@@ -166,18 +168,26 @@ class Finder implements SearchableIndex {
     const end = now() + CATCH_UP_TIME;
     while (since >= this.#freshAt) {
       const lookedAt = now();
-      if (this.#index.isPending) {
-        try {
-          retryWhileBusy(() => this.#index.slice(SLICE_TIME), end);
-        } catch {
-          return this.#index.countPending(); // others write for longer, or the disk is full: what is indexed is found
-        }
-        if (now() > end) return this.#index.countPending();
-      } else {
+      if (!this.#index.isPending) {
         this.#freshAt = lookedAt;
+        break;
+      }
+      if (this.#pace > 0 && this.#index.isPendingMoreThan((end - lookedAt) / this.#pace)) {
+        return this.#index.countPending();
+      }
+      try {
+        retryWhileBusy(() => this.#slice(SLICE_TIME), end);
+      } catch {
+        return this.#index.countPending(); // others write for longer, or the disk is full: what is indexed is found
       }
     }
     return 0;
+  }
+
+  #slice(time: number): void {
+    const began = now();
+    const books = this.#index.slice(time);
+    this.#pace = (now() - began) / Math.max(1, books);
   }
 
   /** Indexes books in the background, one transaction at a time. */
@@ -187,7 +197,7 @@ class Finder implements SearchableIndex {
       if (this.#isSearching) {
         rest = 0;
       } else if (this.#index.isPending) {
-        this.#index.slice(SLICE_TIME);
+        this.#slice(SLICE_TIME);
         const version = this.#contentVersion();
         if (version === this.#version) rest = 0;
         else rest = this.#index.isUsable ? SLICE_PAUSE : FIRST_PAUSE;
