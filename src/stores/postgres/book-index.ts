@@ -40,6 +40,7 @@ const TABLES = [
     year bigint not null, words tsvector not null
   )`,
   'alter table book_index alter column words set statistics 1000',
+  'alter table book_index set (parallel_workers = 0)', // one search must not take all cores from those who write
   'create table book_index_queue (first bigint not null, last bigint not null)',
   `create table book_index_state (
     version integer not null, round bigint not null default 0, is_complete boolean not null

@@ -15,7 +15,6 @@ const WAIT_TIMEOUT = 3000;
 const STATEMENT_TIMEOUT = 4000;
 export const QUERY_TIMEOUT = 4300;
 const COUNT_TIMEOUT = 2000;
-const COUNT_WAIT_TIMEOUT = 500;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 
@@ -27,8 +26,9 @@ const LIFETIME = 1800;
 // counts of all that a search finds for even more of it, lists for their readers.
 const BATCH_CONNECTIONS = 6;
 const HELD_CONNECTIONS = 4;
-export const SEARCH_CONNECTIONS = 4;
-const COUNT_CONNECTIONS = 2;
+/** One for the search in progress, and one that brings the index up to date beside it. */
+const SEARCH_CONNECTIONS = 2;
+const COUNT_CONNECTIONS = 1;
 export const LIST_CONNECTIONS = 8;
 
 /** The server rolled back the whole transaction; the statement can simply be retried. */
@@ -224,14 +224,8 @@ export class Connections {
       address,
       batches: this.#openPool({ ...timed, max: BATCH_CONNECTIONS }),
       held: this.#openPool({ ...timed, max: HELD_CONNECTIONS }),
-      // One more than searches: the index is brought up to date beside them.
-      searches: this.#openPool({ ...timed, max: SEARCH_CONNECTIONS + 1 }),
-      counts: this.#openPool({
-        ...timed,
-        connectionTimeoutMillis: COUNT_WAIT_TIMEOUT,
-        statement_timeout: COUNT_TIMEOUT,
-        max: COUNT_CONNECTIONS,
-      }),
+      searches: this.#openPool({ ...timed, max: SEARCH_CONNECTIONS }),
+      counts: this.#openPool({ ...timed, statement_timeout: COUNT_TIMEOUT, max: COUNT_CONNECTIONS }),
       lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }),
     };
   }

@@ -17,6 +17,9 @@ const CATCH_UP_TIME = 1000;
 const STATEMENT_TIME = 2000;
 const IDLE_PAUSE = 1000;
 
+/** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
+const PAUSE_FOR_WRITERS = 9;
+
 /** With which the words of a field are marked in the index. */
 const FIELD_LABELS = { title: 'A', author: 'B' };
 
@@ -29,9 +32,6 @@ export class PostgresFinder {
   readonly #connections: Connections;
   readonly #follower: IndexFollower;
   readonly #closing = new AbortController();
-  /** Bringing the index up to date: the one in progress, and the next, for all searches that have come since. */
-  #current: Promise<unknown> = Promise.resolve();
-  #next: Promise<number> | undefined;
   #indexing: Promise<number> | undefined;
   /** Milliseconds for each book, when books were last indexed. */
   #pace = 0;
@@ -50,9 +50,12 @@ export class PostgresFinder {
     void this.#follow();
   }
 
-  /** @throws StoreUnavailable */
+  /**
+   * Gets one search at a time.
+   * @throws StoreUnavailable
+   */
   async find(search: Search, deadline: number): Promise<Page> {
-    const unindexed = await this.#caughtUp();
+    const unindexed = await this.#catchUp();
     const page = await findPage(search, new PostgresSearch(this.#connections, deadline));
     return { ...page, unindexed };
   }
@@ -65,16 +68,6 @@ export class PostgresFinder {
    * Indexes what was written before this call, in bounded time.
    * @returns about how many books are left.
    */
-  #caughtUp(): Promise<number> {
-    this.#next ??= this.#current.then(() => {
-      const work = this.#catchUp();
-      this.#next = undefined;
-      this.#current = work.catch(() => {});
-      return work;
-    });
-    return this.#next;
-  }
-
   async #catchUp(): Promise<number> {
     const end = performance.now() + CATCH_UP_TIME;
     for (;;) {
@@ -128,11 +121,17 @@ export class PostgresFinder {
     if (!state.isComplete) return this.#build(signal);
     this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
     if (this.unindexed === 0) return;
-    while (state.notes.length > 0 && !signal.aborted) {
-      if ((await this.#index(state)) === 0) return; // another process does it
+    while (this.unindexed > 0 && !signal.aborted) {
+      const began = performance.now();
+      const indexed = await this.#index(state);
+      if (indexed === 0) return; // another process does it
+      const left = await this.#follower.countPending();
+      const othersWrite = left + indexed > this.unindexed;
+      this.unindexed = left;
+      if (othersWrite)
+        await pause((performance.now() - began) * PAUSE_FOR_WRITERS, undefined, { ref: false, signal });
       state = await this.#follower.state();
     }
-    this.unindexed = 0;
     const deadline = performance.now() + STATEMENT_TIME;
     await this.#connections.query('searches', TIDY, [], deadline);
   }

@@ -22,7 +22,7 @@ import { ID_AND_FIELDS } from '../columns.ts';
 import type { OpenOptions } from '../open.ts';
 import { OpenLists } from '../open-lists.ts';
 import { PostgresIndex } from './book-index.ts';
-import { Connections, LIST_CONNECTIONS, OVERDUE, QUERY_TIMEOUT, SEARCH_CONNECTIONS } from './connections.ts';
+import { Connections, LIST_CONNECTIONS, OVERDUE, QUERY_TIMEOUT } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { CATCH_UP, createStructure } from './structure.ts';
@@ -36,8 +36,8 @@ const FIRST_CHUNK_TIMEOUT = 4500;
 // removals go one by one, so that two batches of one process never wait for each other's books.
 const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
-/** Each is different, and may take long. */
-const SEARCHES = { ...OVERLAPPING, size: 1, inFlight: SEARCH_CONNECTIONS };
+/** Each is different, and may keep a core of the server busy for seconds: two would slow down those who write. */
+const SEARCHES = { ...ONE_AT_A_TIME, size: 1 };
 
 const FIND = `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`;
 
