@@ -23,6 +23,8 @@ export interface Config {
   readonly password: string;
   /** Whether books can be searched. */
   readonly find: boolean;
+  /** Whether a change or a removal must have `If-Match`. */
+  readonly requireIfMatch: boolean;
   /** Processes that serve together. */
   readonly workers: number;
   /** The address of the operations listener. */
@@ -114,6 +116,11 @@ export const VARIABLES = {
     help: 'on or off: whether books can be searched, which takes an index of about four times their size',
     absent: 'on',
     show: ({ find }) => (find ? 'on' : 'off'),
+  },
+  REQUIRE_IF_MATCH: {
+    help: 'on or off: whether a change or a removal must say which state of the book it is for',
+    absent: 'off',
+    show: ({ requireIfMatch }) => (requireIfMatch ? 'on' : 'off'),
   },
   ADMIN_PORT: {
     help: 'port for operators: health, metrics, /docs',
@@ -226,6 +233,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     password: password ?? VARIABLES.AUTH_PASSWORD.absent,
     workers: readWholeNumber(env, 'WORKERS'),
     find: readFind(env),
+    requireIfMatch: readSwitch(env, 'REQUIRE_IF_MATCH'),
     admin: readAdmin(env, port),
     corsOrigins: readOrigins(env),
     trustedProxies: readTrustedProxies(env),
@@ -312,9 +320,15 @@ function isNetwork(text: string): boolean {
  * @throws OperatorError if the variable is invalid.
  */
 export function readFind(env: Environment): boolean {
-  const text = readText(env, 'FIND') ?? VARIABLES.FIND.absent;
-  if (text !== 'on' && text !== 'off') throw new OperatorError(`FIND must be on or off, not "${text}".`);
-  return text === 'on';
+  return readSwitch(env, 'FIND');
+}
+
+/** YAML files turn `on` and `off` without quotation marks into `true` and `false`. */
+function readSwitch(env: Environment, name: 'FIND' | 'REQUIRE_IF_MATCH'): boolean {
+  const text = readText(env, name) ?? VARIABLES[name].absent;
+  if (text === 'on' || text === 'true') return true;
+  if (text === 'off' || text === 'false') return false;
+  throw new OperatorError(`${name} must be on or off, not "${text}".`);
 }
 
 function readLogLevel(env: Environment): LogLevel {

@@ -77,6 +77,7 @@ export async function startService(
     trustedProxies: blockList(config.trustedProxies),
     corsOrigins: config.corsOrigins,
     find: config.find,
+    requireIfMatch: config.requireIfMatch,
     docsPort,
     onlyThisMachine: config.builtInCredentials,
     log,

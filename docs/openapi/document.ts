@@ -13,12 +13,14 @@ import {
   describeResponse,
   exactly,
   HEADERS,
+  NOT_MODIFIED,
   PAGE_HEADERS,
   REQUEST_ID_TEXT,
   RESPONSES,
   type ResponseName,
   type Schema,
   schemaRef,
+  TAG_EXAMPLE,
   TOKEN,
 } from './responses.ts';
 
@@ -29,6 +31,8 @@ interface Operation {
   readonly description: string;
   /** The operation needs no token. */
   readonly open?: true;
+  /** It takes `If-Match` and `If-None-Match`. */
+  readonly isConditional?: true;
   readonly body?: { readonly schema: string; readonly examples: Readonly<Record<string, unknown>> };
   readonly responses: readonly ResponseName[];
 }
@@ -40,6 +44,8 @@ const ANY: readonly ResponseName[] = [
   'HeadersTooLarge',
   'ServiceUnavailable',
 ];
+/** Responses of operations that change a book. */
+const CONDITIONAL: readonly ResponseName[] = ['PreconditionFailed', 'PreconditionRequired'];
 const GUARDED: readonly ResponseName[] = ['Unauthorized', 'InternalError', ...ANY];
 
 /** Responses to requests that match no operation; OpenAPI has no place for them. */
@@ -69,8 +75,11 @@ const READ_BOOK: Operation = {
   operationId: 'getBook',
   tags: ['Books'],
   summary: 'Read a book',
-  description: 'The book with this id.',
-  responses: ['BookRetrieved', 'BadRequest', 'BookNotFound', ...GUARDED],
+  description:
+    'The book with this id. With the `ETag` of an earlier answer as `If-None-Match`, the answer is 304 without a body ' +
+    'if the book still is the same.',
+  isConditional: true,
+  responses: ['BookRetrieved', 'BadRequest', 'BookNotFound', 'PreconditionFailed', ...GUARDED],
 };
 
 const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
@@ -125,9 +134,18 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       description:
         'Applies all fields of the body in one atomic step. The other fields stay as they are, so `{}` changes ' +
         'nothing. Concurrent changes of different fields all survive. If there is no such book, the body is not ' +
-        'checked.',
+        'checked. With the `ETag` of an earlier answer as `If-Match`, the book is changed only if nobody has changed ' +
+        'it since.',
+      isConditional: true,
       body: { schema: 'BookChanges', examples: { year: { year: 1615 }, nothing: {} } },
-      responses: ['BookUpdated', 'InvalidBook', 'BookNotFound', 'PayloadTooLarge', ...GUARDED],
+      responses: [
+        'BookUpdated',
+        'InvalidBook',
+        'BookNotFound',
+        'PayloadTooLarge',
+        ...CONDITIONAL,
+        ...GUARDED,
+      ],
     },
     delete: {
       operationId: 'deleteBook',
@@ -135,8 +153,10 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       summary: 'Remove a book',
       description:
         'Removes the book for good: its id is not given to another book. Of several concurrent removals of one ' +
-        'book, exactly one succeeds.',
-      responses: ['BookDeleted', 'BadRequest', 'BookNotFound', ...GUARDED],
+        'book, exactly one succeeds. With the `ETag` of an earlier answer as `If-Match`, the book is removed only if ' +
+        'nobody has changed it since.',
+      isConditional: true,
+      responses: ['BookDeleted', 'BadRequest', 'BookNotFound', ...CONDITIONAL, ...GUARDED],
     },
   },
 };
@@ -219,7 +239,7 @@ export function describeApi(): string {
     paths: mapValues(PATHS, (operations, path) => ({
       ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
       ...(path === '/books' && { parameters: SEARCH_PARAMETERS }),
-      ...mapValues(operations, (operation, method) => describeOperation(operation, method === 'head')),
+      ...mapValues(operations, describeOperation),
     })),
     'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
     components: {
@@ -240,6 +260,18 @@ export function describeApi(): string {
           description: 'Id of the book, in plain decimal digits. Anything else is 404.',
           schema: BOOK_ID,
         },
+        IfMatch: {
+          name: 'If-Match',
+          in: 'header',
+          description: 'The book must have one of these tags; `*` is any.',
+          schema: { type: 'string', examples: [TAG_EXAMPLE] },
+        },
+        IfNoneMatch: {
+          name: 'If-None-Match',
+          in: 'header',
+          description: 'The book must have none of these tags.',
+          schema: { type: 'string', examples: [TAG_EXAMPLE] },
+        },
         RequestId: {
           name: 'X-Request-Id',
           in: 'header',
@@ -248,18 +280,27 @@ export function describeApi(): string {
         },
       },
       headers: mapValues(HEADERS, (header, name) => ({ ...header, required: !PAGE_HEADERS.includes(name) })),
-      responses: Object.fromEntries([...NAMED].map((name) => [name, describeResponse(name)])),
+      responses: {
+        ...Object.fromEntries([...NAMED].map((name) => [name, describeResponse(name)])),
+        NotModified: NOT_MODIFIED,
+      },
       schemas: SCHEMAS,
     },
   };
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-function describeOperation({ open, body, responses, ...said }: Operation, isHead: boolean): object {
+function describeOperation(
+  { open, isConditional, body, responses, ...said }: Operation,
+  method: string,
+): object {
+  const isHead = method === 'head';
   return {
     ...said,
     ...(open && { security: [] }),
-    parameters: [{ $ref: '#/components/parameters/RequestId' }],
+    parameters: ['RequestId', ...(isConditional ? ['IfMatch', 'IfNoneMatch'] : [])].map((name) => ({
+      $ref: `#/components/parameters/${name}`,
+    })),
     ...(body && {
       requestBody: {
         required: true,
@@ -271,7 +312,11 @@ function describeOperation({ open, body, responses, ...said }: Operation, isHead
         },
       },
     }),
-    responses: byStatus(responses, isHead ? headOf : responseRef),
+    responses: {
+      ...byStatus(responses, isHead ? headOf : responseRef),
+      ...(isConditional &&
+        (isHead || method === 'get') && { 304: { $ref: '#/components/responses/NotModified' } }),
+    },
   };
 }
 

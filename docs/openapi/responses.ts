@@ -1,5 +1,6 @@
 // Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
+import { entityTag } from '../../src/api/conditions.ts';
 import {
   BAD_REQUEST,
   BOOK_DELETED,
@@ -21,6 +22,8 @@ import {
   methodNotAllowed,
   NOT_FOUND,
   PAYLOAD_TOO_LARGE,
+  PRECONDITION_FAILED,
+  PRECONDITION_REQUIRED,
   REQUEST_ID,
   REQUEST_TIMEOUT,
   SERVICE_UNAVAILABLE,
@@ -30,7 +33,8 @@ import {
   tooManyAttempts,
 } from '../../src/api/envelope.ts';
 import { SHOWN_NAME } from '../../src/api/query.ts';
-import { BOOK_FIELDS, BOOK_ID, FIELD_NAMES } from '../../src/books/book.ts';
+import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
+import { tagOf } from '../../src/books/condition.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
 
 /** A JSON Schema, or a part of one. */
@@ -55,7 +59,10 @@ export type ResponseName = keyof typeof RESPONSES;
 export const BOOK_EXAMPLE = Object.fromEntries(
   FIELD_NAMES.map((name) => [name, BOOK_FIELDS[name].examples[0]]),
 );
-const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE };
+const BOOK = { id: BOOK_ID.examples[0], ...BOOK_EXAMPLE } as Book;
+
+/** The tag of that book, as a header has it. */
+export const TAG_EXAMPLE = entityTag(tagOf(BOOK));
 export const TOKEN = 'eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJleHAiOjE3OTAwMDAwMDB9.c2lnbmF0dXJl';
 
 export function schemaRef(name: string): Schema {
@@ -138,6 +145,18 @@ export const RESPONSES = {
       'No book has this id, or it is not an id, which is a positive whole number without leading zeros.',
     ),
   ],
+  PreconditionFailed: [
+    failure(
+      PRECONDITION_FAILED,
+      'The book does not meet `If-Match` or `If-None-Match`: somebody has changed it since. Nothing was changed.',
+    ),
+  ],
+  PreconditionRequired: [
+    failure(
+      PRECONDITION_REQUIRED,
+      'The operator demands `If-Match` with every change and removal (`REQUIRE_IF_MATCH`). Nothing was changed.',
+    ),
+  ],
   NotFound: [failure(NOT_FOUND, 'There is no such path. Paths are case-sensitive, and every slash counts.')],
   MethodNotAllowed: [
     failure(
@@ -200,6 +219,9 @@ export const PAGE_HEADERS: readonly string[] = [
   'X-Unindexed-Books',
 ];
 
+/** Responses with one book have its tag (rule E1). */
+const TAGGED: readonly ResponseName[] = ['BookCreated', 'BookRetrieved', 'BookUpdated'];
+
 /** Every response has these headers, and some statuses have more (rule 24). */
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
 const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
@@ -234,6 +256,12 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   Location: {
     description: 'Path of the new book.',
     schema: { type: 'string', pattern: '^/book/[1-9][0-9]{0,15}$', examples: [`/book/${BOOK.id}`] },
+  },
+  ETag: {
+    description:
+      'The tag of the book in this state, for `If-Match` and `If-None-Match`. Each state has another one, and equal ' +
+      'states have the same.',
+    schema: { type: 'string', pattern: '^"[A-Za-z0-9_-]{22}"$', examples: [TAG_EXAMPLE] },
   },
   'WWW-Authenticate': constant(
     'Asks for a token, in the form that HTTP demands. Send the token without a scheme before it.',
@@ -287,6 +315,12 @@ function headerRef(name: string): [string, object] {
   return [name, { $ref: `#/components/headers/${name}` }];
 }
 
+/** The only response without a body (rule E2). */
+export const NOT_MODIFIED = {
+  description: 'The book still is as `If-None-Match` says. There is no body.',
+  headers: Object.fromEntries(['Cache-Control', 'X-Request-Id', 'ETag'].map(headerRef)),
+};
+
 export function describeResponse(name: ResponseName) {
   const responses: readonly [Response, ...Response[]] = RESPONSES[name];
   const [{ envelope, data }] = responses;
@@ -294,6 +328,7 @@ export function describeResponse(name: ResponseName) {
   const headers = [
     ...HEADERS_OF_ALL,
     ...(HEADERS_OF_STATUS[status] ?? []),
+    ...(TAGGED.includes(name) ? ['ETag'] : []),
     ...(name === 'BooksRetrieved' ? PAGE_HEADERS : []),
   ];
   return {

@@ -49,6 +49,8 @@ export interface AppParts {
   readonly corsOrigins: readonly string[];
   /** Whether books can be searched. */
   readonly find: boolean;
+  /** Whether a change or a removal must have `If-Match` (rule E4). */
+  readonly requireIfMatch: boolean;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
   /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */

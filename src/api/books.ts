@@ -2,9 +2,11 @@
 // before (rule 9).
 
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
+import { meets } from '../books/condition.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseJsonObject, readBody } from '../http/body.ts';
 import type { AppParts } from './app.ts';
+import { conditionOf } from './conditions.ts';
 import {
   BOOK_DELETED,
   BOOK_NOT_FOUND,
@@ -14,6 +16,9 @@ import {
   INVALID_BOOK,
   invalidParameter,
   listRetrieved,
+  notModified,
+  PRECONDITION_FAILED,
+  PRECONDITION_REQUIRED,
   pageRetrieved,
 } from './envelope.ts';
 import type { Exchange } from './exchange.ts';
@@ -46,10 +51,14 @@ async function findBooks({ request, path }: Exchange, { catalogue, find }: AppPa
 export async function readBook(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {
   const id = idOf(exchange);
   const book = id && (await catalogue.find(id));
-  return book ? bookRetrieved(book) : BOOK_NOT_FOUND;
+  if (!book) return BOOK_NOT_FOUND;
+  const condition = conditionOf(exchange.request.headers);
+  if (condition === undefined || meets(book, condition)) return bookRetrieved(book);
+  return meets(book, { match: condition.match }) ? notModified(book) : PRECONDITION_FAILED;
 }
 
-export async function updateBook(exchange: Exchange, { catalogue, bodyLimit }: AppParts): Promise<Answer> {
+export async function updateBook(exchange: Exchange, parts: AppParts): Promise<Answer> {
+  const { catalogue, bodyLimit, requireIfMatch } = parts;
   const id = idOf(exchange);
   if (id === undefined) return BOOK_NOT_FOUND;
   let changes: BookChanges | undefined;
@@ -60,13 +69,26 @@ export async function updateBook(exchange: Exchange, { catalogue, bodyLimit }: A
     return BOOK_NOT_FOUND;
   }
   if (changes === undefined) return (await catalogue.find(id)) ? INVALID_BOOK : BOOK_NOT_FOUND;
-  const book = await catalogue.update(id, changes); // undefined if there is no such book
-  return book ? bookUpdated(book) : BOOK_NOT_FOUND;
+  const condition = conditionOf(exchange.request.headers);
+  if (requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
+  const book = await (condition ? catalogue.updateIf(id, changes, condition) : catalogue.update(id, changes));
+  if (book === undefined) return BOOK_NOT_FOUND;
+  return book === 'unmet' ? PRECONDITION_FAILED : bookUpdated(book);
 }
 
-export async function removeBook(exchange: Exchange, { catalogue }: AppParts): Promise<Answer> {
+export async function removeBook(exchange: Exchange, parts: AppParts): Promise<Answer> {
+  const { catalogue, requireIfMatch } = parts;
   const id = idOf(exchange);
-  return id && (await catalogue.remove(id)) ? BOOK_DELETED : BOOK_NOT_FOUND;
+  if (id === undefined) return BOOK_NOT_FOUND;
+  const condition = conditionOf(exchange.request.headers);
+  if (requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
+  const removed = await (condition ? catalogue.removeIf(id, condition) : catalogue.remove(id));
+  if (!removed) return BOOK_NOT_FOUND;
+  return removed === 'unmet' ? PRECONDITION_FAILED : BOOK_DELETED;
+}
+
+async function requireCondition(id: number, { catalogue }: AppParts): Promise<Answer> {
+  return (await catalogue.find(id)) ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;
 }
 
 /** The id as the path was sent: percent-encoded digits are not canonical decimal (rule 10). */

@@ -1,7 +1,10 @@
 // Owns: the envelope of every answer, and every message of the service, each in one place.
 // The HTTP status and the status in the body are one value here, so they cannot differ.
 
+import type { Book } from '../books/book.ts';
+import { tagOf } from '../books/condition.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
+import { entityTag } from './conditions.ts';
 
 /** Every response body: exactly these three fields. */
 export interface Envelope<Data = unknown> {
@@ -43,8 +46,12 @@ function failure(status: number, message: string): EnvelopeAnswer {
 }
 
 /** @param more headers, names and values in turn. */
-function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
+function withHeaders<Any extends Answer>(answer: Any, ...more: HeaderList): Any {
   return { ...answer, headers: [...answer.headers, ...more] };
+}
+
+function withTag<Any extends Answer>(answer: Any, book: Book): Any {
+  return withHeaders(answer, 'etag', entityTag(tagOf(book)));
 }
 
 // Tokens
@@ -59,13 +66,18 @@ export const TOKEN_REQUIRED = failure(401, 'Authorization token required');
 export const INVALID_TOKEN = failure(401, 'Invalid token');
 
 // Books
-export const bookCreated = (book: { readonly id: number }) =>
-  withHeaders(success(201, 'Book created successfully', book), 'location', `/book/${book.id}`);
-export const bookRetrieved = (book: object) => success(200, 'Book retrieved successfully', book);
-export const bookUpdated = (book: object) => success(200, 'Book updated successfully', book);
+export const bookCreated = (book: Book) =>
+  withHeaders(withTag(success(201, 'Book created successfully', book), book), 'location', `/book/${book.id}`);
+export const bookRetrieved = (book: Book) => withTag(success(200, 'Book retrieved successfully', book), book);
+export const bookUpdated = (book: Book) => withTag(success(200, 'Book updated successfully', book), book);
+/** The client has the book already (rule E2). It has no body, so no envelope. */
+export const notModified = (book: Book): Answer =>
+  withTag({ status: 304, headers: ['cache-control', 'no-store'] }, book);
 export const BOOK_DELETED = success(200, 'Book deleted successfully', null);
 export const INVALID_BOOK = failure(400, 'Invalid input');
 export const BOOK_NOT_FOUND = failure(404, 'Book not found');
+export const PRECONDITION_FAILED = failure(412, 'Precondition failed');
+export const PRECONDITION_REQUIRED = failure(428, 'Precondition required');
 
 export const booksRetrieved = (books: readonly object[]) =>
   success(200, 'Books retrieved successfully', books);

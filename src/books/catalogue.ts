@@ -3,8 +3,9 @@
 
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
+import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
-import type { BookList, BookStore, BookUpdate } from './store.ts';
+import type { BookList, BookStore, BookUpdate, ConditionalChange, ConditionalOutcome } from './store.ts';
 
 export class Catalogue {
   readonly #store: BookStore;
@@ -12,6 +13,8 @@ export class Catalogue {
   readonly #inserts: Batches<BookFields, number>;
   readonly #updates: Batches<BookUpdate, Book | undefined>;
   readonly #removals: Batches<number, boolean>;
+  /** Apart, so that changes without a condition take no longer. */
+  readonly #conditionals: Batches<ConditionalChange, ConditionalOutcome>;
   readonly #searches: Batches<Search, Page>;
 
   constructor(store: BookStore) {
@@ -29,6 +32,11 @@ export class Catalogue {
       ({ changes }) => weightOf(changes),
     );
     this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove);
+    this.#conditionals = new Batches(
+      (changes, deadline) => store.changeIf(changes, deadline),
+      limits.conditional,
+      ({ changes }) => weightOf(changes ?? {}),
+    );
     this.#searches = new Batches((searches, deadline) => store.search(searches, deadline), limits.search);
   }
 
@@ -54,6 +62,16 @@ export class Catalogue {
     return this.#removals.call(id);
   }
 
+  /** Changes a book if it meets a condition. */
+  updateIf(id: number, changes: BookChanges, condition: Condition): Promise<ConditionalOutcome> {
+    return this.#conditionals.call({ id, condition, changes });
+  }
+
+  /** Removes a book if it meets a condition. */
+  removeIf(id: number, condition: Condition): Promise<ConditionalOutcome> {
+    return this.#conditionals.call({ id, condition, changes: undefined });
+  }
+
   /** The figures of its batches, by the name of the operation. */
   get batches(): Readonly<Record<string, BatchFigures>> {
     return {
@@ -61,6 +79,7 @@ export class Catalogue {
       insert: this.#inserts,
       update: this.#updates,
       remove: this.#removals,
+      conditional: this.#conditionals,
       search: this.#searches,
     };
   }

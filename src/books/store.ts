@@ -3,6 +3,7 @@
 
 import type { Metric } from '../metrics/prometheus.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
+import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
 
 /** The limits of a store's batches. */
@@ -20,6 +21,17 @@ export interface BookUpdate {
   readonly id: number;
   readonly changes: BookChanges;
 }
+
+/** A change or a removal of one book, which takes effect only if the book meets the condition at that moment. */
+export interface ConditionalChange {
+  readonly id: number;
+  readonly condition: Condition;
+  /** Undefined to remove the book. */
+  readonly changes: BookChanges | undefined;
+}
+
+/** The book as the change left it or as it was when it was removed; undefined if there is none. */
+export type ConditionalOutcome = Book | 'unmet' | undefined;
 
 /**
  * An answer, or the promise of one that must wait for a lock on its book, so that it does not delay the others in the
@@ -58,7 +70,9 @@ export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing';
  */
 export interface BookStore {
   /** Of each kind of batch; each character of text weighs 1. */
-  readonly limits: Readonly<Record<'find' | 'insert' | 'update' | 'remove' | 'search', BatchLimits>>;
+  readonly limits: Readonly<
+    Record<'find' | 'insert' | 'update' | 'remove' | 'conditional' | 'search', BatchLimits>
+  >;
 
   /** The books of these ids, undefined where there is none. Ids may repeat. */
   find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]>;
@@ -74,6 +88,12 @@ export interface BookStore {
 
   /** Removes books and returns for each id whether this very call removed it (rule 11). */
   remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]>;
+
+  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). */
+  changeIf(
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<readonly Eventual<ConditionalOutcome>[]>;
 
   /**
    * Finds a page of books for each search. It sees every write that any process has acknowledged before; if there are

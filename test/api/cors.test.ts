@@ -17,7 +17,7 @@ const OTHER_PAGE = 'https://shelf.test:8443';
 
 const CORS_LINES = [
   `access-control-allow-origin: ${PAGE}`,
-  'access-control-expose-headers: location, link, x-total-count, x-unindexed-books, preference-applied, ' +
+  'access-control-expose-headers: location, etag, link, x-total-count, x-unindexed-books, preference-applied, ' +
     'x-request-id, retry-after, www-authenticate, allow',
   'vary: Origin',
 ];
@@ -163,7 +163,7 @@ describe('pages in CORS_ORIGINS', () => {
         'HTTP/1.1 204 No Content',
         ...CORS_LINES,
         `access-control-allow-methods: ${allowed}`,
-        'access-control-allow-headers: authorization, content-type, prefer, x-request-id',
+        'access-control-allow-headers: authorization, content-type, if-match, if-none-match, prefer, x-request-id',
         'access-control-max-age: 7200',
         'x-request-id: mine',
         'Connection: close',

@@ -121,6 +121,7 @@ describe('commands', { concurrency: 3 }, () => {
       'AUTH_PASSWORD=(set)',
       'WORKERS=1',
       'FIND=on',
+      'REQUIRE_IF_MATCH=off',
       'ADMIN_PORT=0',
       'ADMIN_HOST=127.0.0.1',
       'CORS_ORIGINS=https://books.example.org,http://localhost:5173',

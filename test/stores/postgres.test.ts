@@ -25,7 +25,7 @@ const PATIENCE = 2000;
 
 /** Connections that one process has for books that another program has locked, and connections of all kinds. */
 const HELD_CONNECTIONS = 4;
-const CONNECTIONS = 18;
+const CONNECTIONS = 19;
 
 describe('PostgreSQL', { concurrency: true }, () => {
   describe('a book that another program has locked', { concurrency: true }, () => {
@@ -97,6 +97,59 @@ describe('PostgreSQL', { concurrency: true }, () => {
       });
       const statuses = await Promise.all(removals.map(async (removal) => (await removal).status));
       assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
+    });
+
+    test('E3: a change on a condition waits for the lock alone, and is tested in the state after it', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const create = async () => {
+        const { data, headers } = await client.request('POST', '/book', { body: { title: 'held' } });
+        const known = { 'if-match': headers.get('etag') ?? '' };
+        const path = `/book/${data.id}`;
+        return {
+          path,
+          change: (year: number) => client.request('PUT', path, { body: { year }, headers: known }),
+          remove: () => client.request('DELETE', path, { headers: known }),
+        };
+      };
+      const [same, changed, removed, free] = [await create(), await create(), await create(), await create()];
+      await locker.query('begin');
+      await locker.query("update books set author = 'the locker' where id = $1", [idIn(changed.path)]);
+      await locker.query('delete from books where id = $1', [idIn(removed.path)]);
+      await locker.query('select from books where id = $1 for update', [idIn(same.path)]);
+
+      const answers = [
+        same.change(1),
+        same.change(2),
+        changed.change(1),
+        changed.remove(),
+        removed.change(1),
+      ];
+      assert.equal((await free.change(1)).status, 200);
+      assert.equal((await free.remove()).status, 412);
+      await waitUntilWaiting(dbUrl, 3);
+      await locker.query('commit');
+
+      const statuses = await Promise.all(answers.map(async (answer) => (await answer).status));
+      assert.deepEqual(statuses, [200, 412, 412, 412, 404]);
+      assert.equal((await client.request('GET', same.path)).data.year, 1);
+      assert.equal((await client.request('GET', changed.path)).data.author, 'the locker');
+    });
+
+    test('E3 and rule 23: a change on a condition whose book stays locked is 503, and is not carried out later', async (context) => {
+      const { client, locker } = await startWithLocker(context);
+      const { data: book, headers } = await client.request('POST', '/book', { body: {} });
+      const known = { 'if-match': headers.get('etag') ?? '' };
+      await locker.query('begin');
+      await locker.query('select from books where id = $1 for update', [book.id]);
+      const answers = [
+        client.request('PUT', `/book/${book.id}`, { body: { year: 1 }, headers: known }),
+        client.request('DELETE', `/book/${book.id}`, { headers: known }),
+      ];
+      for (const answer of answers) assert.equal((await answer).status, 503);
+      await locker.query('commit');
+      // The last statement of the service for this book has ended, and nothing follows.
+      assert.equal((await client.request('PUT', `/book/${book.id}`, { body: {} })).status, 200);
+      assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
     });
 
     test('rule 23: waiting for a lock does not count as a slow store: no change of the book is refused for it', async (context) => {
@@ -630,6 +683,11 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
   });
 });
+
+/** The id in the path of a book. */
+function idIn(path: string): number {
+  return Number(path.slice('/book/'.length));
+}
 
 /** Starts a service that stops at the end of the test, on a new database unless one is given. */
 async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {

@@ -30,6 +30,7 @@ export async function startUnableApp(
     takeTurn: () => ({ kind: 'answer', delay: 0 }),
     trustedProxies: new BlockList(),
     find: true,
+    requireIfMatch: false,
     corsOrigins: [],
     docsPort: undefined,
     onlyThisMachine: false,

@@ -9,11 +9,14 @@ import { setImmediate } from 'node:timers/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Book, BookChanges, BookFields } from '../../books/book.ts';
+import { meets } from '../../books/condition.ts';
 import type { Page, Search } from '../../books/search.ts';
 import {
   type BookList,
   type BookStore,
   type BookUpdate,
+  type ConditionalChange,
+  type ConditionalOutcome,
   type Eventual,
   StoreUnavailable,
 } from '../../books/store.ts';
@@ -92,6 +95,34 @@ const REMOVE = `
 
 const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
 
+// Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
+// would be another one on each relative of PostgreSQL.
+const changeIf = (whenLocked: 'skip locked' | '') => `
+  with change as (
+    select *
+    from unnest(
+      $1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::boolean[]
+    ) as change (id, old_title, old_author, old_year, title, author, year, is_removal)
+  ), free as materialized (
+    select id, title, author, year from books
+    where id = any($1::bigint[]) and ${DURABLY} for update ${whenLocked}
+  ), same as materialized (
+    select change.* from change join free using (id)
+    where free.title = old_title and free.author = old_author and free.year = old_year
+  ), updated as (
+    update books set title = same.title, author = same.author, year = same.year
+    from same where books.id = same.id and not is_removal
+  ), removed as (
+    delete from books using same where books.id = same.id and is_removal
+  )
+  select id from same`;
+
+const CHANGE_IF = changeIf('skip locked');
+const CHANGE_IF_HELD = changeIf('');
+
+/** How often a condition is tested while others change the book in between. */
+const MOST_TESTS = 5;
+
 // Each book is followed by a line end, which is white space in JSON.
 const LIST = asJson(',');
 
@@ -121,6 +152,7 @@ class PostgresStore implements BookStore {
     insert: OVERLAPPING,
     update: ONE_AT_A_TIME,
     remove: ONE_AT_A_TIME,
+    conditional: ONE_AT_A_TIME,
     search: SEARCHES,
   };
   readonly #connections: Connections;
@@ -132,6 +164,10 @@ class PostgresStore implements BookStore {
   );
   readonly #heldRemovals = new HeldBooks<null, boolean>((id, calls, deadline) =>
     this.#removeHeld(id, calls.length, deadline),
+  );
+
+  readonly #heldConditionals = new HeldBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
+    this.#changeHeldIf(changes, deadline),
   );
 
   constructor(connections: Connections, finder: PostgresFinder | undefined) {
@@ -199,6 +235,18 @@ class PostgresStore implements BookStore {
       const row = states.get(id);
       if (row?.held) return this.#heldRemovals.call(id, null, deadline);
       return states.delete(id); // true for the first call of each book only
+    });
+  }
+
+  async changeIf(
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+    const { outcomes, unsettled } = await this.#compareAndSet('batches', changes, deadline);
+    return changes.map((change, position) => {
+      return unsettled.has(change.id)
+        ? this.#heldConditionals.call(change.id, change, deadline)
+        : outcomes[position];
     });
   }
 
@@ -270,6 +318,65 @@ class PostgresStore implements BookStore {
   async #removeHeld(id: number, calls: number, deadline: number): Promise<readonly boolean[]> {
     const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id], deadline);
     return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
+  }
+
+  /** Carries out changes of one book in order, after waiting for its lock. */
+  async #changeHeldIf(
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<readonly ConditionalOutcome[]> {
+    for (let test = 1; test <= MOST_TESTS; test += 1) {
+      const { outcomes, unsettled } = await this.#compareAndSet('held', changes, deadline);
+      if (unsettled.size === 0) return outcomes;
+    }
+    throw new StoreUnavailable('others change the book all the time', 'late');
+  }
+
+  /**
+   * Reads the books, tests the conditions in order, and stores what has changed.
+   * @param pool `held` waits for locks of others.
+   * @returns the outcomes, and the ids of the books that were locked or have changed meanwhile: those are not valid.
+   */
+  async #compareAndSet(
+    pool: 'batches' | 'held',
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<{ outcomes: readonly ConditionalOutcome[]; unsettled: ReadonlySet<number> }> {
+    const ids = [...new Set(changes.map(({ id }) => id))];
+    const { rows } = await this.#connections.query<Book>(pool, FIND, [ids], deadline);
+    const before = new Map(rows.map((book) => [book.id, book]));
+    const after = new Map(before);
+    const changed = new Set<number>();
+    const outcomes = changes.map(({ id, condition, changes }): ConditionalOutcome => {
+      const book = after.get(id);
+      if (book === undefined) return undefined;
+      if (!meets(book, condition)) return 'unmet';
+      changed.add(id);
+      if (changes === undefined) {
+        after.delete(id);
+        return book;
+      }
+      const state = { ...book, ...changes };
+      after.set(id, state);
+      return state;
+    });
+    if (changed.size === 0) return { outcomes, unsettled: changed };
+
+    const old = [...changed].map((id) => before.get(id) as Book);
+    const columns = [
+      old.map(({ id }) => id),
+      old.map(({ title }) => title),
+      old.map(({ author }) => author),
+      old.map(({ year }) => year),
+      old.map(({ id }) => after.get(id)?.title),
+      old.map(({ id }) => after.get(id)?.author),
+      old.map(({ id }) => after.get(id)?.year),
+      old.map(({ id }) => !after.has(id)),
+    ];
+    const statement = pool === 'held' ? CHANGE_IF_HELD : CHANGE_IF;
+    const stored = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
+    for (const { id } of stored.rows) changed.delete(id);
+    return { outcomes, unsettled: changed };
   }
 }
 

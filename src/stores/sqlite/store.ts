@@ -9,7 +9,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Book, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
-import { type BookList, type BookStore, type BookUpdate, StoreUnavailable } from '../../books/store.ts';
+import {
+  type BookList,
+  type BookStore,
+  type BookUpdate,
+  type ConditionalChange,
+  type ConditionalOutcome,
+  StoreUnavailable,
+} from '../../books/store.ts';
 import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
 import type { OpenOptions } from '../open.ts';
 import { OpenLists } from '../open-lists.ts';
@@ -68,7 +75,14 @@ export async function openSqlite(path: string, { mustExist, find }: OpenOptions)
 }
 
 class SqliteStore implements BookStore {
-  readonly limits = { find: READS, insert: WRITES, update: WRITES, remove: WRITES, search: SEARCHES };
+  readonly limits = {
+    find: READS,
+    insert: WRITES,
+    update: WRITES,
+    remove: WRITES,
+    conditional: WRITES,
+    search: SEARCHES,
+  };
   readonly #path: string;
   readonly #file: OpenFile;
   readonly #writer: Writer;
@@ -117,6 +131,10 @@ class SqliteStore implements BookStore {
 
   async remove(ids: readonly number[]): Promise<readonly boolean[]> {
     return (await this.#write({ kind: 'remove', items: ids })) as readonly boolean[];
+  }
+
+  async changeIf(changes: readonly ConditionalChange[]): Promise<readonly ConditionalOutcome[]> {
+    return (await this.#write({ kind: 'changeIf', items: changes })) as readonly ConditionalOutcome[];
   }
 
   async search(searches: readonly Search[], deadline: number): Promise<readonly Page[]> {

@@ -6,7 +6,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Book, BookFields } from '../../books/book.ts';
-import type { BookUpdate } from '../../books/store.ts';
+import { meets } from '../../books/condition.ts';
+import type { BookUpdate, ConditionalChange, ConditionalOutcome } from '../../books/store.ts';
 import { OpenFile } from './file.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
@@ -14,14 +15,15 @@ import type { ThreadMessage, Ticketed } from './thread.ts';
 export type WriteCall =
   | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
   | { readonly kind: 'update'; readonly items: readonly BookUpdate[] }
-  | { readonly kind: 'remove'; readonly items: readonly number[] };
+  | { readonly kind: 'remove'; readonly items: readonly number[] }
+  | { readonly kind: 'changeIf'; readonly items: readonly ConditionalChange[] };
 
 export type WriteRequest = WriteCall & {
   /** Milliseconds of `now()`, after which the request is not begun: its callers are about to give up. */
   readonly deadline: number;
 };
 
-export type WriteAnswers = readonly number[] | readonly (Book | undefined)[] | readonly boolean[];
+export type WriteAnswers = readonly number[] | readonly ConditionalOutcome[] | readonly boolean[];
 
 type Request = Ticketed<WriteRequest>;
 
@@ -73,6 +75,7 @@ class Writer {
   readonly #insert;
   readonly #update;
   readonly #remove;
+  readonly #find;
   readonly #commit;
 
   constructor(db: DatabaseSync, path: string) {
@@ -86,6 +89,7 @@ class Writer {
       where id = ?
       returning id, title, author, year`);
     this.#remove = db.prepare('delete from books where id = ?');
+    this.#find = db.prepare('select id, title, author, year from books where id = ?');
     this.#commit = db.prepare('commit');
   }
 
@@ -130,14 +134,31 @@ class Writer {
           Number(this.#insert.run(title, author, year).lastInsertRowid),
         );
       case 'update':
-        return request.items.map(({ id, changes: { title, author, year } }) => {
-          const row = this.#update.get(title ?? null, author ?? null, year ?? null, id);
-          return row === undefined ? undefined : ({ ...row } as unknown as Book);
-        });
+        return request.items.map((update) => this.#change(update));
       case 'remove':
         return request.items.map((id) => this.#remove.run(id).changes === 1);
+      case 'changeIf':
+        return request.items.map((change) => this.#changeIf(change));
     }
   }
+
+  #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {
+    return bookOf(this.#update.get(title ?? null, author ?? null, year ?? null, id));
+  }
+
+  #changeIf({ id, condition, changes }: ConditionalChange): ConditionalOutcome {
+    const book = bookOf(this.#find.get(id));
+    if (book === undefined) return undefined;
+    if (!meets(book, condition)) return 'unmet';
+    if (changes !== undefined) return this.#change({ id, changes });
+    this.#remove.run(id);
+    return book;
+  }
+}
+
+/** A row as a plain object, which other threads can get. */
+function bookOf(row: Record<string, unknown> | undefined): Book | undefined {
+  return row === undefined ? undefined : ({ ...row } as unknown as Book);
 }
 
 if (parentPort !== null) serve(parentPort, workerData as string);

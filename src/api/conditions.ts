@@ -1,0 +1,37 @@
+// Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), and how a tag is written in a header.
+// Refuses: weak tags where the content must be the same byte by byte.
+
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Condition, Tags } from '../books/condition.ts';
+
+/** An element of a list of entity tags, with what separates it from the next; it may be empty (RFC 9110 section 5.6.1). */
+const ELEMENT = /(?:(W\/)?"([!#-~\x80-\xff]*)")?[ \t]*(?:,[ \t]*|$)/y;
+
+/** @returns undefined if the request has no condition. */
+export function conditionOf(headers: IncomingHttpHeaders): Condition | undefined {
+  const { 'if-match': match, 'if-none-match': noneMatch } = headers;
+  if (match === undefined && noneMatch === undefined) return undefined;
+  return {
+    match: match === undefined ? undefined : readTags(match, false),
+    noneMatch: noneMatch === undefined ? undefined : readTags(noneMatch, true),
+  };
+}
+
+/** A strong entity tag. */
+export function entityTag(tag: string): string {
+  return `"${tag}"`;
+}
+
+/** @returns no tags if the text is not a list of them. */
+function readTags(text: string, acceptsWeak: boolean): Tags {
+  if (text === '*') return '*';
+  const tags: string[] = [];
+  ELEMENT.lastIndex = 0;
+  while (ELEMENT.lastIndex < text.length) {
+    const element = ELEMENT.exec(text);
+    if (element === null) return [];
+    const [, weak, tag] = element;
+    if (tag !== undefined && (weak === undefined || acceptsWeak)) tags.push(tag);
+  }
+  return tags;
+}

@@ -1,0 +1,35 @@
+// Owns: the tag of a book, and the conditions under which a request may be carried out (rules E1 to E4).
+// Independent of HTTP and of stores.
+
+import { hash } from 'node:crypto';
+import type { Book } from './book.ts';
+
+/** Characters of a tag: 132 bits of the hash. */
+const TAG_LENGTH = 22;
+
+/** The tags that a client has sent, or any tag. */
+export type Tags = readonly string[] | '*';
+
+/** Tags of which the book must have one, and tags of which it must have none; both must hold. */
+export interface Condition {
+  readonly match?: Tags | undefined;
+  readonly noneMatch?: Tags | undefined;
+}
+
+/**
+ * A hash of everything that a client sees of a book: equal tags mean equal books. Nothing is stored that could differ
+ * from the book, whichever program changes it.
+ */
+export function tagOf({ id, title, author, year }: Book): string {
+  return hash('sha256', JSON.stringify([id, title, author, year]), 'base64url').slice(0, TAG_LENGTH);
+}
+
+function includesTag(tags: Tags, tag: string): boolean {
+  return tags === '*' || tags.includes(tag);
+}
+
+export function meets(book: Book, { match, noneMatch }: Condition): boolean {
+  const tag = tagOf(book);
+  if (match !== undefined && !includesTag(match, tag)) return false;
+  return noneMatch === undefined || !includesTag(noneMatch, tag);
+}
