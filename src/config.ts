@@ -41,6 +41,8 @@ export interface Config {
   readonly logLevel: LogLevel;
   /** Largest request body, in bytes. */
   readonly bodyLimit: number;
+  /** Largest request body with many books, in bytes. */
+  readonly bulkLimit: number;
   /** Largest request line and headers together, in bytes. */
   readonly headerLimit: number;
   /** The built-in pair logs in, so every reader of the documentation can. */
@@ -156,6 +158,13 @@ export const VARIABLES = {
     most: 256 * 1024 ** 2,
     show: ({ bodyLimit }) => String(bodyLimit),
   },
+  BULK_LIMIT: {
+    help: 'largest request body with many books, in bytes',
+    absent: '16777216',
+    least: 1,
+    most: 128 * 1024 ** 2,
+    show: ({ bulkLimit }) => String(bulkLimit),
+  },
   HEADER_LIMIT: {
     help: 'largest request line and headers together, in bytes',
     absent: '16384',
@@ -239,6 +248,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     trustedProxies: readTrustedProxies(env),
     logLevel: readLogLevel(env),
     bodyLimit: readWholeNumber(env, 'BODY_LIMIT'),
+    bulkLimit: readWholeNumber(env, 'BULK_LIMIT'),
     headerLimit: readWholeNumber(env, 'HEADER_LIMIT'),
     builtInCredentials: username === undefined,
     warnings,

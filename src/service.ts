@@ -83,6 +83,7 @@ export async function startService(
     log,
     requests,
     bodyLimit: config.bodyLimit,
+    bulkLimit: config.bulkLimit,
     headerLimit: config.headerLimit,
   });
   const { port, host } = config;

@@ -4,6 +4,7 @@
 // Refuses: to describe anything that is not on the service's own port.
 
 import { writeFileSync } from 'node:fs';
+import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
 import { version } from '../../src/version.ts';
@@ -14,7 +15,7 @@ import {
   exactly,
   HEADERS,
   NOT_MODIFIED,
-  PAGE_HEADERS,
+  OPTIONAL_HEADERS,
   REQUEST_ID_TEXT,
   RESPONSES,
   type ResponseName,
@@ -31,6 +32,10 @@ interface Operation {
   readonly description: string;
   /** The operation needs no token. */
   readonly open?: true;
+  /** It takes the parameters of a search. */
+  readonly isSearch?: true;
+  /** It takes `Idempotency-Key`. */
+  readonly takesKey?: true;
   /** It takes `If-Match` and `If-None-Match`. */
   readonly isConditional?: true;
   readonly body?: { readonly schema: string; readonly examples: Readonly<Record<string, unknown>> };
@@ -68,6 +73,7 @@ const READ_BOOKS: Operation = {
     'With parameters: a page of the books that meet all conditions. In titles and authors, case, accents and ' +
     'punctuation do not count. `Link` leads to the next page; without `rel="next"` in it there is none. The operator ' +
     'can switch searching off (`FIND=off`): then each parameter is 400.',
+  isSearch: true,
   responses: ['BooksRetrieved', 'InvalidQuery', ...GUARDED],
 };
 
@@ -112,17 +118,29 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       summary: 'Store a book',
       description:
         'Stores a new book. A field that the body leaves out is empty, so `{}` is a valid book. The answer is sent ' +
-        'once the book is on disk.',
+        'once the book is on disk. With an `Idempotency-Key`, the book is stored once, however often the request is sent.',
+      takesKey: true,
       body: {
         schema: 'NewBook',
         examples: { book: BOOK_EXAMPLE, empty: {} },
       },
-      responses: ['BookCreated', 'InvalidBook', 'PayloadTooLarge', ...GUARDED],
+      responses: ['BookCreated', 'InvalidNewBook', 'PayloadTooLarge', 'KeyUsed', ...GUARDED],
     },
   },
   '/books': {
     get: READ_BOOKS,
     head: withoutBody(READ_BOOKS, 'checkBooks', 'Get the headers of the list'),
+    post: {
+      operationId: 'createBooks',
+      tags: ['Books'],
+      summary: 'Store many books',
+      description:
+        'Stores up to 10,000 new books, all of them or none. With an `Idempotency-Key`, they are stored once, however ' +
+        'often the request is sent.',
+      takesKey: true,
+      body: { schema: 'NewBooks', examples: { books: [BOOK_EXAMPLE, {}] } },
+      responses: ['BooksCreated', 'InvalidBooks', 'TooManyBooks', 'KeyUsed', ...GUARDED],
+    },
   },
   '/book/{id}': {
     get: READ_BOOK,
@@ -185,6 +203,7 @@ const SCHEMAS: Readonly<Record<string, Schema>> = {
     description: 'Unknown keys, including `id`, are ignored. Keys are case-sensitive.',
     properties: BOOK_FIELDS,
   },
+  NewBooks: { type: 'array', maxItems: MOST_BOOKS, items: schemaRef('NewBook') },
   BookChanges: {
     type: 'object',
     description:
@@ -238,7 +257,6 @@ export function describeApi(): string {
     security: [{ token: [] }],
     paths: mapValues(PATHS, (operations, path) => ({
       ...(path.includes('{id}') && { parameters: [{ $ref: '#/components/parameters/BookId' }] }),
-      ...(path === '/books' && { parameters: SEARCH_PARAMETERS }),
       ...mapValues(operations, describeOperation),
     })),
     'x-responses-to-other-requests': byStatus(OTHER, describeResponse),
@@ -260,6 +278,18 @@ export function describeApi(): string {
           description: 'Id of the book, in plain decimal digits. Anything else is 404.',
           schema: BOOK_ID,
         },
+        IdempotencyKey: {
+          name: 'Idempotency-Key',
+          in: 'header',
+          description:
+            'A new text for each new request, such as a UUID. If there is no answer or a 503, send the request again with ' +
+            'the same key: it is carried out once. A key is known for 24 hours.',
+          schema: {
+            type: 'string',
+            pattern: '^[!-~]{1,255}$',
+            examples: ['8e03978e-40d5-43dd-bc93-6894a57f9324'],
+          },
+        },
         IfMatch: {
           name: 'If-Match',
           in: 'header',
@@ -279,7 +309,10 @@ export function describeApi(): string {
           schema: REQUEST_ID_TEXT,
         },
       },
-      headers: mapValues(HEADERS, (header, name) => ({ ...header, required: !PAGE_HEADERS.includes(name) })),
+      headers: mapValues(HEADERS, (header, name) => ({
+        ...header,
+        required: !OPTIONAL_HEADERS.includes(name),
+      })),
       responses: {
         ...Object.fromEntries([...NAMED].map((name) => [name, describeResponse(name)])),
         NotModified: NOT_MODIFIED,
@@ -291,16 +324,21 @@ export function describeApi(): string {
 }
 
 function describeOperation(
-  { open, isConditional, body, responses, ...said }: Operation,
+  { open, isSearch, takesKey, isConditional, body, responses, ...said }: Operation,
   method: string,
 ): object {
   const isHead = method === 'head';
   return {
     ...said,
     ...(open && { security: [] }),
-    parameters: ['RequestId', ...(isConditional ? ['IfMatch', 'IfNoneMatch'] : [])].map((name) => ({
-      $ref: `#/components/parameters/${name}`,
-    })),
+    parameters: [
+      ...[
+        'RequestId',
+        ...(takesKey ? ['IdempotencyKey'] : []),
+        ...(isConditional ? ['IfMatch', 'IfNoneMatch'] : []),
+      ].map((name) => ({ $ref: `#/components/parameters/${name}` })),
+      ...(isSearch ? SEARCH_PARAMETERS : []),
+    ],
     ...(body && {
       requestBody: {
         required: true,

@@ -1,5 +1,6 @@
 // Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
+import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { entityTag } from '../../src/api/conditions.ts';
 import {
   BAD_REQUEST,
@@ -7,6 +8,7 @@ import {
   BOOK_NOT_FOUND,
   bookCreated,
   bookRetrieved,
+  booksCreated,
   booksRetrieved,
   bookUpdated,
   type Envelope,
@@ -15,9 +17,12 @@ import {
   INTERNAL_ERROR,
   INVALID_BOOK,
   INVALID_CREDENTIALS,
+  INVALID_KEY,
   INVALID_LOGIN,
   INVALID_TOKEN,
+  invalidBook,
   invalidParameter,
+  KEY_USED,
   MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
@@ -79,18 +84,27 @@ function failure(answer: EnvelopeAnswer, when: string): Response {
 }
 
 /**
- * @param answer that names a parameter.
- * @param example name of a parameter.
+ * @param answer whose message has a part that differs.
+ * @param part its name, its regular expression, and an example.
  */
-function failureNaming(answer: (name: string) => EnvelopeAnswer, example: string, when: string): Response {
-  const { message } = failure(answer('<name>'), when);
-  const { message: pattern } = failure(answer(`.{0,${SHOWN_NAME}}`), when);
-  return { ...failure(answer(example), when), message, pattern: `^${pattern}$` };
+function failureWith(
+  answer: (part: string) => EnvelopeAnswer,
+  part: { readonly name: string; readonly pattern: string; readonly example: string },
+  when: string,
+): Response {
+  const { message } = failure(answer(`<${part.name}>`), when);
+  const { message: pattern } = failure(answer(part.pattern), when);
+  return { ...failure(answer(part.example), when), message, pattern: `^${pattern}$` };
 }
 
 const NOT_HTTP = failure(
   BAD_REQUEST,
   'The request is not valid HTTP: it is malformed, has an invalid percent-escape in its path, or has no `Host` or two.',
+);
+
+const INVALID_KEY_RESPONSE = failure(
+  INVALID_KEY,
+  'The `Idempotency-Key` is empty, has more than 255 characters, or others than visible ASCII.',
 );
 
 /** Every response by name, with all answers that it may be; these have the same status. */
@@ -111,11 +125,18 @@ export const RESPONSES = {
   BookCreated: [
     success(bookCreated(BOOK), schemaRef('Book'), 'The book with its new id. It is stored durably.'),
   ],
+  BooksCreated: [
+    success(
+      booksCreated([BOOK.id, BOOK.id + 1]),
+      { type: 'array', maxItems: MOST_BOOKS, items: BOOK_ID },
+      'The ids of the new books, in the order of the array. All of them are stored durably.',
+    ),
+  ],
   BadRequest: [NOT_HTTP],
   InvalidQuery: [
-    failureNaming(
+    failureWith(
       invalidParameter,
-      'yaer',
+      { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
       'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
     ),
     NOT_HTTP,
@@ -131,6 +152,25 @@ export const RESPONSES = {
     ),
     NOT_HTTP,
   ],
+  InvalidNewBook: [
+    failure(
+      INVALID_BOOK,
+      'The body is not a JSON object, or a field in it has an invalid value. Nothing was stored.',
+    ),
+    INVALID_KEY_RESPONSE,
+    NOT_HTTP,
+  ],
+  InvalidBooks: [
+    failure(INVALID_BOOK, 'The body is not a JSON array. Nothing was stored.'),
+    failureWith(
+      invalidBook,
+      { name: 'position', pattern: '[1-9][0-9]{0,4}', example: '3' },
+      'The element at this position, from 1, is not a book. Nothing was stored.',
+    ),
+    INVALID_KEY_RESPONSE,
+    NOT_HTTP,
+  ],
+  KeyUsed: [failure(KEY_USED, 'The `Idempotency-Key` was used for another request. Nothing was stored.')],
   InvalidCredentials: [failure(INVALID_CREDENTIALS, 'The username or the password is wrong.')],
   Unauthorized: [
     failure(TOKEN_REQUIRED, 'There is no `Authorization` header, or it is empty.'),
@@ -176,6 +216,13 @@ export const RESPONSES = {
       'The body is longer than the limit: 1 MiB, unless the operator has set another one.',
     ),
   ],
+  TooManyBooks: [
+    failure(
+      PAYLOAD_TOO_LARGE,
+      'The array has more than 10,000 elements, or the body is longer than the limit: 16 MiB, unless the operator has ' +
+        'set another one.',
+    ),
+  ],
   MisdirectedRequest: [
     failure(
       MISDIRECTED_REQUEST,
@@ -212,20 +259,20 @@ export const RESPONSES = {
 } as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
 
 /** Headers of a page, of which each answer has those that apply (rules F4, F6 and F11); the list has none of them. */
-export const PAGE_HEADERS: readonly string[] = [
-  'Link',
-  'X-Total-Count',
-  'Preference-Applied',
-  'X-Unindexed-Books',
-];
+const PAGE_HEADERS: readonly string[] = ['Link', 'X-Total-Count', 'Preference-Applied', 'X-Unindexed-Books'];
 
 /** Responses with one book have its tag (rule E1). */
 const TAGGED: readonly ResponseName[] = ['BookCreated', 'BookRetrieved', 'BookUpdated'];
 
+/** Responses that may be the answer to an earlier request (rule I2). */
+const REPLAYED: readonly ResponseName[] = ['BookCreated', 'BooksCreated'];
+
+/** Headers that a response has only if they apply. */
+export const OPTIONAL_HEADERS = [...PAGE_HEADERS, 'Idempotent-Replayed'];
+
 /** Every response has these headers, and some statuses have more (rule 24). */
 const HEADERS_OF_ALL = ['Content-Type', 'X-Content-Type-Options', 'Cache-Control', 'X-Request-Id'];
 const HEADERS_OF_STATUS: Readonly<Record<number, readonly string[]>> = {
-  201: ['Location'],
   401: ['WWW-Authenticate'],
   429: ['Retry-After'],
   503: ['Retry-After'],
@@ -271,6 +318,10 @@ export const HEADERS: Readonly<Record<string, { readonly description: string; re
   'Retry-After': {
     description: 'Seconds to wait before the next attempt.',
     schema: { type: 'integer', minimum: 1, examples: [1] },
+  },
+  'Idempotent-Replayed': {
+    description: 'An earlier request with this `Idempotency-Key` has stored this. Nothing was stored now.',
+    schema: { type: 'string', const: 'true' },
   },
   Link: {
     description:
@@ -328,7 +379,9 @@ export function describeResponse(name: ResponseName) {
   const headers = [
     ...HEADERS_OF_ALL,
     ...(HEADERS_OF_STATUS[status] ?? []),
+    ...(name === 'BookCreated' ? ['Location'] : []),
     ...(TAGGED.includes(name) ? ['ETag'] : []),
+    ...(REPLAYED.includes(name) ? ['Idempotent-Replayed'] : []),
     ...(name === 'BooksRetrieved' ? PAGE_HEADERS : []),
   ];
   return {

@@ -14,7 +14,7 @@ import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import type { Log } from '../log/log.ts';
-import { createBook, listBooks, readBook, removeBook, updateBook } from './books.ts';
+import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isPreflight, permission } from './cors.ts';
 import {
   BAD_REQUEST,
@@ -57,8 +57,9 @@ export interface AppParts {
   readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
-  /** Bytes, and so is `headerLimit`. */
+  /** Bytes, and so are `bulkLimit`, for many books, and `headerLimit`. */
   readonly bodyLimit: number;
+  readonly bulkLimit: number;
   readonly headerLimit: number;
 }
 
@@ -77,7 +78,7 @@ interface Route {
 const ROUTES: readonly Route[] = [
   { path: '/token', needsToken: false, handlers: { POST: logIn } },
   { path: '/book', needsToken: true, handlers: { POST: createBook } },
-  { path: '/books', needsToken: true, handlers: { GET: listBooks, HEAD: listBooks } },
+  { path: '/books', needsToken: true, handlers: { GET: listBooks, HEAD: listBooks, POST: createBooks } },
   {
     path: '/book/:id',
     needsToken: true,

@@ -4,29 +4,60 @@
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
 import { meets } from '../books/condition.ts';
 import type { Answer } from '../http/answer.ts';
-import { parseJsonObject, readBody } from '../http/body.ts';
+import { BodyRoom, parseJsonObject, readBody } from '../http/body.ts';
 import type { AppParts } from './app.ts';
+import { InvalidBooks, readBookArray } from './book-array.ts';
 import { conditionOf } from './conditions.ts';
 import {
   BOOK_DELETED,
   BOOK_NOT_FOUND,
   bookCreated,
   bookRetrieved,
+  booksCreated,
   bookUpdated,
   INVALID_BOOK,
+  INVALID_KEY,
+  invalidBook,
   invalidParameter,
+  KEY_USED,
   listRetrieved,
   notModified,
   PRECONDITION_FAILED,
   PRECONDITION_REQUIRED,
   pageRetrieved,
+  replayOf,
 } from './envelope.ts';
 import type { Exchange } from './exchange.ts';
 import { pageHeaders, readQuery } from './query.ts';
 
+/** In place of a key that cannot be one. */
+const INVALID = Symbol('invalid');
+
 export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: AppParts): Promise<Answer> {
+  const key = idempotencyKeyOf(exchange);
+  if (key === INVALID) return INVALID_KEY;
   const changes = await readChanges(exchange, bodyLimit);
-  return changes === undefined ? INVALID_BOOK : bookCreated(await catalogue.create(changes));
+  if (changes === undefined) return INVALID_BOOK;
+  if (key === undefined) return bookCreated(await catalogue.create(changes));
+  const outcome = await catalogue.createOnce(changes, key);
+  if (outcome === 'conflict') return KEY_USED;
+  const answer = bookCreated(outcome.book);
+  return outcome.isReplay ? replayOf(answer) : answer;
+}
+
+export async function createBooks(exchange: Exchange, { catalogue, bulkLimit }: AppParts): Promise<Answer> {
+  const key = idempotencyKeyOf(exchange);
+  if (key === INVALID) return INVALID_KEY;
+  using room = new BodyRoom();
+  try {
+    const outcome = await catalogue.createAll(await readBookArray(exchange.request, bulkLimit, room), key);
+    if (outcome === 'conflict') return KEY_USED;
+    const answer = booksCreated(outcome.ids);
+    return outcome.isReplay ? replayOf(answer) : answer;
+  } catch (error) {
+    if (!(error instanceof InvalidBooks)) throw error;
+    return error.position === undefined ? INVALID_BOOK : invalidBook(error.position);
+  }
 }
 
 /** Lists of one connection are opened one after the other: they are sent that way anyway, and few can be open. */
@@ -94,6 +125,15 @@ async function requireCondition(id: number, { catalogue }: AppParts): Promise<An
 /** The id as the path was sent: percent-encoded digits are not canonical decimal (rule 10). */
 function idOf({ path }: Exchange): number | undefined {
   return readBookId(path.sent.slice('/book/'.length));
+}
+
+/** @returns undefined without a key, INVALID if it is not visible ASCII of at most 255 characters (rule I1). */
+function idempotencyKeyOf({ request }: Exchange): string | typeof INVALID | undefined {
+  const { 'idempotency-key': sent } = request.headers;
+  if (sent === undefined) return undefined;
+  const text = String(sent);
+  const key = /^"(.*)"$/.exec(text)?.[1] ?? text; // a string of RFC 9651, or bare
+  return /^[!-~]{1,255}$/.test(key) ? key : INVALID;
 }
 
 async function readChanges({ request }: Exchange, bodyLimit: number): Promise<BookChanges | undefined> {

@@ -7,9 +7,10 @@ import type { Answer, HeaderList } from '../http/answer.ts';
 
 /** Headers that a client needs. A page's script can read them only because they are named here. */
 const EXPOSED_HEADERS =
-  'location, etag, link, x-total-count, x-unindexed-books, preference-applied, x-request-id, retry-after, www-authenticate, allow';
+  'location, etag, link, x-total-count, x-unindexed-books, preference-applied, idempotent-replayed, x-request-id, retry-after, www-authenticate, allow';
 
-const ACCEPTED_HEADERS = 'authorization, content-type, if-match, if-none-match, prefer, x-request-id';
+const ACCEPTED_HEADERS =
+  'authorization, content-type, idempotency-key, if-match, if-none-match, prefer, x-request-id';
 
 /** Seconds that a browser may cache the answer to a preflight: the most that Chromium accepts. */
 const PERMISSION_LASTS = '7200';

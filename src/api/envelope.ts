@@ -1,8 +1,8 @@
 // Owns: the envelope of every answer, and every message of the service, each in one place.
 // The HTTP status and the status in the body are one value here, so they cannot differ.
 
-import type { Book } from '../books/book.ts';
-import { tagOf } from '../books/condition.ts';
+import { type Book, bookText } from '../books/book.ts';
+import { tagOf, tagOfText } from '../books/condition.ts';
 import type { Answer, BodyStream, HeaderList } from '../http/answer.ts';
 import { entityTag } from './conditions.ts';
 
@@ -45,13 +45,19 @@ function failure(status: number, message: string): EnvelopeAnswer {
   return Object.freeze({ status, headers, body: JSON.stringify({ status, message, data: null }) });
 }
 
-/** @param more headers, names and values in turn. */
-function withHeaders<Any extends Answer>(answer: Any, ...more: HeaderList): Any {
-  return { ...answer, headers: [...answer.headers, ...more] };
+/** An answer with a book and its tag (rule E1). Both come from one text: making it twice would slow every read. */
+function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAnswer {
+  const beginning = `${JSON.stringify({ status, message }).slice(0, -1)},"data":`;
+  return (book) => {
+    const text = bookText(book);
+    const headers = [...COMMON_HEADERS, 'etag', entityTag(tagOfText(text))];
+    return { status, headers, body: `${beginning}${text}}` };
+  };
 }
 
-function withTag<Any extends Answer>(answer: Any, book: Book): Any {
-  return withHeaders(answer, 'etag', entityTag(tagOf(book)));
+/** @param more headers, names and values in turn. */
+function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
+  return { ...answer, headers: [...answer.headers, ...more] };
 }
 
 // Tokens
@@ -66,15 +72,25 @@ export const TOKEN_REQUIRED = failure(401, 'Authorization token required');
 export const INVALID_TOKEN = failure(401, 'Invalid token');
 
 // Books
-export const bookCreated = (book: Book) =>
-  withHeaders(withTag(success(201, 'Book created successfully', book), book), 'location', `/book/${book.id}`);
-export const bookRetrieved = (book: Book) => withTag(success(200, 'Book retrieved successfully', book), book);
-export const bookUpdated = (book: Book) => withTag(success(200, 'Book updated successfully', book), book);
+const created = bookAnswer(201, 'Book created successfully');
+export const bookCreated = (book: Book) => withHeaders(created(book), 'location', `/book/${book.id}`);
+/** Of a request that has been carried out before with the same key (rule I2). */
+export const replayOf = (answer: EnvelopeAnswer) => withHeaders(answer, 'idempotent-replayed', 'true');
+/** @param ids of the new books, in their order. */
+export const booksCreated = (ids: readonly number[]) => success(201, 'Books created successfully', ids);
+export const bookRetrieved = bookAnswer(200, 'Book retrieved successfully');
+export const bookUpdated = bookAnswer(200, 'Book updated successfully');
 /** The client has the book already (rule E2). It has no body, so no envelope. */
-export const notModified = (book: Book): Answer =>
-  withTag({ status: 304, headers: ['cache-control', 'no-store'] }, book);
+export const notModified = (book: Book): Answer => ({
+  status: 304,
+  headers: ['cache-control', 'no-store', 'etag', entityTag(tagOf(book))],
+});
 export const BOOK_DELETED = success(200, 'Book deleted successfully', null);
 export const INVALID_BOOK = failure(400, 'Invalid input');
+/** @param position of the first element that is not a book, from 1. */
+export const invalidBook = (position: number | string) => failure(400, `Invalid input: book ${position}`);
+export const INVALID_KEY = failure(400, 'Invalid idempotency key');
+export const KEY_USED = failure(422, 'Idempotency key already used');
 export const BOOK_NOT_FOUND = failure(404, 'Book not found');
 export const PRECONDITION_FAILED = failure(412, 'Precondition failed');
 export const PRECONDITION_REQUIRED = failure(428, 'Precondition required');

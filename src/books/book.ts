@@ -69,6 +69,11 @@ export function isSameBook(one: BookFields, other: BookFields): boolean {
   return FIELD_NAMES.every((name) => one[name] === other[name]);
 }
 
+/** A book as JSON, the same text for equal books. */
+export function bookText({ id, title, author, year }: Book): string {
+  return JSON.stringify({ id, title, author, year });
+}
+
 /** All fields of a new book: those that were sent, and the defaults of the others. */
 export function completeFields(sent: BookChanges): BookFields {
   return { ...ABSENT, ...sent };

@@ -1,16 +1,27 @@
 // Owns: the operations of the API on one book, on those that are searched for, and on all books.
 // Each kind of call has batches of its own; a store never gets a single call.
 
+import { hash } from 'node:crypto';
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
-import type { BookList, BookStore, BookUpdate, ConditionalChange, ConditionalOutcome } from './store.ts';
+import type {
+  BookGroup,
+  BookList,
+  BookStore,
+  BookUpdate,
+  ConditionalChange,
+  ConditionalOutcome,
+  GroupOutcome,
+} from './store.ts';
 
 export class Catalogue {
   readonly #store: BookStore;
   readonly #finds: Batches<number, Book | undefined>;
   readonly #inserts: Batches<BookFields, number>;
+  readonly #keyed: Batches<BookGroup, GroupOutcome>;
+  readonly #bulk: Batches<BookGroup, GroupOutcome>;
   readonly #updates: Batches<BookUpdate, Book | undefined>;
   readonly #removals: Batches<number, boolean>;
   /** Apart, so that changes without a condition take no longer. */
@@ -26,6 +37,11 @@ export class Catalogue {
       limits.insert,
       weightOf,
     );
+    const insertGroups = (groups: readonly BookGroup[], deadline: number) => {
+      return store.insertGroups(groups, deadline);
+    };
+    this.#keyed = new Batches(insertGroups, limits.keyed, ({ books }) => books.length);
+    this.#bulk = new Batches(insertGroups, limits.bulk);
     this.#updates = new Batches(
       (updates, deadline) => store.update(updates, deadline),
       limits.update,
@@ -50,6 +66,34 @@ export class Catalogue {
     const fields = completeFields(sent);
     const id = await this.#inserts.call(fields);
     return { id, ...fields };
+  }
+
+  /**
+   * Stores a new book, unless an earlier call with this key has stored it.
+   * @returns the book and whether an earlier call has stored it; `conflict` if the key was used for something else.
+   */
+  async createOnce(
+    sent: BookChanges,
+    key: string,
+  ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
+    const fields = completeFields(sent);
+    const books = `[${groupText(fields)}]`;
+    const outcome = await this.#keyed.call({
+      books,
+      once: { key, fingerprint: fingerprintOf('book', books) },
+    });
+    if (outcome === 'conflict') return outcome;
+    return { book: { id: outcome.ids[0] as number, ...fields }, isReplay: outcome.isReplay };
+  }
+
+  /**
+   * Stores new books, all or none of them.
+   * @param books JSON text of an array of texts from `groupText`.
+   * @param key as in `createOnce`, if there is one.
+   */
+  createAll(books: string, key: string | undefined): Promise<GroupOutcome> {
+    const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
+    return this.#bulk.call({ books, once });
   }
 
   /** @returns the book as this change left it, undefined if no book has the id. */
@@ -77,6 +121,8 @@ export class Catalogue {
     return {
       find: this.#finds,
       insert: this.#inserts,
+      keyed: this.#keyed,
+      bulk: this.#bulk,
       update: this.#updates,
       remove: this.#removals,
       conditional: this.#conditionals,
@@ -92,6 +138,17 @@ export class Catalogue {
   list(): Promise<BookList> {
     return this.#store.list();
   }
+}
+
+/** A new book as a store takes it in a group. */
+export function groupText(sent: BookChanges): string {
+  const { title, author, year } = completeFields(sent);
+  return JSON.stringify([title, author, year]);
+}
+
+/** @param kind of the request: the same book sent alone and sent in a list are two different requests. */
+function fingerprintOf(kind: 'book' | 'books', books: string): string {
+  return hash('sha256', `${kind} ${books}`, 'base64url');
 }
 
 /** Characters of text: nothing else makes one book heavier than another. */

@@ -2,7 +2,7 @@
 // Independent of HTTP and of stores.
 
 import { hash } from 'node:crypto';
-import type { Book } from './book.ts';
+import { type Book, bookText } from './book.ts';
 
 /** Characters of a tag: 132 bits of the hash. */
 const TAG_LENGTH = 22;
@@ -20,8 +20,13 @@ export interface Condition {
  * A hash of everything that a client sees of a book: equal tags mean equal books. Nothing is stored that could differ
  * from the book, whichever program changes it.
  */
-export function tagOf({ id, title, author, year }: Book): string {
-  return hash('sha256', JSON.stringify([id, title, author, year]), 'base64url').slice(0, TAG_LENGTH);
+export function tagOf(book: Book): string {
+  return tagOfText(bookText(book));
+}
+
+/** @param text of a book, from `bookText`. */
+export function tagOfText(text: string): string {
+  return hash('sha256', text, 'base64url').slice(0, TAG_LENGTH);
 }
 
 function includesTag(tags: Tags, tag: string): boolean {

@@ -22,6 +22,32 @@ export interface BookUpdate {
   readonly changes: BookChanges;
 }
 
+/** New books that are stored together: all of them or none. */
+export interface BookGroup {
+  /** JSON text of an array of books, each as `[title, author, year]`: passed on as it is, it costs the least time. */
+  readonly books: string;
+  /** Undefined if each call stores new books. */
+  readonly once: Once | undefined;
+}
+
+/** Lets a group be stored once, however often it is sent (rules I1 to I4). */
+export interface Once {
+  readonly key: string;
+  /** Equal for equal requests only. */
+  readonly fingerprint: string;
+}
+
+/** The ids of the books in their order; or `conflict`, if the key has been used for another request. */
+export type GroupOutcome =
+  | {
+      readonly ids: readonly number[] /** Whether an earlier call stored them. */;
+      readonly isReplay: boolean;
+    }
+  | 'conflict';
+
+/** Milliseconds for which a key is known, at least (rule I4). */
+export const KEY_LIFETIME = 24 * 3_600_000;
+
 /** A change or a removal of one book, which takes effect only if the book meets the condition at that moment. */
 export interface ConditionalChange {
   readonly id: number;
@@ -71,7 +97,7 @@ export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing';
 export interface BookStore {
   /** Of each kind of batch; each character of text weighs 1. */
   readonly limits: Readonly<
-    Record<'find' | 'insert' | 'update' | 'remove' | 'conditional' | 'search', BatchLimits>
+    Record<'find' | 'insert' | 'keyed' | 'bulk' | 'update' | 'remove' | 'conditional' | 'search', BatchLimits>
   >;
 
   /** The books of these ids, undefined where there is none. Ids may repeat. */
@@ -79,6 +105,9 @@ export interface BookStore {
 
   /** Stores new books and returns their ids: never used before, at most 2^53−1 (rule 12). */
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]>;
+
+  /** Stores groups of new books, each of them in one step with its key. */
+  insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]>;
 
   /**
    * Applies changes in the order given, each atomically (rule 9), and returns each book as its own

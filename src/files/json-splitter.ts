@@ -5,6 +5,9 @@
 import { OperatorError } from '../operator-error.ts';
 import type { TextInput } from './decoding.ts';
 
+/** The text that has been read and is still needed. */
+export type SplitText = Pick<TextInput, 'text' | 'at' | 'line' | 'ended' | 'advance'>;
+
 export interface JsonRecord {
   readonly text: string;
   /** The line where it begins. */
@@ -26,17 +29,23 @@ const KEY = /"(?:[^"\\]|\\.)*"\s*:/y;
 
 /** The elements of an array, or the values of an object: LibraryThing's export is an object whose keys are ids. */
 export class ArraySplitter {
+  readonly #takesObject: boolean;
   #close = '';
   #isFirst = true;
   /** Whether the end has been read. */
   ended = false;
+
+  /** @param takesObject whether the values of an object are taken like the elements of an array. */
+  constructor(takesObject: boolean) {
+    this.#takesObject = takesObject;
+  }
 
   /**
    * Takes the next element from the input.
    * @returns undefined when it needs more text, or there is no more.
    * @throws OperatorError when the array is malformed.
    */
-  next(input: TextInput): JsonRecord | undefined {
+  next(input: SplitText): JsonRecord | undefined {
     const { text } = input;
     let at = skipSpace(text, input.at);
     if (this.ended) {
@@ -46,7 +55,8 @@ export class ArraySplitter {
     let close = this.#close;
     if (close === '') {
       if (at === text.length) return this.#wait(input);
-      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
+      if (text[at] !== '[' && !(text[at] === '{' && this.#takesObject))
+        this.#fail(input, at, 'an array should begin here, with [');
       close = text[at] === '[' ? ']' : '}';
       at = skipSpace(text, at + 1);
     }
@@ -83,7 +93,7 @@ export class ArraySplitter {
     return { text: text.slice(at, end), line, isDeep: deepest > DEEPEST };
   }
 
-  #wait(input: TextInput): undefined {
+  #wait(input: SplitText): undefined {
     if (!input.ended) return undefined;
     const at = skipSpace(input.text, input.at);
     if (this.#close === '' && at === input.text.length)
@@ -94,7 +104,7 @@ export class ArraySplitter {
     );
   }
 
-  #fail(input: TextInput, at: number, fault: string): never {
+  #fail(input: SplitText, at: number, fault: string): never {
     input.advance(at);
     throw new OperatorError(`The array is malformed in line ${input.line}: ${fault}.`);
   }

@@ -32,7 +32,7 @@ export async function readJson(
   format: 'json' | 'jsonl',
   options: ReadingOptions,
 ): Promise<Reading> {
-  const makeSplitter = () => (format === 'json' ? new ArraySplitter() : new LineSplitter());
+  const makeSplitter = () => (format === 'json' ? new ArraySplitter(true) : new LineSplitter());
   const names = await readNames(input, makeSplitter());
   const columns = names === undefined ? NO_COLUMNS : findColumns(names, options.columns);
   const keepIds = names !== undefined && keepsIds(names, options.ids);

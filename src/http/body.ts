@@ -104,6 +104,53 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   return promise;
 }
 
+/** Memory for the content of one large body, from its first piece until its request has been answered. */
+export class BodyRoom implements Disposable {
+  #taken = 0; // bytes
+
+  /** @throws NoRoomForBody */
+  take(bytes: number): void {
+    if (large.taken + bytes > ROOM) throw new NoRoomForBody();
+    large.taken += bytes;
+    this.#taken += bytes;
+  }
+
+  [Symbol.dispose](): void {
+    large.taken -= this.#taken;
+    this.#taken = 0;
+  }
+}
+
+/**
+ * The pieces of a body as they arrive. If the reader stops early, the rest of the body is dropped.
+ * @param limit bytes.
+ * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
+ */
+export async function* bodyPieces(
+  request: IncomingMessage,
+  limit: number,
+  room: BodyRoom,
+): AsyncGenerator<Buffer, void, void> {
+  const { 'content-length': contentLength, 'transfer-encoding': coding } = request.headers;
+  if (contentLength === undefined && coding === undefined) return; // the server lets such a request emit no events
+  if (Number(contentLength) > limit) throw new BodyTooLarge();
+  let length = 0;
+  try {
+    for await (const piece of request.iterator({ destroyOnReturn: false })) {
+      length += piece.length;
+      if (length > limit) throw new BodyTooLarge();
+      room.take(piece.length);
+      yield piece;
+    }
+  } catch (error) {
+    throw request.complete || error instanceof BodyTooLarge || error instanceof NoRoomForBody
+      ? error
+      : new BodyIncomplete();
+  } finally {
+    request.resume();
+  }
+}
+
 /** @returns undefined if the bytes are not a JSON object in UTF-8. */
 export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
   return isUtf8(bytes) ? parseJsonText(bytes.toString()) : undefined;

@@ -18,7 +18,7 @@ const OTHER_PAGE = 'https://shelf.test:8443';
 const CORS_LINES = [
   `access-control-allow-origin: ${PAGE}`,
   'access-control-expose-headers: location, etag, link, x-total-count, x-unindexed-books, preference-applied, ' +
-    'x-request-id, retry-after, www-authenticate, allow',
+    'idempotent-replayed, x-request-id, retry-after, www-authenticate, allow',
   'vary: Origin',
 ];
 
@@ -148,7 +148,7 @@ describe('pages in CORS_ORIGINS', () => {
     const methods = {
       '/token': 'POST',
       '/book': 'POST',
-      '/books': 'GET, HEAD',
+      '/books': 'GET, HEAD, POST',
       '/book/1': 'GET, HEAD, PUT, DELETE',
       '/shelf': 'GET, HEAD, POST, PUT, DELETE', // so that the page gets 404 rather than a CORS error
     };
@@ -163,7 +163,7 @@ describe('pages in CORS_ORIGINS', () => {
         'HTTP/1.1 204 No Content',
         ...CORS_LINES,
         `access-control-allow-methods: ${allowed}`,
-        'access-control-allow-headers: authorization, content-type, if-match, if-none-match, prefer, x-request-id',
+        'access-control-allow-headers: authorization, content-type, idempotency-key, if-match, if-none-match, prefer, x-request-id',
         'access-control-max-age: 7200',
         'x-request-id: mine',
         'Connection: close',

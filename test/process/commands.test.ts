@@ -128,6 +128,7 @@ describe('commands', { concurrency: 3 }, () => {
       'TRUST_PROXY=(none)',
       'LOG_LEVEL=silent',
       'BODY_LIMIT=1048576',
+      'BULK_LIMIT=16777216',
       'HEADER_LIMIT=16384',
       '',
     ]);

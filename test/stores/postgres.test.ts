@@ -25,7 +25,7 @@ const PATIENCE = 2000;
 
 /** Connections that one process has for books that another program has locked, and connections of all kinds. */
 const HELD_CONNECTIONS = 4;
-const CONNECTIONS = 19;
+const CONNECTIONS = 22;
 
 describe('PostgreSQL', { concurrency: true }, () => {
   describe('a book that another program has locked', { concurrency: true }, () => {
@@ -445,7 +445,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
         dbUrl,
         `create role ${role} login password 'only use';
        grant select, insert, update, delete
-         on books, book_index, book_index_queue, book_index_state to ${role};
+         on books, book_requests, book_index, book_index_queue, book_index_state to ${role};
        grant usage, select, update on sequence books_id_seq to ${role}`,
       );
       context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));
@@ -473,7 +473,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await execute(
         dbUrl,
         `create role ${role} login password 'only use';
-         grant select, insert, update, delete on books to ${role};
+         grant select, insert, update, delete on books, book_requests to ${role};
          grant usage, select, update on sequence books_id_seq to ${role}`,
       );
       context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));

@@ -15,6 +15,7 @@ export const OPERATIONS: [method: string, path: string][] = [
   ['POST', '/book'],
   ['GET', '/books'],
   ['HEAD', '/books'],
+  ['POST', '/books'],
   ['GET', '/book/1'],
   ['HEAD', '/book/1'],
   ['PUT', '/book/1'],
@@ -100,7 +101,7 @@ export function isMessage(message: string | RegExp, text: string): boolean {
 
 /** Headers that only some answers have. */
 const SPECIAL_HEADERS = [
-  ...['etag', 'location', 'www-authenticate', 'allow', 'retry-after'],
+  ...['etag', 'location', 'idempotent-replayed', 'www-authenticate', 'allow', 'retry-after'],
   ...['link', 'x-total-count', 'preference-applied', 'x-unindexed-books'],
 ];
 

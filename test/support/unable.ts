@@ -37,6 +37,7 @@ export async function startUnableApp(
     log,
     requests: new RequestCounts(),
     bodyLimit: 1024,
+    bulkLimit: 1024,
     headerLimit: 16_384,
   });
   await new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-// Owns: the table of books in PostgreSQL: it is created if missing, and updated if older. A structure that is up to
+// Owns: the tables of books and of keys in PostgreSQL: each is created if missing, and updated if older. A structure that is up to
 // date is only read, so a role without the right to create can serve, and no lock is taken on a table in use.
 
 import { setTimeout } from 'node:timers/promises';
@@ -18,6 +18,16 @@ const CREATE_TABLE = `
       check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
     ${COLUMNS.map(({ name, isText, definition }) => (isText ? definition : `${definition} check (${inRange(name)})`))}
   )`;
+
+/** The keys of requests that store their books once (rules I1 to I4). */
+const CREATE_REQUESTS = [
+  `create table if not exists book_requests (
+    key text collate "C" primary key, fingerprint text not null, ids bigint[] not null,
+    made_at timestamptz not null default now()
+  )`,
+  'create index if not exists book_requests_made_at on book_requests (made_at)',
+];
+const HAS_REQUESTS = "select to_regclass('book_requests') is not null as there";
 
 const DESCRIBE = `
   select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
@@ -74,8 +84,11 @@ export async function createStructure(client: pg.Client): Promise<void> {
   }
   await changeStructure(client, async () => {
     const columns = await look<Found>(client, DESCRIBE);
-    if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE];
-    return [...stepsFrom(columns), ...catchUpFrom(await look<FoundSequence>(client, DESCRIBE_SEQUENCE))];
+    const [requests] = await look<{ there: boolean }>(client, HAS_REQUESTS);
+    const forRequests = requests?.there ? [] : CREATE_REQUESTS;
+    if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
+    const [sequence] = await look<FoundSequence>(client, DESCRIBE_SEQUENCE);
+    return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
   });
 }
 
@@ -108,7 +121,7 @@ async function look<Row extends pg.QueryResultRow>(client: pg.Client, text: stri
   return (await client.query<Row>(question)).rows;
 }
 
-function catchUpFrom([sequence]: readonly FoundSequence[]): readonly string[] {
+function catchUpFrom(sequence: FoundSequence | undefined): readonly string[] {
   if (sequence?.missing)
     throw new Error('its table "books" exists, but its sequence "books_id_seq" does not');
   return sequence?.behind ? [CATCH_UP] : [];

@@ -219,7 +219,7 @@ function isEmpty(db: DatabaseSync): boolean {
   try {
     const others = `
       select count(*) from sqlite_schema
-      where name not in ('books', 'sqlite_sequence') and name not glob '${INDEX_NAMES}'`;
+      where tbl_name not in ('books', 'book_requests', 'sqlite_sequence') and name not glob '${INDEX_NAMES}'`;
     if (number(db, others) > 0) return false;
     return !hasBooks(db) || db.prepare('select 1 from books limit 1').get() === undefined;
   } catch {

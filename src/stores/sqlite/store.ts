@@ -10,11 +10,13 @@ import { setImmediate } from 'node:timers/promises';
 import type { Book, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
 import {
+  type BookGroup,
   type BookList,
   type BookStore,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
+  type GroupOutcome,
   StoreUnavailable,
 } from '../../books/store.ts';
 import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
@@ -34,6 +36,8 @@ import type { WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
 const WEIGHT = 1024 * 1024;
 const READS = { size: 512, weight: WEIGHT, inFlight: 1 };
 const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
+/** One after the other: each has thousands of books. */
+const BULK = { size: 1, weight: WEIGHT, inFlight: 1 };
 /** One after the other: each is different, and may take long. */
 const SEARCHES = { size: 1, weight: WEIGHT, inFlight: 1 };
 
@@ -78,6 +82,8 @@ class SqliteStore implements BookStore {
   readonly limits = {
     find: READS,
     insert: WRITES,
+    keyed: WRITES,
+    bulk: BULK,
     update: WRITES,
     remove: WRITES,
     conditional: WRITES,
@@ -123,6 +129,10 @@ class SqliteStore implements BookStore {
 
   async insert(books: readonly BookFields[]): Promise<readonly number[]> {
     return (await this.#write({ kind: 'insert', items: books })) as readonly number[];
+  }
+
+  async insertGroups(groups: readonly BookGroup[]): Promise<readonly GroupOutcome[]> {
+    return (await this.#write({ kind: 'insertGroups', items: groups })) as readonly GroupOutcome[];
   }
 
   async update(updates: readonly BookUpdate[]): Promise<readonly (Book | undefined)[]> {

@@ -27,6 +27,13 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 const COLUMNS = withTypes('integer');
 
+/** The keys of requests that store their books once (rules I1 to I4). The ids are JSON, the time is in milliseconds. */
+const REQUESTS = `
+  create table if not exists book_requests (
+    key text primary key, fingerprint text not null, ids text not null, made_at integer not null
+  ) strict;
+  create index if not exists book_requests_made_at on book_requests (made_at)`;
+
 /** Milliseconds on a monotonic clock, the same for all threads of the process. */
 export const now = () => performance.timeOrigin + performance.now();
 
@@ -131,6 +138,7 @@ export function createStructure(db: DatabaseSync): void {
         id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
         ${COLUMNS.map(({ definition }) => definition)}
       ) strict`);
+    db.exec(REQUESTS);
     const found = new Map(
       db
         .prepare('pragma table_info(books)')

@@ -7,13 +7,21 @@ import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import type { Book, BookFields } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
-import type { BookUpdate, ConditionalChange, ConditionalOutcome } from '../../books/store.ts';
+import {
+  type BookGroup,
+  type BookUpdate,
+  type ConditionalChange,
+  type ConditionalOutcome,
+  type GroupOutcome,
+  KEY_LIFETIME,
+} from '../../books/store.ts';
 import { OpenFile } from './file.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
 
 export type WriteCall =
   | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
+  | { readonly kind: 'insertGroups'; readonly items: readonly BookGroup[] }
   | { readonly kind: 'update'; readonly items: readonly BookUpdate[] }
   | { readonly kind: 'remove'; readonly items: readonly number[] }
   | { readonly kind: 'changeIf'; readonly items: readonly ConditionalChange[] };
@@ -23,7 +31,11 @@ export type WriteRequest = WriteCall & {
   readonly deadline: number;
 };
 
-export type WriteAnswers = readonly number[] | readonly ConditionalOutcome[] | readonly boolean[];
+export type WriteAnswers =
+  | readonly number[]
+  | readonly GroupOutcome[]
+  | readonly ConditionalOutcome[]
+  | readonly boolean[];
 
 type Request = Ticketed<WriteRequest>;
 
@@ -31,6 +43,10 @@ type Request = Ticketed<WriteRequest>;
 // the first one does not wait for the last.
 const GROUP_SIZE = 64;
 const GROUP_TIME = 250;
+
+// Keys that have expired are removed in passing: so many at a time, and so many milliseconds apart.
+const EXPIRED_KEYS = 1000;
+const EXPIRY_PAUSE = 60_000;
 
 function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path), path);
@@ -76,6 +92,11 @@ class Writer {
   readonly #update;
   readonly #remove;
   readonly #find;
+  readonly #findKey;
+  readonly #keepKey;
+  readonly #dropKeys;
+  /** When expired keys are removed again. */
+  #expiryAt = 0;
   readonly #commit;
 
   constructor(db: DatabaseSync, path: string) {
@@ -90,6 +111,13 @@ class Writer {
       returning id, title, author, year`);
     this.#remove = db.prepare('delete from books where id = ?');
     this.#find = db.prepare('select id, title, author, year from books where id = ?');
+    this.#findKey = db.prepare('select fingerprint, ids from book_requests where key = ? and made_at > ?');
+    this.#keepKey = db.prepare(
+      'insert or replace into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, ?)',
+    );
+    this.#dropKeys = db.prepare(`
+      delete from book_requests
+      where key in (select key from book_requests where made_at <= ? order by made_at limit ${EXPIRED_KEYS})`);
     this.#commit = db.prepare('commit');
   }
 
@@ -133,6 +161,8 @@ class Writer {
         return request.items.map(({ title, author, year }) =>
           Number(this.#insert.run(title, author, year).lastInsertRowid),
         );
+      case 'insertGroups':
+        return request.items.map((group) => this.#insertGroup(group));
       case 'update':
         return request.items.map((update) => this.#change(update));
       case 'remove':
@@ -140,6 +170,30 @@ class Writer {
       case 'changeIf':
         return request.items.map((change) => this.#changeIf(change));
     }
+  }
+
+  #insertGroup({ books, once }: BookGroup): GroupOutcome {
+    const time = Date.now(); // other processes, and a later one, read it
+    if (once !== undefined) {
+      const known = this.#findKey.get(once.key, time - KEY_LIFETIME);
+      if (known !== undefined) {
+        if (known.fingerprint !== once.fingerprint) return 'conflict';
+        return { ids: JSON.parse(String(known.ids)), isReplay: true };
+      }
+    }
+    const rows: [string, string, number][] = JSON.parse(books);
+    const ids = rows.map((row) => Number(this.#insert.run(...row).lastInsertRowid));
+    if (once !== undefined) {
+      this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids), time);
+      this.#expireKeys(time);
+    }
+    return { ids, isReplay: false };
+  }
+
+  #expireKeys(time: number): void {
+    if (now() < this.#expiryAt) return;
+    const { changes } = this.#dropKeys.run(time - KEY_LIFETIME);
+    if (Number(changes) < EXPIRED_KEYS) this.#expiryAt = now() + EXPIRY_PAUSE;
   }
 
   #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {

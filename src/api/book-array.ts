@@ -1,0 +1,117 @@
+// Owns: reading many new books from the body of one request, a JSON array, while it arrives: never is more than a piece of it
+// parsed at a time.
+// Refuses: the whole array, if one of its elements is not a book (rule B1).
+
+import type { IncomingMessage } from 'node:http';
+import { type BookChanges, readBookChanges } from '../books/book.ts';
+import { groupText } from '../books/catalogue.ts';
+import { ArraySplitter, type JsonRecord, type SplitText } from '../files/json-splitter.ts';
+import { type BodyRoom, BodyTooLarge, bodyPieces } from '../http/body.ts';
+import { parseJsonText } from '../json.ts';
+import { OperatorError } from '../operator-error.ts';
+
+/** Most books of one request. */
+export const MOST_BOOKS = 10_000;
+
+/** The body is not a JSON array of books. */
+export class InvalidBooks extends Error {
+  /** Of the first element that is not a book, from 1; undefined if the body is not an array. */
+  readonly position: number | undefined;
+
+  constructor(position: number | undefined) {
+    super();
+    this.position = position;
+  }
+}
+
+/**
+ * @param limit bytes of the body.
+ * @param room for the body.
+ * @returns JSON text of an array, as a store takes a group of books.
+ * @throws InvalidBooks; BodyTooLarge also if there are too many books; NoRoomForBody, BodyIncomplete
+ */
+export async function readBookArray(
+  request: IncomingMessage,
+  limit: number,
+  room: BodyRoom,
+): Promise<string> {
+  const text = new BodyText();
+  const splitter = new ArraySplitter(false);
+  const books: string[] = [];
+  const take = () => {
+    for (let element = text.next(splitter); element !== undefined; element = text.next(splitter)) {
+      if (books.length === MOST_BOOKS) throw new BodyTooLarge();
+      const book = bookIn(element);
+      if (book === undefined) throw new InvalidBooks(books.length + 1);
+      books.push(groupText(book));
+    }
+  };
+  for await (const piece of bodyPieces(request, limit, room)) if (text.add(piece)) take();
+  text.end();
+  take();
+  return `[${books.join()}]`;
+}
+
+function bookIn({ text, isDeep }: JsonRecord): BookChanges | undefined {
+  const object = isDeep ? undefined : parseJsonText(text);
+  return object && readBookChanges(object);
+}
+
+/** The text of a body of which a part has been read. */
+class BodyText implements SplitText {
+  readonly #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  #waiting: string[] = [];
+  #waitingLength = 0;
+  text = '';
+  at = 0;
+  readonly line = 1;
+  ended = false;
+
+  /**
+   * Adds a piece.
+   * @returns whether it is time to look for elements: an element of many pieces is then looked through only a few times.
+   * @throws InvalidBooks if it is not UTF-8.
+   */
+  add(piece: Buffer): boolean {
+    const text = this.#decode(piece);
+    this.#waiting.push(text);
+    this.#waitingLength += text.length;
+    if (this.#waitingLength < this.text.length - this.at) return false;
+    this.#join();
+    return true;
+  }
+
+  end(): void {
+    this.#waiting.push(this.#decode());
+    this.#join();
+    this.ended = true;
+  }
+
+  /** @throws InvalidBooks if the text cannot be the beginning of an array. */
+  next(splitter: ArraySplitter): JsonRecord | undefined {
+    try {
+      return splitter.next(this);
+    } catch (error) {
+      throw error instanceof OperatorError ? new InvalidBooks(undefined) : error;
+    }
+  }
+
+  advance(to: number): void {
+    this.at = to;
+  }
+
+  #join(): void {
+    this.text = this.text.slice(this.at) + this.#waiting.join('');
+    this.at = 0;
+    this.#waiting = [];
+    this.#waitingLength = 0;
+  }
+
+  #decode(piece?: Buffer): string {
+    try {
+      return this.#decoder.decode(piece, { stream: piece !== undefined });
+    } catch {
+      throw new InvalidBooks(undefined);
+    }
+  }
+}
