@@ -121,11 +121,12 @@ class FindBench {
       services.push(on);
       const off = await startService(plain, { FIND: 'off' }, false);
       services.push(off);
-      const idle = on.residentBytes();
-      const memory = { store, off: mebibytes(off.residentBytes()), on: mebibytes(idle) };
+      const memory = { store, off: mebibytes(off.residentBytes()), on: mebibytes(on.residentBytes()) };
+      await this.#warmUp(on);
+      const before = on.residentBytes();
       const watch = watchMemory(on);
       const found = await this.#measureSearches(on, indexed);
-      const growth = mebibytes(watch.stop() - idle);
+      const growth = mebibytes(watch.stop() - before);
       const searchers = await this.#measureSearchers(on);
       const flood = await this.#measureFlood(on);
       const creations = await this.#measureCreations(on, off);
@@ -157,6 +158,12 @@ class FindBench {
       before: mebibytes(before),
       after: mebibytes(await bytesOf(url)),
     };
+  }
+
+  /** Reads single books, so that the memory that serving takes is not counted as that of searches. */
+  async #warmUp({ port }: Measured): Promise<void> {
+    const { seconds, books } = this.#options;
+    await applyLoad({ port, requests: readsOf(books), seconds });
   }
 
   /** Each kind of search on one connection, in turn with a read of one book. */
@@ -215,9 +222,7 @@ class FindBench {
   async #measureFlood(service: Measured): Promise<FloodRow> {
     const { port } = service;
     const { rounds, seconds, books } = this.#options;
-    const reads = Array.from({ length: 1000 }, (_, position) => {
-      return request('GET', `/book/${((position * 7919) % books) + 1}`);
-    });
+    const reads = readsOf(books);
     const both = async (duration: number) => {
       const one = { port, seconds: duration, connections: 1 };
       const [read, create] = await Promise.all([
@@ -307,6 +312,13 @@ class FindBench {
 
 function comparison(off: number, on: number): Pick<WritingRow, 'off' | 'on' | 'ratio'> {
   return { off, on, ratio: off / on };
+}
+
+/** Reads of single books, here and there. */
+function readsOf(books: number): readonly string[] {
+  return Array.from({ length: 1000 }, (_, position) => {
+    return request('GET', `/book/${((position * 7919) % books) + 1}`);
+  });
 }
 
 /** One connection, for one request after the other. */

@@ -18,6 +18,9 @@ const MAX_QUEUE_TIME = 2000;
 /** Milliseconds that a full batch may take; if a store is slower, a batch is full with fewer items. */
 const FULL_BATCH_TIME = 500;
 
+/** Items over which the pace is averaged: searches come one in a batch, and one may take a thousand times as long. */
+const PACE_ITEMS = 16;
+
 interface Batch<Item, Answer> {
   readonly items: Item[];
   readonly calls: PromiseWithResolvers<Answer>[];
@@ -54,7 +57,7 @@ export class Batches<Item, Answer> {
   readonly #weigh: (item: Item) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
-  /** Milliseconds for each item of the latest batch that was full or slow; 0 until there was one. */
+  /** Milliseconds for each item of the latest batches that were full or slow; 0 until there was one. */
   #pace = 0;
   /** Items of a full batch. */
   #size: number;
@@ -159,7 +162,9 @@ export class Batches<Item, Answer> {
       this.sizes.observe(batch.items.length);
       this.durations.observe(time / 1000);
       if (isFull || time > FULL_BATCH_TIME) {
-        this.#pace = time / batch.items.length;
+        const items = batch.items.length;
+        const share = this.#pace === 0 ? 1 : Math.min(1, items / PACE_ITEMS);
+        this.#pace += (time / items - this.#pace) * share;
         this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
       }
       this.#inFlight -= 1;

@@ -60,6 +60,8 @@ export interface SearchableIndex {
   readonly idWithWords: string;
   /** SQL between `from` and the first `and`: all books, to be read in the order of a field. */
   along(field: SortField): string;
+  /** SQL after `from` for the rows of such a source, all of which are selected before any is sorted. */
+  unsorted(source: string): string;
   /** SQL for a condition that fails when a search has taken too long; it follows conditions. */
   inTime(id: string): string;
   /** The books of these ids, in this order, without those that are gone, until their texts exceed PAGE_BYTES. */
@@ -293,7 +295,11 @@ class Finder {
     const values = new Values(this.#index);
     const { from, id } = this.#matching(selection, values);
     const columns = part.columns.map((column) => (column.isId ? { ...column, sql: () => id } : column));
-    return this.#rows(`select ${id} as id from ${from}${cut({ ...part, columns }, values)}`, part, values);
+    return this.#rows(
+      `select ${id} as id from ${this.#index.unsorted(from)}${cut({ ...part, columns }, values)}`,
+      part,
+      values,
+    );
   }
 
   async #countUpTo(most: number, selection: Selection): Promise<number> {
