@@ -4,6 +4,7 @@
 import { get } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
+import { measureBulk } from './bulk.ts';
 import { save } from './document.ts';
 import { measureFinds } from './find.ts';
 import { applyLoad, CONNECTIONS, GENERATOR } from './load.ts';
@@ -19,6 +20,7 @@ import {
 import { IS_PINNED, type Measured, startBareServer, startService, watchMemory } from './processes.ts';
 import { mebibytes, medians, progress, table } from './report.ts';
 import {
+  type BulkRow,
   type ListRow,
   type OperationRow,
   type ProcessRow,
@@ -32,7 +34,7 @@ import { measureTransfers } from './transfer.ts';
 const HELP = `Usage: npm run bench -- [options]
 
   --only <words>    only what matches all the words: an operation (${OPERATIONS.join(', ')}),
-                    list, process, workers, transfer, find; SQLite, PostgreSQL. Example: --only "read SQLite"
+                    list, process, workers, bulk, transfer, find; SQLite, PostgreSQL. Example: --only "read SQLite"
   --rounds <n>      rounds to take the medians of (3)
   --seconds <n>     seconds of load for each measurement (2)
   --books <n>       books in the long list, in the imported file, and to be found (1000000)
@@ -60,6 +62,7 @@ async function bench(): Promise<void> {
   const lists: ListRow[] = [];
   const processes: ProcessRow[] = [];
   const workers: WorkersRow[] = [];
+  const bulk: BulkRow[] = [];
   for (const [name, open] of [
     ['SQLite', openSqliteBench],
     ['PostgreSQL', openPostgresBench],
@@ -69,6 +72,10 @@ async function bench(): Promise<void> {
     if (wanted.length > 0) operations.push(...(await withStore(open, (store) => measure(store, wanted))));
     if (isWanted('process', name)) processes.push(await withStore(open, measureProcess));
     if (isWanted('workers', name)) workers.push(...(await withStore(open, measureWorkers)));
+    if (isWanted('bulk', name)) {
+      const [rounds, seconds] = [Number(options.rounds), Number(options.seconds)];
+      bulk.push(...(await withStore(open, (store) => measureBulk(store, { rounds, seconds }))));
+    }
     if (isWanted('list', name)) {
       for (const books of [1000, Number(options.books)]) {
         lists.push(await withStore(open, (store) => measureList(store, books)));
@@ -93,6 +100,7 @@ async function bench(): Promise<void> {
     lists,
     processes,
     workers,
+    bulk,
     transfers,
     ...finds,
   };

@@ -56,6 +56,21 @@ export interface WorkersRow {
   readonly p99OfTwo: number;
 }
 
+export interface BulkRow {
+  /** Books of one request. */
+  readonly size: number;
+  readonly store: string;
+  /** On one connection, by single requests and by requests of this size. */
+  readonly singlePerSecond: number;
+  readonly booksPerSecond: number;
+  readonly ratio: number;
+  /** Milliseconds, the 99th percentile of single calls beside such requests, and to that without them. */
+  readonly read: number;
+  readonly readRatio: number;
+  readonly create: number;
+  readonly createRatio: number;
+}
+
 export interface IndexRow {
   readonly books: number;
   readonly store: string;
@@ -149,6 +164,7 @@ export interface Results extends FindResults {
   readonly lists: readonly ListRow[];
   readonly processes: readonly ProcessRow[];
   readonly workers: readonly WorkersRow[];
+  readonly bulk: readonly BulkRow[];
   readonly transfers: readonly TransferRow[];
 }
 
@@ -159,7 +175,7 @@ export interface Table {
 
 /** All results as tables; one without rows was not measured. */
 export function tablesOf(results: Results): readonly Table[] {
-  const { operations, lists, processes, workers, transfers } = results;
+  const { operations, lists, processes, workers, bulk, transfers } = results;
   return [
     {
       head: [
@@ -227,6 +243,26 @@ export function tablesOf(results: Results): readonly Table[] {
         row.ratio.toFixed(2),
         row.p99OfOne.toFixed(2),
         row.p99OfTwo.toFixed(2),
+      ]),
+    },
+    {
+      head: [
+        'books in a request',
+        'store',
+        'one by one: books/s',
+        'together: books/s',
+        'together × one by one',
+        'read p99 beside it, ms (× quiet)',
+        'create p99, ms (× quiet)',
+      ],
+      rows: bulk.map((row) => [
+        row.size.toLocaleString('en-US'),
+        row.store,
+        rounded(row.singlePerSecond),
+        rounded(row.booksPerSecond),
+        row.ratio.toFixed(0),
+        `${row.read.toFixed(2)} (${row.readRatio.toFixed(1)})`,
+        `${row.create.toFixed(2)} (${row.createRatio.toFixed(1)})`,
       ]),
     },
     {
