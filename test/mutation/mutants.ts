@@ -6,12 +6,14 @@ import { FIND_MUTANTS } from './find.ts';
 import type { Mutant } from './mutant.ts';
 import { PROCESS_MUTANTS } from './process.ts';
 import { STORES_MUTANTS } from './stores.ts';
+import { TOGETHER_MUTANTS } from './together.ts';
 import { TRANSFER_MUTANTS } from './transfer.ts';
 
 export const MUTANTS: readonly Mutant[] = [
   ...CONTRACT_MUTANTS,
   ...API_MUTANTS,
   ...FIND_MUTANTS,
+  ...TOGETHER_MUTANTS,
   ...STORES_MUTANTS,
   ...PROCESS_MUTANTS,
   ...TRANSFER_MUTANTS,
