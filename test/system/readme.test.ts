@@ -1,4 +1,4 @@
-// The commands and programs of the README and of docs/finding.md, run as they are written there. Only the address of the
+// The commands and programs of the README, of docs/finding.md and of docs/changing.md, run as they are written there. Only the address of the
 // service, the database and the folders are replaced. Needs curl, python3 and npm.
 
 import assert from 'node:assert/strict';
@@ -151,48 +151,82 @@ describe('the README', () => {
   });
 });
 
-describe('docs/finding.md', () => {
-  const page = readFileSync(pathTo('docs/finding.md'), 'utf8');
-  const blocks = [...page.matchAll(/^```(\w+)\n(.+?)^```$/gms)];
-  const commands = blocks.flatMap(([, language, text = '']) => (language === 'sh' ? [text] : []));
-  const folder = temporaryFolder();
-  let service: CommandProcess;
+/** A page whose commands are run against a service of its own, in their order. */
+class Page {
+  readonly text: string;
+  /** The commands, and what the page shows of their output. */
+  readonly commands: readonly string[];
+  readonly shown: readonly string[];
+  readonly #folder = temporaryFolder();
+  #service: CommandProcess | undefined;
 
-  before(async () => {
-    service = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL: `sqlite:${folder}/books.db` });
-  });
-  after(() => service.stop());
+  constructor(path: string) {
+    this.text = readFileSync(pathTo(path), 'utf8');
+    const blocks = [...this.text.matchAll(/^```(\w+)\n(.+?)^```$/gms)];
+    const of = (isCommand: boolean) => {
+      return blocks.flatMap(([, language, text = '']) => ((language === 'sh') === isCommand ? [text] : []));
+    };
+    this.commands = of(true);
+    this.shown = of(false).flatMap((text) => text.trim().split('\n'));
+  }
 
-  async function run(...scripts: string[]): Promise<string> {
+  async start(): Promise<void> {
+    const DB_URL = `sqlite:${this.#folder}/books.db`;
+    this.#service = await startCommand({ PORT: '0', ADMIN_PORT: '0', DB_URL });
+  }
+
+  async stop(): Promise<void> {
+    await this.#service?.stop();
+  }
+
+  async run(...scripts: string[]): Promise<string> {
     const script = scripts
       .join('\n')
-      .replaceAll('localhost:8080', `localhost:${service.port}`)
+      .replaceAll('localhost:8080', `localhost:${this.#service?.port}`)
       .replaceAll('./book-catalogue', pathTo('book-catalogue'));
-    const env = { PATH: process.env.PATH, HOME: folder, DB_URL: `sqlite:${folder}/books.db` };
+    const env = { PATH: process.env.PATH, HOME: this.#folder, DB_URL: `sqlite:${this.#folder}/books.db` };
     const ended = await endOf(
-      spawn('bash', ['-ec', script], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] }),
+      spawn('bash', ['-ec', script], { cwd: this.#folder, env, stdio: ['ignore', 'pipe', 'pipe'] }),
     );
     assert.equal(ended.code, 0, ended.stderr);
     return ended.stdout;
   }
 
+  /** Fails unless the output has every line that the page shows. */
+  assertShown(output: string): void {
+    const printed = output.split(/\r?\n/);
+    for (const line of this.shown) assert.ok(printed.includes(line), `${line}\n${output}`);
+  }
+}
+
+describe('docs/finding.md', () => {
+  const page = new Page('docs/finding.md');
+  before(() => page.start());
+  after(() => page.stop());
+
   test('the commands print what the page shows, and each search finds the books beside it', async () => {
-    const [first = '', ...others] = commands;
-    await run(first);
+    const [first = '', ...others] = page.commands;
+    await page.run(first);
     const login = first.replace(/^while .*?^END$/ms, ''); // does not store the books again
-    const rows = [...page.matchAll(/^\| `(books [^`]+)` \| (.+) \|$/gm)];
+    const rows = [...page.text.matchAll(/^\| `(books [^`]+)` \| (.+) \|$/gm)];
     assert.equal(rows.length, 5);
     for (const [, command = '', found = ''] of rows) {
-      const { data } = JSON.parse(await run(login, command));
+      const { data } = JSON.parse(await page.run(login, command));
       assert.deepEqual(
         data.map(({ title }: Book) => `*${title}*`),
         found.match(/\*[^*]+\*/g),
       );
     }
-    const printed = (await run(login, ...others)).split(/\r?\n/);
-    const shown = blocks.flatMap(([, language, text = '']) =>
-      language === 'sh' ? [] : text.trim().split('\n'),
-    );
-    for (const line of shown) assert.ok(printed.includes(line), line);
+    page.assertShown(await page.run(login, ...others));
+  });
+});
+
+describe('docs/changing.md', () => {
+  const page = new Page('docs/changing.md');
+  before(() => page.start());
+  after(() => page.stop());
+
+  test('the commands print what the page shows', async () => {
+    page.assertShown(await page.run(...page.commands));
   });
 });
