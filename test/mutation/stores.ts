@@ -134,7 +134,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a write follows synchronous_commit of the server',
-    file: 'src/stores/postgres/store.ts',
+    file: 'src/stores/postgres/statements.ts',
     from: "when 'off' then 'on'",
     to: "when 'off' then 'off'",
     test: { file: POSTGRES, name: 'synchronous_commit', store: 'PostgreSQL' },

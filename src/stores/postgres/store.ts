@@ -6,10 +6,8 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
-import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Book, BookChanges, BookFields } from '../../books/book.ts';
-import { meets } from '../../books/condition.ts';
 import type { Page, Search } from '../../books/search.ts';
 import {
   type BookGroup,
@@ -20,25 +18,24 @@ import {
   type ConditionalOutcome,
   type Eventual,
   type GroupOutcome,
-  KEY_LIFETIME,
   StoreUnavailable,
 } from '../../books/store.ts';
 import { gauge, type Metric } from '../../metrics/prometheus.ts';
-import { ID_AND_FIELDS } from '../columns.ts';
 import type { OpenOptions } from '../open.ts';
 import { OpenLists } from '../open-lists.ts';
 import { PostgresIndex } from './book-index.ts';
-import { Connections, LIST_CONNECTIONS, OVERDUE, QUERY_TIMEOUT } from './connections.ts';
+import { ConditionalChanges } from './conditional-changes.ts';
+import { Connections, LIST_CONNECTIONS, QUERY_TIMEOUT } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
+import { HeldBooks } from './held-books.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { CATCH_UP, createStructure } from './structure.ts';
+import { NewBooks } from './new-books.ts';
+import { DURABLY, FIND } from './statements.ts';
+import { createStructure } from './structure.ts';
 import { asJson } from './text.ts';
 
 /** Milliseconds until the first chunk of a list (rule 23). */
 const FIRST_CHUNK_TIMEOUT = 4500;
-
-/** Milliseconds for a connection to remove expired keys. */
-const STATEMENT_TIME = 1000;
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
@@ -47,71 +44,6 @@ const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 /** Each is different, and may keep a core of the server busy for seconds: two would slow down those who write. */
 const SEARCHES = { ...ONE_AT_A_TIME, size: 1 };
-
-const FIND = `select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`;
-
-// An acknowledged write is durable (rule 23), even where the server's setting would acknowledge it earlier. This is
-// part of the statement, as a pooler in transaction mode requires; stronger settings stay.
-const DURABLY = `
-  (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
-   from current_setting('synchronous_commit') as level) is not null`;
-
-const INSERT = `
-  with book as materialized (
-    select nextval('books_id_seq') as id, title, author, year, ordinal
-    from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
-    where ${DURABLY}
-  ), stored as (
-    insert into books (id, title, author, year) select id, title, author, year from book
-  )
-  select id from book order by ordinal`;
-
-// Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
-// storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
-// another transaction has stored since the statement began is neither claimed nor known: then the statement is repeated.
-const INSERT_GROUPS = `
-  with sent as (
-    select * from unnest($1::text[], $2::text[], $3::text[]) with ordinality as sent (key, fingerprint, books, ordinal)
-    where ${DURABLY}
-  ), known as materialized (
-    select key, fingerprint, ids from book_requests
-    where key = any($1::text[]) and made_at > now() - interval '${KEY_LIFETIME} milliseconds'
-  ), book as materialized (
-    select sent.ordinal, element.place, nextval('books_id_seq') as id, element.book
-    from sent cross join json_array_elements(books::json) with ordinality as element (book, place)
-    where sent.key is null or sent.key not in (select key from known)
-  ), made as (
-    select sent.ordinal, key, fingerprint, coalesce(array_agg(id order by place) filter (where id is not null), '{}') as ids
-    from sent left join book using (ordinal)
-    where sent.key is null or sent.key not in (select key from known)
-    group by sent.ordinal, key, fingerprint
-  ), claimed as (
-    insert into book_requests (key, fingerprint, ids)
-    select key, fingerprint, ids from made where key is not null order by key
-    on conflict (key) do update set fingerprint = excluded.fingerprint, ids = excluded.ids, made_at = excluded.made_at
-      where book_requests.made_at <= now() - interval '${KEY_LIFETIME} milliseconds'
-    returning key
-  ), settled as (
-    select ordinal, ids from made where key is null or key in (select key from claimed)
-  ), stored as (
-    insert into books (id, title, author, year)
-    select id, book ->> 0, book ->> 1, (book ->> 2)::bigint from book where ordinal in (select ordinal from settled)
-  )
-  select settled.ids as made, known.ids as known, known.fingerprint
-  from sent left join settled using (ordinal) left join known using (key) order by ordinal`;
-
-/** How often groups are sent whose keys another process is storing. */
-const MOST_ROUNDS = 5;
-
-/** Keys that have expired are removed in passing: so many at a time, and so many milliseconds apart. */
-const EXPIRED_KEYS = 1000;
-const EXPIRY_PAUSE = 60_000;
-
-const EXPIRE_KEYS = `
-  delete from book_requests where key in (
-    select key from book_requests where made_at <= now() - interval '${KEY_LIFETIME} milliseconds'
-    order by made_at limit ${EXPIRED_KEYS} for update skip locked
-  )`;
 
 // Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. The other
 // books are returned as they were; the changes applied to them are known.
@@ -148,34 +80,6 @@ const REMOVE = `
 
 const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
 
-// Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
-// would be another one on each relative of PostgreSQL.
-const changeIf = (whenLocked: 'skip locked' | '') => `
-  with change as (
-    select *
-    from unnest(
-      $1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::boolean[]
-    ) as change (id, old_title, old_author, old_year, title, author, year, is_removal)
-  ), free as materialized (
-    select id, title, author, year from books
-    where id = any($1::bigint[]) and ${DURABLY} for update ${whenLocked}
-  ), same as materialized (
-    select change.* from change join free using (id)
-    where free.title = old_title and free.author = old_author and free.year = old_year
-  ), updated as (
-    update books set title = same.title, author = same.author, year = same.year
-    from same where books.id = same.id and not is_removal
-  ), removed as (
-    delete from books using same where books.id = same.id and is_removal
-  )
-  select id from same`;
-
-const CHANGE_IF = changeIf('skip locked');
-const CHANGE_IF_HELD = changeIf('');
-
-/** How often a condition is tested while others change the book in between. */
-const MOST_TESTS = 5;
-
 // Each book is followed by a line end, which is white space in JSON.
 const LIST = asJson(',');
 
@@ -193,20 +97,6 @@ export async function openPostgres(hosts: Hosts, { find }: OpenOptions): Promise
   }
   const connections = new Connections(hosts, address);
   return new PostgresStore(connections, find ? new PostgresFinder(hosts, connections) : undefined);
-}
-
-interface GroupRow {
-  /** The ids of books that were stored now, and of those that an earlier call with this key has stored. */
-  readonly made: readonly string[] | null;
-  readonly known: readonly string[] | null;
-  readonly fingerprint: string;
-}
-
-interface StoredGroup {
-  /** The call that stored it; undefined if it was stored before. */
-  readonly by: BookGroup | undefined;
-  readonly ids: readonly string[];
-  readonly fingerprint: string | undefined;
 }
 
 interface HeldRow extends Book {
@@ -227,9 +117,9 @@ class PostgresStore implements BookStore {
   readonly #connections: Connections;
   /** Undefined if books are not searched. */
   readonly #finder: PostgresFinder | undefined;
+  readonly #newBooks: NewBooks;
+  readonly #conditionalChanges: ConditionalChanges;
   readonly #lists = new OpenLists(LIST_CONNECTIONS);
-  /** When expired keys are removed again. */
-  #expiryAt = 0;
   readonly #heldUpdates = new HeldBooks<BookChanges, Book | undefined>((id, changes, deadline) =>
     this.#updateHeld(id, changes, deadline),
   );
@@ -237,12 +127,10 @@ class PostgresStore implements BookStore {
     this.#removeHeld(id, calls.length, deadline),
   );
 
-  readonly #heldConditionals = new HeldBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
-    this.#changeHeldIf(changes, deadline),
-  );
-
   constructor(connections: Connections, finder: PostgresFinder | undefined) {
     this.#connections = connections;
+    this.#newBooks = new NewBooks(connections);
+    this.#conditionalChanges = new ConditionalChanges(connections);
     this.#finder = finder;
   }
 
@@ -252,76 +140,12 @@ class PostgresStore implements BookStore {
     return ids.map((id) => found.get(id));
   }
 
-  async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
-    const columns = [
-      books.map(({ title }) => title),
-      books.map(({ author }) => author),
-      books.map(({ year }) => year),
-    ];
-    const rows = await this.#insert<{ id: number }>(INSERT, columns, deadline);
-    return rows.map(({ id }) => id);
+  insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    return this.#newBooks.insert(books, deadline);
   }
 
-  /** Sends a statement that stores new books. */
-  async #insert<Row extends pg.QueryResultRow>(
-    statement: string,
-    columns: unknown[],
-    deadline: number,
-  ): Promise<readonly Row[]> {
-    const send = async () =>
-      (await this.#connections.query<Row>('batches', statement, columns, deadline)).rows;
-    try {
-      return await send();
-    } catch (error) {
-      if (!isIdTaken(error)) throw error;
-      // Books were inserted with ids of their own, and the sequence is behind them. Nothing was stored.
-      await this.#connections.query('batches', CATCH_UP, [], deadline);
-      return await send();
-    }
-  }
-
-  async insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
-    // Of groups with one key, the first is sent. The others are replays of what is stored then, or conflicts with it.
-    const keyOf = (group: BookGroup) => group.once?.key ?? group;
-    const open = new Map(groups.toReversed().map((group) => [keyOf(group), group]));
-    const stored = new Map<string | BookGroup, StoredGroup>();
-    for (let round = 1; open.size > 0; round += 1) {
-      if (round > MOST_ROUNDS)
-        throw new StoreUnavailable('another process is storing the same request', 'late');
-      const sent = [...open.values()];
-      const columns = [
-        sent.map(({ once }) => once?.key),
-        sent.map(({ once }) => once?.fingerprint),
-        sent.map(({ books }) => books),
-      ];
-      const rows = await this.#insert<GroupRow>(INSERT_GROUPS, columns, deadline);
-      sent.forEach((group, position) => {
-        const { made, known, fingerprint } = rows[position] as GroupRow;
-        if (made !== null)
-          stored.set(keyOf(group), { by: group, ids: made, fingerprint: group.once?.fingerprint });
-        else if (known !== null) stored.set(keyOf(group), { by: undefined, ids: known, fingerprint });
-        if (stored.has(keyOf(group))) open.delete(keyOf(group));
-      });
-    }
-    if (groups.some(({ once }) => once !== undefined)) void this.#expireKeys();
-    return groups.map((group) => {
-      const { by, ids, fingerprint } = stored.get(keyOf(group)) as StoredGroup;
-      if (group.once?.fingerprint !== fingerprint) return 'conflict';
-      return { ids: ids.map(Number), isReplay: group !== by };
-    });
-  }
-
-  /** Removes keys that have expired. What it does not remove, it removes the next time. */
-  async #expireKeys(): Promise<void> {
-    const time = performance.now();
-    if (time < this.#expiryAt) return;
-    this.#expiryAt = time + EXPIRY_PAUSE;
-    try {
-      const { rowCount } = await this.#connections.query('batches', EXPIRE_KEYS, [], time + STATEMENT_TIME);
-      if (rowCount === EXPIRED_KEYS) this.#expiryAt = 0;
-    } catch {
-      // Requests report that the store is unavailable.
-    }
+  insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
+    return this.#newBooks.insertGroups(groups, deadline);
   }
 
   async update(
@@ -360,16 +184,11 @@ class PostgresStore implements BookStore {
     });
   }
 
-  async changeIf(
+  changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
   ): Promise<readonly Eventual<ConditionalOutcome>[]> {
-    const { outcomes, unsettled } = await this.#compareAndSet('batches', changes, deadline);
-    return changes.map((change, position) => {
-      return unsettled.has(change.id)
-        ? this.#heldConditionals.call(change.id, change, deadline)
-        : outcomes[position];
-    });
+    return this.#conditionalChanges.carryOut(changes, deadline);
   }
 
   async search(searches: readonly Search[], deadline: number): Promise<readonly Page[]> {
@@ -441,131 +260,6 @@ class PostgresStore implements BookStore {
     const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id], deadline);
     return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
   }
-
-  /** Carries out changes of one book in order, after waiting for its lock. */
-  async #changeHeldIf(
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<readonly ConditionalOutcome[]> {
-    for (let test = 1; test <= MOST_TESTS; test += 1) {
-      const { outcomes, unsettled } = await this.#compareAndSet('held', changes, deadline);
-      if (unsettled.size === 0) return outcomes;
-    }
-    throw new StoreUnavailable('others change the book all the time', 'late');
-  }
-
-  /**
-   * Reads the books, tests the conditions in order, and stores what has changed.
-   * @param pool `held` waits for locks of others.
-   * @returns the outcomes, and the ids of the books that were locked or have changed meanwhile: those are not valid.
-   */
-  async #compareAndSet(
-    pool: 'batches' | 'held',
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<{ outcomes: readonly ConditionalOutcome[]; unsettled: ReadonlySet<number> }> {
-    const ids = [...new Set(changes.map(({ id }) => id))];
-    const { rows } = await this.#connections.query<Book>(pool, FIND, [ids], deadline);
-    const before = new Map(rows.map((book) => [book.id, book]));
-    const after = new Map(before);
-    const changed = new Set<number>();
-    const outcomes = changes.map(({ id, condition, changes }): ConditionalOutcome => {
-      const book = after.get(id);
-      if (book === undefined) return undefined;
-      if (!meets(book, condition)) return 'unmet';
-      changed.add(id);
-      if (changes === undefined) {
-        after.delete(id);
-        return book;
-      }
-      const state = { ...book, ...changes };
-      after.set(id, state);
-      return state;
-    });
-    if (changed.size === 0) return { outcomes, unsettled: changed };
-
-    const old = [...changed].map((id) => before.get(id) as Book);
-    const columns = [
-      old.map(({ id }) => id),
-      old.map(({ title }) => title),
-      old.map(({ author }) => author),
-      old.map(({ year }) => year),
-      old.map(({ id }) => after.get(id)?.title),
-      old.map(({ id }) => after.get(id)?.author),
-      old.map(({ id }) => after.get(id)?.year),
-      old.map(({ id }) => !after.has(id)),
-    ];
-    const statement = pool === 'held' ? CHANGE_IF_HELD : CHANGE_IF;
-    const stored = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
-    for (const { id } of stored.rows) changed.delete(id);
-    return { outcomes, unsettled: changed };
-  }
-}
-
-/** A call for a book that is locked by others. */
-interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
-  readonly item: Item;
-  readonly deadline: number;
-}
-
-/**
- * Calls for books that are locked by others. Each book waits by itself. Calls that arrive while its statement waits for
- * the lock form the next statement.
- */
-class HeldBooks<Item, Answer> {
-  readonly #carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>;
-  /** By the id of each book in question: the calls that wait for their statement. */
-  readonly #books = new Map<number, HeldCall<Item, Answer>[]>();
-
-  constructor(carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>) {
-    this.#carry = carry;
-  }
-
-  call(id: number, item: Item, deadline: number): Promise<Answer> {
-    const call = { item, deadline, ...Promise.withResolvers<Answer>() };
-    const waiting = this.#books.get(id);
-    if (waiting === undefined) {
-      this.#books.set(id, [call]);
-      void this.#carryAll(id);
-    } else {
-      waiting.push(call);
-    }
-    return call.promise;
-  }
-
-  async #carryAll(id: number): Promise<void> {
-    await setImmediate(); // to gather the calls of this turn of the event loop
-    for (
-      let calls = this.#books.get(id);
-      calls !== undefined && calls.length > 0;
-      calls = this.#books.get(id)
-    ) {
-      this.#books.set(id, []);
-      const { inTime = [], overdue = [] } = Object.groupBy(calls, ({ deadline }) =>
-        performance.now() < deadline ? 'inTime' : 'overdue',
-      );
-      for (const call of overdue) call.reject(OVERDUE);
-      await this.#carryTogether(id, inTime);
-    }
-    this.#books.delete(id);
-  }
-
-  async #carryTogether(id: number, calls: readonly HeldCall<Item, Answer>[]): Promise<void> {
-    if (calls.length === 0) return;
-    try {
-      const items = calls.map(({ item }) => item);
-      const answers = await this.#carry(id, items, Math.min(...calls.map(({ deadline }) => deadline)));
-      for (const [position, call] of calls.entries()) call.resolve(answers[position] as Answer);
-    } catch (error) {
-      for (const call of calls) call.reject(error);
-    }
-  }
-}
-
-/** Whether an insert failed because a book already has an id that the sequence has just given out. */
-function isIdTaken(error: unknown): boolean {
-  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-  return cause instanceof pg.DatabaseError && cause.code === '23505' && cause.constraint === 'books_pkey';
 }
 
 /**

@@ -1,0 +1,121 @@
+// Owns: changes of books in PostgreSQL that take effect only on a condition (rule E3).
+
+import type { Book } from '../../books/book.ts';
+import { meets } from '../../books/condition.ts';
+import {
+  type ConditionalChange,
+  type ConditionalOutcome,
+  type Eventual,
+  StoreUnavailable,
+} from '../../books/store.ts';
+import type { Connections } from './connections.ts';
+import { HeldBooks } from './held-books.ts';
+import { DURABLY, FIND } from './statements.ts';
+
+// Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
+// would be another one on each relative of PostgreSQL.
+const changeIf = (whenLocked: 'skip locked' | '') => `
+  with change as (
+    select *
+    from unnest(
+      $1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::boolean[]
+    ) as change (id, old_title, old_author, old_year, title, author, year, is_removal)
+  ), free as materialized (
+    select id, title, author, year from books
+    where id = any($1::bigint[]) and ${DURABLY} for update ${whenLocked}
+  ), same as materialized (
+    select change.* from change join free using (id)
+    where free.title = old_title and free.author = old_author and free.year = old_year
+  ), updated as (
+    update books set title = same.title, author = same.author, year = same.year
+    from same where books.id = same.id and not is_removal
+  ), removed as (
+    delete from books using same where books.id = same.id and is_removal
+  )
+  select id from same`;
+
+const CHANGE_IF = changeIf('skip locked');
+const CHANGE_IF_HELD = changeIf('');
+
+/** How often a condition is tested while others change the book in between. */
+const MOST_TESTS = 5;
+
+export class ConditionalChanges {
+  readonly #connections: Connections;
+  readonly #held = new HeldBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
+    this.#carryOutHeld(changes, deadline),
+  );
+
+  constructor(connections: Connections) {
+    this.#connections = connections;
+  }
+
+  async carryOut(
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+    const { outcomes, unsettled } = await this.#compareAndSet('batches', changes, deadline);
+    return changes.map((change, position) => {
+      return unsettled.has(change.id) ? this.#held.call(change.id, change, deadline) : outcomes[position];
+    });
+  }
+
+  /** Carries out changes of one book in order, after waiting for its lock. */
+  async #carryOutHeld(
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<readonly ConditionalOutcome[]> {
+    for (let test = 1; test <= MOST_TESTS; test += 1) {
+      const { outcomes, unsettled } = await this.#compareAndSet('held', changes, deadline);
+      if (unsettled.size === 0) return outcomes;
+    }
+    throw new StoreUnavailable('others change the book all the time', 'late');
+  }
+
+  /**
+   * Reads the books, tests the conditions in order, and stores what has changed.
+   * @param pool `held` waits for locks of others.
+   * @returns the outcomes, and the ids of the books that were locked or have changed meanwhile: those are not valid.
+   */
+  async #compareAndSet(
+    pool: 'batches' | 'held',
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<{ outcomes: readonly ConditionalOutcome[]; unsettled: ReadonlySet<number> }> {
+    const ids = [...new Set(changes.map(({ id }) => id))];
+    const { rows } = await this.#connections.query<Book>(pool, FIND, [ids], deadline);
+    const before = new Map(rows.map((book) => [book.id, book]));
+    const after = new Map(before);
+    const changed = new Set<number>();
+    const outcomes = changes.map(({ id, condition, changes }): ConditionalOutcome => {
+      const book = after.get(id);
+      if (book === undefined) return undefined;
+      if (!meets(book, condition)) return 'unmet';
+      changed.add(id);
+      if (changes === undefined) {
+        after.delete(id);
+        return book;
+      }
+      const state = { ...book, ...changes };
+      after.set(id, state);
+      return state;
+    });
+    if (changed.size === 0) return { outcomes, unsettled: changed };
+
+    const old = [...changed].map((id) => before.get(id) as Book);
+    const columns = [
+      old.map(({ id }) => id),
+      old.map(({ title }) => title),
+      old.map(({ author }) => author),
+      old.map(({ year }) => year),
+      old.map(({ id }) => after.get(id)?.title),
+      old.map(({ id }) => after.get(id)?.author),
+      old.map(({ id }) => after.get(id)?.year),
+      old.map(({ id }) => !after.has(id)),
+    ];
+    const statement = pool === 'held' ? CHANGE_IF_HELD : CHANGE_IF;
+    const stored = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
+    for (const { id } of stored.rows) changed.delete(id);
+    return { outcomes, unsettled: changed };
+  }
+}

@@ -1,0 +1,170 @@
+// Owns: storing new books in PostgreSQL, and the keys by which a request stores its books once (rules I1 to I4).
+
+import pg from 'pg';
+import type { BookFields } from '../../books/book.ts';
+import { type BookGroup, type GroupOutcome, KEY_LIFETIME, StoreUnavailable } from '../../books/store.ts';
+import type { Connections } from './connections.ts';
+import { DURABLY } from './statements.ts';
+import { CATCH_UP } from './structure.ts';
+
+const INSERT = `
+  with book as materialized (
+    select nextval('books_id_seq') as id, title, author, year, ordinal
+    from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
+    where ${DURABLY}
+  ), stored as (
+    insert into books (id, title, author, year) select id, title, author, year from book
+  )
+  select id from book order by ordinal`;
+
+// Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
+// storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
+// another transaction has stored since the statement began is neither claimed nor known: then the statement is repeated.
+const INSERT_GROUPS = `
+  with sent as (
+    select * from unnest($1::text[], $2::text[], $3::text[]) with ordinality as sent (key, fingerprint, books, ordinal)
+    where ${DURABLY}
+  ), known as materialized (
+    select key, fingerprint, ids from book_requests
+    where key = any($1::text[]) and made_at > now() - interval '${KEY_LIFETIME} milliseconds'
+  ), book as materialized (
+    select sent.ordinal, element.place, nextval('books_id_seq') as id, element.book
+    from sent cross join json_array_elements(books::json) with ordinality as element (book, place)
+    where sent.key is null or sent.key not in (select key from known)
+  ), made as (
+    select sent.ordinal, key, fingerprint, coalesce(array_agg(id order by place) filter (where id is not null), '{}') as ids
+    from sent left join book using (ordinal)
+    where sent.key is null or sent.key not in (select key from known)
+    group by sent.ordinal, key, fingerprint
+  ), claimed as (
+    insert into book_requests (key, fingerprint, ids)
+    select key, fingerprint, ids from made where key is not null order by key
+    on conflict (key) do update set fingerprint = excluded.fingerprint, ids = excluded.ids, made_at = excluded.made_at
+      where book_requests.made_at <= now() - interval '${KEY_LIFETIME} milliseconds'
+    returning key
+  ), settled as (
+    select ordinal, ids from made where key is null or key in (select key from claimed)
+  ), stored as (
+    insert into books (id, title, author, year)
+    select id, book ->> 0, book ->> 1, (book ->> 2)::bigint from book where ordinal in (select ordinal from settled)
+  )
+  select settled.ids as made, known.ids as known, known.fingerprint
+  from sent left join settled using (ordinal) left join known using (key) order by ordinal`;
+
+/** How often groups are sent whose keys another process is storing. */
+const MOST_ROUNDS = 5;
+
+/** Keys that have expired are removed in passing: so many at a time, and so many milliseconds apart. */
+const EXPIRED_KEYS = 1000;
+const EXPIRY_PAUSE = 60_000;
+
+const EXPIRE_KEYS = `
+  delete from book_requests where key in (
+    select key from book_requests where made_at <= now() - interval '${KEY_LIFETIME} milliseconds'
+    order by made_at limit ${EXPIRED_KEYS} for update skip locked
+  )`;
+
+/** Milliseconds for a connection to remove expired keys. */
+const EXPIRY_TIME = 1000;
+
+interface GroupRow {
+  /** The ids of books that were stored now, and of those that an earlier call with this key has stored. */
+  readonly made: readonly string[] | null;
+  readonly known: readonly string[] | null;
+  readonly fingerprint: string;
+}
+
+interface StoredGroup {
+  /** The call that stored it; undefined if it was stored before. */
+  readonly by: BookGroup | undefined;
+  readonly ids: readonly string[];
+  readonly fingerprint: string | undefined;
+}
+
+export class NewBooks {
+  readonly #connections: Connections;
+  /** When expired keys are removed again. */
+  #expiryAt = 0;
+
+  constructor(connections: Connections) {
+    this.#connections = connections;
+  }
+
+  async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    const columns = [
+      books.map(({ title }) => title),
+      books.map(({ author }) => author),
+      books.map(({ year }) => year),
+    ];
+    const rows = await this.#send<{ id: number }>(INSERT, columns, deadline);
+    return rows.map(({ id }) => id);
+  }
+
+  async insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
+    // Of groups with one key, the first is sent. The others are replays of what is stored then, or conflicts with it.
+    const keyOf = (group: BookGroup) => group.once?.key ?? group;
+    const open = new Map(groups.toReversed().map((group) => [keyOf(group), group]));
+    const stored = new Map<string | BookGroup, StoredGroup>();
+    for (let round = 1; open.size > 0; round += 1) {
+      if (round > MOST_ROUNDS)
+        throw new StoreUnavailable('another process is storing the same request', 'late');
+      const sent = [...open.values()];
+      const columns = [
+        sent.map(({ once }) => once?.key),
+        sent.map(({ once }) => once?.fingerprint),
+        sent.map(({ books }) => books),
+      ];
+      const rows = await this.#send<GroupRow>(INSERT_GROUPS, columns, deadline);
+      sent.forEach((group, position) => {
+        const { made, known, fingerprint } = rows[position] as GroupRow;
+        if (made !== null)
+          stored.set(keyOf(group), { by: group, ids: made, fingerprint: group.once?.fingerprint });
+        else if (known !== null) stored.set(keyOf(group), { by: undefined, ids: known, fingerprint });
+        if (stored.has(keyOf(group))) open.delete(keyOf(group));
+      });
+    }
+    if (groups.some(({ once }) => once !== undefined)) void this.#expireKeys();
+    return groups.map((group) => {
+      const { by, ids, fingerprint } = stored.get(keyOf(group)) as StoredGroup;
+      if (group.once?.fingerprint !== fingerprint) return 'conflict';
+      return { ids: ids.map(Number), isReplay: group !== by };
+    });
+  }
+
+  /** Sends a statement that stores new books. */
+  async #send<Row extends pg.QueryResultRow>(
+    statement: string,
+    columns: unknown[],
+    deadline: number,
+  ): Promise<readonly Row[]> {
+    const attempt = async () =>
+      (await this.#connections.query<Row>('batches', statement, columns, deadline)).rows;
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isIdTaken(error)) throw error;
+      // Books were inserted with ids of their own, and the sequence is behind them. Nothing was stored.
+      await this.#connections.query('batches', CATCH_UP, [], deadline);
+      return await attempt();
+    }
+  }
+
+  /** Removes keys that have expired. What it does not remove, it removes the next time. */
+  async #expireKeys(): Promise<void> {
+    const time = performance.now();
+    if (time < this.#expiryAt) return;
+    this.#expiryAt = time + EXPIRY_PAUSE;
+    try {
+      const { rowCount } = await this.#connections.query('batches', EXPIRE_KEYS, [], time + EXPIRY_TIME);
+      if (rowCount === EXPIRED_KEYS) this.#expiryAt = 0;
+    } catch {
+      // Requests report that the store is unavailable.
+    }
+  }
+}
+
+/** Whether an insert failed because a book already has an id that the sequence has just given out. */
+function isIdTaken(error: unknown): boolean {
+  const cause = error instanceof StoreUnavailable ? error.cause : undefined;
+  return cause instanceof pg.DatabaseError && cause.code === '23505' && cause.constraint === 'books_pkey';
+}
