@@ -31,6 +31,14 @@ export interface CallOptions {
   readonly requestId?: string | undefined;
 }
 
+export interface CreateOptions extends CallOptions {
+  /**
+   * 1 to 255 visible ASCII characters. Calls with one key and equal books store them once, within 24 hours: a program
+   * that is started again repeats its call. By default, each call has a random key of its own.
+   */
+  readonly idempotencyKey?: string | undefined;
+}
+
 /** A book catalogue service. It logs in when needed. */
 export class BookCatalogue {
   readonly #url: URL;
@@ -50,17 +58,26 @@ export class BookCatalogue {
     if (!(timeout > 0 && timeout < 2 ** 31))
       throw new RangeError('timeout must be 1 to 2147483647 milliseconds');
     this.#timeout = timeout;
-    const body = { username, password };
-    this.#session = new Session({ method: 'POST', url: this.#at('token'), effect: 'none', body }, timeout);
+    const body = JSON.stringify({ username, password });
+    this.#session = new Session({ method: 'POST', url: this.#at('token'), body }, timeout);
+  }
+
+  /** Stores a new book. It is stored once, however often the request is retried. */
+  async create(book: NewBook, options?: CreateOptions): Promise<Book> {
+    return dataOf(await this.#post('book', JSON.stringify(book), options), 201) as Book;
   }
 
   /**
-   * Stores a new book. The request is sent once: if its outcome is unknown (`mayBeDone` of the error), a retry might
-   * store the book twice.
+   * Stores up to 10,000 new books in one step: all of them, or none if the call fails.
+   * @returns the books with their ids, in the same order.
    */
-  async create(book: NewBook, options?: CallOptions): Promise<Book> {
-    const request = { method: 'POST', url: this.#at('book'), effect: 'once', body: book } as const;
-    return dataOf(await this.#call(request, options), 201) as Book;
+  async createAll(books: readonly NewBook[], options?: CreateOptions): Promise<Book[]> {
+    const body = JSON.stringify(books);
+    const ids = dataOf(await this.#post('books', body, options), 201) as readonly number[];
+    const sent: NewBook[] = JSON.parse(body); // the caller may have changed its own meanwhile
+    return sent.map(({ title = '', author = '', year = 0 }, index) => {
+      return { id: ids[index] as number, title, author, year };
+    });
   }
 
   /** @returns undefined when no book has the id. */
@@ -76,7 +93,7 @@ export class BookCatalogue {
   }
 
   async #find(id: number, options?: CallOptions): Promise<Book | undefined> {
-    const answer = await this.#call({ method: 'GET', url: this.#bookAt(id), effect: 'none' }, options);
+    const answer = await this.#call({ method: 'GET', url: this.#bookAt(id) }, options);
     return isNoBook(answer) ? undefined : (dataOf(answer, 200) as Book);
   }
 
@@ -84,7 +101,7 @@ export class BookCatalogue {
     let left = search.limit ?? Number.POSITIVE_INFINITY;
     let query: string | undefined = queryOf(search);
     while (query !== undefined) {
-      const request = { method: 'GET', url: this.#at('books', query), effect: 'none' } as const;
+      const request = { method: 'GET', url: this.#at('books', query) } as const;
       const { books, next } = pageOf(await this.#call(request, options));
       for (const book of books.slice(0, left)) {
         options?.signal?.throwIfAborted();
@@ -102,7 +119,7 @@ export class BookCatalogue {
   async count(search: Search, options?: CallOptions): Promise<number> {
     const query = queryOf({ ...search, sort: 'id', limit: 1 }); // in the order that costs the least
     const headers = { prefer: 'count=exact' };
-    const request = { method: 'GET', url: this.#at('books', query), effect: 'none', headers } as const;
+    const request = { method: 'GET', url: this.#at('books', query), headers } as const;
     const answer = await this.#call(request, options);
     pageOf(answer);
     const total = answer.headers?.get('x-total-count') ?? undefined;
@@ -117,7 +134,12 @@ export class BookCatalogue {
    * @throws CatalogueError with status 404 when no book has the id.
    */
   async update(id: number, changes: BookChanges, options?: CallOptions): Promise<Book> {
-    const request = { method: 'PUT', url: this.#bookAt(id), effect: 'repeatable', body: changes } as const;
+    const request = {
+      method: 'PUT',
+      url: this.#bookAt(id),
+      isChange: true,
+      body: JSON.stringify(changes),
+    } as const;
     return dataOf(await this.#call(request, options), 200) as Book;
   }
 
@@ -127,7 +149,7 @@ export class BookCatalogue {
    * no answer, and the next one found no book.
    */
   async remove(id: number, options?: CallOptions): Promise<boolean | undefined> {
-    const request = { method: 'DELETE', url: this.#bookAt(id), effect: 'repeatable' } as const;
+    const request = { method: 'DELETE', url: this.#bookAt(id), isChange: true } as const;
     const answer = await this.#call(request, options);
     if (isNoBook(answer)) return answer.mayBeDone ? undefined : false;
     dataOf(answer, 200);
@@ -141,13 +163,19 @@ export class BookCatalogue {
   async *list({ signal, requestId }: CallOptions = {}): AsyncGenerator<Book, void, undefined> {
     const deadline = new Deadline(this.#timeout, signal);
     try {
-      const request = { method: 'GET', url: this.#at('books'), effect: 'none', isStreamed: true } as const;
+      const request = { method: 'GET', url: this.#at('books'), isStreamed: true } as const;
       const answer = await this.#send(request, deadline, requestId);
       dataOf(answer, 200);
       for await (const books of readList(answer, deadline)) yield* books;
     } finally {
       deadline.close();
     }
+  }
+
+  /** Stores what the body has. All attempts have one key, so that one of them at most is carried out. */
+  #post(path: string, body: string, { idempotencyKey, ...options }: CreateOptions = {}): Promise<Answer> {
+    const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };
+    return this.#call({ method: 'POST', url: this.#at(path), isChange: true, body, headers }, options);
   }
 
   /** A call that ends with its answer. */
@@ -188,4 +216,10 @@ export class BookCatalogue {
 /** Distinguishes a missing book from the 404 of an unknown path, which means that the URL is wrong. */
 function isNoBook({ status, message }: Answer): boolean {
   return status === 404 && message === 'Book not found';
+}
+
+/** 128 bits. `crypto.randomUUID` is missing on pages without TLS. */
+function randomKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

@@ -1,5 +1,6 @@
-// Owns: one request and its answer, retried as long as that is safe, useful, and in time. It is independent of logins
-// and books.
+// Owns: one request and its answer, retried as long as that is useful and in time. It is independent of logins and
+// books.
+// Refuses: requests that are not safe to repeat. Those that store books have an Idempotency-Key.
 
 import type { Deadline } from './deadline.ts';
 import { CatalogueError, WrongCredentials } from './errors.ts';
@@ -7,10 +8,10 @@ import { CatalogueError, WrongCredentials } from './errors.ts';
 export interface Request {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly url: URL;
-  /** Its effect on the catalogue: none, the same when repeated (idempotent), or a further one each time. */
-  readonly effect: 'none' | 'repeatable' | 'once';
-  /** Sent as JSON. */
-  readonly body?: object;
+  /** It may change the catalogue. */
+  readonly isChange?: true;
+  /** JSON, the same in every attempt, even if the caller changes its objects meanwhile. */
+  readonly body?: string;
   /** Beside those of every request. */
   readonly headers?: Readonly<Record<string, string>>;
   /** The body of an answer with status 200 is left unread. */
@@ -52,30 +53,27 @@ const LONGEST_PAUSE = 2000;
  * @throws the reason of the caller's signal, and nothing else.
  */
 export async function send(request: Request, circumstances: Circumstances): Promise<Answer> {
-  const { method, url, effect, body } = request;
+  const { method, url, isChange = false, body = null } = request;
   const { deadline, token, requestId } = circumstances;
   const headers = new Headers(request.headers);
   if (token !== undefined) headers.set('authorization', token);
   if (requestId !== undefined) headers.set('x-request-id', requestId);
-  if (body !== undefined) headers.set('content-type', 'application/json');
-  const text = body === undefined ? null : JSON.stringify(body);
-  // When a connection breaks, Deno's fetch itself retries with a string body, but not with a blob.
-  const init = { method, headers, body: effect === 'once' && text !== null ? new Blob([text]) : text };
+  if (body !== null) headers.set('content-type', 'application/json');
   let mayBeDone = false;
   for (let attempt = 0; ; attempt += 1) {
     let answer: Answer;
     try {
-      const response = await fetch(url, { ...init, signal: deadline.signal });
+      const response = await fetch(url, { method, headers, body, signal: deadline.signal });
       answer = await readAnswer(response, request, requestId);
     } catch (cause) {
       if (deadline.isGivenUp) throw deadline.signal.reason;
       const message = deadline.isOver ? deadline.message : `no answer from ${url.origin}: ${wordsOf(cause)}`;
-      answer = noAnswer(message, cause, { requestId, mayBeDone: effect !== 'none' });
+      answer = noAnswer(message, cause, { requestId, mayBeDone: isChange });
     }
     mayBeDone ||= answer.mayBeDone;
     const isFinal = answer.status !== undefined && !NOT_NOW.includes(answer.status);
     const pause = pauseBefore(attempt + 1, answer);
-    if (isFinal || effect === 'once' || deadline.remaining < pause) return { ...answer, mayBeDone };
+    if (isFinal || deadline.remaining < pause) return { ...answer, mayBeDone };
     await deadline.pause(pause);
   }
 }
@@ -110,7 +108,7 @@ async function readAnswer(response: Response, request: Request, sentId: string |
     data: undefined,
   };
   const isUnknown = status >= 500 || data === undefined;
-  return { ...common, message, data, mayBeDone: isUnknown && request.effect !== 'none' };
+  return { ...common, message, data, mayBeDone: isUnknown && request.isChange === true };
 }
 
 /** @returns undefined when the text is not an envelope. */

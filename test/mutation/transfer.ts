@@ -131,11 +131,11 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/reading.test.ts', name: 'another delimiter would', store: 'SQLite' },
   },
   {
-    name: 'the client sends a creation twice',
-    file: 'client/src/request.ts',
-    from: "if (isFinal || effect === 'once' || deadline.remaining < pause)",
-    to: 'if (isFinal || deadline.remaining < pause)',
-    test: { file: 'test/client/client.test.ts', name: 'when an answer is lost', store: 'SQLite' },
+    name: 'the client sends a creation without a key',
+    file: 'client/src/book-catalogue.ts',
+    from: "const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };",
+    to: 'const headers = {};',
+    test: { file: 'test/client/client.test.ts', name: 'however many answers are lost', store: 'SQLite' },
   },
   {
     name: 'the client uses a token after it has expired',
