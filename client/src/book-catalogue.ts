@@ -3,13 +3,13 @@
 import type { Book, BookChanges, NewBook } from './book.ts';
 import { readList } from './book-list.ts';
 import { Deadline } from './deadline.ts';
-import { CatalogueError } from './errors.ts';
+import { BookChanged, CatalogueError } from './errors.ts';
 import { type Answer, dataOf, type Request, send } from './request.ts';
 import { pageOf, queryOf, type Search } from './search.ts';
 import { Session } from './session.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
-export { CatalogueError, WrongCredentials } from './errors.ts';
+export { BookChanged, CatalogueError, WrongCredentials } from './errors.ts';
 export type { Search } from './search.ts';
 
 export interface Options {
@@ -37,6 +37,11 @@ export interface CreateOptions extends CallOptions {
    * that is started again repeats its call. By default, each call has a random key of its own.
    */
   readonly idempotencyKey?: string | undefined;
+}
+
+export interface ChangeOptions extends CallOptions {
+  /** The book as the program knows it: the call is carried out only if the stored book still equals it. */
+  readonly expected?: Book;
 }
 
 /** A book catalogue service. It logs in when needed. */
@@ -128,29 +133,30 @@ export class BookCatalogue {
   }
 
   /**
-   * Changes the given fields, all at once. The request is retried if needed, which may undo a change of the same fields
-   * that another client makes in between.
+   * Changes the given fields, all at once. The request is retried if needed. Without an expected book, this may undo a
+   * change of the same fields that another client makes in between.
    * @returns the book as it is now.
-   * @throws CatalogueError with status 404 when no book has the id.
+   * @throws CatalogueError with status 404 when no book has the id; BookChanged when it is not the expected one.
    */
-  async update(id: number, changes: BookChanges, options?: CallOptions): Promise<Book> {
+  async update(id: number, changes: BookChanges, options?: ChangeOptions): Promise<Book> {
     const request = {
       method: 'PUT',
       url: this.#bookAt(id),
       isChange: true,
       body: JSON.stringify(changes),
     } as const;
-    return dataOf(await this.#call(request, options), 200) as Book;
+    return dataOf(await this.#change(request, options), 200) as Book;
   }
 
   /**
    * Removes a book. Once it resolves, no book has the id any more.
    * @returns true if this call has removed it, false if there was none; undefined if that is unknown: one attempt got
    * no answer, and the next one found no book.
+   * @throws BookChanged when the book is not the expected one.
    */
-  async remove(id: number, options?: CallOptions): Promise<boolean | undefined> {
+  async remove(id: number, options?: ChangeOptions): Promise<boolean | undefined> {
     const request = { method: 'DELETE', url: this.#bookAt(id), isChange: true } as const;
-    const answer = await this.#call(request, options);
+    const answer = await this.#change(request, options);
     if (isNoBook(answer)) return answer.mayBeDone ? undefined : false;
     dataOf(answer, 200);
     return true;
@@ -178,11 +184,49 @@ export class BookCatalogue {
     return this.#call({ method: 'POST', url: this.#at(path), isChange: true, body, headers }, options);
   }
 
+  /** Sends a change, or finds that the book is not the expected one, and has the answer that says the outcome. */
+  async #change(request: Request, options: ChangeOptions = {}): Promise<Answer> {
+    const { expected, ...others } = options;
+    if (expected === undefined) {
+      // Nothing would protect the book, against what the caller asks for.
+      if ('expected' in options) throw new TypeError('expected is undefined: leave it out, or pass a book');
+      return this.#call(request, others);
+    }
+    return this.#within(others, async (send) => {
+      const read = { method: 'GET', url: request.url } as const;
+      const before = await send(read);
+      if (before.status !== 200) return before;
+      const stored = dataOf(before, 200) as Book;
+      if (!isSame(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
+      const answer = await send({ ...request, headers: { 'if-match': tagOf(before) } });
+      if (answer.status !== 412) return answer;
+      const after = await send(read);
+      if (isNoBook(after)) return { ...after, mayBeDone: answer.mayBeDone };
+      const current = after.status === 200 ? (after.data as Book | undefined) : undefined;
+      const wanted = { ...expected, ...(request.body && JSON.parse(request.body)), id: expected.id };
+      const isAsWanted = current !== undefined && request.body !== undefined && isSame(current, wanted);
+      if (isAsWanted && answer.mayBeDone) return after;
+      // Some runtimes repeat a request by themselves: its first attempt may have made the book so.
+      throw new BookChanged(answer.message, current, {
+        ...answer,
+        mayBeDone: answer.mayBeDone || isAsWanted,
+      });
+    });
+  }
+
   /** A call that ends with its answer. */
-  async #call(request: Request, { signal, requestId }: CallOptions = {}): Promise<Answer> {
+  #call(request: Request, options?: CallOptions): Promise<Answer> {
+    return this.#within(options, (send) => send(request));
+  }
+
+  /** A call of several requests, with one timeout for all of them. */
+  async #within(
+    { signal, requestId }: CallOptions = {},
+    work: (send: (request: Request) => Promise<Answer>) => Promise<Answer>,
+  ): Promise<Answer> {
     const deadline = new Deadline(this.#timeout, signal);
     try {
-      return await this.#send(request, deadline, requestId);
+      return await work((request) => this.#send(request, deadline, requestId));
     } finally {
       deadline.close();
     }
@@ -216,6 +260,24 @@ export class BookCatalogue {
 /** Distinguishes a missing book from the 404 of an unknown path, which means that the URL is wrong. */
 function isNoBook({ status, message }: Answer): boolean {
   return status === 404 && message === 'Book not found';
+}
+
+/**
+ * The tag for If-Match, which takes only strong ones. A proxy that compresses an answer makes its tag a weak one,
+ * although the service gives each content a tag of its own.
+ * @throws CatalogueError when a proxy has removed it.
+ */
+function tagOf(answer: Answer): string {
+  const tag = answer.headers?.get('etag') ?? undefined;
+  if (tag === undefined)
+    throw new CatalogueError('the answer has no etag, by which a change is safe', answer);
+  return tag.replace(/^W\//, '');
+}
+
+function isSame(one: Book, other: Book): boolean {
+  return (
+    one.id === other.id && one.title === other.title && one.author === other.author && one.year === other.year
+  );
 }
 
 /** 128 bits. `crypto.randomUUID` is missing on pages without TLS. */

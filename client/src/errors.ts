@@ -1,5 +1,7 @@
 // Owns: the errors of a call, other than the reason of its caller's signal.
 
+import type { Book } from './book.ts';
+
 /** A call failed. */
 export class CatalogueError extends Error {
   override readonly name: string = 'CatalogueError';
@@ -32,6 +34,22 @@ export class CatalogueError extends Error {
     this.status = status;
     this.requestId = requestId;
     this.mayBeDone = mayBeDone;
+  }
+}
+
+/** A change or a removal was not carried out, because the stored book is not the expected one. Its status is 412. */
+export class BookChanged extends CatalogueError {
+  override readonly name = 'BookChanged';
+  /** The stored book; undefined when it could not be read. */
+  readonly current: Book | undefined;
+
+  constructor(
+    message: string,
+    current: Book | undefined,
+    answer: ConstructorParameters<typeof CatalogueError>[1],
+  ) {
+    super(message, { ...answer, status: 412 });
+    this.current = current;
   }
 }
 

@@ -12,7 +12,9 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import {
+  type Book,
   BookCatalogue,
+  BookChanged,
   type CallOptions,
   CatalogueError,
   type Search,
@@ -516,6 +518,214 @@ describe('the client', { concurrency: 2 }, () => {
     });
   }
 
+  for (const store of STORES) {
+    describe(`with an expected book on ${store.name}`, { concurrency: 1 }, () => {
+      let own: RunningService;
+
+      before(async () => {
+        own = await startTestService(await store.freshUrl());
+      });
+      after(() => own?.stop());
+
+      /** What the service has, without the client: undefined if there is no such book. */
+      const stored = async ({ id }: Book) =>
+        (await own.client.request('GET', `/book/${id}`)).data ?? undefined;
+      const change = (id: number, body: object) => own.client.request('PUT', `/book/${id}`, { body });
+      const isChange = ({ method }: IncomingMessage) => method === 'PUT' || method === 'DELETE';
+
+      test('E3: changes and removes it', async (context) => {
+        const front = await startFront(context, (...exchange) => passOn(own, ...exchange));
+        const catalogue = new BookCatalogue(front.url, PATIENT);
+        const first = await catalogue.create(BOOK);
+        const second = await catalogue.update(first.id, { year: 1615 }, { expected: first });
+        assert.deepEqual(second, { ...first, year: 1615 });
+        const copy = JSON.parse(JSON.stringify(second));
+        assert.deepEqual(await catalogue.update(first.id, {}, { expected: copy }), second);
+        assert.deepEqual(await stored(first), second);
+        assert.equal(await catalogue.remove(first.id, { expected: second }), true);
+        assert.equal(await stored(first), undefined);
+        assert.equal(await catalogue.remove(first.id, { expected: second }), false);
+        const missing = catalogue.update(first.id, { year: 1 }, { expected: second });
+        assert.deepEqual(await failure(missing, CatalogueError), {
+          message: 'Book not found',
+          status: 404,
+          mayBeDone: false,
+        });
+        assert.equal(front.seen.filter((line) => /^(PUT|DELETE) /.test(line)).length, 3);
+      });
+
+      test('E3: refuses another book, whichever field differs, and overwrites nothing', async (context) => {
+        const front = await startFront(context, (...exchange) => passOn(own, ...exchange));
+        const catalogue = new BookCatalogue(front.url, PATIENT);
+        const book = await catalogue.create(BOOK);
+        for (const difference of [
+          { id: book.id + 1 },
+          { title: 'don quijote' },
+          { author: '' },
+          { year: 1604 },
+        ]) {
+          const expected = { ...book, ...difference };
+          const update = catalogue.update(book.id, { title: 'overwritten' }, { expected });
+          assert.deepEqual(await changed(update), { current: book, mayBeDone: false });
+          const removal = catalogue.remove(book.id, { expected });
+          assert.deepEqual(await changed(removal), { current: book, mayBeDone: false });
+        }
+        assert.deepEqual(await stored(book), book);
+        assert.ok(!front.seen.some((line) => /^(PUT|DELETE) /.test(line)));
+      });
+
+      test('E3: refuses a book that another client changes or removes meanwhile', async (context) => {
+        let meanwhile: ((incoming: IncomingMessage) => unknown) | undefined;
+        const front = await startFront(context, async (incoming, outgoing) => {
+          if (incoming.url !== '/token') await meanwhile?.(incoming);
+          passOn(own, incoming, outgoing);
+        });
+        const catalogue = new BookCatalogue(front.url, PATIENT);
+        const update = (expected: Book) => catalogue.update(expected.id, { title: 'mine' }, { expected });
+        const remove = (expected: Book) => catalogue.remove(expected.id, { expected });
+        const withMeddling = async (work: typeof meanwhile) => {
+          meanwhile = undefined;
+          const book = await catalogue.create(BOOK);
+          meanwhile = work;
+          return book;
+        };
+        const changesFirst = async (incoming: IncomingMessage) => {
+          const id = Number(incoming.url?.slice('/book/'.length));
+          if (isChange(incoming)) await change(id, { title: 'theirs' });
+        };
+        const removesFirst = async (incoming: IncomingMessage) => {
+          if (isChange(incoming)) await own.client.request('DELETE', incoming.url as string);
+        };
+        for (const call of [update, remove]) {
+          const book = await withMeddling(changesFirst);
+          const current = { ...book, title: 'theirs' };
+          assert.deepEqual(await changed(call(book)), { current, mayBeDone: false });
+          assert.deepEqual(await stored(book), current);
+        }
+        // The same change by another client: it might be this one, if the runtime had sent it twice.
+        const same = await withMeddling(changesFirst);
+        const again = catalogue.update(same.id, { title: 'theirs' }, { expected: same });
+        assert.deepEqual(await changed(again), { current: { ...same, title: 'theirs' }, mayBeDone: true });
+
+        assert.equal((await failure(update(await withMeddling(removesFirst)), CatalogueError)).status, 404);
+        assert.equal(await remove(await withMeddling(removesFirst)), false);
+
+        // Changed before the client's request, and removed before the client reads what it is now.
+        const changesThenRemoves = () => {
+          let isChanged = false;
+          return async (incoming: IncomingMessage) => {
+            if (isChanged) await own.client.request('DELETE', incoming.url as string);
+            isChanged = isChange(incoming);
+            await changesFirst(incoming);
+          };
+        };
+        const gone = await failure(update(await withMeddling(changesThenRemoves())), CatalogueError);
+        assert.deepEqual(gone, { message: 'Book not found', status: 404, mayBeDone: false });
+        assert.equal(await remove(await withMeddling(changesThenRemoves())), false);
+      });
+
+      test('E3: knows its own change after lost answers', async (context) => {
+        const unreliable = await startUnreliable(context, own);
+        const catalogue = new BookCatalogue(unreliable.url, PATIENT);
+        for (const faults of [['lost'], ['503 done'], ['503'], ['502', 'lost', 'refused', '503']] as const) {
+          const expected = await catalogue.create(BOOK);
+          unreliable.next.push(...faults);
+          const changes = { id: 7, year: 1615, title: undefined } as object; // only the year counts
+          const book = await catalogue.update(expected.id, changes, { expected });
+          assert.deepEqual(book, { ...expected, year: 1615 });
+          assert.deepEqual(await stored(book), book);
+          unreliable.next.push(...faults);
+          assert.equal(
+            await catalogue.remove(book.id, { expected: book }),
+            faults[0] === '503' ? true : undefined,
+            String(faults),
+          );
+          assert.equal(await stored(book), undefined);
+        }
+      });
+
+      test('E3: does not know, after a lost answer, whether another change came after its own', async (context) => {
+        const front = await startFront(context, (incoming, outgoing) => {
+          const { method, url = '', socket } = incoming;
+          const isFirst = front.seen.filter((line) => line === `${method} ${url}`).length === 1;
+          const loseAfterChange = async () => {
+            await change(Number(url.slice('/book/'.length)), { title: 'theirs' });
+            socket.destroy();
+          };
+          passOn(own, incoming, outgoing, method === 'PUT' && isFirst ? loseAfterChange : undefined);
+        });
+        const catalogue = new BookCatalogue(front.url, PATIENT);
+        const book = await catalogue.create(BOOK);
+        const call = catalogue.update(book.id, { year: 1615 }, { expected: book });
+        const current = { ...book, title: 'theirs', year: 1615 };
+        assert.deepEqual(await changed(call), { current, mayBeDone: true });
+        assert.deepEqual(await stored(book), current);
+      });
+
+      test('E4: where the service demands it', async (context) => {
+        const strict = await startTestService(own.dbUrl, { REQUIRE_IF_MATCH: 'on' });
+        context.after(() => strict.stop());
+        const catalogue = new BookCatalogue(strict.url, PATIENT);
+        const book = await catalogue.create(BOOK);
+        const refused = { message: 'Precondition required', status: 428, mayBeDone: false };
+        assert.deepEqual(await failure(catalogue.update(book.id, { year: 1 }), CatalogueError), refused);
+        assert.deepEqual(await failure(catalogue.remove(book.id), CatalogueError), refused);
+        const second = await catalogue.update(book.id, { year: 1 }, { expected: book });
+        assert.deepEqual(second, { ...book, year: 1 });
+        assert.equal(await catalogue.remove(book.id, { expected: second }), true);
+      });
+    });
+  }
+
+  describe('with an expected book', { concurrency: 2 }, () => {
+    test('understands a tag that a proxy has weakened, and refuses to go on without one', async (context) => {
+      let isTagged = true;
+      const front = await startFront(context, (incoming, outgoing) => {
+        passOn(service, incoming, outgoing, (answered) => {
+          const { etag, ...headers } = answered.headers;
+          outgoing.writeHead(answered.statusCode as number, {
+            ...headers,
+            ...(isTagged && etag !== undefined && { etag: `W/${etag}` }),
+          });
+          answered.pipe(outgoing);
+        });
+      });
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      const first = await catalogue.create(BOOK);
+      const expected = await catalogue.update(first.id, { year: 1615 }, { expected: first });
+      assert.equal(expected.year, 1615);
+      isTagged = false;
+      const { message } = await failure(catalogue.remove(first.id, { expected }), CatalogueError);
+      assert.equal(message, 'the answer has no etag, by which a change is safe');
+      assert.deepEqual(await catalogue.find(first.id), expected);
+    });
+
+    test('refuses an expected book that is undefined, before anything is sent', async (context) => {
+      const front = await startFront(context, (...exchange) => passOn(service, ...exchange));
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      const nothing = { expected: undefined } as object;
+      await assert.rejects(catalogue.update(1, { year: 1 }, nothing), TypeError);
+      await assert.rejects(catalogue.remove(1, nothing), TypeError);
+      assert.deepEqual(front.seen, []);
+    });
+
+    test('reports a change even if it cannot read the book as it is now', async (context) => {
+      const book = { id: 1, ...BOOK };
+      let reads = 0;
+      const front = await startFront(context, (incoming, outgoing) => {
+        if (incoming.url === '/token') return passOn(service, incoming, outgoing);
+        if (incoming.method === 'PUT') return answer(outgoing, 412, null, 'Precondition failed');
+        reads += 1;
+        outgoing.setHeader('etag', '"played"');
+        if (reads > 1) answer(outgoing, 500, null, 'Internal server error');
+        else answer(outgoing, 200, book);
+      });
+      const call = new BookCatalogue(front.url, PATIENT).update(1, { year: 1 }, { expected: book });
+      assert.deepEqual(await changed(call), { current: undefined, mayBeDone: false });
+      assert.equal(reads, 2);
+    });
+  });
+
   describe('gives up', { concurrency: 2 }, () => {
     /** A front that answers only logins and requests for book 99; `gone` resolves when another one is aborted. */
     async function startSilent(context: TestContext) {
@@ -945,14 +1155,15 @@ describe('the client', { concurrency: 2 }, () => {
         { call: (catalogue) => catalogue.count(SEARCH, { requestId: 'mine:42' }), result: TOTAL },
       ],
       getBook: [{ call: (catalogue) => catalogue.find(1, { requestId: 'mine:42' }), absent: undefined }],
-      updateBook: [{ call: (catalogue) => catalogue.update(1, BOOK, { requestId: 'mine:42' }) }],
-      deleteBook: [
-        {
-          call: (catalogue) => catalogue.remove(1, { requestId: 'mine:42' }),
-          result: true,
-          absent: false,
-        },
-      ],
+      updateBook: [{}, { expected: { id: 1, ...BOOK } }].map((options) => ({
+        call: (catalogue) =>
+          catalogue.update(1, { ...BOOK, year: 1615 }, { requestId: 'mine:42', ...options }),
+      })),
+      deleteBook: [{}, { expected: { id: 1, ...BOOK } }].map((options) => ({
+        call: (catalogue) => catalogue.remove(1, { requestId: 'mine:42', ...options }),
+        result: true,
+        absent: false,
+      })),
     };
     const NOT_OFFERED = ['checkBooks', 'checkBook']; // `find`, `list` and `count` return as much
     const METHODS = ['count', 'create', 'createAll', 'find', 'list', 'remove', 'update'];
@@ -1036,7 +1247,7 @@ describe('the client', { concurrency: 2 }, () => {
       }
       const readme = readFileSync(join(repository, 'client/README.md'), 'utf8');
       const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
-      assert.equal(examples.length, 5);
+      assert.equal(examples.length, 6);
       const code = examples.join('').replace('http://127.0.0.1:8080', command.url);
       assert.ok(code.includes(command.url));
       writeFileSync(join(folder, 'examples.ts'), code);
@@ -1069,7 +1280,7 @@ describe('the client', { concurrency: 2 }, () => {
         lines.map((line) => JSON.parse(line)),
         [
           { id: 1, ...BOOK },
-          { id: 2, title: 'Emma', author: 'Jane Austen', year: 1815 },
+          { id: 2, title: 'Emma, a Novel', author: 'Jane Austen', year: 1815 },
           { id: 3, title: 'Persuasion', author: 'Jane Austen', year: 1817 },
         ],
       );
@@ -1168,6 +1379,7 @@ async function startPlayed(
     outgoing.setHeader('x-request-id', 'played');
     outgoing.setHeader('link', '</books?>; rel="first"'); // of a page; the other calls ignore both
     outgoing.setHeader('x-total-count', TOTAL);
+    outgoing.setHeader('etag', '"played"');
     const isPlayed = operation === played;
     if (isPlayed) state.asked += 1;
     const { responses, operationId } = operation;
@@ -1191,10 +1403,13 @@ function assertRequested(
   const isOpen = operation.security?.length === 0;
   assert.equal(headers.authorization, isOpen ? undefined : token);
   if (!isOpen) assert.equal(headers['x-request-id'] ?? 'mine:42', 'mine:42');
-  // biome-ignore lint/suspicious/noExplicitAny: a part of the description
-  const described = operation.parameters.find(({ name }: any) => name === 'Idempotency-Key');
-  assert.equal('idempotency-key' in headers, described !== undefined);
-  if (described !== undefined) assert.ok(ajv.validate(described.schema, headers['idempotency-key']));
+  const described = (header: string) =>
+    operation.parameters.find(({ name }: { name: string }) => name === header)?.schema;
+  const key = described('Idempotency-Key');
+  assert.equal('idempotency-key' in headers, key !== undefined);
+  if (key !== undefined) assert.ok(ajv.validate(key, headers['idempotency-key']));
+  assert.ok(['"played"', undefined].includes(headers['if-match']));
+  if ('if-match' in headers) assert.ok(described('If-Match') !== undefined);
   const schema = operation.requestBody?.content['application/json'].schema;
   if (schema === undefined) {
     assert.equal(body, '');
@@ -1248,7 +1463,7 @@ function typesOf(
     ({ name, schema }) => `readonly ${name}?: ${typeOf(schema.type)} | undefined`,
   );
   types.push(`{ ${parameters.join('; ')} }`);
-  return `import { BookCatalogue, type ${names.join(', type ')} } from 'book-catalogue-client';
+  return `import { BookCatalogue, BookChanged, type ${names.join(', type ')} } from 'book-catalogue-client';
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
     export const same: [${names.map((name, at) => `Same<${name}, ${types[at]}>`)}] = [true, true, true, true];
     export async function use(catalogue: BookCatalogue, book: Book): Promise<void> {
@@ -1263,6 +1478,11 @@ function typesOf(
       await catalogue.update(found.id, { year: '1605' });
       // @ts-expect-error: no such option
       await catalogue.remove(1, { timeout: 1 });
+      await catalogue.update(book.id, { year: 2 }, { expected: changed });
+      await catalogue.remove(1, { expected: changed }).catch((error) => {
+        const current: Book | undefined = error instanceof BookChanged ? error.current : undefined;
+        return current;
+      });
       // @ts-expect-error: only what stores books has a key
       await catalogue.update(1, {}, { idempotencyKey: 'mine-7' });
       for await (const { id } of catalogue.find({ year: 1605, limit: 10 })) await catalogue.remove(id);
@@ -1330,4 +1550,16 @@ async function failure(call: Promise<unknown>, kind: typeof CatalogueError) {
   assert.equal(error.name, kind.name);
   const { message, status, mayBeDone } = error;
   return { message, status, mayBeDone };
+}
+
+/** What the error of a call says about the book, which must have changed. */
+async function changed(call: Promise<unknown>) {
+  const error = await caught(call);
+  assert.ok(error instanceof BookChanged && error instanceof CatalogueError, String(error));
+  const { name, message, status, mayBeDone, current } = error;
+  assert.deepEqual(
+    { name, message, status },
+    { name: 'BookChanged', message: 'Precondition failed', status: 412 },
+  );
+  return { current, mayBeDone };
 }

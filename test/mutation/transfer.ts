@@ -138,6 +138,27 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/client/client.test.ts', name: 'however many answers are lost', store: 'SQLite' },
   },
   {
+    name: 'the client changes a book that is not the expected one',
+    file: 'client/src/book-catalogue.ts',
+    from: 'if (!isSame(stored, expected))',
+    to: 'if (false)',
+    test: { file: 'test/client/client.test.ts', name: 'whichever field differs', store: 'SQLite' },
+  },
+  {
+    name: 'the client does not send the tag of the expected book',
+    file: 'client/src/book-catalogue.ts',
+    from: "headers: { 'if-match': tagOf(before) }",
+    to: 'headers: {}',
+    test: { file: 'test/client/client.test.ts', name: 'removes meanwhile', store: 'SQLite' },
+  },
+  {
+    name: 'the client takes its own change for that of another client',
+    file: 'client/src/book-catalogue.ts',
+    from: 'if (isAsWanted && answer.mayBeDone) return after;',
+    to: '',
+    test: { file: 'test/client/client.test.ts', name: 'its own change after', store: 'SQLite' },
+  },
+  {
     name: 'the client uses a token after it has expired',
     file: 'client/src/session.ts',
     from: 'const USED_PART = 0.9;',
