@@ -25,16 +25,11 @@ export class InvalidBooks extends Error {
 }
 
 /**
- * @param limit bytes of the body.
  * @param room for the body.
  * @returns JSON text of an array, as a store takes a group of books.
  * @throws InvalidBooks; BodyTooLarge also if there are too many books; NoRoomForBody, BodyIncomplete
  */
-export async function readBookArray(
-  request: IncomingMessage,
-  limit: number,
-  room: BodyRoom,
-): Promise<string> {
+export async function readBookArray(request: IncomingMessage, room: BodyRoom): Promise<string> {
   const text = new BodyText();
   const splitter = new ArraySplitter(false);
   const books: string[] = [];
@@ -46,7 +41,7 @@ export async function readBookArray(
       books.push(groupText(book));
     }
   };
-  for await (const piece of bodyPieces(request, limit, room)) if (text.add(piece)) take();
+  for await (const piece of bodyPieces(request, room)) if (text.add(piece)) take();
   text.end();
   take();
   return `[${books.join()}]`;

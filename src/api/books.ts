@@ -48,9 +48,9 @@ export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: A
 export async function createBooks(exchange: Exchange, { catalogue, bulkLimit }: AppParts): Promise<Answer> {
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return INVALID_KEY;
-  using room = new BodyRoom();
+  using room = new BodyRoom(bulkLimit);
   try {
-    const outcome = await catalogue.createAll(await readBookArray(exchange.request, bulkLimit, room), key);
+    const outcome = await catalogue.createAll(await readBookArray(exchange.request, room), key);
     if (outcome === 'conflict') return KEY_USED;
     const answer = booksCreated(outcome.ids);
     return outcome.isReplay ? replayOf(answer) : answer;

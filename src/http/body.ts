@@ -23,6 +23,9 @@ const SMALL = 64 * 1024;
 /** Bytes for all small bodies together that are not yet complete, and as many for all larger ones. */
 const ROOM = 128 * 1024 * 1024;
 
+/** Bytes for the content of all bodies that are read piece by piece: it takes several times as much memory as they. */
+const PIECES_ROOM = 32 * 1024 * 1024;
+
 /** Bytes reserved at first for a body that arrives in several pieces. */
 const FIRST_ROOM = 1024;
 
@@ -32,6 +35,7 @@ interface Room {
 
 const small: Room = { taken: 0 };
 const large: Room = { taken: 0 };
+const pieces: Room = { taken: 0 };
 
 /**
  * Reads a whole body. Bytes after the limit are not kept; Node drains them once the answer has been sent.
@@ -104,41 +108,46 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   return promise;
 }
 
-/** Memory for the content of one large body, from its first piece until its request has been answered. */
+/** Memory for the content of a body that is read piece by piece, until its request has been answered. */
 export class BodyRoom implements Disposable {
+  /** Most bytes of the body. */
+  readonly limit: number;
   #taken = 0; // bytes
+
+  constructor(limit: number) {
+    this.limit = limit;
+  }
 
   /** @throws NoRoomForBody */
   take(bytes: number): void {
-    if (large.taken + bytes > ROOM) throw new NoRoomForBody();
-    large.taken += bytes;
+    // One body alone may exceed PIECES_ROOM, if the limit is higher.
+    if (pieces.taken + bytes > Math.max(PIECES_ROOM, this.limit)) throw new NoRoomForBody();
+    pieces.taken += bytes;
     this.#taken += bytes;
   }
 
   [Symbol.dispose](): void {
-    large.taken -= this.#taken;
+    pieces.taken -= this.#taken;
     this.#taken = 0;
   }
 }
 
 /**
  * The pieces of a body as they arrive. If the reader stops early, the rest of the body is dropped.
- * @param limit bytes.
  * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
  */
 export async function* bodyPieces(
   request: IncomingMessage,
-  limit: number,
   room: BodyRoom,
 ): AsyncGenerator<Buffer, void, void> {
   const { 'content-length': contentLength, 'transfer-encoding': coding } = request.headers;
   if (contentLength === undefined && coding === undefined) return; // the server lets such a request emit no events
-  if (Number(contentLength) > limit) throw new BodyTooLarge();
+  if (Number(contentLength) > room.limit) throw new BodyTooLarge();
   let length = 0;
   try {
     for await (const piece of request.iterator({ destroyOnReturn: false })) {
       length += piece.length;
-      if (length > limit) throw new BodyTooLarge();
+      if (length > room.limit) throw new BodyTooLarge();
       room.take(piece.length);
       yield piece;
     }

@@ -201,6 +201,27 @@ for (const store of STORES) {
       assert.equal(await countBooks(), before);
     });
 
+    test('rule 22: bodies that are not complete share 32 MiB; one that finds no room is 503', async () => {
+      const MIB = 1024 * 1024;
+      const headers = { 'transfer-encoding': 'chunked' };
+      const chunk = Buffer.from(`100000\r\n${'x'.repeat(MIB)}\r\n`);
+      const slow = [new Connection(service), new Connection(service)];
+      for (const connection of slow) {
+        await connection.send(requestBytes('POST', '/books', { token: client.token, headers }));
+        await connection.send('b\r\n[{"title":"\r\n');
+        for (let sent = 0; sent < 15; sent += 1) await connection.send(chunk);
+      }
+      const fourMebibytes = [{ title: 'x'.repeat(4 * MIB) }];
+      let answer = await post('/books', fourMebibytes);
+      while (answer.status === 201) answer = await post('/books', fourMebibytes); // the others have not arrived yet
+      assert.deepEqual(bare(answer), { status: 503, message: 'Service unavailable', data: null });
+      assert.equal(answer.headers.get('retry-after'), '1');
+      assert.equal((await post('/books', [{}])).status, 201);
+      assert.equal((await post('/book', {})).status, 201);
+      for (const connection of slow) connection.socket.destroy();
+      await waitUntil(async () => (await post('/books', fourMebibytes)).status === 201);
+    });
+
     test('B3: it needs a token, and the path has three methods', async () => {
       const { status, message } = await request(service, 'POST', '/books', { body: [{}] });
       assert.deepEqual([status, message], [401, 'Authorization token required']);

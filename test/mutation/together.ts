@@ -128,7 +128,7 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
   {
     name: 'many books may have a byte more than BULK_LIMIT',
     file: 'src/http/body.ts',
-    from: 'if (Number(contentLength) > limit) throw new BodyTooLarge();\n  let length = 0;',
+    from: 'if (Number(contentLength) > room.limit) throw new BodyTooLarge();\n  let length = 0;',
     to: 'let length = -1;',
     test: { file: ONCE, name: 'B1: 10,000', store: 'SQLite' },
   },
