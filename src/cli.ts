@@ -120,7 +120,8 @@ function readArguments(
   try {
     call = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(`${(error as Error).message.split('. ')[0]}. ${help}`); // the rest is general advice
+    const [fault] = (error as Error).message.split(/\.(?: |$)/); // the rest is general advice
+    throw new UsageError(`${fault}. ${help}`);
   }
   const { values, positionals } = call;
   const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);

@@ -219,8 +219,8 @@ export const RESPONSES = {
   TooManyBooks: [
     failure(
       PAYLOAD_TOO_LARGE,
-      'The array has more than 10,000 elements, or the body is longer than the limit: 16 MiB, unless the operator has ' +
-        'set another one.',
+      'The array has more than 10,000 elements, one of them is longer than 1 MiB, or the body is longer than 16 MiB, ' +
+        'unless the operator has set other limits.',
     ),
   ],
   MisdirectedRequest: [

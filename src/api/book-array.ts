@@ -3,6 +3,7 @@
 // Refuses: the whole array, if one of its elements is not a book (rule B1).
 
 import type { IncomingMessage } from 'node:http';
+import { setImmediate } from 'node:timers/promises';
 import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { groupText } from '../books/catalogue.ts';
 import { ArraySplitter, type JsonRecord, type SplitText } from '../files/json-splitter.ts';
@@ -24,31 +25,46 @@ export class InvalidBooks extends Error {
   }
 }
 
+/** Characters that are parsed before other work gets its turn: about a millisecond. */
+const TURN = 64 * 1024;
+
 /**
  * @param room for the body.
+ * @param longest bytes of one element.
  * @returns JSON text of an array, as a store takes a group of books.
- * @throws InvalidBooks; BodyTooLarge also if there are too many books; NoRoomForBody, BodyIncomplete
+ * @throws InvalidBooks; BodyTooLarge also if there are too many books, or one is too long; NoRoomForBody, BodyIncomplete
  */
-export async function readBookArray(request: IncomingMessage, room: BodyRoom): Promise<string> {
+export async function readBookArray(
+  request: IncomingMessage,
+  room: BodyRoom,
+  longest: number,
+): Promise<string> {
   const text = new BodyText();
   const splitter = new ArraySplitter(false);
   const books: string[] = [];
-  const take = () => {
+  let parsed = 0; // characters since the last turn of the event loop
+  const take = async () => {
     for (let element = text.next(splitter); element !== undefined; element = text.next(splitter)) {
-      if (books.length === MOST_BOOKS) throw new BodyTooLarge();
+      if (books.length === MOST_BOOKS || Buffer.byteLength(element.text) > longest) throw new BodyTooLarge();
       const book = bookIn(element);
       if (book === undefined) throw new InvalidBooks(books.length + 1);
       books.push(groupText(book));
+      parsed += element.text.length;
+      if (parsed > TURN) {
+        parsed = 0;
+        await setImmediate();
+      }
     }
+    if (text.begunLength > longest) throw new BodyTooLarge();
   };
-  for await (const piece of bodyPieces(request, room)) if (text.add(piece)) take();
+  for await (const piece of bodyPieces(request, room)) if (text.add(piece)) await take();
   text.end();
-  take();
+  await take();
   return `[${books.join()}]`;
 }
 
-function bookIn({ text, isDeep }: JsonRecord): BookChanges | undefined {
-  const object = isDeep ? undefined : parseJsonText(text);
+function bookIn({ text }: JsonRecord): BookChanges | undefined {
+  const object = parseJsonText(text);
   return object && readBookChanges(object);
 }
 
@@ -61,6 +77,11 @@ class BodyText implements SplitText {
   at = 0;
   readonly line = 1;
   ended = false;
+
+  /** Characters of an element that is not complete yet. */
+  get begunLength(): number {
+    return this.text.length - this.at - (/[ \t\r\n,]*/y.exec(this.text.slice(this.at))?.[0].length ?? 0);
+  }
 
   /**
    * Adds a piece.

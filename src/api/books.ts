@@ -45,12 +45,13 @@ export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: A
   return outcome.isReplay ? replayOf(answer) : answer;
 }
 
-export async function createBooks(exchange: Exchange, { catalogue, bulkLimit }: AppParts): Promise<Answer> {
+export async function createBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
+  const { catalogue, bodyLimit, bulkLimit } = parts;
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return INVALID_KEY;
   using room = new BodyRoom(bulkLimit);
   try {
-    const outcome = await catalogue.createAll(await readBookArray(exchange.request, room), key);
+    const outcome = await catalogue.createAll(await readBookArray(exchange.request, room, bodyLimit), key);
     if (outcome === 'conflict') return KEY_USED;
     const answer = booksCreated(outcome.ids);
     return outcome.isReplay ? replayOf(answer) : answer;

@@ -158,7 +158,10 @@ function readFilters(options: Arguments['options']): Filters | undefined {
     const value = options[optionOf(name)];
     if (typeof value !== 'string') return [];
     const read = readFilter(name, value);
-    if (read === undefined) throw new UsageError(`--${optionOf(name)} cannot be ${JSON.stringify(value)}.`);
+    if (read === undefined)
+      throw new UsageError(
+        `--${optionOf(name)} cannot be ${JSON.stringify(value)}: docs/finding.md says what a filter may be.`,
+      );
     return [read];
   });
   return filters.length === 0 ? undefined : allOf(filters);

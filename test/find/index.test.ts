@@ -369,10 +369,10 @@ for (const store of STORES) {
         executeOn(
           dbUrl,
           store === SQLITE
-            ? "select name from sqlite_schema where name like 'book!_%' escape '!'"
-            : `select relname from pg_class where relname like 'book\\_%'
-               union all select tgname from pg_trigger where tgname like 'book\\_%'
-               union all select proname from pg_proc where proname like 'book\\_%'`,
+            ? "select name from sqlite_schema where name like 'book!_index%' escape '!'"
+            : `select relname from pg_class where relname like 'book\\_index%'
+               union all select tgname from pg_trigger where tgname like 'book\\_index%'
+               union all select proname from pg_proc where proname like 'book\\_index%'`,
         );
       assert.deepEqual(await objects(), []);
       assert.equal((await index(dbUrl)).code, 0);

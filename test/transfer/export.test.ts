@@ -85,7 +85,11 @@ describe('export and copy', { concurrency: 4 }, () => {
         assert.equal(stderr, `${lines.length} books exported.\n`);
       }
       const wrong = await command(['export', '--year', 'x'], url);
-      assert.deepEqual(wrong, { code: 2, stdout: '', stderr: '--year cannot be "x".\n' });
+      assert.deepEqual(wrong, {
+        code: 2,
+        stdout: '',
+        stderr: '--year cannot be "x": docs/finding.md says what a filter may be.\n',
+      });
     });
 
     test(`export: a filter that all books match changes no byte, from ${name}`, async () => {

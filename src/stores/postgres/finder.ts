@@ -20,6 +20,9 @@ const IDLE_PAUSE = 1000;
 /** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
 const PAUSE_FOR_WRITERS = 9;
 
+/** Of fewer books in one step, most of the time is that of the statements. */
+const MANY_BOOKS = 250;
+
 /** With which the words of a field are marked in the index. */
 const FIELD_LABELS = { title: 'A', author: 'B' };
 
@@ -33,7 +36,7 @@ export class PostgresFinder {
   readonly #follower: IndexFollower;
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
-  /** Milliseconds for each book, when books were last indexed. */
+  /** Milliseconds for each book, when many were last indexed together. */
   #pace = 0;
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
@@ -91,7 +94,7 @@ export class PostgresFinder {
     this.#indexing ??= this.#follower
       .index(state)
       .then((books) => {
-        if (books > 0) this.#pace = (performance.now() - began) / books;
+        if (books >= MANY_BOOKS) this.#pace = (performance.now() - began) / books;
         return books;
       })
       .finally(() => {

@@ -30,6 +30,9 @@ const FIRST_PAUSE = 40;
 const SLICE_PAUSE = 250;
 const IDLE_PAUSE = 1000;
 
+/** Of fewer books in one transaction, most of the time is that of the transaction. */
+const MANY_BOOKS = 250;
+
 function serve(port: MessagePort, path: string): void {
   const finder = new Finder(openForIndexing(path));
   const say = (message: ThreadMessage<Page>) => port.postMessage(message);
@@ -62,7 +65,7 @@ class Finder implements SearchableIndex {
   /** When the search in progress has to end. */
   #end = 0;
   #isSearching = false;
-  /** Milliseconds for each book, of the latest transaction that indexed. */
+  /** Milliseconds for each book, of the latest transaction that indexed many. */
   #pace = 0;
   /** Everything that was written before this moment is indexed. */
   #freshAt = 0;
@@ -191,7 +194,7 @@ class Finder implements SearchableIndex {
   #slice(time: number): void {
     const began = now();
     const books = this.#index.slice(time);
-    this.#pace = (now() - began) / Math.max(1, books);
+    if (books >= MANY_BOOKS) this.#pace = (now() - began) / books;
   }
 
   /** Indexes books in the background, one transaction at a time. */
