@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import type { Client, RequestOptions } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
@@ -11,6 +12,12 @@ import '../support/random.ts';
 
 const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
 const INVALID = { status: 400, message: 'Invalid input', data: null };
+const UNMET = { status: 412, message: 'Precondition failed', data: null };
+const NOT_MODIFIED = { status: 304, message: '', data: undefined };
+const KEY_USED = { status: 422, message: 'Idempotency key already used', data: null };
+
+/** A tag that no book has. */
+const NO_TAG = '"AAAAAAAAAAAAAAAAAAAAAA"';
 
 // A failing case is run again in ever smaller forms; a minute of that is enough.
 const RUNS = { numRuns: 10, interruptAfterTimeLimit: 60_000 };
@@ -25,12 +32,38 @@ interface Book {
 /** Fields of a book, or text that cannot be read as such. */
 type Body = Partial<Omit<Book, 'id'>> | string;
 
-/** The number of a book is mapped to one of the ids that a client was given. */
+/** A header with the tag of the book as it is, the first tag that was seen of it, or `*`. */
+interface Condition {
+  readonly header: 'if-match' | 'if-none-match';
+  readonly tag: 'current' | 'first' | '*';
+}
+
+/**
+ * The number of a book is mapped to one of the ids that a client was given. A client has so few keys that it uses each of
+ * them for several requests.
+ */
 type Operation =
-  | { readonly kind: 'create'; readonly body: Body }
-  | { readonly kind: 'read' | 'remove'; readonly book: number }
-  | { readonly kind: 'update'; readonly book: number; readonly body: Body }
+  | { readonly kind: 'create'; readonly body: Body; readonly key: number | undefined }
+  | { readonly kind: 'create many'; readonly bodies: readonly Body[]; readonly key: number | undefined }
+  | { readonly kind: 'repeat'; readonly request: number }
+  | { readonly kind: 'read' | 'remove'; readonly book: number; readonly condition: Condition | undefined }
+  | {
+      readonly kind: 'update';
+      readonly book: number;
+      readonly body: Body;
+      readonly condition: Condition | undefined;
+    }
   | { readonly kind: 'list' };
+
+/** A creation that was carried out with a key. */
+interface KeyedRequest {
+  readonly key: string;
+  readonly path: '/book' | '/books';
+  /** The books as they were stored, without their ids. */
+  readonly content: Omit<Book, 'id'> | readonly Omit<Book, 'id'>[];
+  readonly answer: unknown;
+  readonly tag: string | null;
+}
 
 const text = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 60 }).map((any) => any.replaceAll('\0', '')),
@@ -42,48 +75,68 @@ const year = fc.oneof(
   fc.maxSafeInteger(),
   fc.constantFrom(-9007199254740991, 0, 9007199254740991),
 );
+const fields = fc.record({ title: text, author: text, year }, { requiredKeys: [] });
 const body: fc.Arbitrary<Body> = fc.oneof(
-  { weight: 8, arbitrary: fc.record({ title: text, author: text, year }, { requiredKeys: [] }) },
+  { weight: 8, arbitrary: fields },
   { weight: 1, arbitrary: fc.constantFrom('', '{', '[]', '{"title":null}', '{"author":"ok","year":"1"}') },
+);
+const element: fc.Arbitrary<Body> = fc.oneof(
+  { weight: 20, arbitrary: fields },
+  { weight: 1, arbitrary: fc.constantFrom('null', '[]', '{"title":null}', '{"author":"ok","year":"1"}') },
+);
+const bodies = fc.array(element, { maxLength: 8, size: 'max' });
+const key = fc.option(fc.nat({ max: 7 }), { nil: undefined });
+const condition = fc.option(
+  fc.record<Condition>({
+    header: fc.constantFrom('if-match', 'if-none-match'),
+    tag: fc.constantFrom('current', 'first', '*'),
+  }),
+  { nil: undefined },
 );
 const book = fc.nat();
 const operation: fc.Arbitrary<Operation> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('create'), body }) },
-  { weight: 4, arbitrary: fc.record({ kind: fc.constant('update'), book, body }) },
-  { weight: 3, arbitrary: fc.record({ kind: fc.constant('read'), book }) },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('remove'), book }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('create'), body, key }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('create many'), bodies, key }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('repeat'), request: fc.nat() }) },
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant('update'), book, body, condition }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('read'), book, condition }) },
+  { weight: 3, arbitrary: fc.record({ kind: fc.constant('remove'), book, condition }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('list') }) },
 );
+
+let shelves = 0;
 
 /** One client's own books as they must be, compared with those of the service. */
 class Shelf {
   readonly books = new Map<number, Book>();
   /** Every id that this client was given, and one that no client was given. */
   readonly #ids = [9007199254740991];
+  /** By id, the tag of each state that was seen, in JSON. */
+  readonly #tags = new Map<number, Map<string, string>>();
+  readonly #keyed = new Map<string, KeyedRequest>();
   readonly #client: Client;
+  readonly #name: number;
 
   constructor(client: Client) {
     this.#client = client;
+    shelves += 1;
+    this.#name = shelves;
   }
 
   async perform(operation: Operation): Promise<void> {
     switch (operation.kind) {
       case 'create':
-        return await this.#create(operation.body);
-      case 'read': {
-        const id = this.#idOf(operation.book);
-        const data = this.books.get(id);
-        const expected = data ? { status: 200, message: 'Book retrieved successfully', data } : NOT_FOUND;
-        return assert.deepEqual(await this.#ask('GET', `/book/${id}`), expected);
-      }
+        return await this.#create(operation.body, this.#keyOf(operation.key));
+      case 'create many':
+        return await this.#createMany(operation.bodies, this.#keyOf(operation.key));
+      case 'repeat':
+        return await this.#repeat(operation.request);
+      case 'read':
+        return await this.#read(this.#idOf(operation.book), operation.condition);
       case 'update':
-        return await this.#update(this.#idOf(operation.book), operation.body);
-      case 'remove': {
-        const id = this.#idOf(operation.book);
-        const deleted = { status: 200, message: 'Book deleted successfully', data: null };
-        const expected = this.books.delete(id) ? deleted : NOT_FOUND;
-        return assert.deepEqual(await this.#ask('DELETE', `/book/${id}`), expected);
-      }
+        return await this.#update(this.#idOf(operation.book), operation.body, operation.condition);
+      case 'remove':
+        return await this.#remove(this.#idOf(operation.book), operation.condition);
       case 'list': {
         const listed = await this.#client.list();
         const own = listed.filter(({ id }) => this.#ids.includes(id));
@@ -93,34 +146,168 @@ class Shelf {
     }
   }
 
-  async #create(body: Body): Promise<void> {
-    const answer = await this.#ask('POST', '/book', { body });
+  async #create(body: Body, key: string | undefined): Promise<void> {
+    const { answer, headers } = await this.#ask('POST', '/book', { body, headers: keyHeader(key) });
     if (typeof body === 'string') return assert.deepEqual(answer, INVALID);
-    const book = { id: answer.data?.id, title: '', author: '', year: 0, ...body };
+    const content = stored(body);
+    if (this.#isUsed(key)) return this.#assertRepeated(key, '/book', content, answer, headers);
+    const book = { id: answer.data?.id, ...content };
     assert.deepEqual(answer, { status: 201, message: 'Book created successfully', data: book });
+    assert.equal(headers.get('idempotent-replayed'), null);
+    this.#add(book);
+    this.#see(book, headers);
+    if (key !== undefined) {
+      this.#keyed.set(key, { key, path: '/book', content, answer, tag: headers.get('etag') });
+    }
+  }
+
+  async #createMany(bodies: readonly Body[], key: string | undefined): Promise<void> {
+    const elements = bodies.map((body) => (typeof body === 'string' ? body : JSON.stringify(body)));
+    const body = `[${elements.join()}]`;
+    const { answer, headers } = await this.#ask('POST', '/books', { body, headers: keyHeader(key) });
+    const content: Omit<Book, 'id'>[] = [];
+    for (const body of bodies) {
+      if (typeof body === 'string') {
+        const message = `Invalid input: book ${content.length + 1}`;
+        return assert.deepEqual(answer, { status: 400, message, data: null });
+      }
+      content.push(stored(body));
+    }
+    if (this.#isUsed(key)) return this.#assertRepeated(key, '/books', content, answer, headers);
+    assert.deepEqual(answer, { status: 201, message: 'Books created successfully', data: answer.data });
+    assert.equal(answer.data.length, content.length);
+    assert.equal(headers.get('idempotent-replayed'), null);
+    for (const [position, fields] of content.entries()) this.#add({ id: answer.data[position], ...fields });
+    if (key !== undefined) this.#keyed.set(key, { key, path: '/books', content, answer, tag: null });
+  }
+
+  /** Sends a creation with its key again, spelled in another way. */
+  async #repeat(request: number): Promise<void> {
+    const known = [...this.#keyed.values()];
+    const repeated = known[request % known.length];
+    if (repeated === undefined) return;
+    const { key, path, content } = repeated;
+    const body = JSON.stringify(content, ['year', 'author', 'title'], 1);
+    const { answer, headers } = await this.#ask('POST', path, { body, headers: keyHeader(`"${key}"`) });
+    this.#assertRepeated(key, path, content, answer, headers);
+  }
+
+  /** A key that was used is for one request only: an equal one gets the first answer, any other one is refused. */
+  #assertRepeated(
+    key: string,
+    path: KeyedRequest['path'],
+    content: KeyedRequest['content'],
+    answer: unknown,
+    headers: Headers,
+  ): void {
+    const first = this.#keyed.get(key) as KeyedRequest;
+    const isEqual = path === first.path && isDeepStrictEqual(content, first.content);
+    assert.deepEqual(answer, isEqual ? first.answer : KEY_USED);
+    assert.equal(headers.get('idempotent-replayed'), isEqual ? 'true' : null);
+    assert.equal(headers.get('etag'), isEqual ? first.tag : null);
+  }
+
+  async #read(id: number, condition: Condition | undefined): Promise<void> {
+    const { sent, isMet } = await this.#decide(id, condition);
+    const { answer, headers } = await this.#ask('GET', `/book/${id}`, { headers: sent });
+    const book = this.books.get(id);
+    if (book === undefined) return assert.deepEqual(answer, NOT_FOUND);
+    if (!isMet && condition?.header === 'if-match') return assert.deepEqual(answer, UNMET);
+    const retrieved = { status: 200, message: 'Book retrieved successfully', data: book };
+    assert.deepEqual(answer, isMet ? retrieved : NOT_MODIFIED);
+    this.#see(book, headers);
+  }
+
+  async #update(id: number, body: Body, condition: Condition | undefined): Promise<void> {
+    const { sent, isMet } = await this.#decide(id, condition);
+    const { answer, headers } = await this.#ask('PUT', `/book/${id}`, { body, headers: sent });
+    const before = this.books.get(id);
+    if (before === undefined) return assert.deepEqual(answer, NOT_FOUND);
+    if (typeof body === 'string') return assert.deepEqual(answer, INVALID);
+    if (!isMet) return assert.deepEqual(answer, UNMET);
+    const data = { ...before, ...body };
+    assert.deepEqual(answer, { status: 200, message: 'Book updated successfully', data });
+    this.books.set(id, data);
+    this.#see(data, headers);
+  }
+
+  async #remove(id: number, condition: Condition | undefined): Promise<void> {
+    const { sent, isMet } = await this.#decide(id, condition);
+    const { answer } = await this.#ask('DELETE', `/book/${id}`, { headers: sent });
+    if (!this.books.has(id)) return assert.deepEqual(answer, NOT_FOUND);
+    if (!isMet) return assert.deepEqual(answer, UNMET);
+    assert.deepEqual(answer, { status: 200, message: 'Book deleted successfully', data: null });
+    this.books.delete(id);
+  }
+
+  /** The headers of a condition, and whether the book meets it if it exists. */
+  async #decide(
+    id: number,
+    condition: Condition | undefined,
+  ): Promise<{ sent: Record<string, string>; isMet: boolean }> {
+    if (condition === undefined) return { sent: {}, isMet: true };
+    const { header } = condition;
+    const book = this.books.get(id);
+    // Many books that are created at once come without their tags.
+    if (book !== undefined && this.#tagOf(book) === undefined) await this.#read(id, undefined);
+    const current = book && this.#tagOf(book);
+    const [first = NO_TAG] = this.#tags.get(id)?.values() ?? [];
+    const tag = { current: current ?? NO_TAG, first, '*': '*' }[condition.tag];
+    const isListed = tag === '*' || tag === current;
+    return { sent: { [header]: tag }, isMet: isListed === (header === 'if-match') };
+  }
+
+  /** Each state of a book has one tag, and no other state has it. */
+  #see(book: Book, headers: Headers): void {
+    const tag = headers.get('etag') as string;
+    const tags = this.#tags.get(book.id) as Map<string, string>;
+    const known = this.#tagOf(book);
+    if (known === undefined) {
+      assert.match(tag, /^"[\w-]{22}"$/);
+      assert.ok(![...tags.values()].includes(tag), `two states of book ${book.id} have the tag ${tag}`);
+      tags.set(JSON.stringify(book), tag);
+    } else {
+      assert.equal(tag, known);
+    }
+  }
+
+  #tagOf(book: Book): string | undefined {
+    return this.#tags.get(book.id)?.get(JSON.stringify(book));
+  }
+
+  #add(book: Book): void {
     assert.ok(!this.#ids.includes(book.id), `id ${book.id} was given twice`);
     this.#ids.push(book.id);
+    this.#tags.set(book.id, new Map());
     this.books.set(book.id, book);
   }
 
-  async #update(id: number, body: Body): Promise<void> {
-    const answer = await this.#ask('PUT', `/book/${id}`, { body });
-    const stored = this.books.get(id);
-    if (stored === undefined) return assert.deepEqual(answer, NOT_FOUND);
-    if (typeof body === 'string') return assert.deepEqual(answer, INVALID);
-    const data = { ...stored, ...body };
-    assert.deepEqual(answer, { status: 200, message: 'Book updated successfully', data });
-    this.books.set(id, data);
-  }
-
-  async #ask(method: string, path: string, options?: RequestOptions) {
-    const { status, message, data } = await this.#client.request(method, path, options);
-    return { status, message, data };
+  async #ask(method: string, path: string, options: RequestOptions) {
+    const { headers, ...answer } = await this.#client.request(method, path, options);
+    return { answer, headers };
   }
 
   #idOf(book: number): number {
     return this.#ids[book % this.#ids.length] as number;
   }
+
+  /** No other shelf has this key, not even one of an earlier run. */
+  #keyOf(key: number | undefined): string | undefined {
+    return key === undefined ? undefined : `${this.#name}/${key}`;
+  }
+
+  #isUsed(key: string | undefined): key is string {
+    return key !== undefined && this.#keyed.has(key);
+  }
+}
+
+/** A new book with these fields, without its id. */
+function stored(fields: Exclude<Body, string>): Omit<Book, 'id'> {
+  return { title: '', author: '', year: 0, ...fields };
+}
+
+function keyHeader(key: string | undefined): Record<string, string> {
+  return key === undefined ? {} : { 'idempotency-key': key };
 }
 
 function assertAscending(books: readonly Book[]): void {
@@ -146,7 +333,7 @@ for (const store of STORES) {
       await Promise.all(books.map(({ id }) => client.request('DELETE', `/book/${id}`)));
     }
 
-    test('rules 1 to 13: the answers to one client agree with the model', async () => {
+    test('rules 1 to 13, B, E, I: the answers to one client agree with the model', async () => {
       const operations = fc.array(operation, { maxLength: 120, size: 'max' });
       const property = fc.asyncProperty(operations, async (operations) => {
         const shelf = new Shelf(client);
@@ -156,7 +343,7 @@ for (const store of STORES) {
       await fc.assert(property.beforeEach(removeAll), RUNS);
     });
 
-    test('rules 1 to 13: each of several simultaneous clients is answered as if it were alone', async () => {
+    test('rules 1 to 13, B, E, I: each of several simultaneous clients is answered as if it were alone', async () => {
       const operations = fc.array(operation, { maxLength: 60, size: 'max' });
       const clients = fc.array(operations, { minLength: 4, maxLength: 8, size: 'max' });
       const property = fc.asyncProperty(clients, async (clients) => {
