@@ -9,6 +9,7 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
+import { pipeline } from 'node:stream';
 import type { Target } from './client.ts';
 
 export interface Front extends Target {
@@ -42,13 +43,14 @@ export function passOn(
   outgoing: ServerResponse,
   give = (answered: IncomingMessage) => {
     outgoing.writeHead(answered.statusCode as number, answered.headers);
-    answered.pipe(outgoing);
+    pipeline(answered, outgoing, () => {}); // an answer that breaks off breaks the client's connection
   },
 ): void {
   const { method, headers } = incoming;
   const onward = httpRequest(`${url}${incoming.url}`, { method, headers });
   onward.on('response', give);
   onward.on('error', () => incoming.socket.destroy());
+  outgoing.on('close', () => onward.destroy()); // a client that leaves early ends the request
   incoming.pipe(onward);
 }
 

@@ -42,13 +42,18 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
   ]);
   await Promise.race([lived, ended]);
   await Promise.race([pause(random() * AFTERMATH), ended]);
+  killAll(service);
+  await ended;
+  return ready;
+}
+
+/** Kills the service and its workers. */
+export function killAll(service: ServiceProcess): void {
   for (const line of service.log) {
     const { msg, pid } = JSON.parse(line);
     if (msg === 'a worker is serving') process.kill(pid, 'SIGKILL');
   }
   service.process.kill('SIGKILL');
-  await ended;
-  return ready;
 }
 
 /** Starts the service and kills it at a random moment of its start. */

@@ -1,0 +1,389 @@
+// Owns: clients that change one catalogue together, over a network that loses answers, while the service is killed
+// and its store fails; and the check that each of their changes took place exactly once.
+// Refuses: to wait for times. A client repeats its request until it is answered.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setTimeout as pause } from 'node:timers/promises';
+import { type Answer, type Book, Client, type RequestOptions } from './client.ts';
+import { type Front, passOn, startFront } from './front.ts';
+import { execute, PostgresServer } from './postgres.ts';
+import { random, randomSequence } from './random.ts';
+import type { ServiceProcess } from './service.ts';
+import { killAll } from './sudden-death.ts';
+import { waitUntil } from './wait.ts';
+
+const CLIENTS = 8;
+/** Books in which all clients count. */
+const COUNTERS = 3;
+/** The most books of one array. */
+const MOST_BOOKS = 8;
+
+/** Shares of the operations; the others count. */
+const CREATIONS = 0.4;
+const ARRAYS = 0.2;
+
+/** Shares of the requests whose answer is dropped, ends half way, or whose connection breaks before it. */
+const DROPPED = 0.05;
+const HALVED = 0.05;
+const BROKEN = 0.05;
+
+/** The share of the creations that are sent twice at the same moment. */
+const TWICE = 0.2;
+
+/** Of so many creations, one is repeated at the end. */
+const REPEATED_AT_THE_END = 10;
+
+/** Milliseconds, at random up to this, from the last byte of a request to the break of its connection. */
+const BREAK = 5;
+
+/** Milliseconds that a client rests after a request without success. */
+const REST = 5;
+
+/** Answers that the clients got, requests without one, and the faults that they went through. */
+export interface RetryFigures {
+  'books created alone': number;
+  'books created in arrays': number;
+  'steps counted': number;
+  requests: number;
+  'requests without an answer': number;
+  'answers with 503': number;
+  'answers with 412': number;
+  replays: number;
+  faults: number;
+}
+
+/** The service and its store, which fail now and then while the clients work. */
+export interface Faulty {
+  start(): Promise<ServiceProcess>;
+  /** Makes the store fail, and resolves when it is back. Absent if it cannot fail by itself. */
+  failStore?(): Promise<void>;
+}
+
+interface Plan {
+  readonly operations: number;
+  /** Operations between two faults: at random, half as many to one and a half times as many. */
+  readonly life: number;
+  /** Called after each fault. */
+  progress?(operations: number): void;
+}
+
+/** Runs so many operations through faults, and checks the stored books. There must be no books before. */
+export async function retryThroughFaults(
+  context: { after(work: () => void): void },
+  faulty: Faulty,
+  { operations, life, progress = () => {} }: Plan,
+): Promise<RetryFigures> {
+  let service = await faulty.start();
+  const front = await startFront(context, (...exchange) => forwardOrLose(service, ...exchange));
+  const work = new Work(front, operations);
+  work.reach(service);
+  const restart = async () => {
+    const closed = once(service.process, 'close');
+    work.lose();
+    killAll(service);
+    await closed;
+    service = await faulty.start();
+    work.reach(service);
+  };
+  const clients = work.run();
+  clients.catch(() => work.stop()); // thrown below
+  try {
+    while (work.done < operations) {
+      const next = work.done + Math.ceil(life * (0.5 + random()));
+      await waitUntil(() => work.done >= Math.min(next, operations) || work.isStopped);
+      if (work.isStopped) break;
+      work.figures.faults += 1;
+      const { failStore = restart } = faulty;
+      await (work.figures.faults % 2 === 0 ? failStore() : restart());
+      progress(work.done);
+    }
+    await clients;
+    await work.repeatSome();
+    await restart(); // no request is in progress any more
+    work.check(await service.client.list());
+    return work.figures;
+  } finally {
+    work.stop();
+    if (service.process.signalCode === null) killAll(service);
+  }
+}
+
+/** Forwards a request, and loses some of the answers: the service has the request by then. */
+function forwardOrLose(service: ServiceProcess, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const choice = random();
+  if (choice < DROPPED) {
+    passOn(service, incoming, outgoing, (answered) => {
+      answered.resume();
+      incoming.socket.destroy();
+    });
+  } else if (choice < DROPPED + HALVED) {
+    passOn(service, incoming, outgoing, (answered) => {
+      outgoing.writeHead(answered.statusCode as number, answered.headers);
+      answered.once('data', (bytes: Buffer) => {
+        outgoing.write(bytes.subarray(0, bytes.length / 2), () => incoming.socket.destroy());
+      });
+      answered.on('end', () => incoming.socket.destroy()); // an answer without a body
+    });
+  } else if (choice < DROPPED + HALVED + BROKEN) {
+    passOn(service, incoming, outgoing);
+    incoming.on('end', async () => {
+      await pause(random() * BREAK);
+      incoming.socket.destroy();
+    });
+  } else {
+    passOn(service, incoming, outgoing);
+  }
+}
+
+/** A creation with its key, as it was sent and as it was acknowledged. */
+interface Creation {
+  readonly path: '/book' | '/books';
+  readonly options: RequestOptions;
+  readonly answer: unknown;
+}
+
+/** The clients' work, and the books that must come of it. */
+class Work {
+  readonly figures: RetryFigures = {
+    'books created alone': 0,
+    'books created in arrays': 0,
+    'steps counted': 0,
+    requests: 0,
+    'requests without an answer': 0,
+    'answers with 503': 0,
+    'answers with 412': 0,
+    replays: 0,
+    faults: 0,
+  };
+  /** Operations that have taken place. */
+  done = 0;
+  readonly #front: Front;
+  readonly #operations: number;
+  #begun = 0;
+  isStopped = false;
+  /** Pending while the service is down. */
+  #client = Promise.withResolvers<Client>();
+  readonly #books = new Map<number, Book>();
+  readonly #creations: Creation[] = [];
+  /** By id of a counter, the steps of each client. */
+  readonly #steps = new Map<number, number[]>();
+
+  constructor(front: Front, operations: number) {
+    this.#front = front;
+    this.#operations = operations;
+  }
+
+  reach(service: ServiceProcess): void {
+    this.#client.resolve(new Client(this.#front, service.client.token));
+  }
+
+  lose(): void {
+    this.#client = Promise.withResolvers();
+  }
+
+  stop(): void {
+    this.isStopped = true;
+  }
+
+  async run(): Promise<void> {
+    const none = Array.from({ length: CLIENTS }, () => 0);
+    for (let number = 0; number < COUNTERS; number += 1) {
+      const body = { title: `counter ${number}`, author: none.join(' ') };
+      this.#steps.set(await this.#create(`counter-${number}`, body, 1), [...none]);
+    }
+    await Promise.all(none.map((_, position) => this.#runClient(position)));
+  }
+
+  async #runClient(position: number): Promise<void> {
+    const draw = randomSequence(position + 1);
+    while (this.#begun < this.#operations) {
+      this.#begun += 1;
+      const name = `${position}-${this.#begun}`;
+      const times = draw() < TWICE ? 2 : 1;
+      const choice = draw();
+      if (choice < CREATIONS) {
+        await this.#create(name, { title: name, year: this.#begun }, times);
+        this.figures['books created alone'] += 1;
+      } else if (choice < CREATIONS + ARRAYS) {
+        const length = Math.floor(draw() * (MOST_BOOKS + 1));
+        const books = Array.from({ length }, (_, year) => ({ title: name, author: 'array', year }));
+        await this.#createMany(name, books, times);
+        this.figures['books created in arrays'] += length;
+      } else {
+        const ids = [...this.#steps.keys()];
+        await this.#count(ids[Math.floor(draw() * COUNTERS)] as number, position);
+        this.figures['steps counted'] += 1;
+      }
+      this.done += 1;
+    }
+  }
+
+  /** @returns the id of the book. */
+  async #create(key: string, fields: object, times: number): Promise<number> {
+    const { message, data } = await this.#untilCreated('/book', key, fields, times);
+    assert.equal(message, 'Book created successfully');
+    const book = { title: '', author: '', year: 0, ...fields };
+    assert.deepEqual(data, { id: data.id, ...book });
+    this.#add({ id: data.id, ...book });
+    return data.id;
+  }
+
+  async #createMany(key: string, books: readonly Omit<Book, 'id'>[], times: number): Promise<void> {
+    const { message, data } = await this.#untilCreated('/books', key, books, times);
+    assert.equal(message, 'Books created successfully');
+    assert.equal(data.length, books.length);
+    for (const [position, book] of books.entries()) this.#add({ id: data[position], ...book });
+  }
+
+  #add(book: Book): void {
+    assert.ok(!this.#books.has(book.id), `id ${book.id} was given twice`);
+    this.#books.set(book.id, book);
+  }
+
+  /** @param times how often it is sent at the same moment. */
+  async #untilCreated(
+    path: Creation['path'],
+    key: string,
+    body: object,
+    times: number,
+  ): Promise<Omit<Answer, 'headers'>> {
+    const options = { body, headers: { 'idempotency-key': key } };
+    const sent = Array.from({ length: times }, () => this.#untilAnswered('POST', path, options));
+    const [answer, other = answer] = (await Promise.all(sent)) as [Answer, Answer?];
+    assert.equal(answer.status, 201, answer.message);
+    assert.deepEqual(bare(other), bare(answer));
+    const first = [answer, other].filter(({ headers }) => headers.get('idempotent-replayed') === null);
+    if (times > 1) assert.ok(first.length <= 1, `${key} was carried out ${first.length} times`);
+    this.#creations.push({ path, options, answer: bare(answer) });
+    return bare(answer);
+  }
+
+  /**
+   * Counts one step in a book that others change, too. Its author has the steps of each client, and its year their sum. A
+   * client whose answer is lost finds its step among them, or repeats it: if the lost request were carried out after
+   * that, its tag would be an old one.
+   */
+  async #count(id: number, position: number): Promise<void> {
+    const steps = this.#steps.get(id) as number[];
+    const before = steps[position] as number;
+    const path = `/book/${id}`;
+    for (;;) {
+      const known = [...steps];
+      const { status, data, headers } = await this.#untilAnswered('GET', path);
+      assert.equal(status, 200);
+      const counts: number[] = data.author.split(' ').map(Number);
+      assert.equal(data.year, sum(counts), `book ${id} is not of one change`);
+      assert.ok(
+        known.every((count, client) => count <= (counts[client] as number)),
+        `book ${id} has lost a step: ${counts}`,
+      );
+      if (counts[position] === before + 1) break;
+      assert.equal(counts[position], before, `book ${id} has a step twice`);
+      counts[position] = before + 1;
+      const change = { author: counts.join(' '), year: data.year + 1 };
+      const tag = headers.get('etag') as string;
+      const answer = await this.#ask('PUT', path, { body: change, headers: { 'if-match': tag } });
+      if (answer?.status === 200) {
+        assert.deepEqual(answer.data, { ...data, ...change });
+        break;
+      }
+      if (answer !== undefined) assert.equal(answer.status, 412, answer.message);
+    }
+    steps[position] = before + 1;
+  }
+
+  async #untilAnswered(method: string, path: string, options?: RequestOptions): Promise<Answer> {
+    for (;;) {
+      const answer = await this.#ask(method, path, options);
+      if (answer !== undefined) return answer;
+    }
+  }
+
+  /** @returns undefined if the request may have been carried out or not: it has no answer, or 503. */
+  async #ask(method: string, path: string, options?: RequestOptions): Promise<Answer | undefined> {
+    const client = await this.#client.promise;
+    if (this.isStopped) throw new Error('stopped');
+    this.figures.requests += 1;
+    try {
+      const answer = await client.request(method, path, options);
+      if (answer.headers.get('idempotent-replayed') === 'true') this.figures.replays += 1;
+      if (answer.status === 412) this.figures['answers with 412'] += 1;
+      if (answer.status !== 503) return answer;
+      this.figures['answers with 503'] += 1;
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error;
+      this.figures['requests without an answer'] += 1;
+    }
+    await pause(REST);
+    return undefined;
+  }
+
+  /** Repeats creations that were acknowledged long ago. */
+  async repeatSome(): Promise<void> {
+    for (let number = 0; number < this.#creations.length; number += REPEATED_AT_THE_END) {
+      const { path, options, answer } = this.#creations[number] as Creation;
+      const again = await this.#untilAnswered('POST', path, options);
+      assert.deepEqual(bare(again), answer);
+      assert.equal(again.headers.get('idempotent-replayed'), 'true');
+    }
+  }
+
+  /** Every book is one of these, as it must be now, and none of these is missing. */
+  check(listed: readonly Book[]): void {
+    const missing = new Map(this.#books);
+    for (const [id, steps] of this.#steps) {
+      const counter = missing.get(id) as Book;
+      missing.set(id, { ...counter, author: steps.join(' '), year: sum(steps) });
+    }
+    for (const book of listed) {
+      const { id, title } = book;
+      const expected = missing.get(id);
+      assert.ok(
+        expected !== undefined,
+        `book ${id}, "${title}", is stored, though no client was given its id`,
+      );
+      assert.deepEqual(book, expected);
+      missing.delete(id);
+    }
+    assert.deepEqual([...missing.keys()], [], 'acknowledged books are lost');
+  }
+}
+
+function bare({ status, message, data }: Answer): Omit<Answer, 'headers'> {
+  return { status, message, data };
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+export interface FailingPostgres {
+  readonly dbUrl: string;
+  failStore(): Promise<void>;
+  remove(): Promise<void>;
+}
+
+/** PostgreSQL on a primary and its synchronous standby. First the standby takes over; then it crashes, each time. */
+export async function startFailingPostgres(): Promise<FailingPostgres> {
+  const { primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']);
+  const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`);
+  let isPromoted = false;
+  return {
+    dbUrl: `postgres://postgres:password@${hosts.join()}/postgres`,
+    async failStore() {
+      if (isPromoted) {
+        await standby.kill('SIGQUIT');
+        await standby.startAgain();
+      } else {
+        await primary.kill('SIGKILL');
+        await execute(standby.url(), 'select pg_promote()');
+        isPromoted = true;
+      }
+    },
+    remove: async () => {
+      await Promise.all([primary.remove(), standby.remove()]);
+    },
+  };
+}
