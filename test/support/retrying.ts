@@ -51,7 +51,8 @@ export interface RetryFigures {
   'answers with 503': number;
   'answers with 412': number;
   replays: number;
-  faults: number;
+  'kills of the service': number;
+  'faults of the store': number;
 }
 
 /** The service and its store, which fail now and then while the clients work. */
@@ -90,13 +91,17 @@ export async function retryThroughFaults(
   const clients = work.run();
   clients.catch(() => work.stop()); // thrown below
   try {
-    while (work.done < operations) {
+    for (let fault = 1; work.done < operations; fault += 1) {
       const next = work.done + Math.ceil(life * (0.5 + random()));
       await waitUntil(() => work.done >= Math.min(next, operations) || work.isStopped);
       if (work.isStopped) break;
-      work.figures.faults += 1;
-      const { failStore = restart } = faulty;
-      await (work.figures.faults % 2 === 0 ? failStore() : restart());
+      if (fault % 2 === 0 && faulty.failStore !== undefined) {
+        await faulty.failStore();
+        work.figures['faults of the store'] += 1;
+      } else {
+        await restart();
+        work.figures['kills of the service'] += 1;
+      }
       progress(work.done);
     }
     await clients;
@@ -155,7 +160,8 @@ class Work {
     'answers with 503': 0,
     'answers with 412': 0,
     replays: 0,
-    faults: 0,
+    'kills of the service': 0,
+    'faults of the store': 0,
   };
   /** Operations that have taken place. */
   done = 0;
