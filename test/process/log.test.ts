@@ -237,9 +237,10 @@ describe('the log of faults', { concurrency: 4 }, () => {
   test('rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
     const lines: Line[] = [];
     const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) });
-    const kind = { size: 1, weight: 1, inFlight: 1 };
+    const limit = { size: 1, weight: 1, inFlight: 1 };
+    const kinds = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
     const broken = {
-      limits: { find: kind, insert: kind, update: kind, remove: kind, search: kind },
+      limits: Object.fromEntries(kinds.map((kind) => [kind, limit])),
       find: async () => {
         throw new Error('as the test wishes');
       },
