@@ -1,6 +1,6 @@
 // Owns: the store of books in PostgreSQL. Twin of `sqlite/store.ts`.
-// A batch is one statement: one round trip, one commit. Every statement is independent, so it works through a pooler in
-// transaction mode.
+// A batch is one statement, or two if its changes have conditions: few round trips, one commit. Every statement is
+// independent, so it works through a pooler in transaction mode.
 // Refuses: features that PostgreSQL's distributed relatives lack.
 
 import { once } from 'node:events';
