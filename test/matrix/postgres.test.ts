@@ -17,7 +17,9 @@ const VERSIONS = ['15.18.0-beta.17', '16.14.0-beta.17', '17.10.0-beta.17'];
 const FILES = [
   'test/contract/contract.test.ts',
   'test/contract/concurrency.test.ts',
+  'test/contract/conditions.test.ts',
   'test/contract/list.test.ts',
+  'test/contract/once.test.ts',
   'test/find/index.test.ts',
   'test/find/oracle.test.ts',
   'test/find/pages.test.ts',
