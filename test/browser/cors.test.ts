@@ -33,18 +33,18 @@ describe('pages of other origins in a browser', () => {
     site?.close();
   });
 
-  /** Makes a page log in, store and change a book, and find it; returns what it saw. */
+  /** Makes a page log in, store a book once, change it on a condition, and find it; returns what it saw. */
   async function visit(url: string): Promise<unknown> {
     const { page } = await openPage(browser, url);
     try {
       return await page.evaluate(`(async () => {
-        const ask = async (method, path, body, authorization) => {
-          const own = { authorization, 'x-request-id': 'page-1', prefer: 'count=exact' };
+        const ask = async (method, path, body, authorization, more) => {
+          const own = { authorization, 'x-request-id': 'page-1', prefer: 'count=exact', ...more };
           const headers = authorization ? own : {};
           const answer = await fetch('${service.url}' + path, { method, body, headers });
           const read = (name) => answer.headers.get(name);
           return { status: answer.status, location: read('location'), id: read('x-request-id'), link: read('link'),
-            total: read('x-total-count'), applied: read('preference-applied'), ...(await answer.json()) };
+            etag: read('etag'), replayed: read('idempotent-replayed'), total: read('x-total-count'), applied: read('preference-applied'), ...(await answer.json()) };
         };
         try {
           const login = JSON.stringify(${JSON.stringify({
@@ -52,11 +52,16 @@ describe('pages of other origins in a browser', () => {
             password: ENVIRONMENT.AUTH_PASSWORD,
           })});
           const { token } = (await ask('POST', '/token', login)).data;
-          const created = await ask('POST', '/book', '{"title":"From a page"}', token);
-          const changed = await ask('PUT', created.location, '{"year":2026}', token);
+          const once = { 'idempotency-key': 'from-a-page' };
+          const created = await ask('POST', '/book', '{"title":"From a page"}', token, once);
+          const { replayed } = await ask('POST', '/book', '{"title":"From a page"}', token, once);
+          const known = { 'if-match': created.etag };
+          const changed = await ask('PUT', created.location, '{"year":2026}', token, known);
+          const unmet = await ask('PUT', created.location, '{"year":1}', token, known);
           const { data, link, total, applied } = await ask('GET', '/books?title=from+a+page', undefined, token);
           const { status } = await ask('GET', '/shelf', undefined, token);
-          return { status: created.status, id: created.id, book: changed.data, elsewhere: status,
+          return { status: created.status, id: created.id, book: changed.data, elsewhere: status, replayed,
+            unmet: unmet.status,
             found: { data, link, total, applied } };
         } catch (error) {
           return String(error);
@@ -71,9 +76,10 @@ describe('pages of other origins in a browser', () => {
     const seen = await visit(`http://localhost:${port}/`);
     const [book] = await service.client.list();
     assert.deepEqual(book, { id: book?.id, title: 'From a page', author: '', year: 2026 });
-    const link = '</books?title=from+a+page>; rel="first"';
+    const link = '</books?title=from+a+page&limit=100>; rel="first"';
     const found = { data: [book], link, total: '1', applied: 'count=exact' };
-    assert.deepEqual(seen, { status: 201, id: 'page-1', book, elsewhere: 404, found });
+    const answers = { status: 201, id: 'page-1', elsewhere: 404, replayed: 'true', unmet: 412 };
+    assert.deepEqual(seen, { ...answers, book, found });
   });
 
   test('rule 32: the same page under another name cannot', async () => {
