@@ -15,7 +15,7 @@ itself, in the background, but answers searches only after its first index is co
 faster by this command, before the service starts. If the command is stopped, the next call goes on where it ended.
 On SQLite, other programs cannot write at the end of the first index, for about 2 seconds for each million books.
 
-  --rebuild  makes the index anew
+  --rebuild  makes the index again
   --check    then compares the index with all books, and exits with code 1 at the first difference
   --remove   removes the index and its triggers, for good if FIND is off: the service would create it again
 `;
@@ -61,7 +61,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     stdout.write(
       difference === undefined
         ? `${books} books are indexed, and the index is correct.\n`
-        : `The index is wrong: ${difference}. \`book-catalogue index --rebuild\` makes it anew.\n`,
+        : `The index is wrong: ${difference}. \`book-catalogue index --rebuild\` makes it again.\n`,
     );
     return difference === undefined ? 0 : 1;
   } catch (error) {

@@ -4,7 +4,7 @@
 import type { Book } from '../books/book.ts';
 import { indexText } from '../books/words.ts';
 
-/** Grows with every change of what is a word or a key (`books/words.ts`): an index of an older version is made anew. */
+/** Grows with every change of what is a word or a key (`books/words.ts`): an index of an older version is made again. */
 export const INDEX_VERSION = 1;
 
 /** A result of `advance`: about how many books are not indexed yet. */
@@ -27,7 +27,7 @@ export interface BookIndex {
   advance(): Promise<Remaining>;
 
   /**
-   * Compares the index with all books, read anew, as of one moment.
+   * Compares the index with all books, read again, as of one moment.
    * @param onProgress called with the number of books compared so far; an error that it throws ends the work.
    * @returns the first difference, in words; undefined if there is none.
    */

@@ -1,4 +1,4 @@
-// Whether the index follows the books, whoever writes them and however a process ends; the first index of a store that
+// Whether the index follows the books, whichever program writes them and however a process ends; the first index of a store that
 // has books; and the command `index`. On every store.
 
 import assert from 'node:assert/strict';
@@ -328,7 +328,7 @@ for (const store of STORES) {
         assert.equal(checked.code, 1, sql);
         assert.match(
           checked.stdout,
-          /^The index is wrong: .*\. `book-catalogue index --rebuild` makes it anew\.\n$/,
+          /^The index is wrong: .*\. `book-catalogue index --rebuild` makes it again\.\n$/,
         );
         assert.match(checked.stdout, difference);
         assert.equal((await index(dbUrl, '--rebuild')).code, 0);

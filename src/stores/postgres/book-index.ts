@@ -1,5 +1,5 @@
 // Owns: the index by which books in PostgreSQL are found: its tables, and how it follows the books. Triggers note which
-// books change, whoever changes them. Every statement is independent, so it works through a pooler in transaction mode.
+// books change, whichever program changes them. Every statement is independent, so it works through a pooler in transaction mode.
 // Twin of `sqlite/book-index.ts`.
 // Refuses: to index within the transactions that write books, which would make them four times as expensive.
 
@@ -60,7 +60,7 @@ const INDEXES = [
   'create index if not exists book_index_words on book_index using gin (words)',
 ];
 
-// With the rights of its owner: whoever may write books need not have rights on the queue.
+// With the rights of its owner: a role that may write books needs no rights on the queue.
 const NOTE_FUNCTION = `
   create or replace function book_index_note() returns trigger
   language plpgsql security definer set search_path from current as $$

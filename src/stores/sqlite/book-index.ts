@@ -1,5 +1,5 @@
 // Owns: the index by which books in a SQLite file are found: its tables, and how it follows the books. Ids only grow, so
-// books above a mark are new; triggers note which of the others change, whoever changes them. Twin of
+// books above a mark are new; triggers note which of the others change, whichever program it is. Twin of
 // `postgres/book-index.ts`.
 // Refuses: to index within the transactions that write books, which would make them 26 times as expensive.
 
