@@ -234,7 +234,7 @@ class FindBench {
     const samples = [];
     for (let round = 1; round <= rounds; round += 1) {
       this.#say(`the dearest searches beside single calls, round ${round} of ${rounds}`);
-      await untilIndexed(service); // what was created in the round before
+      await untilIndexed(service); // the books that the round before has created
       const quiet = await both(seconds);
       const flood = startFlood(port, dearestOf(books));
       const during = await both(seconds * FLOOD_TIMES);

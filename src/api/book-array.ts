@@ -1,6 +1,6 @@
-// Owns: reading many new books from the body of one request, a JSON array, while it arrives: never is more than a piece of it
-// parsed at a time.
-// Refuses: the whole array, if one of its elements is not a book (rule B1).
+// Owns: reading new books from a JSON array, the body of one request, while it arrives. Books are parsed one by one, so
+// that other requests get their turns.
+// Refuses: the whole array, if one of its elements is not a book (rule B2).
 
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';

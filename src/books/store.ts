@@ -40,7 +40,8 @@ export interface Once {
 /** The ids of the books in their order; or `conflict`, if the key has been used for another request. */
 export type GroupOutcome =
   | {
-      readonly ids: readonly number[] /** Whether an earlier call stored them. */;
+      readonly ids: readonly number[];
+      /** Whether an earlier call stored them. */
       readonly isReplay: boolean;
     }
   | 'conflict';
@@ -56,7 +57,7 @@ export interface ConditionalChange {
   readonly changes: BookChanges | undefined;
 }
 
-/** The book as the change left it or as it was when it was removed; undefined if there is none. */
+/** The book as the change left it, or as it was before its removal; undefined if no book has the id. */
 export type ConditionalOutcome = Book | 'unmet' | undefined;
 
 /**

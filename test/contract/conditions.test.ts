@@ -226,7 +226,9 @@ for (const store of STORES) {
     });
 
     test('E4: with REQUIRE_IF_MATCH=on, a change or removal without If-Match is 428', async () => {
-      const strict = await startTestService(service.dbUrl, { REQUIRE_IF_MATCH: 'on' });
+      // YAML files turn `on` into `true`.
+      const REQUIRE_IF_MATCH = store.name === 'SQLite' ? 'on' : 'true';
+      const strict = await startTestService(service.dbUrl, { REQUIRE_IF_MATCH });
       try {
         const client = await Client.logIn(strict);
         const { data: book, headers } = await client.request('POST', '/book', { body: {} });

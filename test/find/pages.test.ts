@@ -186,7 +186,7 @@ for (const store of STORES) {
       });
     }
 
-    test('rule F3: what cannot be read is 400 and named, and so is a name that is unknown or sent twice', async () => {
+    test('rule F3: an invalid parameter is 400 and named, and so is a name that is unknown or sent twice', async () => {
       for (const [query, name] of INVALID) {
         const { status, message, data } = await get(query);
         const expected = { status: 400, message: `Invalid query parameter: ${name}`, data: null };

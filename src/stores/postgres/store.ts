@@ -42,8 +42,8 @@ const FIRST_CHUNK_TIMEOUT = 4500;
 // removals go one by one, so that two batches of one process never wait for each other's books.
 const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
-/** Each is different, and may keep a core of the server busy for seconds: two would slow down those who write. */
-const SEARCHES = { ...ONE_AT_A_TIME, size: 1 };
+/** Searches and requests with many books: each may keep a core of the server busy, and two would slow down others. */
+const SINGLY = { ...ONE_AT_A_TIME, size: 1 };
 
 // Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. The other
 // books are returned as they were; the changes applied to them are known.
@@ -108,11 +108,11 @@ class PostgresStore implements BookStore {
     find: OVERLAPPING,
     insert: OVERLAPPING,
     keyed: ONE_AT_A_TIME,
-    bulk: { ...ONE_AT_A_TIME, size: 1 },
+    bulk: SINGLY,
     update: ONE_AT_A_TIME,
     remove: ONE_AT_A_TIME,
     conditional: ONE_AT_A_TIME,
-    search: SEARCHES,
+    search: SINGLY,
   };
   readonly #connections: Connections;
   /** Undefined if books are not searched. */

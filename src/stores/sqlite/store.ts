@@ -36,10 +36,8 @@ import type { WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
 const WEIGHT = 1024 * 1024;
 const READS = { size: 512, weight: WEIGHT, inFlight: 1 };
 const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
-/** One after the other: each has thousands of books. */
-const BULK = { size: 1, weight: WEIGHT, inFlight: 1 };
-/** One after the other: each is different, and may take long. */
-const SEARCHES = { size: 1, weight: WEIGHT, inFlight: 1 };
+/** Searches and requests with many books, one after the other: each may take long. */
+const SINGLY = { size: 1, weight: WEIGHT, inFlight: 1 };
 
 /** Milliseconds that a read may wait for a file that is locked as a whole; the wait delays every request. */
 const READ_TIMEOUT = 250;
@@ -83,11 +81,11 @@ class SqliteStore implements BookStore {
     find: READS,
     insert: WRITES,
     keyed: WRITES,
-    bulk: BULK,
+    bulk: SINGLY,
     update: WRITES,
     remove: WRITES,
     conditional: WRITES,
-    search: SEARCHES,
+    search: SINGLY,
   };
   readonly #path: string;
   readonly #file: OpenFile;
