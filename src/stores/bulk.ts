@@ -90,20 +90,3 @@ export function countBooks(books: readonly BookFields[]): StoredBooks {
   });
   return { count: books.length, lacking: Object.fromEntries(lacking) };
 }
-
-/** A book's line of the format `csv`. */
-export function asCsv(book: Book): string {
-  return `${book.id},${asCsvFields(book)}`;
-}
-
-/** The same line without the id. */
-export function asCsvFields(book: BookFields): string {
-  const values = FIELD_NAMES.map((name) => {
-    const value = book[name];
-    return typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : value;
-  });
-  return `${values.join()}\n`;
-}
-
-/** The line before the first book in a file of the format `csv`. */
-export const CSV_HEADER = `${['id', ...FIELD_NAMES].join()}\n`;

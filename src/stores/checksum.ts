@@ -3,7 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import type { Book } from '../books/book.ts';
-import { asCsv, type BulkStore, CSV_HEADER } from './bulk.ts';
+import { asCsv, CSV_HEADER } from '../files/writing.ts';
+import type { BulkStore } from './bulk.ts';
 
 /** SHA-256 of a catalogue in CSV, computed from its text or from its books, ascending by id. */
 export class Checksum {

@@ -54,8 +54,8 @@ export interface SearchableIndex {
   wordsValue(words: readonly WantedWord[]): string;
   /** SQL between `from` and the first `and`: the books that have these words. */
   withWords(words: string, isCount: boolean): string;
-  /** SQL for whether the book of a row has these words. */
-  hasWords(words: string): string;
+  /** SQL for whether the book of a row has these words; `words` is their value. */
+  hasWords(words: string, wanted: readonly WantedWord[]): string;
   /** SQL for the id of a book that was found by its words. */
   readonly idWithWords: string;
   /** SQL between `from` and the first `and`: all books, to be read in the order of a field. */
@@ -338,7 +338,9 @@ class Finder {
   #tests(selection: Selection, values: Values): string {
     const { words, conditions } = selection;
     const wordTest =
-      words.length === 0 ? '' : ` and ${this.#index.hasWords(values.add(this.#index.wordsValue(words)))}`;
+      words.length === 0
+        ? ''
+        : ` and ${this.#index.hasWords(values.add(this.#index.wordsValue(words)), words)}`;
     return `${comparisons(conditions, values)}${isRest(selection, values)}${wordTest}`;
   }
 

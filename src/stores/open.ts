@@ -6,6 +6,7 @@ import { OperatorError } from '../operator-error.ts';
 import type { BookIndex } from './book-index.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
 import type { Hosts } from './postgres/hosts.ts';
+import type { Standbys } from './postgres/standby.ts';
 import { urlsOfHosts } from './postgres/url.ts';
 
 export interface OpenOptions {
@@ -13,6 +14,8 @@ export interface OpenOptions {
   readonly mustExist: boolean;
   /** Whether its books can be searched; they are then indexed. */
   readonly find: boolean;
+  /** Called when the start waits for long, since other programs use what must be changed. It then waits on. */
+  onLongWait(): void;
 }
 
 /** A store that is not open yet. Opening it throws an OperatorError when that is impossible. */
@@ -37,19 +40,23 @@ export interface StoreAt {
 /**
  * Reads the URL of a store.
  * @param name of the URL in messages.
- * @throws OperatorError when the URL is invalid.
+ * @param readUrl DB_READ_URL, if there is one: lists, searches and exports are then read there, if possible.
+ * @throws OperatorError when a URL is invalid.
  */
-export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt> {
+export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string): Promise<StoreAt> {
   const refuse = (error: unknown): never => {
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(
-      `${name}: ${describeStore(dbUrl)} cannot be opened: ${(error as Error).message}.`,
-    );
+    throw cannotOpen(dbUrl, name, error);
   };
-  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(dbUrl)?.[1]?.toLowerCase();
+  const scheme = schemeOf(dbUrl);
   switch (scheme) {
     case 'sqlite': {
       const file = sqlitePath(dbUrl, name);
+      if (readUrl !== undefined) {
+        throw new OperatorError(
+          'DB_READ_URL names a standby of PostgreSQL, but DB_URL is sqlite: remove one of them.',
+        );
+      }
       return {
         file,
         open: async (options) => {
@@ -68,27 +75,17 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
     }
     case 'postgres':
     case 'postgresql': {
-      if (!urlsOfHosts(dbUrl).every(isWellEscaped)) {
-        throw new OperatorError(
-          `${name} is not a valid URL: percent-escape special characters in its parts.`,
-        );
-      }
-      const { readHosts } = await import('./postgres/hosts.ts');
-      let hosts: Hosts;
-      try {
-        hosts = readHosts(dbUrl);
-      } catch (error) {
-        return refuse(error);
-      }
+      const hosts = await readPostgresUrl(dbUrl, name, 'writing');
+      const standbys = readUrl === undefined ? undefined : await readStandbys(readUrl);
       return {
         file: undefined,
         open: async (options) => {
           const { openPostgres } = await import('./postgres/store.ts');
-          return openPostgres(hosts, options).catch(refuse);
+          return openPostgres(hosts, standbys, options).catch(refuse);
         },
         openBulk: async (mode: BulkMode) => {
           const { openPostgresBulk } = await import('./postgres/bulk.ts');
-          return openPostgresBulk(hosts, mode).catch(refuse) as Promise<BulkStore>;
+          return openPostgresBulk(hosts, standbys, mode).catch(refuse) as Promise<BulkStore>;
         },
         openIndex: async () => {
           const { openPostgresIndex } = await import('./postgres/book-index.ts');
@@ -101,6 +98,35 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL'): Promise<StoreAt
       throw new OperatorError(`${name} must begin with sqlite: or postgres: (${found}).`);
     }
   }
+}
+
+async function readStandbys(readUrl: string): Promise<Standbys> {
+  const scheme = schemeOf(readUrl);
+  if (scheme !== 'postgres' && scheme !== 'postgresql') {
+    throw new OperatorError('DB_READ_URL must begin with postgres: and name a standby of DB_URL.');
+  }
+  const { all } = await readPostgresUrl(readUrl, 'DB_READ_URL', 'reading');
+  return { hosts: all, shownUrl: describeStore(readUrl) };
+}
+
+async function readPostgresUrl(url: string, name: string, purpose: 'writing' | 'reading'): Promise<Hosts> {
+  if (!urlsOfHosts(url).every(isWellEscaped)) {
+    throw new OperatorError(`${name} is not a valid URL: percent-escape special characters in its parts.`);
+  }
+  const { readHosts } = await import('./postgres/hosts.ts');
+  try {
+    return readHosts(url, purpose);
+  } catch (error) {
+    throw cannotOpen(url, name, error);
+  }
+}
+
+function cannotOpen(url: string, name: string, error: unknown): OperatorError {
+  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${(error as Error).message}.`);
+}
+
+function schemeOf(url: string): string | undefined {
+  return /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase();
 }
 
 /** Opens an empty store, which disappears when it is closed or the process dies. */

@@ -17,6 +17,10 @@ import { waitUntil } from '../support/wait.ts';
 const ANSWER = 5000;
 const AFTER_RETURN = 2000;
 const AFTER_PROMOTION = 5000;
+const UNNOTICED = 1000;
+
+/** The standby must have a write before it is acknowledged. */
+const SYNCHRONOUS = ['synchronous_standby_names=*'];
 
 /** A request of every kind. */
 const CALLS: readonly ((client: Client) => Promise<Answer>)[] = [
@@ -53,6 +57,11 @@ if (STORES.includes(POSTGRES)) {
     let server: PostgresServer;
     let primary: PostgresServer;
     let standby: PostgresServer;
+    let doubled: RunningService;
+    let pair: { primary: PostgresServer; standby: PostgresServer };
+    let read: { primary: PostgresServer; standby: PostgresServer };
+    let readProxy: TcpProxy;
+    let reading: RunningService;
 
     before(async () => {
       dbUrl = await freshDatabase();
@@ -61,14 +70,21 @@ if (STORES.includes(POSTGRES)) {
       [unansweredProxy, unanswered] = await prepareBehindProxy();
       server = await PostgresServer.start();
       stopped = await prepare(server.url());
-      ({ primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']));
-      const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
-      failing = await prepare(`postgres://postgres:password@${hosts}/postgres`);
+      ({ primary, standby } = await PostgresServer.startPair(SYNCHRONOUS));
+      failing = await prepare(urlOf(primary, standby));
+      pair = await PostgresServer.startPair(SYNCHRONOUS);
+      doubled = await prepare(urlOf(pair.primary, pair.standby));
+      read = await PostgresServer.startPair();
+      readProxy = await TcpProxy.start(read.standby);
+      reading = await startTestService(read.primary.url(), { DB_READ_URL: urlOf(readProxy) });
     });
     after(async () => {
-      await Promise.all([locked, cut, unanswered, stopped, failing].map((service) => service.stop()));
-      await Promise.all([cutProxy.stop(), unansweredProxy.stop()]);
-      await Promise.all([server, primary, standby].map((each) => each.remove()));
+      await Promise.all(
+        [locked, cut, unanswered, stopped, failing, doubled, reading].map((service) => service.stop()),
+      );
+      await Promise.all([cutProxy.stop(), unansweredProxy.stop(), readProxy.stop()]);
+      const servers = [server, primary, standby, pair.primary, pair.standby, read.primary, read.standby];
+      await Promise.all(servers.map((each) => each.remove()));
     });
 
     test('answers arrive within 5 s while the table is locked', async (context) => {
@@ -137,6 +153,60 @@ if (STORES.includes(POSTGRES)) {
       await execute(standby.url(), 'select pg_promote()');
       await assertSuccess(context, failing, AFTER_PROMOTION);
     });
+
+    test('no read waits for a second while a start waits to change the table', async (context) => {
+      const dbUrl = await freshDatabase();
+      const { client, stop } = await prepare(dbUrl);
+      context.after(stop);
+      await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
+      const reader = new pg.Client({ connectionString: dbUrl });
+      await reader.connect();
+      context.after(() => reader.end());
+      await reader.query('begin; select from books');
+      let isOver = false;
+      const over = () => {
+        isOver = true;
+      };
+      const starting = startTestService(dbUrl, { LOG_LEVEL: 'warn' }, { write: over }); // the log says that it waits
+      starting.then(({ stop }) => context.after(stop), over);
+      let slowest = 0;
+      while (!isOver) {
+        const stopwatch = new Stopwatch();
+        assert.equal((await client.request('GET', '/book/1')).status, 200);
+        slowest = Math.max(slowest, stopwatch.read());
+        stopwatch.stop();
+      }
+      await reader.query('commit');
+      await starting;
+      context.diagnostic(`slowest read ${Math.round(slowest)} ms`);
+      assert.ok(slowest < UNNOTICED, `${slowest} ms`);
+    });
+
+    test('a list is answered within 5 s, by the primary, if its standby falls silent', async (context) => {
+      const scans = "select seq_scan + idx_scan as scans from pg_stat_user_tables where relname = 'books'";
+      await waitUntil(async () => {
+        await reading.client.list();
+        return Number((await execute<{ scans: string }>(read.standby.url(), scans))[0]?.scans) > 0;
+      });
+      const release = await holdBooks(read.primary.url());
+      const list = reading.client.request('GET', '/books');
+      const waiting = "select from pg_locks where not granted and relation = 'books'::regclass";
+      await waitUntil(async () => (await execute(read.standby.url(), waiting)).length === 1);
+      const stopwatch = new Stopwatch();
+      readProxy.cut();
+      await release();
+      const { status } = await list;
+      const milliseconds = Math.round(stopwatch.read());
+      stopwatch.stop();
+      context.diagnostic(`${status} after ${milliseconds} ms`);
+      assert.equal(status, 200);
+      assert.ok(milliseconds < ANSWER);
+    });
+
+    test('requests succeed within 5 s of the promotion of a standby whose primary lives on', async (context) => {
+      await execute(pair.standby.url(), 'select pg_promote()');
+      await assertSuccess(context, doubled, AFTER_PROMOTION);
+    });
   });
 }
 
@@ -151,6 +221,10 @@ async function prepare(url: string): Promise<RunningService> {
   );
   assert.equal((await client.list()).length, 2);
   return service;
+}
+
+function urlOf(...servers: readonly { readonly port: number }[]): string {
+  return `postgres://postgres:password@${servers.map(({ port }) => `127.0.0.1:${port}`)}/postgres`;
 }
 
 /** How many statements of other connections wait in this function. */

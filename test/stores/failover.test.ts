@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
@@ -185,13 +186,21 @@ describe('failover', { concurrency: true }, () => {
       context.after(() => service.stop());
       await service.client.create({ title: 'on the first' });
       await setReadOnly(second, 'off');
+      await waitUntil(async () => {
+        const [row] = await execute<{ transaction_read_only: string }>(
+          second.url(),
+          'show transaction_read_only',
+        );
+        return row?.transaction_read_only === 'off';
+      });
       await setReadOnly(primary, 'on');
       try {
-        // The first one accepts writes until each of its processes has reloaded its settings.
-        await waitUntil(async () => {
-          await service.client.request('POST', '/book', { body: { title: 'on the second' } });
-          return (await execute(second.url(), 'select title from books')).length > 0;
-        });
+        // The first one accepts writes until each of its processes has reloaded its settings. After a refusal, the hosts
+        // are asked before anything else is sent.
+        const create = async () => (await service.client.request('POST', '/book', { body: {} })).status;
+        await waitUntil(async () => (await create()) === 503);
+        await waitUntil(async () => (await create()) === 201);
+        assert.equal((await execute(second.url(), 'select from books')).length, 1);
       } finally {
         await setReadOnly(primary, 'off');
       }
@@ -217,6 +226,61 @@ describe('failover', { concurrency: true }, () => {
       await load.stop();
     });
   }
+
+  test('rule 23: a standby is promoted while its primary lives on: writes resume there, and starts follow in any order of the hosts', async (context) => {
+    const { primary, standby } = await PostgresServer.startPair(SYNCHRONOUS);
+    context.after(() => Promise.all([primary.remove(), standby.remove()]));
+    const service = await startTestService(urlOf([primary.port, standby.port]));
+    context.after(() => service.stop());
+    const load = await Load.start(context, service.client);
+    await execute(standby.url(), 'select pg_promote()');
+    context.diagnostic(`writes resumed ${await load.moreWrites(1)} ms after the promotion`);
+    await load.moreWrites(50);
+    await load.stop();
+    for (const ports of [
+      [primary.port, standby.port],
+      [standby.port, primary.port],
+    ]) {
+      const { client, stop } = await startTestService(urlOf(ports));
+      context.after(stop);
+      const { id } = await client.create({ title: 'after the promotion' });
+      const stored = await execute(standby.url(), `select from books where id = ${id}`);
+      assert.equal(stored.length, 1);
+    }
+  });
+
+  test('rule 23: once one process uses the new one of two primaries, no other one reads the old one', async (context) => {
+    const { primary, standby } = await PostgresServer.startPair(); // the primary goes on without its standby
+    context.after(() => Promise.all([primary.remove(), standby.remove()]));
+    const url = urlOf([primary.port, standby.port]);
+    const before = await startTestService(url);
+    context.after(() => before.stop());
+    const sessions = await openSessions(primary.url(), 40); // of several more processes
+    await execute(standby.url(), 'select pg_promote()');
+    const after = await startTestService(url);
+    context.after(() => after.stop());
+    assert.equal(await countSessions(primary.url(), sessions), 0);
+    const book = await after.client.create({ title: 'on the new one' });
+    await waitUntil(async () => {
+      const { status, data } = await before.client.request('GET', `/book/${book.id}`);
+      if (status !== 503) assert.deepEqual(data, book);
+      return status === 200;
+    });
+  });
+
+  test('rule 23: a process for which nothing fails leaves the old one of two primaries, too', async (context) => {
+    const { primary, standby } = await PostgresServer.startPair(); // the primary goes on without its standby
+    context.after(() => Promise.all([primary.remove(), standby.remove()]));
+    const service = await startTestService(urlOf([primary.port, standby.port]));
+    context.after(() => service.stop());
+    await execute(standby.url(), 'select pg_promote()');
+    await execute(standby.url(), "insert into books (id, title) values (1, 'on the new one')");
+    await waitUntil(async () => {
+      const { status, data } = await service.client.request('GET', '/book/1');
+      if (status === 200) assert.equal(data.title, 'on the new one');
+      return status === 200;
+    });
+  });
 });
 
 async function setReadOnly(server: PostgresServer, value: 'on' | 'off'): Promise<void> {
@@ -228,4 +292,28 @@ async function setReadOnly(server: PostgresServer, value: 'on' | 'off'): Promise
 function urlOf(ports: readonly number[], search = ''): string {
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
   return `postgres://postgres:password@${hosts}/postgres${search && `?${search}`}`;
+}
+
+/** Opens sessions as the service does. @returns their process ids. */
+async function openSessions(url: string, count: number): Promise<number[]> {
+  const opened = Array.from({ length: count }, async () => {
+    const client = new pg.Client({ connectionString: url, application_name: 'book-catalogue' });
+    client.on('error', () => {}); // it is ended
+    await client.connect();
+    const { rows } = await client.query('select pg_backend_pid() as pid');
+    return Number(rows[0].pid);
+  });
+  return await Promise.all(opened);
+}
+
+/** How many of these sessions the server still has. */
+async function countSessions(url: string, pids: readonly number[]): Promise<number> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const question = 'select count(*)::integer as count from pg_stat_activity where pid = any($1)';
+    return (await client.query(question, [pids])).rows[0].count;
+  } finally {
+    await client.end();
+  }
 }

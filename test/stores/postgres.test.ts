@@ -6,6 +6,7 @@ import { readFile } from 'node:fs/promises';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
@@ -22,6 +23,9 @@ const REST = 50;
 /** Milliseconds that a call may take, and that calls wait for a slow store before others are refused. */
 const DEADLINE = 4500;
 const PATIENCE = 2000;
+
+/** What the log says of a start that waits. */
+const WAITING = 'the start waits: other programs use the table of books, and it must be changed';
 
 /** Connections that one process has for books that another program has locked, and connections of all kinds. */
 const HELD_CONNECTIONS = 4;
@@ -184,6 +188,25 @@ describe('PostgreSQL', { concurrency: true }, () => {
         await another.query('commit');
         assert.deepEqual(await Promise.all([second, ...others]), [200, 200, 200, 200]);
       });
+    });
+
+    test('rule 23: after its 503, a change that waited behind another one does not undo a newer one', async (context) => {
+      const { client, locker, dbUrl } = await startWithLocker(context);
+      const { id } = await client.create({ title: 'old' });
+      const change = async (title: string) => {
+        return (await client.request('PUT', `/book/${id}`, { body: { title } })).status;
+      };
+      await locker.query('begin');
+      await locker.query('select from books for update');
+      const first = change('older');
+      await waitUntilWaiting(dbUrl, 1);
+      const second = change('old, too'); // its turn comes when the first one is given up
+      assert.deepEqual(await Promise.all([first, second]), [503, 503]);
+      await locker.query("update books set title = 'newer'");
+      await locker.query('commit');
+      // The last statement of the service for this book has ended, and nothing follows.
+      assert.equal((await client.request('PUT', `/book/${id}`, { body: {} })).status, 200);
+      assert.equal((await client.request('GET', `/book/${id}`)).data.title, 'newer');
     });
 
     test('rule 9: changes of a book that its locker removes are 404', async (context) => {
@@ -437,6 +460,35 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual(await service.client.list(), [{ id: 1, title: '', author: '', year: 0 }]);
     });
 
+    test('rule 27: a start that must change the table waits for a list and a dump, and says so; others go on', async (context) => {
+      const dbUrl = await freshDatabase();
+      const { client, url } = await start(context, dbUrl);
+      await makeOlder(dbUrl);
+      await execute(
+        dbUrl,
+        "insert into books (title) select repeat('x', 1000000) from generate_series(1, 30)", // more than is buffered
+      );
+      const book = await client.create({ title: 'Emma' });
+      const list = await fetch(`${url}/books`, { headers: { authorization: client.token } });
+      const dump = await beginDump(context, dbUrl);
+      const log: string[] = [];
+      const starting = startTestService(dbUrl, { LOG_LEVEL: 'warn' }, { write: (line) => log.push(line) });
+      const isWaiting = () => log.some((line) => JSON.parse(line).msg === WAITING);
+      starting.then(
+        ({ stop }) => context.after(stop),
+        (error) => log.push(JSON.stringify({ msg: WAITING, error })),
+      );
+      while (!isWaiting()) {
+        assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
+        assert.equal((await client.request('PUT', `/book/${book.id}`, { body: {} })).status, 200);
+        await pause(REST);
+      }
+      await dump.end();
+      await list.body?.cancel();
+      const author = 'a'.repeat(100);
+      assert.equal((await (await starting).client.create({ author })).author, author);
+    });
+
     test('rules 12 and 27: a role that may use the tables and the sequence is enough, even if the sequence is behind', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
@@ -683,6 +735,24 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
   });
 });
+
+/** Gives the table the structure of an older version, with which services go on. */
+async function makeOlder(dbUrl: string): Promise<void> {
+  await execute(dbUrl, 'alter table books alter column author type varchar(40)');
+}
+
+/** Reads the table as pg_dump does, in a transaction that stays open. */
+async function beginDump(context: TestContext, dbUrl: string): Promise<pg.Client> {
+  const dump = new pg.Client({ connectionString: dbUrl });
+  await dump.connect();
+  context.after(() => dump.end());
+  await dump.query('begin isolation level repeatable read read only; lock table books in access share mode');
+  await dump
+    .query(copyTo('copy books to stdout'))
+    .resume()
+    .once('end', () => {});
+  return dump;
+}
 
 /** The id in the path of a book. */
 function idIn(path: string): number {

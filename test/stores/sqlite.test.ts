@@ -245,7 +245,7 @@ async function startLimited(
   dbUrl: string,
 ): Promise<{ client: Client; stop(): Promise<void> }> {
   const script = `ulimit -f ${FILE_LIMIT / BLOCK} && exec "$@"`;
-  const child = spawn('sh', ['-c', script, 'sh', process.execPath, COMMAND], {
+  const child = spawn('sh', ['-c', script, 'sh', ...COMMAND], {
     env: { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -2,7 +2,7 @@
 // were acknowledged, which may have happened, and whether the stored books agree with that.
 
 import assert from 'node:assert/strict';
-import type { Book, Client } from './client.ts';
+import type { Book, Requester } from './client.ts';
 import { randomSequence } from './random.ts';
 
 /** How a write ended: acknowledged, answered with 503 so that its outcome is unknown, or with a broken connection. */
@@ -27,12 +27,12 @@ export class Ledger {
   acknowledged = 0;
 
   /** A writer whose books no one else changes, so that the store must agree with its answers. */
-  writer(client: Client): Writer {
+  writer(client: Requester): Writer {
     return this.#writerOf(client, []);
   }
 
   /** Writers that divide all books among themselves; to be called right after `reconcile`. */
-  writers(client: Client, count: number): Writer[] {
+  writers(client: Requester, count: number): Writer[] {
     const ids = [...this.#books.keys()];
     return Array.from({ length: count }, (_, position) => {
       const own = ids.filter((_id, index) => index % count === position);
@@ -40,7 +40,7 @@ export class Ledger {
     });
   }
 
-  #writerOf(client: Client, own: number[]): Writer {
+  #writerOf(client: Requester, own: number[]): Writer {
     this.#writers += 1;
     return new Writer(client, this, own, randomSequence(this.#writers));
   }
@@ -103,14 +103,14 @@ export class Ledger {
 
 /** Creates, updates and removes books of its own, one after the other. */
 class Writer {
-  readonly #client: Client;
+  readonly #client: Requester;
   readonly #ledger: Ledger;
   /** Books whose state is known for certain; the others are left alone, since a late write may still reach them. */
   readonly #own: number[];
   /** Its own sequence, so that its choices do not depend on the timing of the other writers. */
   readonly #random: () => number;
 
-  constructor(client: Client, ledger: Ledger, own: number[], random: () => number) {
+  constructor(client: Requester, ledger: Ledger, own: number[], random: () => number) {
     this.#client = client;
     this.#ledger = ledger;
     this.#own = own;

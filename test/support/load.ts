@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Client } from './client.ts';
+import type { Requester } from './client.ts';
 import { Ledger, type Outcome } from './ledger.ts';
 import { waitUntil } from './wait.ts';
 
@@ -15,7 +15,7 @@ const REST = 5;
 const REST_OF_LISTS = 50;
 
 export class Load {
-  readonly #client: Client;
+  readonly #client: Requester;
   readonly #ledger = new Ledger();
   /** How often each writer was answered with 503. */
   readonly #refusals = Array.from({ length: WRITERS }, () => 0);
@@ -24,10 +24,12 @@ export class Load {
   /** Writes that were acknowledged, and those that were 503. */
   acknowledged = 0;
   unavailable = 0;
-  /** Milliseconds of the slowest answer. */
+  /** Milliseconds of the slowest answer, and of the longest time in which no write was acknowledged. */
   slowest = 0;
+  longestPause = 0;
+  #acknowledgedAt = performance.now();
 
-  private constructor(client: Client) {
+  private constructor(client: Requester) {
     this.#client = client;
     const writers = this.#refusals.map((_, position) => this.#write(position));
     this.#clients = Promise.all([
@@ -41,7 +43,7 @@ export class Load {
   }
 
   /** Starts the clients, which stop when the test ends if not before. There must be no books yet. */
-  static async start(context: TestContext, client: Client): Promise<Load> {
+  static async start(context: TestContext, client: Requester): Promise<Load> {
     const load = new Load(client);
     context.after(() => {
       load.#stopped = true;
@@ -82,13 +84,20 @@ export class Load {
     while (!this.#stopped) {
       const outcome: Outcome = await this.#timed(() => writer.write());
       assert.notEqual(outcome, 'gone');
-      if (outcome === 'acknowledged') this.acknowledged += 1;
+      if (outcome === 'acknowledged') this.#acknowledge();
       else {
         this.unavailable += 1;
         this.#refusals[position] = (this.#refusals[position] as number) + 1;
       }
       await pause(REST);
     }
+  }
+
+  #acknowledge(): void {
+    this.acknowledged += 1;
+    const now = performance.now();
+    this.longestPause = Math.max(this.longestPause, Math.round(now - this.#acknowledgedAt));
+    this.#acknowledgedAt = now;
   }
 
   async #read(path: string, rest: number): Promise<void> {

@@ -1,4 +1,4 @@
-// Owns: a simulated disk that returns other data than was written to it. Preloaded with `--import` into a process that
+// Owns: a simulated disk that returns other data than was written to it. Preloaded with `--require` into a process that
 // makes a backup, it alters a book of the copy once all pages have been copied.
 
 import { createRequire, syncBuiltinESMExports } from 'node:module';

@@ -13,9 +13,11 @@ export function operationsOf({ log }: { readonly log: readonly string[] }): Targ
 export async function openLists(service: ServiceProcess): Promise<number> {
   const metrics = await scrape(operationsOf(service).url);
   if (service.dbUrl.startsWith('sqlite:')) return sumOf(metrics, 'book_catalogue_sqlite_open_lists');
-  const ofLists = { pool: 'lists' };
-  return (
-    sumOf(metrics, 'book_catalogue_postgres_connections', ofLists) -
-    sumOf(metrics, 'book_catalogue_postgres_idle_connections', ofLists)
-  );
+  const open = ['lists', 'standby'].map((pool) => {
+    return (
+      sumOf(metrics, 'book_catalogue_postgres_connections', { pool }) -
+      sumOf(metrics, 'book_catalogue_postgres_idle_connections', { pool })
+    );
+  });
+  return open.reduce((sum, count) => sum + count);
 }

@@ -32,11 +32,23 @@ for (const event of events) {
 /** The environment variable with the URL of the server that a whole run shares. Set it to use your own, without TLS. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
 
+/** The environment variable with the URL of a standby of that server, which services under test then read. */
+export const SHARED_STANDBY = 'TEST_STANDBY_URL';
+
 /**
  * The environment variable with the folder in which there is a data folder as `initdb` leaves it. A whole run makes
  * one; each server has a copy.
  */
 export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
+
+/**
+ * The environment variable with the name of a database of the shared server: each new database is a copy of it, so that
+ * the same tests run on tables that an operator has made.
+ */
+export const DATABASE_TEMPLATE = 'TEST_POSTGRES_DATABASE';
+
+/** A setting with which a server can get a standby later. */
+export const KEEPS_LOG = 'wal_keep_size=256MB';
 
 export class PostgresServer {
   readonly port: number;
@@ -70,29 +82,40 @@ export class PostgresServer {
     return server;
   }
 
+  /** A server that has nothing in common with all others, which begin as copies of one. */
+  static async startOther(): Promise<PostgresServer> {
+    const server = await PostgresServer.#prepare([]);
+    await server.#server.initialise();
+    await server.startAgain();
+    return server;
+  }
+
   /**
    * A server and its standby, which follows it by PostgreSQL's streaming replication.
    * @param settings of the primary, such as `synchronous_standby_names=*`.
    */
   static async startPair(
     settings: readonly string[] = [],
+    ofStandby: readonly string[] = [],
   ): Promise<{ primary: PostgresServer; standby: PostgresServer }> {
-    const primary = await PostgresServer.#prepare(['wal_keep_size=256MB', ...settings]);
-    await copyData(await templateFolder(), primary.#folder);
-    const standby = await PostgresServer.#prepare([
-      `primary_conninfo=host=127.0.0.1 port=${primary.port} user=postgres password=password`,
-      'wal_retrieve_retry_interval=100ms',
-    ]);
-    await copyData(primary.#folder, standby.#folder);
-    await standby.#write('standby.signal', '');
-    await primary.startAgain();
-    await standby.startAgain();
-    await waitUntil(async () => {
-      return (
-        (await execute(primary.url(), `select from pg_stat_replication where state = 'streaming'`)).length > 0
-      );
-    });
+    const primary = await PostgresServer.start([KEEPS_LOG, ...settings]);
+    const standby = await primary.startStandby(ofStandby);
     return { primary, standby };
+  }
+
+  /** Starts a standby of this server, which must still have its whole log (KEEPS_LOG). */
+  async startStandby(settings: readonly string[] = []): Promise<PostgresServer> {
+    const standby = await PostgresServer.#prepare(['wal_retrieve_retry_interval=100ms', ...settings]);
+    await copyData(await templateFolder(), standby.#folder);
+    await standby.#write('standby.signal', '');
+    await standby.#write(
+      'postgresql.auto.conf',
+      `primary_conninfo = '${this.conninfo(`standby${standby.port}`)}'\n`,
+    );
+    await standby.startAgain();
+    const streaming = `select from pg_stat_replication where application_name = 'standby${standby.port}'`;
+    await waitUntil(async () => (await execute(this.url(), streaming)).length > 0);
+    return standby;
   }
 
   static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
@@ -110,6 +133,16 @@ export class PostgresServer {
   /** @param search query parameters of the URL, such as `sslmode=disable`. */
   url(database = 'postgres', search = ''): string {
     return `postgres://postgres:password@127.0.0.1:${this.port}/${database}${search && `?${search}`}`;
+  }
+
+  /** The number of its process, while it runs. */
+  get pid(): number {
+    return (this.#server as unknown as { process: ChildProcess }).process.pid as number;
+  }
+
+  /** How a standby connects to it. */
+  conninfo(name: string): string {
+    return `host=127.0.0.1 port=${this.port} user=postgres password=password application_name=${name}`;
   }
 
   async stop(): Promise<void> {
@@ -200,9 +233,20 @@ export async function execute<Row extends pg.QueryResultRow>(url: string, sql: s
   }
 }
 
+/** The variables of a service on the shared server that make it read the standby, if there is one. */
+export function standbyOf(dbUrl: string): Record<string, string> {
+  const { [SHARED_SERVER]: shared, [SHARED_STANDBY]: standby } = process.env;
+  if (shared === undefined || standby === undefined) return {};
+  const { host, pathname } = new URL(dbUrl);
+  if (host !== new URL(shared).host) return {};
+  const url = new URL(standby);
+  url.pathname = pathname;
+  return { DB_READ_URL: url.href };
+}
+
 let databases = 0;
 
-/** A new, empty database on the shared server. */
+/** A new database on the shared server: empty, or a copy of DATABASE_TEMPLATE. */
 export async function freshDatabase(): Promise<string> {
   const shared = process.env[SHARED_SERVER];
   if (shared === undefined) {
@@ -213,7 +257,7 @@ export async function freshDatabase(): Promise<string> {
   databases += 1;
   const name = `test_${process.pid}_${databases}`;
   await execute(shared, `drop database if exists ${name}`);
-  await execute(shared, `create database ${name}`);
+  await execute(shared, `create database ${name} template ${process.env[DATABASE_TEMPLATE] ?? 'template1'}`);
   const url = new URL(shared);
   url.pathname = `/${name}`;
   return url.href;

@@ -23,7 +23,9 @@ export async function startUnableApp(
   checkCredentials: CheckCredentials,
   log = createLog('silent', process.stderr),
 ): Promise<Target & { stop(): Promise<void> }> {
-  const { server } = buildApp({
+  const {
+    service: { server },
+  } = buildApp({
     catalogue: new Catalogue(store),
     tokens: new Unable(SECRET),
     checkCredentials,
@@ -33,6 +35,7 @@ export async function startUnableApp(
     requireIfMatch: false,
     corsOrigins: [],
     docsPort: undefined,
+    knownLogin: { status: 200, headers: [], body: '{}' },
     onlyThisMachine: false,
     log,
     requests: new RequestCounts(),

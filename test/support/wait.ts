@@ -7,13 +7,19 @@ const PAUSE = 5;
 /** Milliseconds after which a wait prints its condition: the last such line explains a test that times out. */
 const REMARKABLE = 30_000;
 
-/** Resolves once the condition holds. */
-export async function waitUntil(holds: () => boolean | Promise<boolean>): Promise<void> {
+/**
+ * Resolves once the condition holds.
+ * @param seen what there is instead: printed while the condition does not hold for long.
+ */
+export async function waitUntil(
+  holds: () => boolean | Promise<boolean>,
+  seen?: () => Promise<unknown>,
+): Promise<void> {
   let remarkAt = performance.now() + REMARKABLE;
   while (!(await holds())) {
     if (performance.now() >= remarkAt) {
       remarkAt += REMARKABLE;
-      console.error(`still waiting for: ${holds}`);
+      console.error(`still waiting for: ${holds}`, ...(seen === undefined ? [] : [await seen()]));
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }

@@ -16,9 +16,13 @@ import {
   NewerIndex,
   type Remaining,
 } from '../book-index.ts';
-import { NUMBERS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { changeStructure, createStructure } from './structure.ts';
+import { begin, queryWithin } from './limits.ts';
+import { WITH_IDS_IN_PARTITIONS } from './statements.ts';
+import { changeStructure, createStructure, type OnLongWait } from './structure.ts';
+
+/** Milliseconds to wait for a lock on the index. */
+const LOCK_TIMEOUT = 3000;
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
 const STEP = 1000;
@@ -70,6 +74,8 @@ const NOTE_FUNCTION = `
         insert into book_index_queue values (1, ${LAST_ID});
       elsif tg_level = 'ROW' then
         insert into book_index_queue values (old.id, old.id);
+      elsif tg_name = 'book_index_on_new_id' then
+        insert into book_index_queue select id, id from before except select id, id from changed;
       else
         select min(id), max(id), count(*) into low, high, many from changed;
         if high - low < 4 * many then
@@ -93,12 +99,20 @@ const START = `
   end $$`;
 
 /** By name. Of an update that changes ids, the old ones are noted by rows. */
-const TRIGGERS = {
+const TRIGGERS: Readonly<Record<string, string>> = {
   book_index_on_insert: 'after insert on books referencing new table as changed for each statement',
   book_index_on_update: 'after update on books referencing new table as changed for each statement',
   book_index_on_delete: 'after delete on books referencing old table as changed for each statement',
   book_index_on_new_id: 'after update of id on books for each row when (old.id <> new.id)',
   book_index_on_truncate: 'after truncate on books for each statement',
+};
+
+// A partitioned table fires no trigger for a row that an update of its id moves to another partition: the old ids are
+// noted together.
+const PARTITIONED_TRIGGERS = {
+  ...TRIGGERS,
+  book_index_on_new_id:
+    'after update on books referencing old table as before new table as changed for each statement',
 };
 
 const REMOVE = [
@@ -112,9 +126,14 @@ const FORBIDDEN = '42501';
 
 const IS_THERE = "select to_regclass('book_index_state') is not null as there";
 
-const HAS_TRIGGERS = `
-  select count(*) = ${Object.keys(TRIGGERS).length} as "hasTriggers" from pg_trigger
-  where tgrelid = to_regclass('books') and tgname = any($1::text[])`;
+const VERSION = 'select version from book_index_state';
+
+const DESCRIBE = `
+  select relkind = 'p' as "isPartitioned", (
+    select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger
+    where tgrelid = books.oid and tgname = any($1::text[]) and not (relkind = 'p' and tgtype & 1 = 1)
+  ) as "hasTriggers"
+  from pg_class as books where oid = to_regclass('books')`;
 
 const STATE = `
   select version, round, is_complete as "isComplete", tid, first, last
@@ -177,6 +196,11 @@ export interface IndexState {
   readonly isComplete: boolean;
   /** Some of those that are left. */
   readonly notes: readonly Note[];
+}
+
+interface BooksTable {
+  readonly isPartitioned: boolean;
+  readonly hasTriggers: boolean;
 }
 
 interface ComparedRow extends IndexKeys {
@@ -244,7 +268,7 @@ export class IndexFollower {
     const books = await this.#query<Book>(
       isRange
         ? `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`
-        : `select id, ${BEGINNINGS}, year from books where id = any($1::bigint[])`,
+        : `select id, ${BEGINNINGS}, year from ${WITH_IDS_IN_PARTITIONS}`,
       isRange ? [range.first, range.last] : [ids],
     );
     const reached = isRange && books.length === STEP ? (books.at(-1) as Book).id : range.last;
@@ -276,12 +300,15 @@ export class PostgresIndex implements BookIndex {
   /** @param client without a limit of time for its statements: the sorted part of the first index takes a while. */
   constructor(client: pg.Client) {
     this.#client = client;
-    this.#follower = new IndexFollower((text, values) => this.#query(text, values));
+    this.#follower = new IndexFollower(
+      async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) =>
+        (await queryWithin<Row>(client, 'lock_timeout', LOCK_TIMEOUT, text, values)).rows,
+    );
   }
 
-  async create(): Promise<void> {
+  async create(onLongWait?: OnLongWait): Promise<void> {
     try {
-      await changeStructure(this.#client, () => this.#missing());
+      await changeStructure(this.#client, () => this.#missing(), onLongWait);
     } catch (error) {
       if ((error as { code?: string }).code !== FORBIDDEN) throw error;
       throw new Error(
@@ -292,13 +319,13 @@ export class PostgresIndex implements BookIndex {
 
   async rebuild(): Promise<void> {
     await this.create();
-    for (const statement of ['begin', ...EMPTY, START, 'commit']) await this.#query(statement);
+    await changeStructure(this.#client, async () => [...EMPTY, START]);
   }
 
   async remove(): Promise<boolean> {
     const [row] = await this.#query<{ there: boolean }>(IS_THERE);
     if (row?.there !== true) return false;
-    for (const statement of ['begin', ...REMOVE, 'commit']) await this.#query(statement);
+    await changeStructure(this.#client, async () => REMOVE);
     return true;
   }
 
@@ -340,26 +367,28 @@ export class PostgresIndex implements BookIndex {
   async #missing(): Promise<string[]> {
     const [row] = await this.#query<{ there: boolean }>(IS_THERE);
     const isThere = row?.there === true;
-    const { version } = isThere ? await this.#follower.state() : { version: 0 };
-    const [triggers] = await this.#query<{ hasTriggers: boolean }>(HAS_TRIGGERS, [Object.keys(TRIGGERS)]);
-    if (version > INDEX_VERSION || (version === INDEX_VERSION && triggers?.hasTriggers)) return [];
+    const [state] = isThere ? await this.#query<{ version: number }>(VERSION) : [];
+    const { version = 0 } = state ?? {};
+    const [books] = await this.#query<BooksTable>(DESCRIBE, [Object.keys(TRIGGERS)]);
+    if (version > INDEX_VERSION || (version === INDEX_VERSION && books?.hasTriggers)) return [];
     return [
       'lock table books in share row exclusive mode',
       ...(isThere ? EMPTY : TABLES), // the rights on tables that are there stay
       NOTE_FUNCTION,
-      ...Object.entries(TRIGGERS).flatMap(([name, when]) => [
-        `drop trigger if exists ${name} on books`,
-        `create trigger ${name} ${when} execute function book_index_note()`,
-      ]),
+      // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
+      ...(books?.isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
+      ...Object.entries(books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {
+        return `create or replace trigger ${name} ${when} execute function book_index_note()`;
+      }),
       START,
     ];
   }
 
   /** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
   async #complete(): Promise<void> {
-    await this.#query('begin');
+    await this.#query(begin(LOCK_TIMEOUT));
     try {
-      await this.#query('set local statement_timeout = 0'); // a pooler may have given the connection a limit
+      await this.#query('set local statement_timeout = 0'); // the role may have a limit
       const isOpen = await this.#query('select from book_index_state where not is_complete for update');
       if (isOpen.length > 0) {
         for (const statement of [...INDEXES, 'analyze book_index']) await this.#query(statement);
@@ -402,7 +431,7 @@ export class PostgresIndex implements BookIndex {
   }
 
   async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
-    return (await this.#client.query<Row>({ text, values, types: NUMBERS })).rows;
+    return (await this.#client.query<Row>(text, values)).rows;
   }
 }
 

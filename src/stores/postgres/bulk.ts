@@ -6,9 +6,8 @@ import { finished } from 'node:stream/promises';
 import type pg from 'pg';
 import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { Book, BookFields } from '../../books/book.ts';
+import { asCsv, asCsvFields } from '../../files/writing.ts';
 import {
-  asCsv,
-  asCsvFields,
   type BulkMode,
   type BulkStore,
   type Counts,
@@ -17,10 +16,15 @@ import {
   storedBooks,
 } from '../bulk.ts';
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { NUMBERS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
+import { begin } from './limits.ts';
+import { connectToSnapshot, type Standbys } from './standby.ts';
+import { find, WITH_IDS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { AS_CSV, asJson } from './text.ts';
+
+/** Milliseconds that a transaction waits for a lock. Writers of others wait behind it. */
+const LOCK_TIMEOUT = 3000;
 
 const LAST_ID = `
   select greatest(
@@ -49,10 +53,15 @@ const NEW_ROWS = `
 
 /**
  * Connects; in mode `write`, creates or updates the structure.
+ * @param standbys in mode `read`, one of them is read if possible, and the primary otherwise.
  * @returns undefined when there is no table of books, in mode `read`.
  * @throws Error with the reason when that is impossible.
  */
-export async function openPostgresBulk(hosts: Hosts, mode: BulkMode): Promise<BulkStore | undefined> {
+export async function openPostgresBulk(
+  hosts: Hosts,
+  standbys: Standbys | undefined,
+  mode: BulkMode,
+): Promise<BulkStore | undefined> {
   const { client } = await connectToWritable(hosts);
   const store = new PostgresBulk(client);
   try {
@@ -60,6 +69,12 @@ export async function openPostgresBulk(hosts: Hosts, mode: BulkMode): Promise<Bu
     else if (!(await store.exists())) {
       await store.close();
       return undefined;
+    } else if (standbys !== undefined) {
+      const onStandby = await connectToSnapshot(standbys, client);
+      if (onStandby !== undefined) {
+        await store.close();
+        return new PostgresBulk(onStandby, true);
+      }
     }
     return store;
   } catch (error) {
@@ -71,6 +86,8 @@ export async function openPostgresBulk(hosts: Hosts, mode: BulkMode): Promise<Bu
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
   readonly #lost = new AbortController();
+  /** Whether the next transaction is one with a snapshot that is open already. */
+  #isBegun: boolean;
   #inTransaction = false;
   /** The COPY to the server in progress; no other statement can be sent before it ends. */
   #copying:
@@ -79,8 +96,9 @@ class PostgresBulk implements BulkStore {
   /** Whether the server is sending books; no statement can be sent before the last one has arrived. */
   #isSending = false;
 
-  constructor(client: pg.Client) {
+  constructor(client: pg.Client, isBegun = false) {
     this.#client = client;
+    this.#isBegun = isBegun;
     client.once('error', (error) => this.#lost.abort(error));
     client.once('end', () => this.#lost.abort(new Error('the connection has ended')));
   }
@@ -91,11 +109,11 @@ class PostgresBulk implements BulkStore {
   }
 
   inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#transaction('begin isolation level repeatable read read only', work);
+    return this.#transaction('isolation level repeatable read read only', work);
   }
 
   inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#transaction('begin', async () => {
+    return this.#transaction('', async () => {
       await this.#query(DURABLY);
       return await work();
     });
@@ -110,7 +128,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(`select ${ID_AND_FIELDS} from books where id = any($1::bigint[])`, [ids]);
+    return this.#query<Book>(find(WITH_IDS_IN_PARTITIONS), [ids]);
   }
 
   text(format: RecordFormat): AsyncIterable<Buffer> {
@@ -160,8 +178,9 @@ class PostgresBulk implements BulkStore {
     await this.#client.end();
   }
 
-  async #transaction<Result>(begin: string, work: () => Promise<Result>): Promise<Result> {
-    await this.#query(begin);
+  async #transaction<Result>(mode: string, work: () => Promise<Result>): Promise<Result> {
+    if (!this.#isBegun) await this.#query(begin(LOCK_TIMEOUT, mode));
+    this.#isBegun = false;
     this.#inTransaction = true;
     try {
       const result = await work();
@@ -235,7 +254,7 @@ class PostgresBulk implements BulkStore {
   /** Runs a statement, after the COPY in progress. */
   async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
     await this.#endCopy();
-    return (await this.#client.query<Row>({ text, values, types: NUMBERS })).rows;
+    return (await this.#client.query<Row>(text, values)).rows;
   }
 
   async *#receive(statement: string): AsyncGenerator<Buffer, void, void> {

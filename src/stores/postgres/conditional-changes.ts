@@ -10,19 +10,18 @@ import {
 } from '../../books/store.ts';
 import type { Connections } from './connections.ts';
 import { HeldBooks } from './held-books.ts';
-import { DURABLY, FIND } from './statements.ts';
+import { DURABLY, find, type WithIds } from './statements.ts';
 
 // Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
 // would be another one on each relative of PostgreSQL.
-const changeIf = (whenLocked: 'skip locked' | '') => `
+const changeIf = (withIds: WithIds, whenLocked: 'skip locked' | '') => `
   with change as (
     select *
     from unnest(
       $1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::boolean[]
     ) as change (id, old_title, old_author, old_year, title, author, year, is_removal)
   ), free as materialized (
-    select id, title, author, year from books
-    where id = any($1::bigint[]) and ${DURABLY} for update ${whenLocked}
+    select id, title, author, year from ${withIds} and ${DURABLY} for update of books ${whenLocked}
   ), same as materialized (
     select change.* from change join free using (id)
     where free.title = old_title and free.author = old_author and free.year = old_year
@@ -34,20 +33,23 @@ const changeIf = (whenLocked: 'skip locked' | '') => `
   )
   select id from same`;
 
-const CHANGE_IF = changeIf('skip locked');
-const CHANGE_IF_HELD = changeIf('');
-
 /** How often a condition is tested while others change the book in between. */
 const MOST_TESTS = 5;
 
 export class ConditionalChanges {
   readonly #connections: Connections;
+  readonly #find: string;
+  readonly #changeIf: string;
+  readonly #changeIfHeld: string;
   readonly #held = new HeldBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
     this.#carryOutHeld(changes, deadline),
   );
 
-  constructor(connections: Connections) {
+  constructor(connections: Connections, withIds: WithIds) {
     this.#connections = connections;
+    this.#find = find(withIds);
+    this.#changeIf = changeIf(withIds, 'skip locked');
+    this.#changeIfHeld = changeIf(withIds, '');
   }
 
   async carryOut(
@@ -83,7 +85,7 @@ export class ConditionalChanges {
     deadline: number,
   ): Promise<{ outcomes: readonly ConditionalOutcome[]; unsettled: ReadonlySet<number> }> {
     const ids = [...new Set(changes.map(({ id }) => id))];
-    const { rows } = await this.#connections.query<Book>(pool, FIND, [ids], deadline);
+    const { rows } = await this.#connections.query<Book>(pool, this.#find, [ids], deadline);
     const before = new Map(rows.map((book) => [book.id, book]));
     const after = new Map(before);
     const changed = new Set<number>();
@@ -113,9 +115,22 @@ export class ConditionalChanges {
       old.map(({ id }) => after.get(id)?.year),
       old.map(({ id }) => !after.has(id)),
     ];
-    const statement = pool === 'held' ? CHANGE_IF_HELD : CHANGE_IF;
-    const stored = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
-    for (const { id } of stored.rows) changed.delete(id);
+    for (const id of await this.store(pool, columns, deadline)) changed.delete(id);
     return { outcomes, unsettled: changed };
+  }
+
+  /**
+   * Stores new states of books that still are as they were.
+   * @param columns ids; old titles, authors and years; new ones; whether the book is removed.
+   * @returns the ids of those books.
+   */
+  protected async store(
+    pool: 'batches' | 'held',
+    columns: unknown[][],
+    deadline: number,
+  ): Promise<readonly number[]> {
+    const statement = pool === 'held' ? this.#changeIfHeld : this.#changeIf;
+    const { rows } = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
+    return rows.map(({ id }) => id);
   }
 }

@@ -5,18 +5,33 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../../books/store.ts';
 import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
-import { type Address, findWritable, type Hosts, refuseReadOnly } from './hosts.ts';
+import {
+  APPLICATION,
+  findWritable,
+  type Hosts,
+  isNewer,
+  NUMBERS,
+  type Primary,
+  refuseReadOnly,
+} from './hosts.ts';
+import { type Limit, limitConnection, queryWithin } from './limits.ts';
 
-// Milliseconds. A statement ends before the call that waits for it does (4.5 s). The driver waits for a silent server
-// a little longer than the server's own limit. An attempt to connect that is lost in the network must not delay later
-// calls for long once the server is back.
+// Milliseconds. A statement ends before the call that waits for it does (4.5 s): what is written later could undo newer
+// changes. The driver waits for a silent server a little longer than the server's own limit. An attempt to connect that is
+// lost in the network must not delay later calls for long once the server is back.
 const CONNECT_TIMEOUT = 1500;
 const WAIT_TIMEOUT = 3000;
-const STATEMENT_TIMEOUT = 4000;
+export const STATEMENT_TIMEOUTS: Readonly<Record<StatementPool, number>> = {
+  batches: 4000,
+  held: 4000,
+  searches: 4000,
+  counts: 2000,
+};
+export const LIST_LOCK_TIMEOUT = 4000;
 export const QUERY_TIMEOUT = 4300;
-const COUNT_TIMEOUT = 2000;
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
+const WATCH_PAUSE = 2000;
 
 /** Seconds after which a connection is replaced, so that changes in front of the server take effect. */
 const LIFETIME = 1800;
@@ -36,14 +51,7 @@ const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
 
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
-const HOST_FAILURE = /^(08|57P|25006)/;
-
-/** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
-export const NUMBERS = {
-  getTypeParser(type: number, format?: 'text' | 'binary') {
-    return type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format);
-  },
-} as pg.CustomTypesConfig;
+export const HOST_FAILURE = /^(08|57P|25006)/;
 
 /** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
@@ -59,13 +67,17 @@ class Client extends pg.Client {
 type StatementPool = 'batches' | 'held' | 'searches' | 'counts';
 
 interface Pools extends Readonly<Record<StatementPool | 'lists', pg.Pool>> {
-  readonly address: Address;
+  readonly address: Primary;
 }
 
 export class Connections {
   readonly #hosts: Hosts;
   #pools: Pools;
+  /** Of the host in use, which may change without its address. */
+  #timeline: Primary['timeline'];
   #searching = false;
+  /** Resolves once a search in progress has its first answer. Until then the host is in doubt, and gets nothing new. */
+  #answered: Promise<unknown> = Promise.resolve();
   #closed = false;
   #retries = 0;
   #hostChanges = 0;
@@ -76,13 +88,16 @@ export class Connections {
   readonly #onMove = new Set<(value: undefined) => void>();
 
   /** @param address where the connections go first. */
-  constructor(hosts: Hosts, address: Address) {
+  constructor(hosts: Hosts, address: Primary) {
     this.#hosts = hosts;
     this.#pools = this.#open(address);
+    this.#timeline = address.timeline;
+    if (hosts.all.length > 1) void this.#watch();
   }
 
   /**
-   * Sends one statement. One whose outcome is unknown is not retried, and nothing is sent after the deadline.
+   * Sends one statement. One whose outcome is unknown is not retried. Nothing is sent after the deadline, and the server
+   * ends what is in progress then.
    * @throws StoreUnavailable
    */
   async query<Row extends pg.QueryResultRow>(
@@ -94,7 +109,8 @@ export class Connections {
     for (let attempt = 1; ; attempt += 1) {
       const { client, pools } = await this.#connect(kind, deadline);
       try {
-        const result = await client.query<Row>(text, values);
+        const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - performance.now());
+        const result = await queryWithin<Row>(client, 'statement_timeout', left, text, values);
         client.release();
         return result;
       } catch (error) {
@@ -123,7 +139,7 @@ export class Connections {
     kind: StatementPool,
     deadline: number,
   ): Promise<{ readonly client: pg.PoolClient; readonly pools: Pools }> {
-    while (performance.now() < deadline) {
+    for (await this.#answered; performance.now() < deadline; await this.#answered) {
       const began = performance.now();
       const pools = this.#pools;
       const moved = Promise.withResolvers<undefined>();
@@ -154,6 +170,7 @@ export class Connections {
    */
   async takeForList(): Promise<pg.PoolClient> {
     try {
+      await this.#answered;
       return await this.#pools.lists.connect();
     } catch (error) {
       throw this.unavailable(error);
@@ -167,10 +184,14 @@ export class Connections {
     return new StoreUnavailable(error);
   }
 
-  metrics(): Metric[] {
+  /** @param standby the pool to a standby, if there is one. */
+  metrics(standby: pg.Pool | undefined): Metric[] {
     const { address: _, ...pools } = this.#pools;
     const ofPools = (count: (pool: pg.Pool) => number) => {
-      return Object.entries(pools).map(([name, pool]) => ({ labels: { pool: name }, value: count(pool) }));
+      return Object.entries({ ...pools, ...(standby && { standby }) }).map(([name, pool]) => ({
+        labels: { pool: name },
+        value: count(pool),
+      }));
     };
     const waiting = 'Statements waiting for a connection.';
     const lost = 'Connections that broke or stopped answering.';
@@ -203,7 +224,7 @@ export class Connections {
     await end(this.#pools);
   }
 
-  #open(address: Address): Pools {
+  #open(address: Primary): Pools {
     const shared = {
       connectionString: address.host.connectionString,
       ssl: address.tls,
@@ -212,26 +233,30 @@ export class Connections {
       connectionTimeoutMillis: WAIT_TIMEOUT,
       idleTimeoutMillis: IDLE_TIMEOUT,
       maxLifetimeSeconds: LIFETIME,
-      lock_timeout: STATEMENT_TIMEOUT,
-      application_name: 'book-catalogue',
+      application_name: APPLICATION,
       Client,
-      ...(this.#hosts.watched && {
-        onConnect: (client: pg.ClientBase) => refuseReadOnly(client, CONNECT_TIMEOUT),
-      }),
     };
-    const timed = { ...shared, statement_timeout: STATEMENT_TIMEOUT, query_timeout: QUERY_TIMEOUT };
+    const timed = (kind: StatementPool, max: number, min = 0) => {
+      const config = { ...shared, max, min, query_timeout: QUERY_TIMEOUT };
+      return this.#openPool(config, 'statement_timeout', STATEMENT_TIMEOUTS[kind]);
+    };
     return {
       address,
-      batches: this.#openPool({ ...timed, max: BATCH_CONNECTIONS }),
-      held: this.#openPool({ ...timed, max: HELD_CONNECTIONS }),
-      searches: this.#openPool({ ...timed, max: SEARCH_CONNECTIONS }),
-      counts: this.#openPool({ ...timed, statement_timeout: COUNT_TIMEOUT, max: COUNT_CONNECTIONS }),
-      lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }),
+      // One stays open, since its end shows that another host may have taken over.
+      batches: timed('batches', BATCH_CONNECTIONS, this.#hosts.all.length > 1 ? 1 : 0),
+      held: timed('held', HELD_CONNECTIONS),
+      searches: timed('searches', SEARCH_CONNECTIONS),
+      counts: timed('counts', COUNT_CONNECTIONS),
+      lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }, 'lock_timeout', LIST_LOCK_TIMEOUT),
     };
   }
 
-  #openPool(config: pg.PoolConfig): pg.Pool {
-    const pool = new pg.Pool(config);
+  #openPool(config: pg.PoolConfig, limit: Limit, milliseconds: number): pg.Pool {
+    const onConnect = async (client: pg.ClientBase) => {
+      if (this.#hosts.watched) await refuseReadOnly(client, CONNECT_TIMEOUT);
+      await limitConnection(client, limit, milliseconds, CONNECT_TIMEOUT);
+    };
+    const pool = new pg.Pool({ ...config, onConnect });
     pool.on('connect', (client) => {
       // The statement in progress, if any, reports it.
       client.on('error', () => {
@@ -245,20 +270,36 @@ export class Connections {
   }
 
   /** New calls take new connections; calls that have one keep it until they are done. */
-  #moveTo(address: Address): void {
+  #moveTo(address: Primary): void {
     if (this.#closed) return;
     void end(this.#pools);
     this.#pools = this.#open(address);
     for (const leave of this.#onMove) leave(undefined);
   }
 
+  /**
+   * Asks the other hosts from time to time. A primary may live on beside a promoted standby: nothing has to fail there, but
+   * books that are read are old, and books that are written are lost.
+   */
+  async #watch(): Promise<void> {
+    while (!this.#closed) {
+      await pause(WATCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
+      const { host } = this.#pools.address;
+      const others = this.#hosts.all.filter((other) => other !== host);
+      const other = await findWritable(others, CONNECT_TIMEOUT).catch(() => undefined);
+      if (other !== undefined && isNewer(other, { timeline: this.#timeline })) void this.#search();
+    }
+  }
+
   /** Searches, in the background, for the host that now takes writes. One search at a time. */
   async #search(): Promise<void> {
     if (this.#searching || this.#hosts.all.length === 1) return;
     this.#searching = true;
+    const first = Promise.withResolvers<void>();
+    this.#answered = Promise.race([first.promise, pause(CONNECT_TIMEOUT, undefined, { ref: false })]);
     const { host } = this.#pools.address;
     const others = this.#hosts.all.filter((other) => other !== host);
-    let found: Address | undefined;
+    let found: Primary | undefined;
     while (found === undefined && !this.#closed) {
       // All hosts are asked repeatedly, so that a silent one does not keep another one from being found.
       const rest = pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
@@ -266,14 +307,19 @@ export class Connections {
         (address) => {
           found ??= address;
         },
-        () => rest,
+        () => {
+          first.resolve();
+          return rest;
+        },
       );
       await Promise.race([answer, rest]);
     }
+    if (found !== undefined) this.#timeline = found.timeline;
     if (found !== undefined && found.host !== host) {
       this.#hostChanges += 1;
       this.#moveTo(found);
     }
+    first.resolve();
     this.#searching = false;
   }
 }

@@ -8,13 +8,14 @@ import { StoreUnavailable } from '../../books/store.ts';
 import { INDEX_VERSION } from '../book-index.ts';
 import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../finding.ts';
 import { IndexFollower, type IndexState, PostgresIndex } from './book-index.ts';
-import type { Connections } from './connections.ts';
+import { type Connections, STATEMENT_TIMEOUTS } from './connections.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
+import type { Standby } from './standby.ts';
 
 // Milliseconds: for bringing the index up to date before a search; for a statement of it; and until the next look for
 // books to index, with jitter.
 const CATCH_UP_TIME = 1000;
-const STATEMENT_TIME = 2000;
+const STATEMENT_TIME = 4500;
 const IDLE_PAUSE = 1000;
 
 /** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
@@ -33,6 +34,7 @@ const TIDY = "select gin_clean_pending_list('book_index_words')";
 export class PostgresFinder {
   readonly #hosts: Hosts;
   readonly #connections: Connections;
+  readonly #standby: Standby | undefined;
   readonly #follower: IndexFollower;
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
@@ -41,9 +43,11 @@ export class PostgresFinder {
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
-  constructor(hosts: Hosts, connections: Connections) {
+  /** @param standby undefined if everything is read from the primary. */
+  constructor(hosts: Hosts, connections: Connections, standby: Standby | undefined) {
     this.#hosts = hosts;
     this.#connections = connections;
+    this.#standby = standby;
     this.#follower = new IndexFollower(
       async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
         const deadline = performance.now() + STATEMENT_TIME;
@@ -59,8 +63,43 @@ export class PostgresFinder {
    */
   async find(search: Search, deadline: number): Promise<Page> {
     const unindexed = await this.#catchUp();
-    const page = await findPage(search, new PostgresSearch(this.#connections, deadline));
+    const page =
+      (await this.#findOnStandby(search, deadline)) ?? (await this.#findOnPrimary(search, deadline));
     return { ...page, unindexed };
+  }
+
+  #findOnPrimary(search: Search, deadline: number): Promise<Page> {
+    const connections = this.#connections;
+    const query: Select = (kind, sql, values) => connections.query(kind, sql, [...values], deadline);
+    return findPage(search, new PostgresSearch(query));
+  }
+
+  /** What has been indexed before the search is there, too: a standby is read as of a later moment. */
+  #findOnStandby(search: Search, deadline: number): Promise<Page | undefined> | undefined {
+    const limitTo = (milliseconds: number) => {
+      const left = Math.min(milliseconds, deadline - performance.now());
+      return `set local statement_timeout = ${Math.max(1, Math.ceil(left))}`; // 0 would be no limit
+    };
+    return this.#standby?.read('search', limitTo(STATEMENT_TIMEOUTS.searches), async (client) => {
+      const query: Select = async (kind, sql, values) => {
+        if (kind === 'searches') return client.query(sql, [...values]);
+        // A count may fail alone, and takes its own limit with it.
+        await client.query(`savepoint before_count; ${limitTo(STATEMENT_TIMEOUTS.counts)}`);
+        try {
+          return await client.query(sql, [...values]);
+        } catch (error) {
+          throw new StoreUnavailable(error);
+        } finally {
+          await client.query('rollback to before_count');
+        }
+      };
+      const page = await findPage(search, new PostgresSearch(query));
+      client.query('commit').then(
+        () => client.release(),
+        () => client.release(true),
+      );
+      return page;
+    });
   }
 
   close(): void {
@@ -152,6 +191,13 @@ export class PostgresFinder {
   }
 }
 
+/** Sends a statement that reads. */
+type Select = (
+  kind: 'searches' | 'counts',
+  sql: string,
+  values: readonly unknown[],
+) => Promise<pg.QueryResult>;
+
 /** The index as one search sees it. */
 class PostgresSearch implements SearchableIndex {
   // Collecting a match takes 10 microseconds, testing a book 1.
@@ -159,12 +205,10 @@ class PostgresSearch implements SearchableIndex {
   readonly isCountedFirst = false;
   readonly hasWordsById = false;
   readonly idWithWords = 'i.id';
-  readonly #connections: Connections;
-  readonly #deadline: number;
+  readonly #query: Select;
 
-  constructor(connections: Connections, deadline: number) {
-    this.#connections = connections;
-    this.#deadline = deadline;
+  constructor(query: Select) {
+    this.#query = query;
   }
 
   select(sql: string, values: readonly unknown[]): Promise<unknown[][]> {
@@ -219,8 +263,8 @@ class PostgresSearch implements SearchableIndex {
     }
   }
 
-  async #select(pool: 'searches' | 'counts', sql: string, values: readonly unknown[]): Promise<unknown[][]> {
-    const { rows } = await this.#connections.query(pool, sql, [...values], this.#deadline);
+  async #select(kind: 'searches' | 'counts', sql: string, values: readonly unknown[]): Promise<unknown[][]> {
+    const { rows } = await this.#query(kind, sql, values);
     return rows.map((row) => Object.values(row));
   }
 }

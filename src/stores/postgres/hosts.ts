@@ -7,17 +7,39 @@ import pg from 'pg';
 import { type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 
-/** Milliseconds to connect to a host, and to wait for a lock on its table. */
+/** Milliseconds to connect to a host. */
 const START_CONNECT_TIMEOUT = 3000;
 
 /** Milliseconds by which a host named earlier may answer later than another one and still be preferred. */
-const PREFERENCE = 200;
+const PREFERENCE = 500;
 
 /** The driver's error message for a server without TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
+/** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
+export const NUMBERS = {
+  getTypeParser(type: number, format?: 'text' | 'binary') {
+    return type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format);
+  },
+} as pg.CustomTypesConfig;
+
+/** By which the server tells the connections of this service. */
+export const APPLICATION = 'book-catalogue';
+
 const PARAMETER = 'target_session_attrs';
-const ACCEPTED = ['any', 'read-write', 'primary'];
+/** What a URL may ask of its hosts, by what they are for, and what several hosts are asked for unless it does. */
+const ACCEPTED = {
+  writing: {
+    values: ['any', 'read-write', 'primary'],
+    ofSeveral: 'read-write',
+    because: 'this service writes',
+  },
+  reading: {
+    values: ['any', 'read-only', 'standby', 'prefer-standby'],
+    ofSeveral: 'standby',
+    because: 'it names standbys',
+  },
+};
 
 export interface Host {
   /** `host:port`, which may be shown. */
@@ -33,23 +55,36 @@ export interface Hosts {
   readonly watched: boolean;
 }
 
-/** A host that takes writes, and its TLS settings. */
+/** A host, and its TLS settings. */
 export interface Address {
   readonly host: Host;
   readonly tls: Tls;
 }
 
+/** A host that takes writes. */
+export interface Primary extends Address {
+  readonly timeline: Timeline;
+}
+
+/** Tells the older one of two primaries. */
+interface Timeline {
+  /** Of a server and its standbys; empty where there are no timelines, as in some relatives of PostgreSQL. */
+  readonly system: string;
+  /** Hexadecimal, of 8 digits; grows with each promotion. */
+  readonly number: string;
+}
+
 /**
  * @param dbUrl a `postgres:` URL; `sslmode` and its related parameters have the meaning of PostgreSQL's own tools.
+ * @param purpose what the hosts are for.
  * @throws Error when a parameter is invalid or its file cannot be read.
  */
-export function readHosts(dbUrl: string): Hosts {
+export function readHosts(dbUrl: string, purpose: keyof typeof ACCEPTED = 'writing'): Hosts {
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
-  const wanted = urls[0]?.searchParams.get(PARAMETER) ?? (urls.length > 1 ? 'read-write' : 'any');
-  if (!ACCEPTED.includes(wanted)) {
-    throw new Error(
-      `${PARAMETER} must be one of ${ACCEPTED.join(', ')}, not "${wanted}": this service writes`,
-    );
+  const { values, ofSeveral, because } = ACCEPTED[purpose];
+  const wanted = urls[0]?.searchParams.get(PARAMETER) ?? (urls.length > 1 ? ofSeveral : 'any');
+  if (!values.includes(wanted)) {
+    throw new Error(`${PARAMETER} must be one of ${values.join(', ')}, not "${wanted}": ${because}`);
   }
   const all = urls.map((url) => {
     url.searchParams.delete(PARAMETER); // the driver does not support it
@@ -59,16 +94,37 @@ export function readHosts(dbUrl: string): Hosts {
   return { all, watched: wanted !== 'any' };
 }
 
+// The first digits of the name of a WAL file. Unlike pg_control_checkpoint(), it changes at the moment of a promotion.
+const TIMELINE = `
+  select system_identifier::text as system, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as number
+  from pg_control_system()`;
+
+const NO_TIMELINE: Timeline = { system: '', number: '' };
+
+// Other processes that have not noticed the promotion would read old books there. Their broken connections make them ask all
+// hosts. First all sessions get the signal, then all are waited for. By the timeline, the server is still the one that
+// was asked: an address may meanwhile lead to another one.
+const END_SESSIONS = `
+  select count(pg_terminate_backend(pid, 1000)) from unnest((
+    select array_agg(pid) filter (where pg_terminate_backend(pid)) from pg_stat_activity
+    where usename = current_user and datname = current_database() and pid <> pg_backend_pid()
+      and application_name = current_setting('application_name')
+      and left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) = $1
+  )) as pid`;
+
 /**
- * Asks all hosts at once. Of several that take writes, the first in their order is used unless it is slow to answer: a
- * host that has disappeared silently delays nothing.
+ * Asks all hosts at once. Of several that take writes, the one of the newest timeline is used, or the first in their
+ * order, unless it is slow to answer: a host that has disappeared silently delays nothing. (A primary may live on beside
+ * a promoted standby, and still say that it takes writes: then no process of this service stays there.)
  * @param timeout milliseconds to connect to a host.
  * @throws Error with the reason of each host when none takes writes.
  */
-export async function findWritable(hosts: readonly Host[], timeout: number): Promise<Address> {
-  const found: (Address | undefined)[] = hosts.map(() => undefined);
+export async function findWritable(hosts: readonly Host[], timeout: number): Promise<Primary> {
+  const found: (Primary | undefined)[] = hosts.map(() => undefined);
   const answers = hosts.map(async (host, position) => {
-    found[position] = await ask(host, timeout);
+    const address = await ask(host, timeout);
+    found[position] = address;
+    return address;
   });
   try {
     await Promise.any(answers);
@@ -79,25 +135,29 @@ export async function findWritable(hosts: readonly Host[], timeout: number): Pro
     throw new Error(hosts.length === 1 ? only : named.join('; '));
   }
   await Promise.race([Promise.allSettled(answers), pause(PREFERENCE, undefined, { ref: false })]);
-  return found.find((address) => address !== undefined) as Address;
+  const writable = found.filter((address) => address !== undefined);
+  const best = writable.reduce((one, other) => (isNewer(other, one) ? other : one));
+  const endOlder = async (address: Primary | undefined) => {
+    if (address !== undefined && isNewer(best, address)) await endSessions(address, timeout);
+  };
+  const late = answers.filter((_, position) => found[position] === undefined);
+  for (const answer of late) answer.then(endOlder).catch(() => {});
+  await Promise.allSettled(writable.map(endOlder));
+  return best;
+}
+
+/** Whether a host was promoted after another one that takes writes, too. */
+export function isNewer({ timeline }: Primary, { timeline: other }: Pick<Primary, 'timeline'>): boolean {
+  return timeline.system === other.system && timeline.number > other.number;
 }
 
 /**
  * Connects to the host that takes writes, to prepare it, or for import, export and copy.
  * @throws Error with the reason of each host when none takes writes.
  */
-export async function connectToWritable(hosts: Hosts): Promise<{ address: Address; client: pg.Client }> {
+export async function connectToWritable(hosts: Hosts): Promise<{ address: Primary; client: pg.Client }> {
   const address = await findWritable(hosts.all, START_CONNECT_TIMEOUT);
-  const client = new pg.Client({
-    connectionString: address.host.connectionString,
-    ssl: address.tls,
-    connectionTimeoutMillis: START_CONNECT_TIMEOUT,
-    lock_timeout: START_CONNECT_TIMEOUT,
-    keepAlive: true,
-    application_name: 'book-catalogue',
-  });
-  client.on('error', () => {}); // the statement in progress, if any, reports it
-  await client.connect();
+  const { client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, START_CONNECT_TIMEOUT);
   return { address, client };
 }
 
@@ -108,33 +168,68 @@ export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Pr
   if (rows[0]?.transaction_read_only !== 'off') throw new Error('it is read-only');
 }
 
-async function ask(host: Host, timeout: number): Promise<Address> {
+async function readTimeline(client: pg.ClientBase, timeout: number): Promise<Timeline> {
+  const question = { text: TIMELINE, query_timeout: timeout };
+  try {
+    return (await client.query<Timeline>(question)).rows[0] ?? NO_TIMELINE;
+  } catch (error) {
+    if (error instanceof pg.DatabaseError) return NO_TIMELINE;
+    throw error;
+  }
+}
+
+async function endSessions({ host, tls, timeline }: Primary, timeout: number): Promise<void> {
+  const { client } = await connectTo({ ...host, tlsAttempts: [tls] }, timeout);
+  const request = { text: END_SESSIONS, values: [timeline.number], query_timeout: timeout };
+  try {
+    await client.query(request);
+  } finally {
+    void client.end();
+  }
+}
+
+async function ask(host: Host, timeout: number): Promise<Primary> {
+  const { client, tls } = await connectTo(host, timeout);
+  try {
+    await refuseReadOnly(client, timeout);
+    return { host, tls, timeline: await readTimeline(client, timeout) };
+  } finally {
+    void client.end();
+  }
+}
+
+/**
+ * Connects to a host by the first TLS settings that it accepts.
+ * @param timeout milliseconds.
+ * @throws Error with the reasons of all attempts; its cause is the error of the last one.
+ */
+export async function connectTo(host: Host, timeout: number): Promise<{ client: pg.Client; tls: Tls }> {
   const deadline = performance.now() + timeout;
   const reasons = new Set<string>();
+  let cause: unknown;
   for (const tls of host.tlsAttempts) {
+    const left = deadline - performance.now();
+    if (left <= 0) break; // it does not answer, and would not without TLS either (and 0 would be no timeout for the driver)
     const client = new pg.Client({
       connectionString: host.connectionString,
       ssl: tls,
-      connectionTimeoutMillis: deadline - performance.now(),
+      connectionTimeoutMillis: left,
+      types: NUMBERS,
+      keepAlive: true,
+      application_name: APPLICATION,
     });
     client.on('error', () => {}); // the statement in progress, if any, reports it
     try {
       await client.connect();
+      return { client, tls };
     } catch (error) {
+      cause = error;
       reasons.add(reasonOf(error));
-      if (performance.now() >= deadline) break; // it does not answer, and would not without TLS either
-      continue;
     }
-    try {
-      await refuseReadOnly(client, timeout);
-    } finally {
-      void client.end();
-    }
-    return { host, tls };
   }
   // A missing TLS is not the reason where TLS is optional.
   if (reasons.size > 1) reasons.delete(NO_TLS);
-  throw new Error([...reasons].join('; '));
+  throw new Error([...reasons].join('; '), { cause });
 }
 
 /** The reason in words; the failed attempts for the addresses of one host arrive as a group. */

@@ -163,8 +163,11 @@ export class NewBooks {
   }
 }
 
-/** Whether an insert failed because a book already has an id that the sequence has just given out. */
+/**
+ * Whether an insert failed because a book already has an id that the sequence has just given out. A partition has a primary
+ * key of its own name.
+ */
 function isIdTaken(error: unknown): boolean {
   const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-  return cause instanceof pg.DatabaseError && cause.code === '23505' && cause.constraint === 'books_pkey';
+  return cause instanceof pg.DatabaseError && cause.code === '23505' && /_pkey$/.test(cause.constraint ?? '');
 }

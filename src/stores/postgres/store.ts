@@ -1,11 +1,12 @@
 // Owns: the store of books in PostgreSQL. Twin of `sqlite/store.ts`.
 // A batch is one statement, or two if its changes have conditions: few round trips, one commit. Every statement is
 // independent, so it works through a pooler in transaction mode.
-// Refuses: features that PostgreSQL's distributed relatives lack.
+// What its statements need, and which relatives of PostgreSQL have it: docs/engines.md. With Citus: `citus.ts`.
 
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
+import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Book, BookChanges, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
@@ -25,13 +26,15 @@ import type { OpenOptions } from '../open.ts';
 import { OpenLists } from '../open-lists.ts';
 import { PostgresIndex } from './book-index.ts';
 import { ConditionalChanges } from './conditional-changes.ts';
-import { Connections, LIST_CONNECTIONS, QUERY_TIMEOUT } from './connections.ts';
+import { Connections, LIST_CONNECTIONS, LIST_LOCK_TIMEOUT, QUERY_TIMEOUT } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { HeldBooks } from './held-books.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
+import { begin, isLimited } from './limits.ts';
 import { NewBooks } from './new-books.ts';
-import { DURABLY, FIND } from './statements.ts';
-import { createStructure } from './structure.ts';
+import { Standby, type Standbys } from './standby.ts';
+import { DURABLY, find, WITH_IDS, WITH_IDS_IN_PARTITIONS, type WithIds } from './statements.ts';
+import { createStructure, divisionOf } from './structure.ts';
 import { asJson } from './text.ts';
 
 /** Milliseconds until the first chunk of a list (rule 23). */
@@ -47,11 +50,11 @@ const SINGLY = { ...ONE_AT_A_TIME, size: 1 };
 
 // Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. The other
 // books are returned as they were; the changes applied to them are known.
-const UPDATE = `
+const update = (withIds: WithIds) => `
   with change as (
     select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
   ), before as materialized (
-    select id, title, author, year from books where id = any($1::bigint[]) and ${DURABLY} for update skip locked
+    select id, title, author, year from ${withIds} and ${DURABLY} for update of books skip locked
   ), stored as (
     update books set
       title = coalesce(change.title, before.title),
@@ -60,7 +63,7 @@ const UPDATE = `
     from before join change using (id) where books.id = before.id
   )
   select id, before.id is null as held, before.title, before.author, before.year
-  from books left join before using (id) where id = any($1::bigint[])`;
+  from (select id from ${withIds}) as books left join before using (id)`;
 
 const UPDATE_HELD = `
   with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for update), stored as (
@@ -70,13 +73,13 @@ const UPDATE_HELD = `
   )
   select id, title, author, year from before`;
 
-const REMOVE = `
+const remove = (withIds: WithIds) => `
   with free as materialized (
-    select id from books where id = any($1::bigint[]) and ${DURABLY} for update skip locked
+    select id from ${withIds} and ${DURABLY} for update of books skip locked
   ), removed as (
     delete from books using free where books.id = free.id
   )
-  select id, free.id is null as held from books left join free using (id) where id = any($1::bigint[])`;
+  select id, free.id is null as held from (select id from ${withIds}) as books left join free using (id)`;
 
 const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
 
@@ -87,23 +90,44 @@ const LIST = asJson(',');
  * Opens the store, creating or updating its structure.
  * @throws Error with the reason when that is impossible.
  */
-export async function openPostgres(hosts: Hosts, { find }: OpenOptions): Promise<BookStore> {
+export async function openPostgres(
+  hosts: Hosts,
+  standbys: Standbys | undefined,
+  { find, onLongWait }: OpenOptions,
+): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts);
   try {
-    await createStructure(client);
-    if (find) await new PostgresIndex(client).create();
+    await createStructure(client, onLongWait);
+    const division = await divisionOf(client);
+    if (division === 'citus') {
+      const refused = find
+        ? 'no index can follow it: set FIND=off'
+        : standbys && 'no standby has it: unset DB_READ_URL';
+      if (refused !== undefined) throw new Error(`Citus distributes its table "books", and ${refused}`);
+      const { CitusStore } = await import('./citus.ts');
+      return new CitusStore(new Connections(hosts, address));
+    }
+    if (find) await new PostgresIndex(client).create(onLongWait);
+    const connections = new Connections(hosts, address);
+    try {
+      const standby = standbys && (await Standby.open(standbys, client, connections));
+      const finder = find ? new PostgresFinder(hosts, connections, standby) : undefined;
+      const withIds = division === 'partitions' ? WITH_IDS_IN_PARTITIONS : WITH_IDS;
+      return new PostgresStore(connections, withIds, finder, standby);
+    } catch (error) {
+      void connections.close();
+      throw error;
+    }
   } finally {
     void client.end();
   }
-  const connections = new Connections(hosts, address);
-  return new PostgresStore(connections, find ? new PostgresFinder(hosts, connections) : undefined);
 }
 
 interface HeldRow extends Book {
   readonly held: boolean;
 }
 
-class PostgresStore implements BookStore {
+export class PostgresStore implements BookStore {
   readonly limits = {
     find: OVERLAPPING,
     insert: OVERLAPPING,
@@ -115,8 +139,13 @@ class PostgresStore implements BookStore {
     search: SINGLY,
   };
   readonly #connections: Connections;
+  readonly #find: string;
+  readonly #update: string;
+  readonly #remove: string;
   /** Undefined if books are not searched. */
   readonly #finder: PostgresFinder | undefined;
+  /** Undefined if everything is read from the primary. */
+  readonly #standby: Standby | undefined;
   readonly #newBooks: NewBooks;
   readonly #conditionalChanges: ConditionalChanges;
   readonly #lists = new OpenLists(LIST_CONNECTIONS);
@@ -127,15 +156,20 @@ class PostgresStore implements BookStore {
     this.#removeHeld(id, calls.length, deadline),
   );
 
-  constructor(connections: Connections, finder: PostgresFinder | undefined) {
+  /** @param withIds how its statements look for the books with given ids. */
+  constructor(connections: Connections, withIds: WithIds, finder?: PostgresFinder, standby?: Standby) {
     this.#connections = connections;
+    this.#find = find(withIds);
+    this.#update = update(withIds);
+    this.#remove = remove(withIds);
+    this.#standby = standby;
     this.#newBooks = new NewBooks(connections);
-    this.#conditionalChanges = new ConditionalChanges(connections);
+    this.#conditionalChanges = new ConditionalChanges(connections, withIds);
     this.#finder = finder;
   }
 
   async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]> {
-    const { rows } = await this.#connections.query<Book>('batches', FIND, [ids], deadline);
+    const { rows } = await this.#connections.query<Book>('batches', this.#find, [ids], deadline);
     const found = new Map(rows.map((book) => [book.id, book]));
     return ids.map((id) => found.get(id));
   }
@@ -161,7 +195,7 @@ class PostgresStore implements BookStore {
       changes.map(({ author }) => author),
       changes.map(({ year }) => year),
     ];
-    const { rows } = await this.#connections.query<HeldRow>('batches', UPDATE, columns, deadline);
+    const { rows } = await this.#connections.query<HeldRow>('batches', this.#update, columns, deadline);
 
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
@@ -175,7 +209,12 @@ class PostgresStore implements BookStore {
   }
 
   async remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
-    const { rows } = await this.#connections.query<HeldRow>('batches', REMOVE, [[...new Set(ids)]], deadline);
+    const { rows } = await this.#connections.query<HeldRow>(
+      'batches',
+      this.#remove,
+      [[...new Set(ids)]],
+      deadline,
+    );
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
       const row = states.get(id);
@@ -199,44 +238,37 @@ class PostgresStore implements BookStore {
 
   list(): Promise<BookList> {
     const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
-    return this.#lists.open(() => this.#list(signal));
+    return this.#lists.open(async () => {
+      const settings = `set local lock_timeout = ${LIST_LOCK_TIMEOUT}`;
+      const work = (client: pg.PoolClient) => openList(client, true, signal);
+      return (await this.#standby?.read('list', settings, work)) ?? (await this.#list(signal));
+    });
   }
 
   async #list(signal: AbortSignal): Promise<BookList> {
     const client = await this.#connections.takeForList();
-    const rows = client.query(copyTo(LIST));
-    // The reader gets an error; it may also occur when there is no reader any more.
-    rows.on('error', () => {});
-    const onClientError = (error: Error) => rows.destroy(error);
-    client.on('error', onClientError);
-
-    let open = true;
-    const close = () => {
-      if (!open) return;
-      open = false;
-      client.release(!rows.readableEnded); // rows are still arriving: only ending the connection stops them
-      client.off('error', onClientError);
-    };
+    const needsLimit = !isLimited(client);
+    if (needsLimit) client.query(begin(LIST_LOCK_TIMEOUT)).catch(() => {}); // if it fails, so does what follows
     try {
-      await once(rows, 'readable', { signal });
+      return await openList(client, needsLimit, signal);
     } catch (error) {
-      close();
+      client.release(true);
       throw this.#connections.unavailable(error);
     }
-    return { chunks: withoutLeadingComma(rows), close };
   }
 
   metrics(): Metric[] {
     const unindexed = 'Books that a search may not find yet, about.';
     return [
-      ...this.#connections.metrics(),
+      ...this.#connections.metrics(this.#standby?.pool),
+      ...(this.#standby?.metrics() ?? []),
       gauge('book_catalogue_unindexed_books', unindexed, this.#finder?.unindexed ?? []),
     ];
   }
 
   async close(): Promise<void> {
     this.#finder?.close();
-    await this.#connections.close();
+    await Promise.all([this.#standby?.close(), this.#connections.close()]);
   }
 
   /** Applies changes of one book in order, after waiting for its lock. */
@@ -263,10 +295,37 @@ class PostgresStore implements BookStore {
 }
 
 /**
+ * Resolves once the first rows have arrived. The list then releases the connection; if this rejects, the caller has to.
+ * @param isBegun whether a transaction is open, which is ended with the list.
+ */
+async function openList(client: pg.PoolClient, isBegun: boolean, signal: AbortSignal): Promise<BookList> {
+  const rows = client.query(copyTo(LIST));
+  // The reader gets an error; it may also occur when there is no reader any more.
+  rows.on('error', () => {});
+  const onClientError = (error: Error) => rows.destroy(error);
+  client.on('error', onClientError);
+
+  let open = true;
+  const close = () => {
+    if (!open) return;
+    open = false;
+    client.off('error', onClientError);
+    if (!rows.readableEnded) return client.release(true); // rows are still arriving: only this stops them
+    if (!isBegun) return client.release();
+    client.query('commit').then(
+      () => client.release(),
+      () => client.release(true),
+    );
+  };
+  await once(rows, 'readable', { signal });
+  return { chunks: withoutLeadingComma(rows), close };
+}
+
+/**
  * The rows as they arrive, without the leading comma: in SQL every row begins with one, so that the first needs no
  * special case. If the server stops answering while more rows are wanted, the list breaks off.
  */
-async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void, void> {
+export async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void, void> {
   const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   let first = true;
   for (;;) {

@@ -1,9 +1,12 @@
 // Owns: the tables of books and of keys in PostgreSQL: each is created if missing, and updated if older. A structure that is up to
 // date is only read, so a role without the right to create can serve, and no lock is taken on a table in use.
+// Refuses: to hold up those who use a table. Reads queue behind a lock that is waited for, so each wait is short,
+// and they are repeated.
 
-import { setTimeout } from 'node:timers/promises';
+import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { withTypes } from '../columns.ts';
+import { begin } from './limits.ts';
 
 const COLUMNS = withTypes('bigint');
 
@@ -42,19 +45,37 @@ const DESCRIBE_SEQUENCE = `
     coalesce(
       (select max(id) from books) > coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), false
     ) as behind`;
-/** Sent together, and so one transaction. */
 export const CATCH_UP = `
-  lock table books in share row exclusive mode;
-  select setval('books_id_seq', max(id)) from books
-  having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0)`;
+  do $$ begin
+    lock table books in share row exclusive mode;
+    perform setval('books_id_seq', max(id)) from books
+    having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0);
+  end $$`;
 
 // Two processes may create the same structure at the same moment (rule 27); the second one finds it when it looks
 // again.
 const RACE_LOST = new Set(['23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
 const MAX_ATTEMPTS = 10;
 
+/** The lock could not be had in time. */
+const LOCKED = '55P03';
+
+// Milliseconds: to wait for a lock; between two such waits, with jitter; and after which the wait is long.
+const LOCK_TIMEOUT = 100;
+const LOCK_PAUSE = 500;
+const LONG_WAIT = 3000;
+
 /** Milliseconds for the server to describe its table. */
 const DESCRIBE_TIMEOUT = 3500;
+
+/** Citus keeps its own tables in `pg_dist_partition`. */
+const DIVISION = `
+  select relkind = 'p' as "isPartitioned", to_regclass('pg_dist_partition') is not null as "hasCitus"
+  from pg_class where oid = to_regclass('books')`;
+const IS_DISTRIBUTED = "select from pg_dist_partition where logicalrelid = to_regclass('books')";
+
+/** How the table of books is divided: not at all, into partitions on this server, or by Citus over several servers. */
+export type Division = 'none' | 'partitions' | 'citus';
 
 interface Found {
   readonly name: string;
@@ -72,24 +93,42 @@ interface FoundSequence {
   readonly behind: boolean;
 }
 
+/** Called when other programs have used a table for long that must be changed. The wait goes on, unless it throws. */
+export type OnLongWait = (error: Error) => void;
+
+const endWait: OnLongWait = (error) => {
+  throw error;
+};
+
 /**
  * Creates or updates the structure.
- * @param client connected, with a lock_timeout; rewriting a table has no time limit.
+ * @param client connected; rewriting a table has no time limit.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(client: pg.Client): Promise<void> {
+export async function createStructure(client: pg.Client, onLongWait?: OnLongWait): Promise<void> {
   const [encoding] = await look<{ server_encoding: string }>(client, 'show server_encoding');
   if (encoding?.server_encoding !== 'UTF8') {
     throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
   }
-  await changeStructure(client, async () => {
-    const columns = await look<Found>(client, DESCRIBE);
-    const [requests] = await look<{ there: boolean }>(client, HAS_REQUESTS);
-    const forRequests = requests?.there ? [] : CREATE_REQUESTS;
-    if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
-    const [sequence] = await look<FoundSequence>(client, DESCRIBE_SEQUENCE);
-    return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
-  });
+  await changeStructure(
+    client,
+    async () => {
+      const columns = await look<Found>(client, DESCRIBE);
+      const [requests] = await look<{ there: boolean }>(client, HAS_REQUESTS);
+      const forRequests = requests?.there ? [] : CREATE_REQUESTS;
+      if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
+      const [sequence] = await look<FoundSequence>(client, DESCRIBE_SEQUENCE);
+      return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
+    },
+    onLongWait,
+  );
+}
+
+/** @throws the driver's error when the server stops answering. */
+export async function divisionOf(client: pg.Client): Promise<Division> {
+  const [books] = await look<{ isPartitioned: boolean; hasCitus: boolean }>(client, DIVISION);
+  if (books?.hasCitus && (await look(client, IS_DISTRIBUTED)).length > 0) return 'citus';
+  return books?.isPartitioned ? 'partitions' : 'none';
 }
 
 /**
@@ -100,18 +139,30 @@ export async function createStructure(client: pg.Client): Promise<void> {
 export async function changeStructure(
   client: pg.Client,
   missing: () => Promise<readonly string[]>,
+  onLongWait = endWait,
 ): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    const steps = await missing();
-    if (steps.length === 0) return;
+  const longAt = performance.now() + LONG_WAIT;
+  let isLong = false;
+  for (let lost = 0; ; ) {
     try {
-      for (const step of ['begin', ...steps, 'commit']) await client.query(step);
+      await client.query(begin(LOCK_TIMEOUT, 'isolation level read committed'));
+      for (const step of await missing()) await client.query(step);
+      await client.query('commit');
       return;
     } catch (error) {
       await client.query('rollback');
-      const lost = RACE_LOST.has((error as { code?: string }).code ?? '');
-      if (!lost || attempt === MAX_ATTEMPTS) throw error;
-      await setTimeout(Math.random() * 20 * attempt); // milliseconds, with full jitter
+      const { code = '' } = error as { code?: string };
+      if (code === LOCKED) {
+        if (!isLong && performance.now() > longAt) {
+          isLong = true;
+          onLongWait(error as Error);
+        }
+        await pause(LOCK_PAUSE * (0.5 + Math.random()));
+      } else {
+        lost += 1;
+        if (!RACE_LOST.has(code) || lost === MAX_ATTEMPTS) throw error;
+        await pause(Math.random() * 20 * lost); // milliseconds, with full jitter
+      }
     }
   }
 }

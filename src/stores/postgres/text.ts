@@ -11,12 +11,13 @@ export const AS_CSV = `
  * CSV passes every line through unchanged. `offset 0` sorts the books before their text is built: sorting long texts
  * would use the disk.
  * @param before the beginning of each line.
+ * @param range which books, as a condition; all of them if empty.
  */
-export function asJson(before: ',' | ''): string {
+export function asJson(before: ',' | '', range = ''): string {
   const fields = COLUMNS.map(({ name, isText }) => `',"${name}":' || ${isText ? `to_json(${name})` : name}`);
   return `
     copy (
       select '${before}{"id":' || id || ${fields.join(' || ')} || '}'
-      from (select ${ID_AND_FIELDS} from books order by id offset 0) as books
+      from (select ${ID_AND_FIELDS} from books ${range} order by id offset 0) as books
     ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`;
 }

@@ -64,9 +64,9 @@ export async function openSqlite(path: string, { mustExist, find }: OpenOptions)
   const file = resolve(path);
   if (mustExist && !existsSync(file)) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
-  const writer: Writer = new StoreThread(new URL('./writer.ts', import.meta.url), file);
+  const writer: Writer = new StoreThread('src/stores/sqlite/writer.ts', file);
   await writer.start();
-  const finder: Finder = new StoreThread(new URL('./finder.ts', import.meta.url), file);
+  const finder: Finder = new StoreThread('src/stores/sqlite/finder.ts', file);
   try {
     if (find) await finder.start();
   } catch (error) {

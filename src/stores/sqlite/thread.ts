@@ -5,6 +5,7 @@ import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
+import { threadProgram } from '../../project.ts';
 import { OpenFile } from './file.ts';
 
 /** A call; the thread answers under its ticket. */
@@ -22,7 +23,7 @@ export type ThreadMessage<Answer> =
     };
 
 export class StoreThread<Request extends object, Answer> {
-  readonly #script: URL;
+  readonly #script: string;
   readonly #path: string;
   /** Undefined until it has been opened. */
   #file: OpenFile | undefined;
@@ -32,10 +33,10 @@ export class StoreThread<Request extends object, Answer> {
   restarts = 0;
 
   /**
-   * @param script of the thread, which gets the path as its `workerData`.
+   * @param script of the thread, as a path in the project; it gets the path of the file as its `workerData`.
    * @param path of the file.
    */
-  constructor(script: URL, path: string) {
+  constructor(script: string, path: string) {
     this.#script = script;
     this.#path = path;
   }
@@ -44,7 +45,9 @@ export class StoreThread<Request extends object, Answer> {
   start(): Promise<void> {
     const ready = Promise.withResolvers<void>();
     const cache = getCompileCacheDir();
-    const thread = new Worker(this.#script, {
+    const { program, eval: isText } = threadProgram(this.#script);
+    const thread = new Worker(program, {
+      eval: isText,
       workerData: this.#path,
       // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
       // folder is the one that was set; in it, Node has created the cache for its version.

@@ -1,0 +1,105 @@
+// Owns: limits of time that the server enforces: for a connection, a statement or a transaction.
+// A connection's own costs nothing. Behind a pooler it would be wrong: each transaction gets another session, which other
+// programs use as well, and a parameter of the connection that the pooler does not know is refused. There, and where less
+// time is left, the limit is set in the transaction of the statement, and in the same packet: no round trip is added.
+
+import pg from 'pg';
+
+/** What the server limits: the time of the statement, or each of its waits for a lock. */
+export type Limit = 'statement_timeout' | 'lock_timeout';
+
+/** Milliseconds of the limit of a connection. One through a pooler has none. */
+const connectionLimits = new WeakMap<pg.ClientBase, number>();
+
+// The driver was told the number of the server's process. A pooler tells a number of its own.
+const LIMIT_CONNECTION = 'select set_config($1, $2, false) from pg_backend_pid() as pid where pid = $3';
+
+const LIMIT_STATEMENT = 'select where set_config($1, $2, true) is null'; // no row
+
+/** What this file uses of the driver's query and connection, beyond the driver's own description of them. */
+interface DriverConnection {
+  parse(message: { readonly text: string }): void;
+  bind(message: { readonly values: readonly string[] }): void;
+  execute(message: object): void;
+}
+interface DriverQuery extends pg.Submittable {
+  callback: (error: Error | null, result: pg.QueryResult) => void;
+  prepare(connection: DriverConnection): void;
+  handleCommandComplete(message: unknown, connection: DriverConnection): void;
+}
+const Query = pg.Query as unknown as new (config: object) => DriverQuery;
+
+/** A statement behind one that sets its limit. */
+class LimitedQuery extends Query {
+  readonly #limit: readonly [name: Limit, milliseconds: string];
+  #isLimited = false;
+
+  constructor(limit: Limit, milliseconds: number, text: string, values: readonly unknown[]) {
+    super({ text, values, queryMode: 'extended' });
+    this.#limit = [limit, String(milliseconds)];
+  }
+
+  override prepare(connection: DriverConnection): void {
+    connection.parse({ text: LIMIT_STATEMENT });
+    connection.bind({ values: this.#limit });
+    connection.execute({});
+    super.prepare(connection);
+  }
+
+  override handleCommandComplete(message: unknown, connection: DriverConnection): void {
+    if (this.#isLimited) super.handleCommandComplete(message, connection);
+    this.#isLimited = true;
+  }
+}
+
+/**
+ * Limits all statements of a new connection, unless a pooler is in between.
+ * @param timeout milliseconds for the answer.
+ * @throws the driver's error.
+ */
+export async function limitConnection(
+  client: pg.ClientBase,
+  limit: Limit,
+  milliseconds: number,
+  timeout: number,
+): Promise<void> {
+  const { processID } = client as unknown as { processID: number };
+  const values = [limit, String(milliseconds), processID];
+  const question = { text: LIMIT_CONNECTION, values, query_timeout: timeout };
+  if ((await client.query(question)).rowCount === 1) connectionLimits.set(client, milliseconds);
+}
+
+/** Whether the connection has a limit of its own. */
+export function isLimited(client: pg.ClientBase): boolean {
+  return connectionLimits.has(client);
+}
+
+/**
+ * Sends one statement, which the server ends when the limit is reached. A connection that has a limit of its own must have
+ * one of the same kind.
+ * @throws the driver's error.
+ */
+export function queryWithin<Row extends pg.QueryResultRow>(
+  client: pg.ClientBase,
+  limit: Limit,
+  milliseconds: number,
+  text: string,
+  values: unknown[],
+): Promise<pg.QueryResult<Row>> {
+  if (milliseconds >= (connectionLimits.get(client) ?? Number.POSITIVE_INFINITY)) {
+    return client.query<Row>(text, values);
+  }
+  const query = new LimitedQuery(limit, Math.max(1, Math.ceil(milliseconds)), text, values); // 0 would be no limit
+  return new Promise((resolve, reject) => {
+    query.callback = (error, result) => (error === null ? resolve(result) : reject(error));
+    client.query(query);
+  });
+}
+
+/**
+ * Begins a transaction whose waits for a lock are limited.
+ * @param mode of the transaction, such as its isolation level.
+ */
+export function begin(milliseconds: number, mode = ''): string {
+  return `begin ${mode}; set local lock_timeout = ${milliseconds}`;
+}

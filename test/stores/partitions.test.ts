@@ -1,0 +1,148 @@
+// PostgreSQL with the table of books in partitions, as deploy/partition-books.sql makes it: what differs from a single table,
+// and the contract.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { booksOf, manyBooks } from '../support/books.ts';
+import type { Book, Client } from '../support/client.ts';
+import { runCommand } from '../support/command.ts';
+import { runFiles } from '../support/nested-run.ts';
+import { DATABASE_TEMPLATE, execute, freshDatabase } from '../support/postgres.ts';
+import { pathTo } from '../support/repository.ts';
+import { startTestService, temporaryFolder } from '../support/service.ts';
+
+const PARTITION_BOOKS = readFileSync(pathTo('deploy/partition-books.sql'), 'utf8');
+
+/** The contract, as it is tested on a single table. */
+const FILES = [
+  'test/contract/concurrency.test.ts',
+  'test/contract/conditions.test.ts',
+  'test/contract/contract.test.ts',
+  'test/contract/once.test.ts',
+  'test/find/pages.test.ts',
+];
+
+describe('PostgreSQL with the books in partitions', { concurrency: true }, () => {
+  test('the contract holds', async (context) => {
+    const template = await partitionedDatabase();
+    const env = { [DATABASE_TEMPLATE]: new URL(template).pathname.slice(1) };
+    context.diagnostic(await runFiles(FILES, env, 1));
+  });
+
+  test('rule 13: a list is ascending by id, and its books are in all partitions', async (context) => {
+    const { client, dbUrl } = await start(context, await partitionedDatabase());
+    const body = Array.from({ length: 1000 }, (_, year) => ({ title: `Book ${year}`, year }));
+    assert.equal((await client.request('POST', '/books', { body })).status, 201);
+    const ids = (await client.list()).map(({ id }) => id);
+    assert.deepEqual(
+      ids,
+      ids.toSorted((one, other) => one - other),
+    );
+    assert.equal(ids.length, 1000);
+    const sizes = await execute<{ books: string }>(
+      dbUrl,
+      'select count(*) as books from books group by tableoid',
+    );
+    assert.equal(sizes.length, 16);
+  });
+
+  test('rule 12: books that another program inserted with their ids keep them, and new ones get others', async (context) => {
+    const { client, dbUrl } = await start(context, await partitionedDatabase());
+    await execute(dbUrl, "insert into books (id, title) select n, 'theirs' from generate_series(1, 20) as n");
+    assert.equal((await client.create({ title: 'ours' })).id, 21);
+    const { data } = await client.request('POST', '/books', { body: [{}, {}] });
+    assert.deepEqual(data, [22, 23]);
+  });
+
+  test('rules F6 and F11: a book is found by its new id after another program has changed it', async (context) => {
+    const { client, dbUrl } = await start(context, await partitionedDatabase());
+    const { id } = await client.create({ title: 'wanderer' });
+    for (const next of [id + 1000, id + 2000, id + 3000]) {
+      await execute(dbUrl, `update books set id = ${next}`);
+      const { data, headers } = await client.request('GET', '/books?title=wanderer');
+      assert.deepEqual([data[0]?.id, data.length, headers.get('x-total-count')], [next, 1, '1']);
+    }
+    const { code, stdout } = await runCommand(['index', '--check'], { DB_URL: dbUrl });
+    assert.deepEqual([code, stdout], [0, '1 books are indexed, and the index is correct.\n']);
+  });
+
+  describe('a catalogue that has books', { concurrency: 1 }, () => {
+    const books = manyBooks(2000);
+    let dbUrl: string;
+    let folder: string;
+
+    before(async () => {
+      folder = temporaryFolder();
+      writeFileSync(join(folder, 'books.jsonl'), books.map((book) => `${JSON.stringify(book)}\n`).join(''));
+      dbUrl = await freshDatabase();
+      const service = await startTestService(dbUrl); // makes the index as well
+      await service.stop();
+      const { code } = await runCommand(['import', join(folder, 'books.jsonl'), '--ids', 'keep'], {
+        DB_URL: dbUrl,
+      });
+      assert.equal(code, 0);
+      await execute(dbUrl, PARTITION_BOOKS);
+    });
+    after(async () => {
+      const [table] = await execute<{ relkind: string }>(
+        dbUrl,
+        "select relkind from pg_class where relname = 'books'",
+      );
+      assert.equal(table?.relkind, 'p');
+    });
+
+    test('rules 12, 13 and F11: keeps its books and ids, and finds them', async (context) => {
+      assert.deepEqual(await booksOf(dbUrl), books);
+      const indexed = await runCommand(['index'], { DB_URL: dbUrl });
+      assert.equal(indexed.code, 0, indexed.stderr);
+      const { client } = await start(context, dbUrl);
+      assert.deepEqual(await client.list(), books);
+      assert.deepEqual(await found(client, 'year=700'), [701]);
+      assert.equal((await client.create({ title: 'next' })).id, 2001);
+      assert.equal((await client.request('DELETE', '/book/2001')).status, 200);
+    });
+
+    test('import skips what is there, export and copy have every book', async () => {
+      const again = await runCommand(['import', join(folder, 'books.jsonl'), '--ids', 'new'], {
+        DB_URL: dbUrl,
+      });
+      assert.equal(again.code, 0, again.stderr);
+      const exported = join(folder, 'again.jsonl');
+      assert.equal((await runCommand(['export', exported], { DB_URL: dbUrl })).code, 0);
+      assert.equal(readFileSync(exported, 'utf8'), readFileSync(join(folder, 'books.jsonl'), 'utf8'));
+      const copy = await partitionedDatabase();
+      const copied = await runCommand(['copy', dbUrl, copy], {});
+      assert.equal(copied.code, 0, copied.stderr);
+      assert.deepEqual(await booksOf(copy), books);
+    });
+
+    test('rule 27: a column that a later version adds reaches every partition', async (context) => {
+      const older = await partitionedDatabase();
+      await execute(older, 'alter table books drop column year');
+      const { client } = await start(context, older);
+      assert.equal((await client.create({ title: 'Emma', year: 1815 })).year, 1815);
+      assert.deepEqual((await client.list())[0], { id: 1, title: 'Emma', author: '', year: 1815 });
+    });
+  });
+});
+
+/** A database whose table of books an operator has made. */
+async function partitionedDatabase(): Promise<string> {
+  const dbUrl = await freshDatabase();
+  await execute(dbUrl, PARTITION_BOOKS);
+  return dbUrl;
+}
+
+async function start(context: TestContext, dbUrl: string) {
+  const service = await startTestService(dbUrl);
+  context.after(() => service.stop());
+  return service;
+}
+
+async function found(client: Client, query: string): Promise<number[]> {
+  const { status, data } = await client.request('GET', `/books?${query}`);
+  assert.equal(status, 200, query);
+  return (data as Book[]).map(({ id }) => id);
+}
