@@ -16,7 +16,8 @@ const HELP = `Usage: book-catalogue [COMMAND] [--help]
 
 A catalogue of books: JSON over HTTP.
 
-  serve    serves the catalogue; the default, and what \`npm start\` runs
+  serve    serves the catalogue; the default
+  demo     serves a catalogue of well-known books, and keeps nothing
   config   shows the configuration in effect, or the first error in it
   ready    checks whether the running service is ready
   token    prints a token for scripts
@@ -26,6 +27,7 @@ A catalogue of books: JSON over HTTP.
   index    makes, checks or removes the index by which books are found
   backup   writes a verified copy of the SQLite store to a file, even while the service runs
   restore  replaces the SQLite store with a backup
+  verify   checks a running service, this one or another, against the contract
 
 The configuration is in environment variables, all of them optional:
 
@@ -35,6 +37,7 @@ ${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the v
 
 const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', () => import('./commands/serve.ts')],
+  ['demo', () => import('./commands/demo.ts')],
   ['config', () => import('./commands/config.ts')],
   ['ready', () => import('./commands/ready.ts')],
   ['token', () => import('./commands/token.ts')],
@@ -44,6 +47,7 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['index', () => import('./commands/index.ts')],
   ['backup', () => import('./commands/backup.ts')],
   ['restore', () => import('./commands/restore.ts')],
+  ['verify', () => import('./commands/verify.ts')],
 ]);
 
 /** The lines of a variable: its name, its help and, in brackets, its default. */

@@ -14,6 +14,8 @@ export interface Config {
   /** Address to listen on; undefined is every interface. */
   readonly host: string | undefined;
   readonly dbUrl: string;
+  /** Where lists and searches are read if possible; undefined if everything is read where it is written. */
+  readonly readUrl: string | undefined;
   readonly signingSecret: string;
   /** SECRET_TOKEN is not set, so the secret is random. */
   readonly randomSecret: boolean;
@@ -34,6 +36,14 @@ export interface Config {
     /** The operator set the port, so the service must not start without it. */
     readonly required: boolean;
   };
+  /** The port of the librarians' page, on `host`; undefined if there is no page. */
+  readonly page:
+    | {
+        readonly port: number;
+        /** As for `admin`. */
+        readonly required: boolean;
+      }
+    | undefined;
   /** Origins whose pages may call the service from a browser. */
   readonly corsOrigins: readonly string[];
   /** Addresses or networks of the proxies whose X-Forwarded-For is trusted. */
@@ -56,7 +66,7 @@ export interface Variable {
   readonly help: string;
   /** The default: a value, or words for it. */
   readonly absent: string;
-  /** The value in effect, without secrets. DB_URL has none: `stores/open.ts` shows it. */
+  /** The value in effect, without secrets. The URLs of stores have none: `stores/open.ts` shows them. */
   readonly show?: (config: Config) => string;
 }
 
@@ -64,6 +74,8 @@ export interface Variable {
 interface NumberVariable extends Variable {
   readonly least: number;
   readonly most: number;
+  /** A word that is also valid. */
+  readonly word?: string;
 }
 
 const shownAs = (isSet: boolean) => (isSet ? '(set)' : '(none)');
@@ -86,6 +98,10 @@ export const VARIABLES = {
   DB_URL: {
     help: 'sqlite:<path> or postgres://user:password@host:port/database, several hosts as host:port,host:port',
     absent: 'sqlite:data/books.db',
+  },
+  DB_READ_URL: {
+    help: 'postgres://… of a standby of DB_URL, which answers lists and searches while it is as new as the primary',
+    absent: 'none',
   },
   SECRET_TOKEN: {
     help: 'secret that signs tokens',
@@ -136,6 +152,14 @@ export const VARIABLES = {
     absent: 'this machine only',
     show: ({ admin }) => admin.host,
   },
+  PAGE_PORT: {
+    help: 'port of the page for librarians, which is on HOST, too; off: no page',
+    absent: 'PORT + 2, or off if FIND is off',
+    least: 0,
+    most: 65_535,
+    word: 'off',
+    show: ({ page }) => (page === undefined ? 'off' : String(page.port)),
+  },
   CORS_ORIGINS: {
     help: 'origins whose pages may call the service from a browser',
     absent: 'none',
@@ -178,7 +202,13 @@ type Name = keyof typeof VARIABLES;
 type NumberName = { [N in Name]: (typeof VARIABLES)[N] extends NumberVariable ? N : never }[Name];
 
 /** Variables that may come from a file instead: `NAME_FILE` is the path of that file (rule 25). */
-export const SECRETS = ['DB_URL', 'SECRET_TOKEN', 'SECRET_TOKEN_PREVIOUS', 'AUTH_PASSWORD'] as const;
+export const SECRETS = [
+  'DB_URL',
+  'DB_READ_URL',
+  'SECRET_TOKEN',
+  'SECRET_TOKEN_PREVIOUS',
+  'AUTH_PASSWORD',
+] as const;
 type SecretName = (typeof SECRETS)[number];
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -231,19 +261,28 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     warnings.push(`SECRET_TOKEN is shorter than ${ADVISED_SECRET_BYTES} bytes: set a longer one.`);
   }
 
+  const find = readFind(env);
+  const admin = readAdmin(env, port);
+  const page = readPage(env, port, admin, find);
+  if (page === undefined && find && env.PAGE_PORT === undefined) {
+    warnings.push(`ADMIN_PORT ${admin.port} is the default of PAGE_PORT: the service runs without the page.`);
+  }
+
   return Object.freeze({
     port,
     host,
     dbUrl: readStoreUrl(env, readFile),
+    readUrl: readReadUrl(env, readFile),
     signingSecret: secret ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
     randomSecret: secret === undefined,
     previousSigningSecret: previousSecret,
     username: username ?? VARIABLES.AUTH_USERNAME.absent,
     password: password ?? VARIABLES.AUTH_PASSWORD.absent,
     workers: readWholeNumber(env, 'WORKERS'),
-    find: readFind(env),
+    find,
     requireIfMatch: readSwitch(env, 'REQUIRE_IF_MATCH'),
-    admin: readAdmin(env, port),
+    admin,
+    page,
     corsOrigins: readOrigins(env),
     trustedProxies: readTrustedProxies(env),
     logLevel: readLogLevel(env),
@@ -263,6 +302,29 @@ export function readStoreUrl(env: Environment, readFile: ReadFile): string {
   return readSecret(env, readFile, 'DB_URL') ?? VARIABLES.DB_URL.absent;
 }
 
+/**
+ * Reads the URL of the standby, undefined if it is not set.
+ * @throws OperatorError if the variable is invalid.
+ */
+export function readReadUrl(env: Environment, readFile: ReadFile): string | undefined {
+  return readSecret(env, readFile, 'DB_READ_URL');
+}
+
+/**
+ * Reads the account and the secret of a service, for a command that calls it. A value that is not set is undefined.
+ * @throws OperatorError if a variable is invalid.
+ */
+export function readAccount(
+  env: Environment,
+  readFile: ReadFile,
+): Readonly<Record<'username' | 'password' | 'secret', string | undefined>> {
+  return {
+    username: readText(env, 'AUTH_USERNAME'),
+    password: readSecret(env, readFile, 'AUTH_PASSWORD'),
+    secret: readSecret(env, readFile, 'SECRET_TOKEN'),
+  };
+}
+
 /** Whether only this machine can reach the address (undefined: every interface). */
 export function isLoopback(host: string | undefined): boolean {
   return host === '::1' || (host !== undefined && isIP(host) === 4 && host.startsWith('127.'));
@@ -278,8 +340,7 @@ function readHost(env: Environment, guarded: boolean): string | undefined {
 
 /** By default the operations listener is on the port next to PORT, for this machine only. */
 function readAdmin(env: Environment, port: number): Config['admin'] {
-  const beside = port === 0 ? 0 : port < 65_535 ? port + 1 : port - 1;
-  const adminPort = readWholeNumber(env, 'ADMIN_PORT', beside);
+  const adminPort = readWholeNumber(env, 'ADMIN_PORT', portBeside(port, 1));
   if (adminPort === port && port !== 0) {
     throw new OperatorError(`ADMIN_PORT ${adminPort} is the same as PORT: choose another port.`);
   }
@@ -289,6 +350,34 @@ function readAdmin(env: Environment, port: number): Config['admin'] {
     host: host === 'localhost' ? LOOPBACK : host,
     required: env.ADMIN_PORT !== undefined,
   };
+}
+
+/** By default the page is on the second port after PORT. It searches, so it needs FIND. */
+function readPage(env: Environment, port: number, admin: Config['admin'], find: boolean): Config['page'] {
+  const given = readText(env, 'PAGE_PORT');
+  if (given === 'off' || given === 'false') return undefined; // YAML turns one into the other
+  if (given === undefined) {
+    const beside = portBeside(port, 2);
+    const isFree = beside !== admin.port || beside === 0;
+    return find && isFree ? { port: beside, required: false } : undefined;
+  }
+  const pagePort = readWholeNumber(env, 'PAGE_PORT');
+  if (!find) {
+    throw new OperatorError(
+      `PAGE_PORT ${pagePort} needs FIND=on, because the page searches: set FIND=on, or PAGE_PORT=off.`,
+    );
+  }
+  const other = pagePort === port ? 'PORT' : 'ADMIN_PORT';
+  if (pagePort !== 0 && (pagePort === port || pagePort === admin.port)) {
+    throw new OperatorError(`PAGE_PORT ${pagePort} is the same as ${other}: choose another port.`);
+  }
+  return { port: pagePort, required: true };
+}
+
+/** A port near another one: after it, or before it where no port is left. The system chooses those of port 0. */
+function portBeside(port: number, distance: number): number {
+  if (port === 0) return 0;
+  return port + distance <= 65_535 ? port + distance : port - distance;
 }
 
 /** Origins as browsers spell them, such as https://books.example.org, separated by commas. */
@@ -351,12 +440,15 @@ function readLogLevel(env: Environment): LogLevel {
 }
 
 function readWholeNumber(env: Environment, name: NumberName, absent?: number): number {
-  const { least, most, absent: text = '' } = VARIABLES[name];
+  const { least, most, word, absent: text }: NumberVariable = VARIABLES[name];
   const given = readText(env, name);
   if (given === undefined) return absent ?? Number(text);
   const value = Number(given);
   if (!/^\d{1,10}$/.test(given) || value < least || value > most) {
-    throw new OperatorError(`${name} must be a whole number from ${least} to ${most}, not "${given}".`);
+    const orWord = word === undefined ? '' : `, or ${word}`;
+    throw new OperatorError(
+      `${name} must be a whole number from ${least} to ${most}${orWord}, not "${given}".`,
+    );
   }
   return value;
 }

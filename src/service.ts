@@ -1,6 +1,6 @@
-// Owns: the order of opening (store, then the port) and of closing (port, requests, store).
+// Owns: the order of opening (store, then the ports) and of closing (ports, requests, store).
 
-import { BlockList, connect, isIPv6 } from 'node:net';
+import { BlockList, connect, isIPv6, type Server } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
@@ -10,11 +10,12 @@ import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
-import { type ListenAddress, listen, portTaken } from './listen.ts';
+import { type ListenAddress, listen, PortRefused, portTaken } from './listen.ts';
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, logMetric, serviceMetrics } from './metrics/service.ts';
+import { knownLogin } from './page/known-login.ts';
 import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds for requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
@@ -47,6 +48,8 @@ export interface Deployment {
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */
   readonly url: string;
+  /** The URL of the librarians' page, if there is one. */
+  readonly pageUrl: string | undefined;
   /** Whether books can be read at this moment; resolves within 5 s. */
   storeAnswers(): Promise<boolean>;
   metrics(): Promise<Metric[]>;
@@ -65,11 +68,16 @@ export async function startService(
   docsPort?: number,
   deployment = singleProcess(),
 ): Promise<Service> {
-  const storeAt = await readDbUrl(config.dbUrl);
-  const store = await storeAt.open({ mustExist: deployment.port === 'another', find: config.find });
+  const storeAt = await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);
+  const store = await storeAt.open({
+    mustExist: deployment.port === 'another',
+    find: config.find,
+    onLongWait: () =>
+      log.warn('the start waits: other programs use the table of books, and it must be changed'),
+  });
   const catalogue = new Catalogue(store);
   const requests = new RequestCounts();
-  const { server } = buildApp({
+  const app = buildApp({
     catalogue,
     tokens: new Tokens(config.signingSecret, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
@@ -79,6 +87,7 @@ export async function startService(
     find: config.find,
     requireIfMatch: config.requireIfMatch,
     docsPort,
+    knownLogin: knownLogin(config),
     onlyThisMachine: config.builtInCredentials,
     log,
     requests,
@@ -86,28 +95,25 @@ export async function startService(
     bulkLimit: config.bulkLimit,
     headerLimit: config.headerLimit,
   });
-  const { port, host } = config;
-  const place = {
-    port,
-    host,
-    shared: deployment.port !== 'alone',
-    variables: { port: 'PORT', host: 'HOST' },
-  };
   let url: string;
+  let pageUrl: string | undefined;
   try {
-    if (deployment.port === 'first') await assertPortFree(place);
-    url = await listen(server, place);
+    pageUrl = await openPage(app.page.server, config, deployment.port, log);
+    url = await open(app.service.server, config, 'PORT', config.port, deployment.port);
   } catch (error) {
+    app.page.server.close();
     await store.close();
     throw error;
   }
+  const servers = [app.service.server, ...(pageUrl === undefined ? [] : [app.page.server])];
 
   const measurement = measureProcess();
-  const countConnections = promisify(server.getConnections.bind(server));
   return {
     url,
+    pageUrl,
     async metrics() {
-      const connections = await countConnections();
+      const counts = servers.map((server) => promisify(server.getConnections.bind(server))());
+      const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       return [
         buildMetric(),
         ...serviceMetrics({ requests, connections, batches: catalogue.batches }),
@@ -124,10 +130,18 @@ export async function startService(
         () => false,
       ),
     async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
+      const closed = Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
       // In a turn of its own: the event loop first reads what arrived while other connections were served.
-      const idle = setInterval(() => setImmediate(() => server.closeIdleConnections()), LAST_REQUEST);
-      const overdue = setTimeout(() => server.closeAllConnections(), GRACE);
+      const idle = setInterval(
+        () =>
+          setImmediate(() => {
+            for (const server of servers) server.closeIdleConnections();
+          }),
+        LAST_REQUEST,
+      );
+      const overdue = setTimeout(() => {
+        for (const server of servers) server.closeAllConnections();
+      }, GRACE);
       await closed;
       clearInterval(idle);
       clearTimeout(overdue);
@@ -144,6 +158,35 @@ function singleProcess(): Deployment {
     takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded),
     metrics: () => [loginMetric(guard.outcomes)],
   };
+}
+
+/**
+ * @param variable the name of the variable that sets the port.
+ * @returns as `listen`.
+ * @throws as `listen`.
+ */
+async function open(
+  server: Server,
+  { host }: Config,
+  variable: string,
+  port: number,
+  use: PortUse,
+): Promise<string> {
+  const place = { port, host, shared: use !== 'alone', variables: { port: variable, host: 'HOST' } };
+  if (use === 'first') await assertPortFree(place);
+  return await listen(server, place);
+}
+
+/** @returns undefined if there is no page, or its default port cannot be opened, which is logged. */
+async function openPage(server: Server, config: Config, use: PortUse, log: Log): Promise<string | undefined> {
+  if (config.page === undefined) return undefined;
+  try {
+    return await open(server, config, 'PAGE_PORT', config.page.port, use);
+  } catch (error) {
+    if (config.page.required || !(error instanceof PortRefused)) throw error;
+    log.warn(`${error.message} The service runs without the page.`);
+    return undefined;
+  }
 }
 
 /** Refuses a port on which a process answers: if that one shares the port, the system would let us listen there, too.

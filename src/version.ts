@@ -1,7 +1,5 @@
-// Owns: the version of the service, read from package.json.
+// Owns: the version of the service, as package.json has it.
 
-import { readFileSync } from 'node:fs';
+import manifest from '../package.json' with { type: 'json' };
 
-const manifest = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
-
-export const { version } = JSON.parse(manifest) as { readonly version: string };
+export const { version } = manifest;

@@ -12,6 +12,7 @@ import { measureProcess } from './metrics/process.ts';
 import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, logMetric } from './metrics/service.ts';
 import { OperatorError } from './operator-error.ts';
+import { IS_EXECUTABLE } from './project.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 
 /** Milliseconds between two attempts to replace a worker, if the first one fails. */
@@ -42,12 +43,15 @@ type Order =
   | { readonly kind: 'turn'; readonly ticket: number; readonly turn: LoginTurn }
   | { readonly kind: 'ask'; readonly ticket: number; readonly question: Question };
 
+/** What a worker serves. */
+type Urls = Pick<Service, 'url' | 'pageUrl'>;
+
 /**
  * A message of a worker: one of the first two in answer to `serve`, then one for each login, which asks for its turn,
  * and one for each question.
  */
 type Report =
-  | { readonly kind: 'serving'; readonly url: string }
+  | { readonly kind: 'serving'; readonly urls: Urls }
   | { readonly kind: 'refused'; readonly reason: string }
   | {
       readonly kind: 'login';
@@ -76,7 +80,8 @@ export async function startWorkers(config: Config, log: Log, docsPort?: number):
 
 /** The workers, from the side of the first process. */
 class WorkerPool {
-  readonly #config: Config;
+  /** Of the workers that start next. */
+  #config: Config;
   readonly #log: Log;
   readonly #docsPort: number | undefined;
   readonly #workers = new Set<Worker>();
@@ -87,23 +92,21 @@ class WorkerPool {
   readonly #guard = new LoginGuard();
   readonly #measurement = measureProcess();
   #lastTicket = 0;
-  #port: number;
   #isStopping = false;
 
   constructor(config: Config, log: Log, docsPort: number | undefined) {
     this.#config = config;
     this.#log = log;
     this.#docsPort = docsPort;
-    this.#port = config.port;
   }
 
   async start(): Promise<Service> {
-    const url = await this.#startWorker(1, 'first');
-    if (this.#port === 0) this.#port = Number(new URL(url).port); // the system chose one
+    const urls = await this.#startWorker(1, 'first');
+    this.#config = configOfOthers(this.#config, urls);
     const others = Array.from({ length: this.#config.workers - 1 }, (_, index) => index + 2);
     await Promise.all(others.map((number) => this.#startWorker(number, 'another')));
     return {
-      url,
+      ...urls,
       storeAnswers: () => this.#storeAnswers(),
       metrics: () => this.#metrics(),
       close: () => this.close(),
@@ -126,20 +129,20 @@ class WorkerPool {
     this.#measurement.stop();
   }
 
-  /** @returns the URL that it serves. */
-  async #startWorker(number: number, use: PortUse): Promise<string> {
+  async #startWorker(number: number, use: PortUse): Promise<Urls> {
+    // By default, cluster would hand on the path of the program, which the single executable takes for a command.
+    if (IS_EXECUTABLE) cluster.setupPrimary({ exec: 'serve', args: [] });
     const worker = cluster.fork();
     this.#workers.add(worker);
     worker.on('error', () => {}); // the worker has gone; 'exit' follows
-    const started = Promise.withResolvers<string>();
+    const started = Promise.withResolvers<Urls>();
     worker.once('exit', () => {
       this.#workers.delete(worker);
       started.reject(new OperatorError('A worker exited before it could serve.'));
     });
     worker.on('message', (report: Report) => this.#onReport(worker, report, started));
-    const config = { ...this.#config, port: this.#port };
-    sendOrder(worker, { kind: 'serve', config, docsPort: this.#docsPort, use });
-    const url = await started.promise;
+    sendOrder(worker, { kind: 'serve', config: this.#config, docsPort: this.#docsPort, use });
+    const urls = await started.promise;
     this.#serving.set(number, worker);
     const { pid } = worker.process;
     this.#log.info({ pid }, 'a worker is serving');
@@ -149,13 +152,13 @@ class WorkerPool {
       this.#log.error({ pid, code, signal }, 'a worker exited: starting a replacement');
       void this.#replace(number);
     });
-    return url;
+    return urls;
   }
 
-  #onReport(worker: Worker, report: Report, started: PromiseWithResolvers<string>): void {
+  #onReport(worker: Worker, report: Report, started: PromiseWithResolvers<Urls>): void {
     switch (report.kind) {
       case 'serving':
-        started.resolve(report.url);
+        started.resolve(report.urls);
         break;
       case 'refused':
         started.reject(new OperatorError(report.reason));
@@ -222,6 +225,20 @@ class WorkerPool {
   }
 }
 
+/** The configuration of all workers but the first: they serve what it serves. The system may have chosen its ports. */
+function configOfOthers(config: Config, { url, pageUrl }: Urls): Config {
+  const { page } = config;
+  return {
+    ...config,
+    port: config.port || portOf(url),
+    page: page && pageUrl !== undefined ? { port: page.port || portOf(pageUrl), required: true } : undefined,
+  };
+}
+
+function portOf(url: string): number {
+  return Number(new URL(url).port);
+}
+
 /**
  * Serves as one of several workers until it is ordered to stop.
  * @param makeLog makes the log that the configuration asks for.
@@ -273,7 +290,8 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
     return;
   }
   running.resolve(service);
-  await report(self, { kind: 'serving', url: service.url });
+  const { url, pageUrl } = service;
+  await report(self, { kind: 'serving', urls: { url, pageUrl } });
   await Promise.race([stop, stopOrdered.promise]);
   await service.close();
 }

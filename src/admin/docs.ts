@@ -3,43 +3,49 @@
 // until a user logs in there, and stores it nowhere.
 
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import type { Answer } from '../http/answer.ts';
+import { readProjectFile } from '../project.ts';
 
 interface Asset {
   readonly bytes: Buffer;
   readonly etag: string;
 }
 
+const SWAGGER = 'node_modules/swagger-ui-dist';
+
 /** The files of the page: URL, place and media type of each. */
 const ASSETS = [
-  { url: '/docs', file: './page/docs.html', type: 'text/html' },
-  { url: '/docs/docs.css', file: './page/docs.css', type: 'text/css' },
-  { url: '/docs/docs.js', file: './page/docs.js', type: 'text/javascript' },
-  { url: '/docs/swagger-ui.css', file: 'swagger-ui-dist/swagger-ui.css', type: 'text/css' },
-  { url: '/docs/swagger-ui.js', file: 'swagger-ui-dist/swagger-ui-bundle.js', type: 'text/javascript' },
+  { url: '/docs', file: 'src/admin/page/docs.html', type: 'text/html' },
+  { url: '/docs/colours.css', file: 'src/page/browser/colours.css', type: 'text/css' },
+  { url: '/docs/docs.css', file: 'src/admin/page/docs.css', type: 'text/css' },
+  { url: '/docs/docs.js', file: 'src/admin/page/docs.js', type: 'text/javascript' },
+  { url: '/docs/swagger-ui.css', file: `${SWAGGER}/swagger-ui.css`, type: 'text/css' },
+  { url: '/docs/swagger-ui.js', file: `${SWAGGER}/swagger-ui-bundle.js`, type: 'text/javascript' },
 ];
 
-/** The username and password, if they are public: the built-in pair, or nothing. */
-export interface KnownLogin {
-  readonly username?: string;
-  readonly password?: string;
-}
+const JSON_HEADERS = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'];
 
 /** Answers a GET of one path. */
 export type OperationsHandler = (request: IncomingMessage) => Answer | Promise<Answer>;
 
-/** @param servicePort port of the service; 0 until the system has chosen it. */
+/**
+ * @param servicePort port of the service; 0 until the system has chosen it.
+ * @param pagePort that of the page for librarians; undefined without a page, or before it is open.
+ * @param login what the page fills in.
+ */
 export function docsRoutes(
   servicePort: () => number,
-  login: KnownLogin,
+  pagePort: () => number | undefined,
+  login: Answer,
 ): readonly (readonly [path: string, OperationsHandler])[] {
-  const loginHeaders = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'];
-  const loginAnswer = { status: 200, headers: loginHeaders, body: JSON.stringify(login) };
   return [
     ['/', () => ({ status: 302, headers: ['location', 'docs'], body: '' })],
-    ['/docs/login.json', () => loginAnswer],
+    ['/docs/login.json', () => login],
+    [
+      '/docs/page.json',
+      () => ({ status: 200, headers: JSON_HEADERS, body: JSON.stringify({ port: pagePort() }) }),
+    ],
     ...ASSETS.map(({ url, file, type }) => [url, assetHandler(file, type, servicePort)] as const),
   ];
 }
@@ -66,7 +72,7 @@ function assetHandler(file: string, type: string, servicePort: () => number): Op
 }
 
 async function load(file: string): Promise<Asset> {
-  const bytes = await readFile(new URL(import.meta.resolve(file)));
+  const bytes = await readProjectFile(file);
   return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
 }
 

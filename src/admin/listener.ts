@@ -13,6 +13,7 @@ import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import { listen, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
+import { knownLogin } from '../page/known-login.ts';
 import type { Service } from '../service.ts';
 import { docsRoutes, type OperationsHandler } from './docs.ts';
 
@@ -51,12 +52,12 @@ export interface OperationsListener {
  */
 export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
   const { port, host, required } = config.admin;
-  const { builtInCredentials, username, password } = config;
   const onlyThisMachine = isLoopback(host);
   let service: Service | undefined;
   let unready = 'starting';
 
-  const servicePort = () => (service === undefined ? config.port : Number(new URL(service.url).port));
+  const servicePort = () => (service === undefined ? config.port : portOf(service.url));
+  const pagePort = () => (service?.pageUrl === undefined ? undefined : portOf(service.pageUrl));
   const routes = new Map<string | undefined, OperationsHandler>([
     ['/livez', () => text(200, 'alive')],
     [
@@ -81,7 +82,7 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
         return { status: 200, headers: JSON_HEADERS, body: await describeApi(serverUrl) };
       },
     ],
-    ...docsRoutes(servicePort, builtInCredentials ? { username, password } : {}),
+    ...docsRoutes(servicePort, pagePort, knownLogin(config)),
   ]);
   const timeouts = {
     headersTimeout: REQUEST_TIMEOUT,
@@ -141,6 +142,11 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
 
 function text(status: number, line: string): Answer & { readonly body: string } {
   return { status, headers: TEXT, body: `${line}\n` };
+}
+
+/** @param url of HTTP, which leaves out port 80. */
+function portOf(url: string): number {
+  return Number(new URL(url).port || 80);
 }
 
 /** The host in a client's request, without the port. */

@@ -14,6 +14,7 @@ import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import type { Log } from '../log/log.ts';
+import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isPreflight, permission } from './cors.ts';
 import {
@@ -53,6 +54,8 @@ export interface AppParts {
   readonly requireIfMatch: boolean;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
+  /** What the page fills into its login. */
+  readonly knownLogin: Answer;
   /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
   readonly onlyThisMachine: boolean;
   readonly log: Log;
@@ -91,8 +94,14 @@ const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
 
 const UNREADABLE = { 400: BAD_REQUEST, 408: REQUEST_TIMEOUT, 431: HEADERS_TOO_LARGE } as const;
 
-/** Makes the server; the caller makes it listen. */
-export function buildApp(parts: AppParts): HttpServer {
+/** The servers of one application; the caller makes them listen. */
+export interface App {
+  readonly service: HttpServer;
+  /** The same service, and the librarians' page (rule 34). */
+  readonly page: HttpServer;
+}
+
+export function buildApp(parts: AppParts): App {
   const { log, requests } = parts;
   const newRequestId = requestIds();
   const faults = new Faults(log, requests);
@@ -102,12 +111,21 @@ export function buildApp(parts: AppParts): HttpServer {
     requestTimeout: WHOLE_REQUEST_TIMEOUT,
     keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
   };
-  const http = new HttpServer({ headerLimit: parts.headerLimit, ...timeouts }, handle, refuse, (error) =>
-    log.error({ err: error }, 'an answer could not be sent'),
-  );
-  return http;
+  return { service: newServer(undefined), page: newServer(new PageFiles(parts.knownLogin)) };
+
+  function newServer(page: PageFiles | undefined): HttpServer {
+    const http = new HttpServer(
+      { headerLimit: parts.headerLimit, ...timeouts },
+      (request, response, before) => handle(http, page, request, response, before),
+      refuse,
+      (error) => log.error({ err: error }, 'an answer could not be sent'),
+    );
+    return http;
+  }
 
   async function handle(
+    http: HttpServer,
+    page: PageFiles | undefined,
     request: IncomingMessage,
     response: ServerResponse,
     before: ServerResponse | undefined,
@@ -119,18 +137,20 @@ export function buildApp(parts: AppParts): HttpServer {
     const isMisdirected = parts.onlyThisMachine && !namesThisMachine(headers.host);
     const cors = isMisdirected ? undefined : allowOrigin(headers);
     const path = pathOf(url);
+    const files = page !== undefined && path && isForPage(method, path.decoded) ? page : undefined;
     const route = path && routeOf(path.decoded);
     let answer: Answer;
     try {
       if (path === undefined) answer = BAD_REQUEST;
       else if (isMisdirected) answer = MISDIRECTED_REQUEST;
+      else if (files !== undefined) answer = (await files.answer(path.decoded, headers)) ?? NOT_FOUND;
       else answer = await answerTo(route, new Exchange(request, id, path, before), cors);
     } catch (error) {
       answer = faults.answer(error, id);
     }
     const milliseconds = performance.now() - began;
     if (path === undefined) requests.addUnreadable(answer.status);
-    else requests.add(route?.path, method, answer.status, milliseconds);
+    else requests.add(files === undefined ? route?.path : 'page', method, answer.status, milliseconds);
     log.request(id, method, url, answer.status, milliseconds);
     const more = ['x-request-id', id, ...(cors ?? [])];
     if (http.isLast(response)) more.push('connection', 'close');

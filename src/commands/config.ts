@@ -15,9 +15,11 @@ sentence. It opens neither the store nor a port.
 
 export async function run({ env, stdout, stderr }: CommandContext): Promise<number> {
   const config = readConfig(env, readSecretFile);
-  await readDbUrl(config.dbUrl);
+  await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);
   const settings = Object.entries<Variable>(VARIABLES).map(([name, { show }]) => {
-    return [name, show === undefined ? describeStore(config.dbUrl) : show(config)] as const;
+    if (show !== undefined) return [name, show(config)] as const;
+    const url = name === 'DB_URL' ? config.dbUrl : config.readUrl;
+    return [name, url === undefined ? '(none)' : describeStore(url)] as const;
   });
   if (stdout.isTTY) {
     const width = (column: readonly string[]) => Math.max(...column.map((text) => text.length));

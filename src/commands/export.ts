@@ -4,10 +4,11 @@ import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Book } from '../books/book.ts';
 import { allOf, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
-import { readStoreUrl } from '../config.ts';
+import { readReadUrl, readStoreUrl } from '../config.ts';
+import { asCsv, asCsvFile, asJson, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
-import { asCsv, type BulkStore, booksOf, CSV_HEADER, type RecordFormat } from '../stores/bulk.ts';
+import { type BulkStore, booksOf, type RecordFormat } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
 import { Progress } from '../terminal/progress.ts';
@@ -17,7 +18,8 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite] [FILTERS]
 
 Writes all books of DB_URL, as of one moment, to FILE; without FILE, or if it is -, to the standard output. The service
-may keep running. The output is the same, byte for byte, from every store, and can be imported again.
+may keep running. The output is the same, byte for byte, from every store, and can be imported again. If DB_READ_URL names
+a standby that is as new as the primary, the books are read there.
 
   --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
   --overwrite  replaces FILE if it exists
@@ -43,8 +45,8 @@ export const OPERANDS = ['[FILE]'] as const;
 
 /** The content of a file, by its format. */
 const FORMATS = new Map<unknown, (source: Source) => AsyncIterable<string | Uint8Array>>([
-  ['csv', asCsvFile],
-  ['json', asJsonFile],
+  ['csv', (source) => asCsvFile(source.text('csv'))],
+  ['json', (source) => asJsonFile(source.text('jsonl'))],
   ['jsonl', (source) => source.text('jsonl')],
 ]);
 
@@ -62,7 +64,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   }
   const filters = readFilters(args.options);
   const url = readStoreUrl(env, readSecretFile);
-  const at = await readDbUrl(url);
+  const at = await readDbUrl(url, 'DB_URL', readReadUrl(env, readSecretFile));
   if (at.file !== undefined && isPartOf(at.file, file)) {
     throw new OperatorError(`${file} is part of the store: choose another file.`);
   }
@@ -137,7 +139,7 @@ class SomeBooks implements Source {
   }
 
   async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
-    const asLine = format === 'csv' ? asCsv : (book: Book) => `${JSON.stringify(book)}\n`;
+    const asLine = format === 'csv' ? asCsv : asJson;
     let read = 0;
     for await (const books of booksOf(this.#store)) {
       const found = books.filter(this.#matches);
@@ -183,23 +185,4 @@ function destroyable(stdout: NodeJS.WritableStream): Writable {
 /** The extension of a file, in lower case; that of the default format for a pipe. */
 function endingOf(file: string): string | undefined {
   return file === '-' ? 'csv' : /\.(csv|jsonl?)$/i.exec(file)?.[1]?.toLowerCase();
-}
-
-async function* asCsvFile(source: Source): AsyncGenerator<string | Uint8Array, void, void> {
-  yield CSV_HEADER;
-  yield* source.text('csv');
-}
-
-/** An array with one book per line. */
-async function* asJsonFile(source: Source): AsyncGenerator<string, void, void> {
-  const decoder = new TextDecoder();
-  let before = '[\n'; // precedes the next chunk
-  for await (const chunk of source.text('jsonl')) {
-    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
-    const isWhole = text.endsWith('\n');
-    // Within a book every line end is escaped.
-    yield before + (isWhole ? text.slice(0, -1) : text).replaceAll('\n', ',\n');
-    before = isWhole ? ',\n' : '';
-  }
-  yield before === '[\n' ? '[]\n' : '\n]\n';
 }

@@ -18,43 +18,69 @@ const LAST_RESORT = 9500;
 export const HELP = `Usage: book-catalogue serve
 
 Serves the catalogue until SIGTERM or SIGINT, then finishes requests in progress and exits with code 0 within
-10 seconds. If it cannot serve, it exits with code 1 and one sentence. \`npm start\` does the same.
+10 seconds. If it cannot serve, it exits with code 1 and one sentence. In a clone, \`npm start\` does the same.
 `;
 
 /** Serves, as one process or as one of several, until `stop` resolves. */
 export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
-  const lines = new LogWriter(stdout, isWorker);
+  if (!isWorker) {
+    await serve(readConfig(env, readSecretFile), { stdout, stop });
+    return 0;
+  }
+  const lines = new LogWriter(stdout, true);
   try {
-    const makeLog = ({ logLevel }: Config) => openLog(logLevel, lines, stdout);
-    if (isWorker) {
-      await serveAsWorker(makeLog, stop);
-    } else {
-      const config = readConfig(env, readSecretFile);
-      await serve(config, makeLog(config), stdout.isTTY ? lines : undefined, stop);
-    }
+    await serveAsWorker(({ logLevel }) => openLog(logLevel, lines, stdout), stop);
     return 0;
   } finally {
     await lines.close();
   }
 }
 
+/**
+ * Serves until `stop` resolves.
+ * @param shownStore what the banner and the log say of the store; where it is, if absent.
+ * @throws OperatorError if the start fails; nothing is left open then.
+ */
+export async function serve(
+  config: Config,
+  { stdout, stop }: Pick<CommandContext, 'stdout' | 'stop'>,
+  shownStore?: string,
+): Promise<void> {
+  const lines = new LogWriter(stdout, false);
+  try {
+    const log = openLog(config.logLevel, lines, stdout);
+    await serveWith(config, log, stdout.isTTY ? lines : undefined, stop, shownStore);
+  } finally {
+    await lines.close();
+  }
+}
+
 /** @param terminal gets the banner; undefined if the output is not a terminal. */
-async function serve(
+async function serveWith(
   config: Config,
   log: Log,
   terminal: LogWriter | undefined,
   stop: Promise<unknown>,
+  shownStore: string | undefined,
 ): Promise<void> {
   const operations = await openOperations(config, log);
   try {
     const start = config.workers === 1 ? startService : startWorkers;
-    const service = await start(config, log, operations?.port);
+    // A start may wait for others.
+    const service = await Promise.race([start(config, log, operations?.port), stop.then(() => undefined)]);
+    if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
-    const store = describeStore(config.dbUrl);
+    const store = shownStore ?? describeStore(config.dbUrl);
     if (terminal !== undefined) terminal.write(banner(service, operations, store, config));
     else
       log.info(
-        { url: service.url, operations: operations?.url, store, workers: config.workers },
+        {
+          url: service.url,
+          page: service.pageUrl,
+          operations: operations?.url,
+          store,
+          workers: config.workers,
+        },
         'listening',
       );
     for (const warning of config.warnings) log.warn(warning);
@@ -71,7 +97,7 @@ async function serve(
 }
 
 function banner(
-  { url }: Service,
+  { url, pageUrl }: Service,
   operations: OperationsListener | undefined,
   store: string,
   config: Config,
@@ -85,7 +111,7 @@ function banner(
   return `
 Book catalogue ${version}
 
-  Address    ${url}
+${pageUrl === undefined ? '' : `  Page       ${pageUrl}  (open it in a browser)\n`}  Address    ${url}
   Store      ${store}
 ${operations === undefined ? '' : `  Try it at  ${operations.url}/docs\n`}  Log in as  ${pair}
 

@@ -2,12 +2,11 @@
 // Independent of books and envelopes.
 
 import type { ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { pipeline, Readable } from 'node:stream';
 
 // An `import` of node:http would also load parts that are not used here.
-const { STATUS_CODES } = createRequire(import.meta.url)('node:http') as typeof import('node:http');
+const { STATUS_CODES } = process.getBuiltinModule('node:http');
 
 /** Names and values in turn: the cheapest form for `writeHead`. */
 export type HeaderList = readonly string[];

@@ -3,12 +3,11 @@
 // Independent of paths and of what an answer says.
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { createRequire } from 'node:module';
 import type { Socket } from 'node:net';
 import { Connection, type Handle } from './connection.ts';
 
 // An `import` of node:http would also load parts that are not used here: 19 MiB, a sixth of all memory.
-const { createServer, METHODS } = createRequire(import.meta.url)('node:http') as typeof import('node:http');
+const { createServer, METHODS } = process.getBuiltinModule('node:http');
 
 /** The methods of HTTP; Node's parser also accepts those of RTSP. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);

@@ -5,6 +5,7 @@
 import { styleText } from 'node:util';
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { LogLevel } from '../config.ts';
+import { PROJECT } from '../project.ts';
 
 /** A request is slow if its answer takes this many milliseconds or more. */
 const SLOW = 1000;
@@ -14,9 +15,6 @@ const SLOW_LINES_APART = 1000;
 
 /** 401 may be late on purpose (rule 29); for 503 there are lines about the unavailable store. */
 const NEVER_SLOW: ReadonlySet<number> = new Set([401, 503]);
-
-/** The folder of the project, as written in a stack. */
-const PROJECT = new URL('../..', import.meta.url).href;
 
 /** The styles of levels on a terminal; `info` has none. */
 const STYLES = { fatal: 'red', error: 'red', warn: 'yellow', debug: 'dim', trace: 'dim' } as const;
@@ -57,7 +55,7 @@ export function createLog(level: LogLevel, destination: DestinationStream, lines
 /** Where an error arose: its calls, innermost first, with paths inside the project. */
 function placesOf(stack = ''): string[] {
   const calls = stack.split('\n').filter((line) => line.startsWith('    at '));
-  return calls.map((call) => call.trim().replace(PROJECT, ''));
+  return calls.map((call) => call.trim().replace(PROJECT.href, ''));
 }
 
 /** Writes its lines without the logger, which cost a fifth of the reads per second. */

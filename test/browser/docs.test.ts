@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { violations } from '../support/accessibility.ts';
 import { openPage, startBrowser, type WatchedPage } from '../support/browser.ts';
 import { type Answer, request } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -145,6 +146,13 @@ describe('/docs in a browser', () => {
     assert.equal((await call(page, 'GET /books', {})).status, 200);
   });
 
+  test('a link leads to the page for librarians', async (context) => {
+    const { page } = await open(context);
+    await page.getByRole('link', { name: 'For librarians' }).click();
+    await page.getByRole('heading', { name: 'Book catalogue', level: 1 }).waitFor();
+    assert.notEqual(new URL(page.url()).host, new URL(operationsOf(service).url).host);
+  });
+
   test('by keyboard alone: log in, open a call, send it', async (context) => {
     const { page } = await open(context);
     await tabTo(page, page.getByLabel('Username'), 3);
@@ -162,16 +170,45 @@ describe('/docs in a browser', () => {
     await waitUntil(async () => (await held('GET', '/books')).data.length === count + 1);
   });
 
-  test('on a phone nothing is wider than the screen', async (context) => {
-    const { page } = await open(context, {
-      viewport: { width: 360, height: 640 },
-      isMobile: true,
-      hasTouch: true,
+  for (const width of [360, 320]) {
+    test(`on a phone nothing is wider than a screen of ${width} pixels`, async (context) => {
+      const { page } = await open(context, {
+        viewport: { width, height: 640 },
+        isMobile: true,
+        hasTouch: true,
+      });
+      await logIn(page);
+      for (const name of ['POST /token', 'POST /book', 'GET /books']) await call(page, name, {});
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), width);
     });
-    await logIn(page);
-    for (const name of ['POST /book', 'GET /books']) await call(page, name, {});
-    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 360);
-  });
+  }
+
+  for (const [name, colorScheme, viewport] of [
+    ['a desk, light', 'light', { width: 1280, height: 720 }],
+    ['a phone, dark', 'dark', { width: 360, height: 640 }],
+  ] as const) {
+    test(`axe finds nothing on ${name}`, async (context) => {
+      const { page } = await open(context, { colorScheme, viewport });
+      await summary(page, 'POST /book').waitFor();
+      assert.deepEqual(await violations(page), []);
+      await page.getByLabel('Password').fill('passwort');
+      await page.getByRole('button', { name: 'Log in', exact: true }).click();
+      await noticed(page, /^The username or the password is wrong/);
+      assert.deepEqual(await violations(page), []);
+
+      await logIn(page);
+      for (const name of ['POST /token', 'POST /book', 'GET /books']) await call(page, name, {});
+      await summary(page, 'HEAD /books').click();
+      for (const place of ['DELETE /book/{id}', 'PUT /book/{id}'].map((name) => operation(page, name))) {
+        await place.getByRole('button').first().click();
+        await place.getByRole('button', { name: 'Execute' }).click(); // without the id
+      }
+      await operation(page, 'PUT /book/{id}').getByRole('tab', { name: 'Schema' }).first().click();
+      await operation(page, 'GET /books').getByRole('tab', { name: 'Schema' }).first().click();
+      await page.getByRole('button', { name: 'Schemas' }).click();
+      assert.deepEqual(await violations(page), []);
+    });
+  }
 
   test('a dark colour scheme has light text on a dark background, a light one the reverse', async (context) => {
     const { page } = await open(context, { colorScheme: 'dark' });

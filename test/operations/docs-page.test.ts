@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { exchange, type RawAnswer, readEnvelope, type Target } from '../support/client.ts';
+import type { RawAnswer } from '../../src/verify/answers.ts';
+import { exchange, readEnvelope, type Target } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
@@ -27,7 +28,7 @@ async function get(path: string, host = 'books.test:80', more = ''): Promise<Raw
 test('rule 31: every file that the page names is served with the right type and safe headers', async () => {
   const page = await get('/docs');
   const files = [...page.body.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => `/${file}`);
-  assert.equal(files.length, 4);
+  assert.equal(files.length, 5);
   assert.doesNotMatch(page.body, /(?:src|href)="(?:https?:|\/\/)/);
   assert.doesNotMatch(page.body, /<script>|<style| style=| on[a-z]+=/);
   const kinds: Record<string, string> = { docs: 'text/html', css: 'text/css', js: 'text/javascript' };
@@ -81,6 +82,16 @@ test('rules 14 and 31: the page gets the built-in username and password, and no 
   context.after(() => builtIn.stop());
   const answer = await fetch(`${operationsOf(builtIn).url}/docs/login.json`);
   assert.deepEqual(await answer.json(), { username: 'admin', password: 'password' });
+});
+
+test('rules 31 and 34: the page gets the port of the page for librarians, if there is one', async (context) => {
+  const { port } = new URL(service.pageUrl);
+  assert.equal((await get('/docs/page.json')).body, JSON.stringify({ port: Number(port) }));
+  const ports = { PORT: '0', ADMIN_PORT: '0', PAGE_PORT: 'off' };
+  const without = await startHere({ ...ports, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' });
+  context.after(() => without.stop());
+  const answer = await fetch(`${operationsOf(without).url}/docs/page.json`);
+  assert.deepEqual(await answer.json(), {});
 });
 
 test('rule 31: / redirects to the page, which is on no other port', async () => {

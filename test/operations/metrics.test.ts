@@ -8,9 +8,8 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import type { Worker } from 'node:worker_threads';
-import { Client, Connection, exchange, request, type Target } from '../support/client.ts';
-import { startHere } from '../support/command.ts';
+import { Client, Connection, exchange, request } from '../support/client.ts';
+import { type CommandHere, startHere } from '../support/command.ts';
 import { holdBooks } from '../support/locks.ts';
 import { operationsOf } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
@@ -21,6 +20,8 @@ import {
   ENVIRONMENT,
   fileOf,
   POSTGRES,
+  pageOf,
+  preloaded,
   type ServiceProcess,
   SQLITE,
   STORES,
@@ -68,6 +69,14 @@ describe('metrics', { concurrency: 4 }, () => {
       await ask('/book other 405', http('LOCK', '/book', token));
       await ask('/token POST 401', http('POST', '/token', '', `{"username":"${MARK}","password":"#"}`), 4);
       await ask('unknown GET 404', http('GET', `/${MARK}/#`, token), 9);
+      for (const [method, path, status] of [
+        ['GET', '/', 200],
+        ['HEAD', '/', 200],
+        ['GET', `/v/${MARK}`, 404],
+      ] as const) {
+        assert.equal((await fetch(`${service.pageUrl}${path}`, { method })).status, status);
+        expected.set(`page ${method} ${status}`, 1);
+      }
       await ask('unreadable unknown 400', 'GET /nowhere HTTP/1.1\r\n\r\n');
       await ask('unknown other 404', http('MKCOL', `/${MARK}#`, token), 2);
       await ask('unreadable unknown 400', http('GET', `/book/${MARK}%zz`, token), 2);
@@ -123,10 +132,12 @@ describe('metrics', { concurrency: 4 }, () => {
     const [, table = ''] = /^\| Metric \|.*\n\| --- .*\n((?:\|.*\n)+)/m.exec(guide) ?? [];
     const documented = [...table.matchAll(/^\| ([^|]*) \|/gm)]
       .flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
-      .filter((name) => STORES.includes(POSTGRES) || !name.startsWith('postgres_'));
+      .filter((name) => STORES.includes(POSTGRES) || !name.startsWith('postgres_'))
+      .filter((name) => !name.startsWith('standby_')); // only with DB_READ_URL: test/stores/standby.test.ts has them
     const given = new Set<string>();
     for (const store of STORES) {
-      const { operations } = await start(context, await store.freshUrl());
+      const url = await store.freshUrl();
+      const { operations } = await start(context, url, store === POSTGRES ? { DB_READ_URL: url } : {});
       for (const name of (await scrape(operations)).keys()) {
         if (!/^(process|nodejs)_/.test(name)) given.add(name.replace(/^book_catalogue_/, ''));
       }
@@ -182,7 +193,10 @@ describe('metrics', { concurrency: 4 }, () => {
     const { service, operations } = await start(context, await SQLITE.freshUrl());
     const connections = async () => sumOf(await scrape(operations), 'book_catalogue_http_connections');
     const before = await connections();
-    const clients = Array.from({ length: 20 }, () => new Connection(service));
+    const targets = Array.from({ length: 20 }, (_, position) =>
+      position % 2 === 0 ? service : pageOf(service),
+    );
+    const clients = targets.map((target) => new Connection(target));
     for (const client of clients) {
       await client.send(http('GET', '/nowhere', ''));
       await client.answers(1);
@@ -366,23 +380,33 @@ function testPostgres(): void {
   });
 }
 
-// Alone, since it takes any thread that starts meanwhile for the service's.
 test('rules 23 and 31: the threads that write to a SQLite file and search it are replaced when they have died', async (context) => {
-  const threads: Worker[] = [];
-  const onWorker = (thread: Worker) => threads.push(thread);
-  process.on('worker', onWorker);
-  context.after(() => process.off('worker', onWorker));
-  const { client, operations } = await start(context, await SQLITE.freshUrl());
-  assert.equal(threads.length, 2);
-  const restarts = async (thread: string) =>
-    sumOf(await scrape(operations), 'book_catalogue_sqlite_thread_restarts_total', { thread });
-  await threads[0]?.terminate();
+  const end = `
+    const threads = [];
+    process.on('worker', (thread) => threads.push(thread));
+    process.on('SIGUSR2', () => threads.shift().terminate().then(() => process.stderr.write('ended\\n')));`;
+  const env = { NODE_OPTIONS: preloaded(end) };
+  const { service, client, operations } = await startProcess(context, await SQLITE.freshUrl(), env);
+  let said = '';
+  service.process.stderr?.on('data', (text) => {
+    said += text;
+  });
+  const endThread = async (expected: string) => {
+    service.process.kill('SIGUSR2');
+    await waitUntil(() => said === expected);
+  };
+  const restarts = async () => {
+    const families = await scrape(operations);
+    return ['writer', 'finder'].map((thread) =>
+      sumOf(families, 'book_catalogue_sqlite_thread_restarts_total', { thread }),
+    );
+  };
+  await endThread('ended\n');
   await client.create({ title: 'by another thread' });
-  assert.deepEqual([await restarts('writer'), await restarts('finder')], [1, 0]);
-  await threads[1]?.terminate();
+  assert.deepEqual(await restarts(), [1, 0]);
+  await endThread('ended\nended\n');
   assert.equal((await client.request('GET', '/books?q=thread')).data.length, 1);
-  assert.deepEqual([await restarts('writer'), await restarts('finder')], [1, 1]);
-  assert.equal(threads.length, 4);
+  assert.deepEqual(await restarts(), [1, 1]);
 });
 
 interface Started<Service> {
@@ -397,7 +421,7 @@ async function start(
   context: TestContext,
   dbUrl: string,
   env: Record<string, string> = {},
-): Promise<Started<Target>> {
+): Promise<Started<CommandHere>> {
   const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env });
   context.after(() => service.stop());
   const client = await Client.logIn(service);

@@ -10,10 +10,11 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
 import { runCommand, startHere } from '../support/command.ts';
+import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, endOf, spawnService, temporaryFolder } from '../support/service.ts';
+import { ENVIRONMENT, endOf, SECRET, SQLITE, spawnService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const MARK = 'never to be shown';
@@ -23,7 +24,20 @@ const READY_TIMEOUT = 4000;
 
 describe('commands', { concurrency: 3 }, () => {
   test('each has its own help', async () => {
-    const names = ['serve', 'config', 'ready', 'token', 'import', 'export', 'copy', 'backup', 'restore'];
+    const names = [
+      'serve',
+      'demo',
+      'config',
+      'ready',
+      'token',
+      'import',
+      'export',
+      'copy',
+      'index',
+      'backup',
+      'restore',
+      'verify',
+    ];
     const all = (await runCommand(['--help'], {})).stdout;
     for (const name of names) {
       assert.match(all, new RegExp(`^  ${name}  `, 'm'));
@@ -56,6 +70,28 @@ describe('commands', { concurrency: 3 }, () => {
     ] as const) {
       assert.deepEqual(await runCommand(args, {}), { code: 2, stdout: '', stderr: `${sentence}\n` });
     }
+  });
+
+  test('output that cannot be written is no success', { skip: NO_FULL_DISK }, async () => {
+    for (const args of [['--version'], ['--help'], ['config'], ['token']]) {
+      const { code, stderr } = await runOnFullDisk('stdout', args, { SECRET_TOKEN: SECRET });
+      assert.equal(code, 1, args.join(' '));
+      assert.match(stderr, /(^|\n)The output cannot be written: ENOSPC: no space left on device, write\.\n$/);
+    }
+  });
+
+  test('messages that cannot be written end no command', { skip: NO_FULL_DISK }, async () => {
+    const DB_URL = await SQLITE.freshUrl();
+    const file = join(temporaryFolder(), 'books.csv');
+    writeFileSync(file, 'title,author,year\nEmma,Jane Austen,1815\n');
+    const { code, stdout } = await runOnFullDisk('stderr', ['import', file], { DB_URL });
+    assert.deepEqual(
+      { code, stdout },
+      {
+        code: 0,
+        stdout: '1 rows read: 1 imported, 0 already there, 0 refused.\n',
+      },
+    );
   });
 
   test('rule 27: a signal to `npm start` reaches the service', async (context) => {
@@ -106,6 +142,7 @@ describe('commands', { concurrency: 3 }, () => {
       SECRET_TOKEN: MARK.repeat(3),
       AUTH_PASSWORD_FILE: join(folder, 'password'),
       DB_URL: `postgres://librarian:${encodeURIComponent(MARK)}@db.example.org:5433,b/library?sslmode=require`,
+      DB_READ_URL: `postgres://reader:${MARK}@c,d:5433/library?target_session_attrs=standby`,
       CORS_ORIGINS: 'https://books.example.org, http://localhost:5173',
     } as Record<string, string>;
     delete env.AUTH_PASSWORD;
@@ -115,6 +152,7 @@ describe('commands', { concurrency: 3 }, () => {
       'PORT=0',
       'HOST=127.0.0.1',
       'DB_URL=postgres://db.example.org:5433,b/library',
+      'DB_READ_URL=postgres://c,d:5433/library',
       'SECRET_TOKEN=(set)',
       'SECRET_TOKEN_PREVIOUS=(none)',
       'AUTH_USERNAME=librarian',
@@ -124,6 +162,7 @@ describe('commands', { concurrency: 3 }, () => {
       'REQUIRE_IF_MATCH=off',
       'ADMIN_PORT=0',
       'ADMIN_HOST=127.0.0.1',
+      'PAGE_PORT=0',
       'CORS_ORIGINS=https://books.example.org,http://localhost:5173',
       'TRUST_PROXY=(none)',
       'LOG_LEVEL=silent',
@@ -140,6 +179,7 @@ describe('commands', { concurrency: 3 }, () => {
     assert.equal(code, 0);
     assert.match(stdout, /^PORT=8080\n/);
     assert.match(stdout, /^ADMIN_PORT=8081$/m);
+    assert.match(stdout, /^PAGE_PORT=8082$/m);
     assert.match(
       stderr,
       /^AUTH_USERNAME and AUTH_PASSWORD are not set[^\n]+\nSECRET_TOKEN is not set[^\n]+\n$/,

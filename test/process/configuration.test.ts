@@ -17,7 +17,14 @@ import { inTime } from '../support/in-time.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
-import { endOf, ONLY_STORE, spawnService, startCommand, temporaryFolder } from '../support/service.ts';
+import {
+  endOf,
+  ONLY_STORE,
+  pageOf,
+  spawnService,
+  startCommand,
+  temporaryFolder,
+} from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 type Variables = Record<string, string | undefined>;
@@ -60,6 +67,7 @@ describe('configuration', { concurrency: 2 }, () => {
       HOST: '127.0.0.1',
       PORT: port,
       ADMIN_PORT: '0',
+      PAGE_PORT: '0',
       DB_URL: freshSqliteUrl(),
     });
 
@@ -167,6 +175,38 @@ describe('configuration', { concurrency: 2 }, () => {
       'an empty ADMIN_HOST': { ADMIN_HOST: '' },
     });
 
+    refusals('rule 34', 'PAGE_PORT', {
+      'PAGE_PORT that is not a number': { PAGE_PORT: 'http' },
+      'PAGE_PORT above 65535': { PAGE_PORT: '65536' },
+      'PAGE_PORT=on': { PAGE_PORT: 'on' },
+      'an empty PAGE_PORT': { PAGE_PORT: '' },
+    });
+    test('rule 34: PAGE_PORT that cannot be opened or used is refused, in one sentence with the way out', async () => {
+      const cases: [env: Variables, sentence: string][] = [
+        [
+          { PAGE_PORT: port, PORT: '0' },
+          `PAGE_PORT ${port} is in use by another process: stop that process or choose another port.\n`,
+        ],
+        [{ PAGE_PORT: port }, `PAGE_PORT ${port} is the same as PORT: choose another port.\n`],
+        [
+          { PAGE_PORT: '1', ADMIN_PORT: '1' },
+          'PAGE_PORT 1 is the same as ADMIN_PORT: choose another port.\n',
+        ],
+        [
+          { PAGE_PORT: '7001', PORT: '7000', ADMIN_PORT: undefined },
+          'PAGE_PORT 7001 is the same as ADMIN_PORT: choose another port.\n',
+        ],
+        [
+          { PAGE_PORT: '0', FIND: 'off' },
+          'PAGE_PORT 0 needs FIND=on, because the page searches: set FIND=on, or PAGE_PORT=off.\n',
+        ],
+        [{ PAGE_PORT: 'http' }, 'PAGE_PORT must be a whole number from 0 to 65535, or off, not "http".\n'],
+      ];
+      for (const [env, sentence] of cases) {
+        assert.equal(await refusal({ ...base(), ...env }), sentence);
+      }
+    });
+
     refusals('rule 32', 'CORS_ORIGINS', {
       'CORS_ORIGINS=*': { CORS_ORIGINS: '*' },
       'CORS_ORIGINS without a scheme': { CORS_ORIGINS: 'books.example.org' },
@@ -250,7 +290,7 @@ describe('configuration', { concurrency: 2 }, () => {
         await writeFile(join(folder, 'latin1'), Buffer.from(`${MARK} caf\xe9 of thirty-two bytes`, 'latin1'));
       });
 
-      for (const name of ['SECRET_TOKEN', 'AUTH_PASSWORD', 'DB_URL']) {
+      for (const name of ['SECRET_TOKEN', 'AUTH_PASSWORD', 'DB_URL', 'DB_READ_URL']) {
         test(`${name} and ${name}_FILE together are refused`, async () => {
           const env = { [name]: `sqlite:${MARK}`, [`${name}_FILE`]: join(folder, 'good') };
           await refuses(`${name} and ${name}_FILE`, env);
@@ -279,6 +319,20 @@ describe('configuration', { concurrency: 2 }, () => {
       test('an empty path is refused', async () => {
         await refuses('SECRET_TOKEN_FILE', { SECRET_TOKEN: undefined, SECRET_TOKEN_FILE: '' });
       });
+    });
+
+    const DB_URL = `postgres://librarian:${MARK}@127.0.0.1:1/books`;
+    refusals('rule 25', 'DB_READ_URL', {
+      'a standby of a SQLite store': { DB_READ_URL: DB_URL },
+      'an empty DB_READ_URL': { DB_URL, DB_READ_URL: '' },
+      'a standby in SQLite': { DB_URL, DB_READ_URL: 'sqlite:books.db' },
+      'a standby without a scheme': { DB_URL, DB_READ_URL: `librarian:${MARK}@127.0.0.1` },
+      'a standby with an unescaped slash': {
+        DB_URL,
+        DB_READ_URL: `postgres://localhost:1/${MARK}@127.0.0.1:1/books`,
+      },
+      'a standby with an unknown sslmode': { DB_URL, DB_READ_URL: `${DB_URL}?sslmode=sometimes` },
+      'a standby that is to take writes': { DB_URL, DB_READ_URL: `${DB_URL}?target_session_attrs=primary` },
     });
 
     refusals('rule 26', 'DB_URL', {
@@ -392,6 +446,7 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.match(service.url, /^http:\/\/127\.0\.0\.1:/);
       for (const address of await otherAddresses(context)) {
         assert.equal(await accepts(address, service.port), false, address);
+        assert.equal(await accepts(address, pageOf(service).port), false, address);
       }
       const token = await logIn(service, { username: 'admin', password: 'password' });
       assert.equal((await request(service, 'POST', '/book', { token, body: {} })).status, 201);
@@ -407,6 +462,7 @@ describe('configuration', { concurrency: 2 }, () => {
       assert.ok(await accepts('127.0.0.1', service.port));
       for (const address of await otherAddresses(context)) {
         assert.ok(await accepts(address, service.port), address);
+        assert.ok(await accepts(address, pageOf(service).port), address);
       }
       await logIn(service, LOGIN);
       const body = { username: 'admin', password: 'password' };

@@ -6,15 +6,19 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import { accepts, Connection, parseAnswers, type RawAnswer, type Target } from '../support/client.ts';
+import type { RawAnswer } from '../../src/verify/answers.ts';
+import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { Ledger } from '../support/ledger.ts';
 import { holdWrites } from '../support/locks.ts';
 import { execute } from '../support/postgres.ts';
 import {
   ENVIRONMENT,
+  endOf,
+  pageOf,
   type ServiceProcess,
   STORES,
+  spawnService,
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
@@ -55,6 +59,7 @@ function testEnds(store: Store, workers: string): void {
       );
       const { token } = service.client;
       await dial(context, service); // idle
+      await dial(context, pageOf(service));
       const mute = connect(service.port, '127.0.0.1'); // never sends anything
       mute.on('error', () => {});
       context.after(() => mute.destroy());
@@ -98,7 +103,9 @@ function testEnds(store: Store, workers: string): void {
     await inTime(STORE_TIMEOUT, async (startClock) => {
       const service = await start(context);
       const { token } = service.client;
-      const clients = await Promise.all(Array.from({ length: 20 }, () => dial(context, service)));
+      const clients = await Promise.all(
+        Array.from({ length: 20 }, (_, position) => dial(context, portOf(service, position))),
+      );
       const titles = clients.map((_, position) => [1, 2, 3].map((count) => `${position}/${count}`));
       const letWritesGo = await holdWrites(service.dbUrl);
       startClock();
@@ -111,7 +118,7 @@ function testEnds(store: Store, workers: string): void {
       await service.client.request('GET', '/book/1'); // by now all of them have arrived
       service.process.kill('SIGTERM');
       await waitUntil(() => isStopping(service));
-      await waitUntil(async () => !(await accepts('127.0.0.1', service.port)));
+      await waitUntil(() => acceptsNothing(service));
       await letWritesGo();
       await endedWell(service);
 
@@ -188,14 +195,16 @@ function testEnds(store: Store, workers: string): void {
         [head('PATCH', '/books', token), 405],
         [head('GET', '/book/%zz', token), 400],
       ];
-      const clients = await Promise.all(asked.map(() => dial(context, service)));
+      const clients = await Promise.all(asked.map((_, position) => dial(context, portOf(service, position))));
+      asked.push([head('GET', '/', ''), 200]); // the page, which nobody has opened before
+      clients.push(await dial(context, pageOf(service)));
       await Promise.all(
         clients.map((client, position) => client.send(asked[position]?.[0].slice(0, -1) ?? '')),
       );
       await service.client.request('GET', '/nowhere'); // by now all of them have arrived
       startClock();
       service.process.kill('SIGTERM');
-      await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has stopped listening
+      await waitUntil(() => acceptsNothing(service)); // every worker has stopped listening
       await Promise.all(clients.map((client, position) => client.send(asked[position]?.[0].slice(-1) ?? '')));
       await endedWell(service);
       await Promise.all(clients.map(({ closed }) => closed));
@@ -210,10 +219,12 @@ function testEnds(store: Store, workers: string): void {
   test('rule 27: a connection that is idle at SIGTERM may still send a last request', async (context) => {
     await inTime(LAST_REQUEST, async (startClock) => {
       const service = await start(context);
-      const clients = await Promise.all(Array.from({ length: 4 }, () => dial(context, service)));
+      const clients = await Promise.all(
+        Array.from({ length: 4 }, (_, position) => dial(context, portOf(service, position))),
+      );
       startClock();
       service.process.kill('SIGTERM');
-      await waitUntil(async () => !(await accepts('127.0.0.1', service.port))); // every worker has stopped listening
+      await waitUntil(() => acceptsNothing(service)); // every worker has stopped listening
       await Promise.all(clients.map((client) => client.send(head('GET', '/books', service.client.token))));
       for (const client of clients) {
         const [, answer] = await client.answers(2);
@@ -340,6 +351,26 @@ function testStarts(store: Store): void {
         await second.stop();
       });
     });
+
+    for (const workers of ['1', '2']) {
+      test(`rule 27: SIGTERM ends a start that waits for others, with exit code 0; WORKERS=${workers}`, async (context) => {
+        const dbUrl = await store.freshUrl();
+        await (await startTestService(dbUrl)).stop();
+        await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
+        const reader = new pg.Client({ connectionString: dbUrl });
+        await reader.connect();
+        context.after(() => reader.end());
+        await reader.query('begin; select from books');
+        const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS: workers, LOG_LEVEL: 'warn' });
+        context.after(() => service.kill('SIGKILL'));
+        await once(service.stdout as NodeJS.ReadableStream, 'data'); // the log says that it waits
+        service.kill('SIGTERM');
+        const { code, stderr } = await endOf(service);
+        assert.deepEqual([code, stderr], [0, '']);
+        await reader.query('commit');
+        await waitUntil(async () => (await othersOn(dbUrl)) === 1); // the reader: no worker is left
+      });
+    }
   }
 }
 
@@ -362,6 +393,16 @@ function hasEnded({ process }: ServiceProcess): boolean {
 async function endedWell(service: ServiceProcess): Promise<void> {
   await waitUntil(() => hasEnded(service));
   assert.equal(service.process.exitCode, 0);
+}
+
+/** The service's own port and that of the page in turn. */
+function portOf(service: ServiceProcess, position: number): Target {
+  return position % 2 === 0 ? service : pageOf(service);
+}
+
+async function acceptsNothing(service: ServiceProcess): Promise<boolean> {
+  const ports = [service.port, pageOf(service).port];
+  return (await Promise.all(ports.map((port) => accepts('127.0.0.1', port)))).every((accepted) => !accepted);
 }
 
 function isStopping({ log }: ServiceProcess): boolean {

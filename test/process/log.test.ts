@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { PassThrough } from 'node:stream';
@@ -14,6 +14,7 @@ import { run } from '../../src/cli.ts';
 import { createLog } from '../../src/log/log.ts';
 import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
 import { runCommand, startHere } from '../support/command.ts';
+import { FULL, NO_FULL_DISK } from '../support/full-disk.ts';
 import { inTime } from '../support/in-time.ts';
 import { holdWrites } from '../support/locks.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -24,6 +25,7 @@ import {
   ENVIRONMENT,
   fileOf,
   ONLY_STORE,
+  preloaded,
   type RunningService,
   SECRET,
   SQLITE,
@@ -117,6 +119,7 @@ describe('the log of requests', { concurrency: 4 }, () => {
           const [, answer] = await connection.answers(2);
           assert.equal(answer?.status, 201);
         }
+        await service.stop(); // so that its lines are complete
 
         const posted = lines.filter(({ path }) => path === '/book');
         const slow = posted.filter(({ msg }) => msg === 'slow request');
@@ -195,6 +198,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
       });
       large.socket.destroy(); // otherwise the end of the service would wait for the rest
       assert.equal(answer.status, 503);
+      await service.stop(); // so that its lines are complete
       const [{ time: _, ...line } = {}, ...others] = lines;
       const reqId = answer.headers.get('x-request-id');
       const reason = 'the memory for request bodies is used up';
@@ -211,15 +215,14 @@ describe('the log of faults', { concurrency: 4 }, () => {
 
   test('an error that ends the process is printed with its stack, and the request that caused it is logged', async (context) => {
     const crash = `
-      import { subscribe } from 'node:diagnostics_channel';
-      subscribe('http.server.response.finish', ({ request }) => {
+      require('node:diagnostics_channel').subscribe('http.server.response.finish', ({ request }) => {
         if (request.url === '/crash') throw new Error('as the test wishes');
       });`;
     const service = await startCommand({
       ...ENVIRONMENT,
       LOG_LEVEL: 'info',
       DB_URL: await SQLITE.freshUrl(),
-      NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(crash)}`,
+      NODE_OPTIONS: preloaded(crash),
     });
     context.after(() => service.process.kill('SIGKILL'));
     let errors = '';
@@ -270,15 +273,15 @@ describe('the log of faults', { concurrency: 4 }, () => {
 });
 
 describe('a log that nothing reads', { concurrency: 3 }, () => {
-  const skip = !existsSync('/dev/full') && 'this system has no /dev/full, which behaves like a full disk';
   test('rule 27: with a full disk, requests are answered, and SIGTERM is a graceful shutdown', {
-    skip,
+    skip: NO_FULL_DISK,
   }, async (context) => {
-    const full = openSync('/dev/full', 'w');
+    const full = openSync(FULL, 'w');
     // The port cannot be read from the log.
     const port = await unusedPort();
-    const child = spawn(process.execPath, [COMMAND], {
-      env: { ...variables(), PORT: String(port), ADMIN_PORT: '0' },
+    const [program, ...args] = COMMAND;
+    const child = spawn(program, args, {
+      env: { ...variables(), PORT: String(port), ADMIN_PORT: '0', PAGE_PORT: '0' },
       stdio: ['ignore', full, 'ignore'],
     });
     context.after(() => child.kill('SIGKILL'));
@@ -321,9 +324,8 @@ describe('a log that nothing reads', { concurrency: 3 }, () => {
   });
 
   test('an internal error ends the service with exit code 1 and a message, even with a stalled reader', async (context) => {
-    const fault = join(temporaryFolder(), 'fault.mjs');
-    writeFileSync(fault, `process.on('SIGUSR2', () => { throw new Error('as the test wishes'); });`);
-    const { child, service } = await startUnread(context, { NODE_OPTIONS: `--import=${fault}` });
+    const fault = "process.on('SIGUSR2', () => { throw new Error('as the test wishes'); });";
+    const { child, service } = await startUnread(context, { NODE_OPTIONS: preloaded(fault) });
     let stderr = '';
     child.stderr?.on('data', (text) => {
       stderr += text;

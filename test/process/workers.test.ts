@@ -121,6 +121,7 @@ describe('workers', { concurrency: 3 }, () => {
       WORKERS: String(WORKERS),
       PORT: String(port),
       ADMIN_PORT: '0',
+      PAGE_PORT: '0',
       DB_URL: await SQLITE.freshUrl(),
     });
     context.after(() => service.kill('SIGKILL'));
@@ -149,6 +150,7 @@ describe('workers', { concurrency: 3 }, () => {
       WORKERS: String(WORKERS),
       PORT: String(service.port),
       ADMIN_PORT: '0',
+      PAGE_PORT: '0',
       DB_URL: await SQLITE.freshUrl(),
     }).catch((error: Error) => error);
     if (!(second instanceof Error)) {

@@ -6,7 +6,14 @@ import { type Browser, type BrowserContextOptions, chromium, type Page } from 'p
 /** The path of Debian's Chromium, unless the variable CHROMIUM names another. */
 const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
 
-export async function startBrowser(): Promise<Browser> {
+/**
+ * @param args options of its command line, beside those that every test needs.
+ * @param without options that Playwright would add.
+ */
+export async function startBrowser(
+  args: readonly string[] = [],
+  without: readonly string[] = [],
+): Promise<Browser> {
   if (!existsSync(CHROMIUM)) {
     throw new Error(
       `These tests need a browser, and ${CHROMIUM} does not exist: run apt-get install chromium, or set CHROMIUM to the path of a Chromium or Chrome.`,
@@ -14,6 +21,7 @@ export async function startBrowser(): Promise<Browser> {
   }
   return await chromium.launch({
     executablePath: CHROMIUM,
+    ignoreDefaultArgs: [...without],
     args: [
       '--no-sandbox', // root cannot use it
       '--disable-gpu',
@@ -22,6 +30,7 @@ export async function startBrowser(): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      ...args,
     ],
   });
 }

@@ -1,5 +1,6 @@
 // Owns: where the files of this repository are, for tests that read or start them.
 
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The repository, as a folder URL. */
@@ -10,5 +11,13 @@ export function pathTo(path: string): string {
   return fileURLToPath(new URL(path, REPOSITORY));
 }
 
-/** The `book-catalogue` command. */
-export const COMMAND = pathTo('src/main.js');
+/** The environment variable with the path of a single executable to test; without it, this clone is tested. */
+export const TESTED_EXECUTABLE = 'TEST_EXECUTABLE';
+
+const executable = process.env[TESTED_EXECUTABLE];
+
+export const IS_EXECUTABLE_TESTED = executable !== undefined;
+
+/** The `book-catalogue` command: a program, and its first arguments. */
+export const COMMAND: readonly [program: string, ...args: string[]] =
+  executable === undefined ? [process.execPath, pathTo('src/main.js')] : [resolve(executable)];

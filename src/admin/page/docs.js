@@ -2,10 +2,13 @@
 // in plain words whether it is valid.
 // Refuses: to store the token: it ends with the page.
 
-// @ts-nocheck: the project's compiler has no types for a browser, nor for the library.
+/** @typedef {(options: object) => { preauthorizeApiKey(scheme: string, token: string): void }} Library */
 
-const login = document.getElementById('login');
-const notice = document.getElementById('notice');
+const { SwaggerUIBundle } = /** @type {{ SwaggerUIBundle: Library }} */ (/** @type {unknown} */ (globalThis));
+
+const login = /** @type {HTMLFormElement} */ (document.getElementById('login'));
+const notice = /** @type {HTMLElement} */ (document.getElementById('notice'));
+const place = /** @type {HTMLElement} */ (document.getElementById('api'));
 let isLoggedIn = false;
 
 const dark = matchMedia('(prefers-color-scheme: dark)');
@@ -13,23 +16,34 @@ const followScheme = () => document.documentElement.classList.toggle('dark-mode'
 dark.addEventListener('change', followScheme);
 followScheme();
 
-// The library gives these fields no label, and a screen reader has nothing else to read out.
-new MutationObserver(() => {
-  for (const field of document.querySelectorAll('.body-param__text')) field.ariaLabel = 'Request body';
-  for (const field of document.querySelectorAll('.examples-select-element')) field.ariaLabel = 'Example';
-}).observe(document.getElementById('api'), { childList: true, subtree: true });
+let isDue = false;
+const makeAccessibleSoon = () => {
+  if (!isDue) requestAnimationFrame(makeAccessible);
+  isDue = true;
+};
+new MutationObserver(makeAccessibleSoon).observe(place, { childList: true, subtree: true });
+addEventListener('resize', makeAccessibleSoon);
 
+/** @param {string} path */
 const read = async (path) => (await fetch(path)).json();
-const [description, pair] = await Promise.all([read('openapi.json'), read('docs/login.json')]);
-for (const [name, value] of Object.entries(pair)) login.elements[name].value = value;
+const files = ['openapi.json', 'docs/login.json', 'docs/page.json'];
+const [description, pair, { port }] = await Promise.all(files.map(read));
+for (const [name, value] of Object.entries(pair)) field(name).value = value;
+if (port !== undefined) {
+  const link = document.createElement('a');
+  link.href = `http://${location.hostname}:${port}/`;
+  link.textContent = 'For librarians';
+  document.getElementById('links')?.prepend(link);
+}
 const service = description.servers[0].url;
-const [scheme] = Object.keys(description.components.securitySchemes);
+const [scheme = ''] = Object.keys(description.components.securitySchemes);
 const api = SwaggerUIBundle({
   spec: description,
   dom_id: '#api',
   tryItOutEnabled: true, // a call is two clicks: open it, Execute
   displayRequestDuration: true,
   defaultModelsExpandDepth: 0,
+  /** @param {{ url: string, status: number, text: string, headers: Record<string, string> }} answer */
   responseInterceptor(answer) {
     onAnswer(answer.url, answer.status, answer.text, answer.headers['retry-after']);
     return answer;
@@ -38,17 +52,31 @@ const api = SwaggerUIBundle({
 
 login.addEventListener('submit', async (event) => {
   event.preventDefault();
-  const { username, password } = Object.fromEntries(new FormData(login));
+  const body = JSON.stringify({ username: field('username').value, password: field('password').value });
   try {
     const url = `${service}/token`;
-    const answer = await fetch(url, { method: 'POST', body: JSON.stringify({ username, password }) });
+    const answer = await fetch(url, { method: 'POST', body });
     onAnswer(url, answer.status, await answer.text(), answer.headers.get('retry-after'));
   } catch {
     say(`The service does not answer at ${service}.`, 'bad');
   }
 });
 
-/** Updates the login and the bar after an answer of the service. */
+/**
+ * A field of the login.
+ * @param {string} name
+ */
+function field(name) {
+  return /** @type {HTMLInputElement} */ (login.elements.namedItem(name));
+}
+
+/**
+ * Updates the login and the bar after an answer of the service.
+ * @param {string} url
+ * @param {number} status
+ * @param {string} text
+ * @param {string | null | undefined} retryAfter
+ */
 function onAnswer(url, status, text, retryAfter) {
   const isLogin = new URL(url).pathname === '/token';
   if (isLogin && status === 200) {
@@ -72,13 +100,61 @@ function onAnswer(url, status, text, retryAfter) {
   }
 }
 
-/** The time of day at which a token expires. */
+/**
+ * The time of day at which a token expires.
+ * @param {string} token
+ */
 function endOf(token) {
-  const { exp } = JSON.parse(atob(token.split('.')[1].replace(/-/g, '+').replace(/_/g, '/')));
+  const [, payload = ''] = token.split('.');
+  const { exp } = JSON.parse(atob(payload.replaceAll('-', '+').replaceAll('_', '/')));
   return new Date(exp * 1000).toLocaleTimeString([], { timeStyle: 'short' });
 }
 
+/**
+ * @param {string} sentence
+ * @param {'bad' | ''} kind
+ */
 function say(sentence, kind = '') {
   notice.textContent = sentence;
   notice.className = kind;
+}
+
+/** Adds what the library leaves out for screen readers and the keyboard. */
+function makeAccessible() {
+  isDue = false;
+  label('.body-param__text', () => 'Request body');
+  label('.examples-select-element', () => 'Example');
+  label('.parameters-col_description :is(input, select)', (element) => {
+    return element.closest('tr')?.dataset.paramName ?? '';
+  });
+  label('.json-schema-2020-12-accordion', (element) => element.textContent || 'Schema');
+  for (const element of select('.information-container')) {
+    element.role = 'region';
+    element.ariaLabel = 'About';
+  }
+  // As a region without a name, this table would be a table no more.
+  for (const element of select('.responses-table[role]')) element.removeAttribute('role');
+  // The library skips the second level.
+  for (const element of select('h3, h4, h5')) element.ariaLevel = String(Number(element.tagName[1]) - 1);
+  for (const element of select('pre')) {
+    const scrolls = element.scrollHeight > element.clientHeight || element.scrollWidth > element.clientWidth;
+    if (scrolls) element.tabIndex = 0;
+    else element.removeAttribute('tabindex');
+  }
+}
+
+/**
+ * @param {string} selector
+ * @param {(element: HTMLElement) => string} nameOf
+ */
+function label(selector, nameOf) {
+  for (const element of select(selector)) element.ariaLabel = nameOf(element);
+}
+
+/**
+ * @param {string} selector
+ * @returns {NodeListOf<HTMLElement>} of the library.
+ */
+function select(selector) {
+  return place.querySelectorAll(selector);
 }

@@ -1,0 +1,40 @@
+// Owns: the process around the command line: arguments, environment, signals and the exit code.
+
+import { setImmediate } from 'node:timers/promises';
+import { run } from './cli.ts';
+
+/** Milliseconds. One Ctrl-C may arrive as two signals: from the terminal, and from npm, which forwards it. */
+const DOUBLE_SIGNAL_WINDOW = 500;
+
+/** Runs the command that the arguments name, then ends the process. */
+export async function runProcess(): Promise<never> {
+  process.on('uncaughtException', (error) => {
+    process.stderr.write(`Internal error, exiting: ${error.stack}\n`);
+    process.exit(1);
+  });
+
+  // The first signal stops the service, a second one ends the process at once.
+  const { promise: stop, resolve } = Promise.withResolvers<NodeJS.Signals>();
+  let first: number | undefined;
+  const onSignal = (signal: NodeJS.Signals) => {
+    first ??= performance.now();
+    resolve(signal);
+    if (performance.now() - first < DOUBLE_SIGNAL_WINDOW) return;
+    process.off(signal, onSignal);
+    process.kill(process.pid, signal);
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+
+  // A message that cannot be written ends no command: an import goes on if the disk of its messages is full.
+  process.stderr.on('error', () => {});
+  let lost: NodeJS.ErrnoException | undefined;
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') lost ??= error; // otherwise its reader, such as `head`, has read enough
+  });
+  const code = await run(process.argv.slice(2), process.env, process, stop);
+  await setImmediate(); // the error of the last write, too
+  if (code !== 0 || lost === undefined) process.exit(code);
+  process.stderr.write(`The output cannot be written: ${lost.message}.\n`);
+  process.exit(1);
+}
