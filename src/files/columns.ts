@@ -12,6 +12,20 @@ export interface Columns extends Readonly<Record<Field, string | undefined>> {
   readonly editionYear: string | undefined;
 }
 
+/** No column has a usual name of the title, and the caller gave none. */
+export class NoTitleColumn extends OperatorError {
+  /** Of all columns. */
+  readonly names: readonly string[];
+
+  constructor(names: readonly string[]) {
+    super(`There is no column for the title; set --title, --author and --year: ${list(names)}`);
+    this.names = names;
+  }
+}
+
+/** Names of columns that the caller gives; null if no column is to be used, undefined if its usual name counts. */
+export type WantedColumns = Readonly<Partial<Record<Field, string | null | undefined>>>;
+
 /** The last column of a file of rejected rows, with the reasons. It is never read. */
 export const REFUSED = 'refused';
 
@@ -83,19 +97,16 @@ const SHOWN_LENGTH = 40;
 /**
  * Finds the columns.
  * @param names of all columns; of equal names, the first one counts.
- * @param wanted names given by the caller.
- * @throws OperatorError
+ * @throws OperatorError; NoTitleColumn
  */
-export function findColumns(
-  names: readonly string[],
-  wanted: Readonly<Partial<Record<Field, string | undefined>>>,
-): Columns {
+export function findColumns(names: readonly string[], wanted: WantedColumns): Columns {
   const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
   const firstOf = (usualNames: readonly string[]) =>
     usualNames.map((usual) => byPlainName.get(plain(usual))).find((found) => found !== undefined);
   const find = (field: Field) => {
     const name = wanted[field];
     if (name === undefined) return firstOf(USUAL_NAMES[field]);
+    if (name === null) return undefined;
     const found = names.includes(name) ? name : byPlainName.get(plain(name));
     if (found === undefined)
       throw new OperatorError(`There is no column "${name}" for the ${field}: ${list(names)}`);
@@ -106,11 +117,7 @@ export function findColumns(
     year !== undefined && wanted.year === undefined && YEARS_OF_THE_WORK.map(plain).includes(plain(year));
   const editionYear = isOfWork ? firstOf(YEARS_OF_THE_EDITION) : undefined;
   const columns = { title: find('title'), author: find('author'), year, editionYear };
-  if (columns.title === undefined) {
-    throw new OperatorError(
-      `There is no column for the title; set --title, --author and --year: ${list(names)}`,
-    );
-  }
+  if (columns.title === undefined) throw new NoTitleColumn(names);
   return columns;
 }
 
@@ -120,12 +127,16 @@ export function findColumns(
  * @throws OperatorError when the ids must be kept and the file has none.
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
-  const fields = names.at(-1) === REFUSED ? names.slice(0, -1) : names;
-  if (wanted === undefined) return fields.join() === ['id', ...FIELD_NAMES].join();
+  if (wanted === undefined) return withoutReasons(names).join() === ['id', ...FIELD_NAMES].join();
   if (wanted === 'keep' && !names.includes('id')) {
     throw new OperatorError(`Ids cannot be kept, since there is no column "id": ${list(names)}`);
   }
   return wanted === 'keep';
+}
+
+/** The names of a file's own columns. */
+export function withoutReasons(names: readonly string[]): readonly string[] {
+  return names.at(-1) === REFUSED ? names.slice(0, -1) : names;
 }
 
 function plain(name: string): string {

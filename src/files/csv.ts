@@ -7,9 +7,9 @@
 // again with every piece of the file.
 
 import { OperatorError } from '../operator-error.ts';
-import { type Columns, findColumns, keepsIds, REFUSED } from './columns.ts';
+import { type Columns, findColumns, keepsIds, withoutReasons } from './columns.ts';
 import { type Fault, Tokenizer } from './csv-tokenizer.ts';
-import type { TextInput } from './decoding.ts';
+import { NotText, TextInput } from './decoding.ts';
 import type { Reading, ReadingOptions } from './reading.ts';
 import { isFull, type OpenBatch, type ReadBook, readBatches, readFileId, shorten } from './rows.ts';
 import { readYear } from './years.ts';
@@ -31,13 +31,18 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
   const header = await readHeader(input, options.delimiter);
   const columns = findColumns(header.names, options.columns);
   const keepIds = keepsIds(header.names, options.ids);
-  const records = new CsvRecords(input, header, columns, keepIds);
+  const recordsOf = (from: TextInput, names: readonly string[]) => {
+    const records = new CsvRecords(from, { ...header, names }, columns, keepIds);
+    return readBatches(from, (batch) => records.fill(batch));
+  };
   return {
     format: 'csv',
     keepsIds: keepIds,
+    names: header.names,
     columns,
     header: { text: header.text, delimiter: header.delimiter },
-    batches: readBatches(input, (batch) => records.fill(batch)),
+    batches: recordsOf(input, header.names),
+    again: (records) => recordsOf(TextInput.of(records), withoutReasons(header.names)),
   };
 }
 
@@ -69,11 +74,11 @@ async function readHeader(input: TextInput, wanted: string | undefined): Promise
   if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
   const names = Array.from({ length: count }, (_, index) => widest.field(index));
   if (names.some((name) => name.includes('\0'))) {
-    throw new OperatorError(
+    throw new NotText(
       'The file is not text: its header has NUL characters. For UTF-16, set --encoding utf-16le.',
     );
   }
-  const text = widest.beginning(names.at(-1) === REFUSED ? count - 1 : count);
+  const text = widest.beginning(withoutReasons(names).length);
   input.advance(input.at + length);
   return { names, delimiter, text };
 }
@@ -107,7 +112,7 @@ class CsvRecords {
     this.#input = input;
     this.#tokenizer = new Tokenizer(delimiter, names.length);
     this.#names = names;
-    this.#own = names.at(-1) === REFUSED ? names.length - 1 : names.length;
+    this.#own = withoutReasons(names).length;
     this.#id = keepIds ? indexOf('id') : NOWHERE;
     this.#title = indexOf(columns.title);
     this.#author = indexOf(columns.author);

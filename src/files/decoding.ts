@@ -3,7 +3,6 @@
 // Refuses: bytes that are invalid in the encoding, instead of replacing them with U+FFFD, and a record that never
 // ends.
 
-import { isUtf8 } from 'node:buffer';
 import { OperatorError } from '../operator-error.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
@@ -18,14 +17,28 @@ const PIECE = 16 * 1024;
 const LF = 10;
 const CR = 13;
 
+/** The file is not text in any encoding. */
+export class NotText extends OperatorError {}
+
+/** The file is not UTF-8, and nothing says which encoding it has. */
+export class NotUtf8 extends OperatorError {
+  /** The first one with invalid bytes. */
+  readonly line: number;
+
+  constructor(line: number) {
+    super(`Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding windows-1252.`);
+    this.line = line;
+  }
+}
+
 /**
  * Decodes bytes. A character that is cut off at their end is kept for the next call.
- * @throws NotText
+ * @throws InvalidBytes
  */
-type Decoder = (bytes: Buffer, isLast: boolean) => string;
+type Decoder = (bytes: Uint8Array, isLast: boolean) => string;
 
 /** The bytes are invalid in the encoding; has the text before them. */
-class NotText extends Error {
+class InvalidBytes extends Error {
   readonly before: string;
 
   constructor(before: string) {
@@ -39,7 +52,7 @@ export class TextInput {
   readonly #chunks: AsyncIterator<Uint8Array>;
   #encoding: string | undefined;
   #decoder: Decoder | undefined;
-  #unread: Buffer = Buffer.alloc(0);
+  #unread: Uint8Array = new Uint8Array();
   /** The error to throw once the text before it has been used. */
   #fault: OperatorError | undefined;
   #afterCarriageReturn = false;
@@ -59,6 +72,11 @@ export class TextInput {
   constructor(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined) {
     this.#chunks = bytes[Symbol.asyncIterator]();
     this.#encoding = encoding;
+  }
+
+  /** Of a text that is there already. */
+  static of(text: string): TextInput {
+    return new TextInput(inOnePiece(new TextEncoder().encode(text)), 'utf-8');
   }
 
   /** Reads this many characters of the beginning, or all if the file has fewer. */
@@ -83,14 +101,14 @@ export class TextInput {
     const wanted = Math.min(rest.length, LONGEST_RECORD - rest.length + 1);
     const pieces = [rest];
     let read = 0;
-    let broken: Buffer | undefined;
+    let broken: Uint8Array | undefined;
     while (!this.ended && broken === undefined && (read === 0 || read < wanted)) {
       const bytes = await this.#readBytes();
       let piece: string;
       try {
         piece = this.#decode(bytes);
       } catch (error) {
-        if (!(error instanceof NotText)) throw error;
+        if (!(error instanceof InvalidBytes)) throw error;
         piece = error.before;
         broken = bytes;
       }
@@ -127,13 +145,13 @@ export class TextInput {
   }
 
   /** The next bytes, one piece at most; at the beginning, at least as many as a byte order mark has. */
-  async #readBytes(): Promise<Buffer> {
+  async #readBytes(): Promise<Uint8Array> {
     while (this.#unread.length < (this.#decoder === undefined ? 3 : 1) && !this.ended) {
       const { value, done } = await this.#chunks.next();
       if (done) {
         this.ended = true;
       } else {
-        this.#unread = Buffer.concat([this.#unread, value]);
+        this.#unread = joined(this.#unread, value);
       }
     }
     const bytes = this.#unread.subarray(0, PIECE);
@@ -142,8 +160,8 @@ export class TextInput {
     return bytes;
   }
 
-  /** @throws NotText */
-  #decode(bytes: Buffer): string {
+  /** @throws InvalidBytes */
+  #decode(bytes: Uint8Array): string {
     if (this.#decoder === undefined) {
       this.#encoding ??= encodingOf(bytes);
       this.#decoder = this.#encoding === undefined ? makeUtf8Decoder() : makeNamedDecoder(this.#encoding);
@@ -151,7 +169,7 @@ export class TextInput {
     return this.#decoder(bytes, this.ended);
   }
 
-  #explain(broken: Buffer): OperatorError {
+  #explain(broken: Uint8Array): OperatorError {
     this.ended = false; // the text does not reach the end of the file
     const line = this.line + lineEnds(this.text);
     if (this.#encoding !== undefined) {
@@ -160,12 +178,14 @@ export class TextInput {
       );
     }
     if (broken.includes(0)) {
-      return new OperatorError('The file is not text: save a spreadsheet as CSV, or unpack an archive.');
+      return new NotText('The file is not text: save a spreadsheet as CSV, or unpack an archive.');
     }
-    return new OperatorError(
-      `Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding windows-1252.`,
-    );
+    return new NotUtf8(line);
   }
+}
+
+async function* inOnePiece(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  yield bytes;
 }
 
 function lineEnds(text: string): number {
@@ -173,7 +193,7 @@ function lineEnds(text: string): number {
 }
 
 /** The encoding of a byte order mark; undefined for UTF-8, which needs none. */
-function encodingOf(bytes: Buffer): string | undefined {
+function encodingOf(bytes: Uint8Array): string | undefined {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
   return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
 }
@@ -193,30 +213,42 @@ function makeNamedDecoder(label: string): Decoder {
     try {
       return decoder.decode(bytes, { stream: !isLast });
     } catch {
-      throw new NotText('');
+      throw new InvalidBytes('');
     }
   };
 }
 
-/** Several times as fast as a streaming TextDecoder, and finds where the invalid bytes are. */
+/** Decodes whole characters, piece by piece, and finds where the invalid bytes are. */
 function makeUtf8Decoder(): Decoder {
-  let held: Buffer = Buffer.alloc(0);
+  let held: Uint8Array = new Uint8Array();
   let begun = false;
   return (chunk, isLast) => {
-    const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+    const bytes = joined(held, chunk);
     const start = !begun && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
     const end = isLast ? bytes.length : wholeCharacters(bytes);
     begun = true;
-    if (!isUtf8(bytes.subarray(start, end))) {
-      throw new NotText(bytes.toString('utf8', start, validLength(bytes, start)));
+    held = Uint8Array.from(bytes.subarray(end));
+    try {
+      return UTF8.decode(bytes.subarray(start, end));
+    } catch {
+      throw new InvalidBytes(validLines(bytes.subarray(start, end)));
     }
-    held = Buffer.from(bytes.subarray(end));
-    return bytes.toString('utf8', start, end);
   };
 }
 
+/** Several times as fast as one that keeps the beginning of a character by itself (`stream`). */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
+  if (one.length === 0) return other;
+  const both = new Uint8Array(one.length + other.length);
+  both.set(one);
+  both.set(other, one.length);
+  return both;
+}
+
 /** The number of bytes without a character that is cut off at their end. */
-function wholeCharacters(bytes: Buffer): number {
+function wholeCharacters(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] as number;
     if (byte < 0x80) return bytes.length;
@@ -228,13 +260,18 @@ function wholeCharacters(bytes: Buffer): number {
   return bytes.length;
 }
 
-/** The end of the last line up to which everything is UTF-8. */
-function validLength(bytes: Buffer, start: number): number {
-  let end = start;
-  for (let index = start; index < bytes.length; index += 1) {
-    if (bytes[index] !== LF && bytes[index] !== CR) continue;
-    if (!isUtf8(bytes.subarray(end, index + 1))) return end;
-    end = index + 1;
+/** The first lines, those before the invalid bytes. */
+function validLines(bytes: Uint8Array): string {
+  const lines: string[] = [];
+  let start = 0;
+  try {
+    for (let index = 0; index < bytes.length; index += 1) {
+      if (bytes[index] !== LF && bytes[index] !== CR) continue;
+      lines.push(UTF8.decode(bytes.subarray(start, index + 1)));
+      start = index + 1;
+    }
+  } catch {
+    // these are the invalid ones
   }
-  return end;
+  return lines.join('');
 }

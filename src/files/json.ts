@@ -6,7 +6,7 @@ import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonText } from '../json.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds } from './columns.ts';
-import type { TextInput } from './decoding.ts';
+import { TextInput } from './decoding.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import type { Reading, ReadingOptions } from './reading.ts';
 import { isFull, type OpenBatch, readBatches, readFileId, shorten } from './rows.ts';
@@ -36,13 +36,18 @@ export async function readJson(
   const names = await readNames(input, makeSplitter());
   const columns = names === undefined ? NO_COLUMNS : findColumns(names, options.columns);
   const keepIds = names !== undefined && keepsIds(names, options.ids);
-  const records = new JsonRecords(input, makeSplitter(), columns, keepIds);
+  const recordsOf = (from: TextInput, splitter: ArraySplitter | LineSplitter) => {
+    const records = new JsonRecords(from, splitter, columns, keepIds);
+    return readBatches(from, (batch) => records.fill(batch));
+  };
   return {
     format,
     keepsIds: keepIds,
+    names: names ?? [],
     columns,
     header: undefined,
-    batches: readBatches(input, (batch) => records.fill(batch)),
+    batches: recordsOf(input, makeSplitter()),
+    again: (records) => recordsOf(TextInput.of(records), new LineSplitter()),
   };
 }
 

@@ -3,7 +3,7 @@
 // Refuses: a whole file that cannot be interpreted; otherwise, records one by one.
 
 import { OperatorError } from '../operator-error.ts';
-import type { Columns, Field } from './columns.ts';
+import type { Columns, WantedColumns } from './columns.ts';
 import { readCsv } from './csv.ts';
 import { TextInput } from './decoding.ts';
 import { readJson } from './json.ts';
@@ -23,8 +23,7 @@ export interface ReadingOptions {
   readonly encoding?: string | undefined;
   /** One character; if undefined, the header determines it. */
   readonly delimiter?: string | undefined;
-  /** Names of columns; the others are found by their usual names. */
-  readonly columns: Readonly<Partial<Record<Field, string | undefined>>>;
+  readonly columns: WantedColumns;
   /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }
@@ -33,6 +32,8 @@ export interface ReadingOptions {
 export interface Reading {
   readonly format: Format;
   readonly keepsIds: boolean;
+  /** Of all columns, in the order of the file. */
+  readonly names: readonly string[];
   /** All are undefined for a file without records. */
   readonly columns: Columns;
   /** For CSV: the header as it stands, without the column of reasons of an earlier import. */
@@ -43,6 +44,11 @@ export interface Reading {
    * @throws OperatorError where the file cannot be read further, after everything before that point.
    */
   readonly batches: AsyncIterable<ReadBatch>;
+  /**
+   * Reads other records as those of the file: corrected ones. They are in CSV without a header, or in JSON Lines, and
+   * without the column of reasons.
+   */
+  again(records: string): AsyncIterable<ReadBatch>;
 }
 
 /**

@@ -5,20 +5,16 @@
 import { existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import { REFUSED } from '../files/columns.ts';
 import type { Reading } from '../files/reading.ts';
 import type { RefusedRecord } from '../files/rows.ts';
+import { asRefused, refusedHeader, refusedName } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
-
-/** The key that was added to an object when it was rejected before. */
-const EARLIER_REASON = new RegExp(`,?\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
 
 /** The default path for rejected rows: beside the imported file. */
 export function rejectsPath(name: string, { format }: Reading): string {
-  const ending = format === 'csv' ? 'csv' : 'jsonl';
-  if (name === '-') return `rejects.${ending}`;
-  const withoutEnding = basename(name, extname(name)).replace(/\.rejects(?:-\d+)?$/, '');
-  return join(dirname(name), `${withoutEnding}.rejects.${ending}`);
+  return name === '-'
+    ? refusedName(undefined, format)
+    : join(dirname(name), refusedName(basename(name), format));
 }
 
 export class Rejects {
@@ -31,9 +27,11 @@ export class Rejects {
    * @throws OperatorError when no file can be created there.
    */
   constructor(reading: Reading, path: string) {
-    if (!existsSync(dirname(path)))
-      throw new OperatorError(`There is no folder ${dirname(path)} for rejected rows.`);
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
+    const folder = dirname(path);
+    // The current folder is there, even if this user cannot enter it.
+    if (folder !== '.' && !existsSync(folder))
+      throw new OperatorError(`There is no folder ${folder} for rejected rows.`);
+    if (existsSync(path) && !statSync(path).isFile()) {
       throw new OperatorError(`${path} exists and is not a file: choose another file for rejected rows.`);
     }
     this.#reading = reading;
@@ -46,15 +44,13 @@ export class Rejects {
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const { header } = this.#reading;
     const text: string[] = [];
     try {
       if (this.#file === undefined) {
         this.#file = await create(this.#path);
-        if (header !== undefined) text.push(`${header.text}${header.delimiter}${REFUSED}\n`);
+        text.push(refusedHeader(this.#reading));
       }
-      for (const record of records)
-        text.push(header === undefined ? toJson(record) : toCsv(record, header.delimiter));
+      for (const record of records) text.push(asRefused(record, this.#reading));
       await this.#file.handle.appendFile(text.join(''));
     } catch (error) {
       throw new OperatorError(
@@ -80,24 +76,4 @@ async function create(path: string): Promise<{ handle: FileHandle; path: string 
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
-}
-
-function toCsv(record: RefusedRecord, delimiter: string): string {
-  const { original, takesReason } = record;
-  return takesReason
-    ? `${original}${delimiter}"${explain(record).replaceAll('"', '""')}"\n`
-    : `${original}\n`;
-}
-
-/** On one line: in JSON, line ends between values are equivalent to spaces. */
-function toJson(record: RefusedRecord): string {
-  const line = record.original.replaceAll(/\s*[\r\n]\s*/g, ' ');
-  if (!record.takesReason) return `${line}\n`;
-  const fields = line.replace(EARLIER_REASON, '}').slice(0, -1);
-  const comma = /^\{\s*$/.test(fields) ? '' : ',';
-  return `${fields}${comma}${JSON.stringify(REFUSED)}:${JSON.stringify(explain(record))}}\n`;
-}
-
-function explain({ column, reason }: RefusedRecord): string {
-  return column === undefined ? reason : `${column}: ${reason}`;
 }

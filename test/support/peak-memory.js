@@ -1,4 +1,4 @@
-// Owns: the peak memory of a process. Preloaded with `--import`, it writes that in KiB, when the process exits, into
+// Owns: the peak memory of a process. Preloaded with `--require`, it writes that in KiB, when the process exits, into
 // the file that PEAK_MEMORY names.
 
 import { writeFileSync } from 'node:fs';

@@ -2,7 +2,7 @@
 // disk that alters what is written to it.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -13,7 +13,6 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  readlinkSync,
   renameSync,
   rmSync,
   statSync,
@@ -26,8 +25,8 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { copyCatalogue, lockExclusively } from '../../src/stores/sqlite/backup.ts';
-import { runCommand } from '../support/command.ts';
-import { COMMAND, pathTo } from '../support/repository.ts';
+import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
   endOf,
@@ -229,11 +228,11 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     writeFileSync(join(folder, 'copy.db'), 'the last good one');
-    const meddling = ['--import', pathTo('test/support/meddling-disk.js'), COMMAND];
-    const child = spawn(process.execPath, [...meddling, 'backup', 'copy.db', '--overwrite'], {
-      cwd: folder,
-      env: { DB_URL: 'sqlite:books.db' },
-    });
+    const child = spawnService(
+      { DB_URL: 'sqlite:books.db', NODE_OPTIONS: `--require=${pathTo('test/support/meddling-disk.js')}` },
+      ['backup', 'copy.db', '--overwrite'],
+      folder,
+    );
     assert.deepEqual(await endOf(child), {
       code: 1,
       stdout: '',
@@ -247,10 +246,14 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const folder = temporaryFolder();
     makeStore(folder, 100, 20_000);
     // A limit on the size of files simulates a full disk.
-    const args = ['-c', 'ulimit -f 1000; exec "$@"', 'sh', process.execPath, COMMAND, 'backup', 'copy.db'];
-    const { code, stdout, stderr } = await endOf(
-      spawn('sh', args, { cwd: folder, env: { DB_URL: 'sqlite:books.db' } }),
+    const child = spawnService(
+      { DB_URL: 'sqlite:books.db' },
+      ['backup', 'copy.db'],
+      folder,
+      'ignore',
+      '-f 1000',
     );
+    const { code, stdout, stderr } = await endOf(child);
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(
       stderr,
@@ -259,7 +262,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(names(folder), ['books.db']);
   });
 
-  test('a signal ends it with one sentence, and nothing is left', async () => {
+  test('a signal ends it with one sentence, and nothing is left', { skip: HERE_ONLY }, async () => {
     const folder = temporaryFolder();
     makeStore(folder, 3);
     for (const [args, DB_URL, sentence] of [
@@ -466,8 +469,11 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const service = start(folder, [], ENVIRONMENT);
     context.after(() => service.kill('SIGKILL'));
     const end = endOf(service);
+    const file = fileNumberOf(path);
     const hasOpen = () =>
-      readdirSync(`/proc/${service.pid}/fd`).some((fd) => linkOf(`/proc/${service.pid}/fd/${fd}`) === path);
+      readdirSync(`/proc/${service.pid}/fd`).some(
+        (fd) => fileNumberOf(`/proc/${service.pid}/fd/${fd}`) === file,
+      );
     await waitUntil(hasOpen);
     renameSync(join(folder, 'new.db'), path);
     store?.close();
@@ -551,10 +557,10 @@ async function kill(child: ChildProcess, folder: string, file: string, length: n
   return (await ended).code === null ? 1 : 0;
 }
 
-/** The path of a descriptor of another process, if it is still open. */
-function linkOf(descriptor: string): string | undefined {
+/** Of a file, or of a descriptor of another process if it is still open, whose path may be one in another root. */
+function fileNumberOf(path: string): number | undefined {
   try {
-    return readlinkSync(descriptor);
+    return statSync(path).ino;
   } catch {
     return undefined;
   }

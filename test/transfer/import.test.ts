@@ -2,7 +2,7 @@
 // whatever interrupts it.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync } from 'node:child_process';
 import {
   closeSync,
   existsSync,
@@ -16,10 +16,9 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { booksOf, countOf, fill } from '../support/books.ts';
-import { runCommand } from '../support/command.ts';
+import { HERE_ONLY, runCommand } from '../support/command.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
-import { COMMAND } from '../support/repository.ts';
 import {
   endOf,
   POSTGRES,
@@ -361,7 +360,7 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal((await booksOf(url))[0]?.author, 'Jane Austen, Another');
   });
 
-  test('at a terminal, it says how to end the input', async () => {
+  test('at a terminal, it says how to end the input', { skip: HERE_ONLY }, async () => {
     const url = await SQLITE.freshUrl();
     const typed = Object.assign(Readable.from([Buffer.from('title\nEmma\n')]), { isTTY: true });
     const { code, stderr } = await runCommand(['import', '-'], { DB_URL: url }, undefined, undefined, typed);
@@ -506,11 +505,8 @@ describe('import', { concurrency: 4 }, () => {
     const long = 'x'.repeat(4000);
     const rows = Array.from({ length: 2000 }, (_, index) => `${long} ${index}\n`);
     const folder = folderWith({ 'books.csv': `title\n${rows.join('')}${rows.join('')}` });
-    const args = [process.execPath, COMMAND, 'import', '--dry-run', 'books.csv'];
-    const child = spawn('sh', ['-c', 'ulimit -f 100; exec "$@"', 'sh', ...args], {
-      cwd: folder,
-      env: { DB_URL: await SQLITE.freshUrl() },
-    });
+    const args = ['import', '--dry-run', 'books.csv'];
+    const child = spawnService({ DB_URL: await SQLITE.freshUrl() }, args, folder, 'ignore', '-f 100');
     const { code, stderr } = await endOf(child);
     assert.equal(code, 1);
     assert.match(

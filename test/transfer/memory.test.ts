@@ -92,10 +92,13 @@ describe('memory does not grow with the number of books', () => {
     const file = join(temporaryFolder(), 'peak');
     // A process inherits the peak of the one that started it, so that must be a small one.
     const shell = ['-c', '"$@"; exit $?', 'sh'];
-    const node = [process.execPath, '--import', pathTo('test/support/peak-memory.js'), COMMAND];
-    const child = spawn('sh', [...shell, ...node, ...args], {
+    const child = spawn('sh', [...shell, ...COMMAND, ...args], {
       cwd: folder,
-      env: { DB_URL, PEAK_MEMORY: file },
+      env: {
+        DB_URL,
+        PEAK_MEMORY: file,
+        NODE_OPTIONS: `--require=${pathTo('test/support/peak-memory.js')}`,
+      },
     });
     const { code, stderr } = await endOf(child);
     assert.equal(code, 0, stderr);

@@ -8,10 +8,12 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import fc from 'fast-check';
 import { readBookChanges } from '../../src/books/book.ts';
+import { correct, correctable } from '../../src/files/correcting.ts';
 import { type Reading, type ReadingOptions, readBooks } from '../../src/files/reading.ts';
 import type { ReadBatch, ReadBook, RefusedRecord } from '../../src/files/rows.ts';
 import { readYear } from '../../src/files/years.ts';
 import { Rejects, rejectsPath } from '../../src/import/rejects.ts';
+import { OperatorError } from '../../src/operator-error.ts';
 import '../support/random.ts';
 
 type Content = string | Buffer;
@@ -71,7 +73,7 @@ function refusalsOf({ refused }: Outcome): string[] {
 
 async function assertRefusedAsWhole(content: Content, pattern: RegExp, options: Options = {}): Promise<void> {
   await assert.rejects(read(content, options), (error: Error) => {
-    assert.equal(error.constructor.name, 'OperatorError');
+    assert.ok(error instanceof OperatorError);
     assert.match(error.message, pattern);
     return true;
   });
@@ -336,6 +338,20 @@ describe('columns', () => {
     assert.deepEqual(inShort(outcome), ['1 a//0', '2 b//1997']);
     const { title, author, year } = outcome.reading.columns;
     assert.deepEqual([title, author, year], ['title', 'author', 'pubdate']);
+  });
+
+  test('can be left out, even if one has a usual name', async () => {
+    const { reading, books } = await read('name,author,year\na,b,1\n', {
+      columns: { author: null, year: null },
+    });
+    assert.deepEqual(
+      books.map(({ title, author, year }) => [title, author, year]),
+      [['a', '', 0]],
+    );
+    assert.deepEqual(reading.names, ['name', 'author', 'year']);
+    await assertRefusedAsWhole('title\na\n', /There is no column for the title/, {
+      columns: { title: null },
+    });
   });
 });
 
@@ -903,6 +919,56 @@ describe('rejected rows', () => {
     writeFileSync(join(folder, 'file'), '');
     const impossible = new Rejects(reading, join(folder, 'file', 'rejects.csv'));
     await assert.rejects(impossible.add(refused), /Rejected rows cannot be written to .*ENOTDIR/);
+  });
+
+  /** Corrects the only rejected record of a file. */
+  async function corrected(content: string, text: string, options: Options = {}) {
+    const { refused, reading } = await read(content, options);
+    assert.equal(refused.length, 1);
+    return correct(refused[0] as RefusedRecord, text, reading);
+  }
+
+  test('are corrected by another value in one column, whatever else is in the record', async () => {
+    const csv = 'n,title,year,note,refused\n\n1,"a ""b""\n;",x,"no, ""never""","year: is wrong"\n';
+    const { refused, reading } = await read(csv);
+    const [record] = refused as [RefusedRecord];
+    assert.deepEqual(correctable(record, reading), { column: 'year', text: 'x' });
+    const { title, author, year, line } = (await correct(record, '1997', reading)) as ReadBook;
+    assert.deepEqual({ title, author, year, line }, { title: 'a "b"\n;', author: '', year: 1997, line: 3 });
+
+    const still = (await correct(record, '1997-98', reading)) as RefusedRecord;
+    assert.deepEqual([still.line, still.column, still.value], [3, 'year', '1997-98']);
+    assert.equal(still.original, '1,"a ""b""\n;","1997-98","no, ""never"""');
+    assert.equal(((await correct(still, '1998', reading)) as ReadBook).year, 1998);
+  });
+
+  test('are corrected as a whole where a value cannot be told apart from the others', async () => {
+    const { refused, reading } = await read('title,author\na,b,c\n');
+    assert.deepEqual(correctable(refused[0] as RefusedRecord, reading), { column: undefined, text: 'a,b,c' });
+    const book = (await corrected('title,author\na,b,c\n', '"a,b",c')) as ReadBook;
+    assert.deepEqual([book.title, book.author], ['a,b', 'c']);
+    assert.equal(((await corrected('title\n"a\n', '"a"')) as ReadBook).title, 'a');
+    for (const [text, reason] of [
+      ['', 'is empty'],
+      ['a,b\nc,d', 'is 2 records instead of one'],
+      ['a,b,c', 'has 3 fields, the header has 2'],
+    ] as const) {
+      const still = (await corrected('title,author\na,b,c\n', text)) as RefusedRecord;
+      assert.deepEqual([still.reason, still.original, still.line], [reason, text, 2]);
+    }
+  });
+
+  test('of JSON are corrected in the same way', async () => {
+    const options = { format: 'json' } as const;
+    const book = (await corrected('[{"title":\n7,"author":"b","year":1}]', 'seven', options)) as ReadBook;
+    assert.deepEqual([book.title, book.author, book.year, book.line], ['seven', 'b', 1, 1]);
+    assert.equal(((await corrected('{"title":"a","year":"x"}', '-44')) as ReadBook).year, -44);
+    const { refused, reading } = await read('{"title":"a"}\n{"title"\n');
+    const [record] = refused as [RefusedRecord];
+    assert.deepEqual(correctable(record, reading), { column: undefined, text: '{"title"' });
+    assert.equal(((await correct(record, '{"title":"b"}', reading)) as ReadBook).title, 'b');
+    const still = (await correct(record, '{"title":', reading)) as RefusedRecord;
+    assert.equal(still.reason, 'is not a JSON object');
   });
 
   test('have a file beside the one that is read, or in the working directory for a pipe', async () => {

@@ -1,0 +1,102 @@
+// Owns: how books are written into files, CSV or JSON, and rejected records into a file that can be corrected and
+// imported. Twin of `reading.ts`.
+
+import { type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
+import { REFUSED } from './columns.ts';
+import type { Format, Reading } from './reading.ts';
+import type { RefusedRecord } from './rows.ts';
+
+/** The line before the first book in a file of CSV. */
+export const CSV_HEADER = `${['id', ...FIELD_NAMES].join()}\n`;
+
+/** A book's line in a file of CSV: `7,"Emma",…,1815`. Texts are always quoted, quotes in them doubled. */
+export function asCsv(book: Book): string {
+  return `${book.id},${asCsvFields(book)}`;
+}
+
+/** The same line without the id. */
+export function asCsvFields(book: BookFields): string {
+  const values = FIELD_NAMES.map((name) => {
+    const value = book[name];
+    return typeof value === 'string' ? quoted(value) : value;
+  });
+  return `${values.join()}\n`;
+}
+
+/** A book's line in JSON Lines. */
+export function asJson(book: Book): string {
+  return `${JSON.stringify(book)}\n`;
+}
+
+/**
+ * The chunks of a file of CSV.
+ * @param lines of books, in chunks that may end anywhere.
+ */
+export async function* asCsvFile<Chunk>(
+  lines: AsyncIterable<Chunk>,
+): AsyncGenerator<Chunk | string, void, void> {
+  yield CSV_HEADER;
+  yield* lines;
+}
+
+/** The chunks of a JSON array with one book per line, from the same lines as JSON. */
+export async function* asJsonFile(
+  lines: AsyncIterable<string | Uint8Array>,
+): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let before = '[\n'; // precedes the next chunk
+  for await (const chunk of lines) {
+    const text = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
+    const isWhole = text.endsWith('\n');
+    // Within a book every line end is escaped.
+    yield before + (isWhole ? text.slice(0, -1) : text).replaceAll('\n', ',\n');
+    before = isWhole ? ',\n' : '';
+  }
+  yield before === '[\n' ? '[]\n' : '\n]\n';
+}
+
+/**
+ * The name of the file of a file's rejected records: `books.rejects.csv` for `books.csv` or for itself.
+ * @param name without folders; undefined if it is not a file.
+ */
+export function refusedName(name: string | undefined, format: Format): string {
+  const own = `rejects.${format === 'csv' ? 'csv' : 'jsonl'}`;
+  const withoutEnding = name?.replace(/(?<=.)\.[^.]*$/, '').replace(/\.rejects(?:-\d+)?$/, '');
+  return withoutEnding === undefined ? own : `${withoutEnding}.${own}`;
+}
+
+/** The line before the first rejected record; '' without one. */
+export function refusedHeader({ header }: Pick<Reading, 'header'>): string {
+  return header === undefined ? '' : `${header.text}${header.delimiter}${REFUSED}\n`;
+}
+
+/** A rejected record with its reason, in the format of the file that was read, JSON as JSON Lines. */
+export function asRefused(record: RefusedRecord, { header }: Pick<Reading, 'header'>): string {
+  return header === undefined ? refusedJson(record) : refusedCsv(record, header.delimiter);
+}
+
+/** The key that was added to an object when it was rejected before. */
+const EARLIER_REASON = new RegExp(`,?\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
+
+function refusedCsv(record: RefusedRecord, delimiter: string): string {
+  const { original, takesReason } = record;
+  return takesReason ? `${original}${delimiter}${quoted(explain(record))}\n` : `${original}\n`;
+}
+
+/** On one line: in JSON, line ends between values are equivalent to spaces. */
+function refusedJson(record: RefusedRecord): string {
+  const line = record.original.replaceAll(/\s*[\r\n]\s*/g, ' ');
+  if (!record.takesReason) return `${line}\n`;
+  const fields = line.replace(EARLIER_REASON, '}').slice(0, -1);
+  const comma = /^\{\s*$/.test(fields) ? '' : ',';
+  return `${fields}${comma}${JSON.stringify(REFUSED)}:${JSON.stringify(explain(record))}}\n`;
+}
+
+function explain({ column, reason }: RefusedRecord): string {
+  return column === undefined ? reason : `${column}: ${reason}`;
+}
+
+/** A text as a field of CSV. */
+export function quoted(text: string): string {
+  return `"${text.replaceAll('"', '""')}"`;
+}
