@@ -1,6 +1,6 @@
 // Owns: terminal.svg, the picture of a terminal in the README. It runs the commands that the picture shows, on a
 // terminal of `script` (util-linux), and draws what they print. `node docs/pictures/terminal.ts` draws it again; the
-// ports 8080 and 8081 must be free.
+// ports 8080 to 8082 must be free.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,0 +1,191 @@
+// Owns: the dialog for one book: adding one, with a warning if the catalogue has it, and changing one on a phone.
+
+import type { Book, NewBook } from '../../../client/src/book.ts';
+import { readFields } from './book-fields.ts';
+import { find, make } from './dom.ts';
+import { show } from './messages.ts';
+import { randomKey } from './request-key.ts';
+import type { Session } from './session.ts';
+import { bookText, type Field, fieldText, titleOf } from './text.ts';
+
+/** Milliseconds after the last key before equal books and authors are looked up. */
+const PAUSE = 200;
+
+/** Letters of an author before others are suggested. */
+const SHORTEST_AUTHOR = 2;
+
+const SUGGESTED = 8;
+const SHOWN = 3;
+
+const dialog = find<HTMLDialogElement>('#book');
+const form = find<HTMLFormElement>('form', dialog);
+const inputs: Readonly<Record<Field, HTMLInputElement>> = {
+  title: find('#book-title'),
+  author: find('#book-author'),
+  year: find('#book-year'),
+};
+const complaint = find('#book-complaint');
+const same = find('#book-same');
+
+export interface BookEvents {
+  change(book: Book, changes: NewBook): void;
+  delete(book: Book): void;
+  /** A book has been added. */
+  added(book: Book): void;
+}
+
+export class BookDialog {
+  readonly #session: Session;
+  readonly #events: BookEvents;
+  /** The texts of the fields at first. */
+  #before: Readonly<Record<Field, string>> = { title: '', author: '', year: '' };
+  /** The book that is changed; undefined while one is added. */
+  #book: Book | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #lookup = new AbortController();
+  /** The same one until the book is stored or changes: an attempt without an answer may have stored it. */
+  #key = randomKey();
+
+  constructor(session: Session, events: BookEvents) {
+    this.#session = session;
+    this.#events = events;
+    form.addEventListener('input', ({ target }) => {
+      this.#key = randomKey();
+      this.#typed(target);
+    });
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      void this.#submit(false);
+    });
+    // Not a second submit button: Enter in a field presses the first one of them.
+    find('#book-another').addEventListener('click', () => void this.#submit(true));
+    find('#book-delete').addEventListener('click', () => {
+      dialog.close();
+      if (this.#book !== undefined) this.#events.delete(this.#book);
+    });
+    dialog.addEventListener('close', () => this.#lookup.abort());
+  }
+
+  /** Adds a book. */
+  add(title = ''): void {
+    this.#open(undefined, { title });
+    this.#typed(inputs.title);
+  }
+
+  change(book: Book): void {
+    this.#open(book, book);
+  }
+
+  #open(book: Book | undefined, { title = '', author = '', year = 0 }: NewBook): void {
+    this.#book = book;
+    this.#key = randomKey();
+    const shown = { id: 0, title, author, year };
+    for (const field of ['title', 'author', 'year'] as const) inputs[field].value = fieldText(shown, field);
+    this.#before = textsOfInputs();
+    find('#book-heading').textContent = book === undefined ? 'Add a book' : 'Change the book';
+    find('#book-delete').hidden = book === undefined;
+    find('#book-another').hidden = book !== undefined;
+    find('#book-save').textContent = book === undefined ? 'Add' : 'Save';
+    this.#complain(undefined);
+    same.textContent = '';
+    dialog.showModal();
+    inputs.title.focus();
+  }
+
+  #complain(reason: { readonly field: Field; readonly reason: string } | undefined): void {
+    complaint.textContent = reason?.reason ?? '';
+    for (const [field, input] of Object.entries(inputs)) {
+      if (field === reason?.field) input.setAttribute('aria-invalid', 'true');
+      else input.removeAttribute('aria-invalid');
+    }
+    if (reason !== undefined) inputs[reason.field].focus();
+  }
+
+  async #submit(isAnotherWanted: boolean): Promise<void> {
+    const book = this.#book;
+    const texts = Object.entries(textsOfInputs());
+    // A field that was not touched is not stored: it may not show the value as it is.
+    const wanted = texts.filter(
+      ([field, text]) => book === undefined || text !== this.#before[field as Field],
+    );
+    const read = readFields(Object.fromEntries(wanted));
+    if ('reason' in read) {
+      this.#complain(read);
+      return;
+    }
+    if (book !== undefined) {
+      dialog.close();
+      if (wanted.length > 0) this.#events.change(book, read.fields);
+      return;
+    }
+    const button = find('#book-save');
+    if (button.ariaDisabled === 'true') return;
+    button.ariaDisabled = 'true';
+    try {
+      const options = { idempotencyKey: this.#key };
+      const created = await this.#session.call((catalogue) => catalogue.create(read.fields, options));
+      this.#key = randomKey();
+      this.#events.added(created);
+      if (isAnotherWanted) {
+        form.reset();
+        same.textContent = `“${titleOf(created)}” was added.`; // messages are out of reach while a dialog is open
+        inputs.title.focus();
+      } else {
+        dialog.close();
+      }
+    } catch {
+      complaint.textContent =
+        'The catalogue does not answer. Your book is still here: try again in a moment.';
+    } finally {
+      button.ariaDisabled = null;
+    }
+  }
+
+  #typed(target: EventTarget | null): void {
+    this.#complain(undefined);
+    clearTimeout(this.#timer);
+    this.#lookup.abort();
+    this.#lookup = new AbortController();
+    const { signal } = this.#lookup;
+    this.#timer = setTimeout(() => {
+      // They are help: without them, everything still works.
+      const work = target === inputs.author ? this.#suggest(signal) : this.#warn(signal);
+      work.catch(() => {});
+    }, PAUSE);
+  }
+
+  /** Shows which books have the same title. */
+  async #warn(signal: AbortSignal): Promise<void> {
+    const title = inputs.title.value.trim();
+    if (this.#book !== undefined || title === '') {
+      same.textContent = '';
+      return;
+    }
+    const { books } = await this.#session.call((catalogue) =>
+      catalogue.page({ title, limit: SHOWN + 1 }, { signal }),
+    );
+    const more = books.length > SHOWN ? ' …' : '';
+    same.textContent =
+      books.length === 0 ? '' : `Already here: ${books.slice(0, SHOWN).map(bookText).join(' · ')}${more}`;
+  }
+
+  /** Suggests authors as the catalogue spells them. */
+  async #suggest(signal: AbortSignal): Promise<void> {
+    const beginning = inputs.author.value.trim();
+    if (beginning.length < SHORTEST_AUTHOR) return;
+    const { books } = await this.#session.call((catalogue) =>
+      catalogue.page({ author_starts_with: beginning, sort: 'author', limit: 100 }, { signal }),
+    );
+    const authors = [...new Set(books.map(({ author }) => author))].slice(0, SUGGESTED);
+    find('#authors').replaceChildren(...authors.map((value) => make('option', { value })));
+  }
+}
+
+function textsOfInputs(): Record<Field, string> {
+  return { title: inputs.title.value, author: inputs.author.value, year: inputs.year.value };
+}
+
+/** Says that a book was added, and offers to show it. */
+export function showAdded(book: Book, open: () => void): void {
+  show(`“${titleOf(book)}” was added.`, { label: 'Show', run: open });
+}

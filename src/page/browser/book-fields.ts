@@ -1,0 +1,33 @@
+// Owns: what a person may write into the fields of a book, and why something cannot be stored.
+
+import type { NewBook } from '../../../client/src/book.ts';
+import { readBookChanges } from '../../books/book.ts';
+import { readYear } from '../../files/years.ts';
+import type { Field } from './text.ts';
+
+export type ReadFields = { readonly fields: NewBook } | { readonly field: Field; readonly reason: string };
+
+/**
+ * Reads the texts of some fields. A year is written as in files that are imported: `1605`, `c1963`, `750 BC`, or nothing.
+ * @returns the values, or the first text that cannot be stored, with the reason.
+ */
+export function readFields(texts: Partial<Record<Field, string>>): ReadFields {
+  const fields: { title?: string; author?: string; year?: number } = {};
+  for (const field of ['title', 'author'] as const) {
+    const text = texts[field]?.trim();
+    if (text === undefined) continue;
+    if (readBookChanges({ [field]: text }) === undefined)
+      return { field, reason: 'This text has a character that cannot be stored.' };
+    fields[field] = text;
+  }
+  if (texts.year !== undefined) {
+    const year = readYear(texts.year);
+    if (typeof year === 'string')
+      return {
+        field: 'year',
+        reason: `“${texts.year.trim()}” ${year}. Write it as 1605 or 750 BC, or leave it empty.`,
+      };
+    fields.year = year;
+  }
+  return { fields };
+}

@@ -1,0 +1,53 @@
+// Owns: elements: finding those of index.html, and making others. Text is only ever set as text, never as HTML.
+
+/** @throws Error if index.html has no such element. */
+export function find<Found extends Element = HTMLElement>(
+  selector: string,
+  root: ParentNode = document,
+): Found {
+  const found = root.querySelector<Found>(selector);
+  if (found === null) throw new Error(`index.html has no ${selector}`);
+  return found;
+}
+
+/** A dialog that closes gives the focus back; Chromium then lets nobody type until the field is focused again. */
+export function refocus(): void {
+  const field = document.activeElement;
+  if (!(field instanceof HTMLInputElement)) return;
+  field.blur();
+  field.focus();
+}
+
+type Attributes = Readonly<Record<string, string | number | boolean | undefined | ((event: Event) => void)>>;
+
+/**
+ * Makes an element.
+ * @param attributes by name: `true` is an attribute without a value, `false` and undefined none, a function the
+ * listener of the event of this name.
+ */
+export function make<Tag extends keyof HTMLElementTagNameMap>(
+  tag: Tag,
+  attributes: Attributes = {},
+  ...children: readonly (Node | string | undefined)[]
+): HTMLElementTagNameMap[Tag] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === 'function') element.addEventListener(name, value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== undefined && value !== false) element.setAttribute(name, String(value));
+  }
+  element.append(...children.filter((child) => child !== undefined));
+  return element;
+}
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** An icon of index.html, by the name of its symbol. Screen readers pass over it. */
+export function icon(name: string): SVGElement {
+  const image = document.createElementNS(SVG, 'svg');
+  image.setAttribute('aria-hidden', 'true');
+  const use = document.createElementNS(SVG, 'use');
+  use.setAttribute('href', `#${name}`);
+  image.append(use);
+  return image;
+}

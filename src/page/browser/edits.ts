@@ -1,0 +1,243 @@
+// Owns: changing books: what is on its way, what could not be stored, and what somebody else has changed meanwhile.
+// Refuses: to overwrite a change of somebody else. Only the fields that a person has changed are stored, and only if
+// nobody else has changed them since that person saw them.
+
+import type { Book, BookChanges } from '../../../client/src/book.ts';
+import { BookChanged, CatalogueError } from '../../../client/src/book-catalogue.ts';
+import { find, make, refocus } from './dom.ts';
+import type { RowState } from './grid.ts';
+import { announce, show } from './messages.ts';
+import type { Session } from './session.ts';
+import type { Shelf } from './shelf.ts';
+import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from './text.ts';
+import type { Undo } from './undo.ts';
+
+/** Milliseconds in which a row shows that it has been saved. */
+const SAVED_TIME = 1500;
+
+/** Changes of a book that are not stored yet. */
+interface Edit {
+  /** The book before them, as the person saw it. */
+  readonly before: Book;
+  readonly changes: BookChanges;
+  readonly kind: 'saving' | 'unsaved' | 'changed';
+  /** If `changed`: the book as somebody else has changed it. */
+  readonly theirs?: Book;
+}
+
+const conflict = find<HTMLDialogElement>('#conflict');
+
+export class Edits {
+  /** Called when the row of a book must be shown again. */
+  onRow: (id: number) => void = () => {};
+  /** Called with a book that has been changed, as it is now. */
+  onStored: (book: Book) => void = () => {};
+  /** Called with a book, as it was to be, that somebody else has deleted. */
+  onGone: (book: Book) => void = () => {};
+  readonly #session: Session;
+  readonly #shelf: Shelf;
+  readonly #undo: Undo;
+  readonly #edits = new Map<number, Edit>();
+  readonly #saved = new Set<number>();
+  /** The books that were changed here, as the service has answered. */
+  readonly #latest = new Map<number, Book>();
+  /** The book of the open dialog. */
+  #asked: number | undefined;
+
+  constructor(session: Session, shelf: Shelf, undo: Undo) {
+    this.#session = session;
+    this.#shelf = shelf;
+    this.#undo = undo;
+    find('#keep-mine').addEventListener('click', () => this.#settleConflict(true));
+    find('#keep-theirs').addEventListener('click', () => this.#settleConflict(false));
+    addEventListener('beforeunload', (event) => {
+      if (this.#edits.size > 0) event.preventDefault(); // the browser asks whether to stay
+    });
+  }
+
+  stateOf(book: Book): RowState | undefined {
+    const edit = this.#edits.get(book.id);
+    if (edit === undefined) return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
+    const { kind, changes } = edit;
+    const action = { saving: undefined, unsaved: 'Try again', changed: 'Compare' }[kind];
+    return { kind, book: { ...book, ...changes }, ...(action !== undefined && { action }) };
+  }
+
+  /**
+   * @param book as the person sees it.
+   * @returns takes this change back.
+   */
+  change(book: Book, changes: BookChanges): () => void {
+    const values = pick(
+      book,
+      FIELDS.filter((field) => field in changes),
+    );
+    const takeBack = () => {
+      const now = this.#latest.get(book.id) ?? book;
+      show(`Taken back: ${bookText({ ...now, ...values })}`); // its row may be out of sight
+      this.#begin(now, values);
+    };
+    this.#undo.push(takeBack);
+    this.#begin(book, changes);
+    return takeBack;
+  }
+
+  #begin(book: Book, changes: BookChanges): void {
+    const earlier = this.#edits.get(book.id);
+    this.#set({
+      before: earlier?.before ?? book,
+      changes: { ...earlier?.changes, ...changes },
+      kind: 'saving',
+    });
+    // A change that is on its way takes later ones with it when it has been answered.
+    if (earlier?.kind !== 'saving') void this.#store(book.id);
+  }
+
+  #set(edit: Edit): void {
+    this.#edits.set(edit.before.id, edit);
+    this.onRow(edit.before.id);
+  }
+
+  #forget(id: number): void {
+    this.#edits.delete(id);
+    this.onRow(id);
+  }
+
+  /** Gives up the changes of a book, which is to be deleted. @returns the book without them. */
+  giveUp(book: Book): Book {
+    const edit = this.#edits.get(book.id);
+    this.#edits.delete(book.id);
+    return edit?.before ?? book;
+  }
+
+  /** A book that was deleted has been stored again, with another id: earlier changes are taken back there. */
+  follow(id: number, book: Book): void {
+    this.#latest.set(id, book);
+  }
+
+  /** Tries all changes again that could not be stored. Call it when the service answers again. */
+  retry(): void {
+    for (const edit of this.#edits.values()) if (edit.kind === 'unsaved') this.#again(edit);
+  }
+
+  #again(edit: Edit): void {
+    this.#set({ ...edit, kind: 'saving' });
+    void this.#store(edit.before.id);
+  }
+
+  /** Stores the changes of a book, until none is left or they cannot be stored. */
+  async #store(id: number): Promise<void> {
+    for (;;) {
+      const edit = this.#edits.get(id);
+      if (edit?.kind !== 'saving') return;
+      const { before, changes } = edit;
+      try {
+        const options = { expected: before };
+        this.#stored(await this.#session.call((catalogue) => catalogue.update(id, changes, options)), edit);
+      } catch (error) {
+        const now = this.#edits.get(id);
+        if (now !== undefined) this.#failed(now, error);
+      }
+    }
+  }
+
+  /** The book is stored, with the changes of this edit; others may have been made meanwhile. */
+  #stored(book: Book, { changes }: Edit): void {
+    const { id } = book;
+    this.#latest.set(id, book);
+    this.#shelf.replace(id, book);
+    const now = this.#edits.get(id);
+    if (now !== undefined && now.changes !== changes) {
+      const later = FIELDS.filter((field) => field in now.changes && now.changes[field] !== book[field]);
+      if (later.length > 0) {
+        this.#set({ before: book, changes: pick(now.changes, later), kind: 'saving' });
+        return;
+      }
+    }
+    this.#saved.add(id);
+    setTimeout(() => {
+      this.#saved.delete(id);
+      this.onRow(id);
+    }, SAVED_TIME);
+    this.#forget(id);
+    announce('Saved');
+    this.onStored(book);
+  }
+
+  #failed(edit: Edit, error: unknown): void {
+    const { before, changes } = edit;
+    const { id } = before;
+    if (error instanceof BookChanged && error.current !== undefined) {
+      this.#changedBySomebodyElse(edit, error.current);
+    } else if (error instanceof CatalogueError && error.status === 404) {
+      this.#edits.delete(id);
+      this.onGone({ ...before, ...changes });
+    } else if (error instanceof CatalogueError && isRefusal(error)) {
+      this.#forget(id);
+      show(`“${titleOf(before)}” was not changed: ${error.message}.`);
+    } else {
+      this.#set({ ...edit, kind: 'unsaved' });
+    }
+  }
+
+  #changedBySomebodyElse(edit: Edit, theirs: Book): void {
+    const { before, changes } = edit;
+    const fields = FIELDS.filter((field) => field in changes);
+    this.#shelf.replace(before.id, theirs);
+    if (fields.every((field) => theirs[field] === changes[field])) {
+      this.#stored(theirs, edit); // an answer was lost, or somebody else had the same idea
+    } else if (fields.every((field) => [before[field], changes[field]].includes(theirs[field]))) {
+      this.#set({ before: theirs, changes, kind: 'saving' }); // other fields: both changes are kept
+    } else {
+      this.#set({ before, changes, kind: 'changed', theirs });
+      this.#askWhich(before.id);
+    }
+  }
+
+  /** Shows both texts, unless the person is busy in another dialog: the button in the row asks, too. */
+  #askWhich(id: number): void {
+    const { before, theirs, changes } = this.#edits.get(id) ?? {};
+    if (before === undefined || theirs === undefined || document.querySelector('dialog[open]') !== null)
+      return;
+    const mine = { ...theirs, ...changes };
+    const rows = FIELDS.filter((field) => mine[field] !== theirs[field]).map((field) => {
+      const cells = [before, theirs, mine].map((book) =>
+        make('td', {}, fieldText(book, field) || NO_VALUE[field]),
+      );
+      return make('tr', {}, make('th', { scope: 'row' }, FIELD_NAMES[field]), ...cells);
+    });
+    find('#conflict-fields').replaceChildren(...rows);
+    this.#asked = id;
+    conflict.showModal();
+  }
+
+  #settleConflict(isMine: boolean): void {
+    conflict.close();
+    refocus();
+    const edit = this.#edits.get(this.#asked ?? 0);
+    if (edit?.theirs === undefined) return;
+    if (isMine) {
+      this.#again({ before: edit.theirs, changes: edit.changes, kind: 'saving' });
+    } else {
+      this.#forget(edit.theirs.id);
+      announce('Theirs was kept');
+    }
+  }
+
+  /** The button in the row of a book with changes that are not stored. */
+  settle({ id }: Book): void {
+    const edit = this.#edits.get(id);
+    if (edit?.kind === 'unsaved') this.#again(edit);
+    else this.#askWhich(id);
+  }
+}
+
+/** Whether the service will never take this change. A lost answer, or one that says "later", does not mean that. */
+function isRefusal({ status = 500 }: CatalogueError): boolean {
+  return status < 500 && status !== 412 && status !== 429;
+}
+
+/** The values of some fields. */
+function pick(from: BookChanges, fields: readonly Field[]): BookChanges {
+  return Object.fromEntries(fields.map((field) => [field, from[field]]));
+}

@@ -1,0 +1,86 @@
+// Owns: the dialog by which a person saves books as a file: what is shown, or all of them.
+
+import type { Search } from '../../../client/src/search.ts';
+import { find, icon, make } from './dom.ts';
+import { type ExportFormat, exportBooks, saveFile } from './export.ts';
+import { ProgressView } from './progress.ts';
+import type { Session } from './session.ts';
+import { counted, numberText } from './text.ts';
+
+export class ExportDialog {
+  readonly #dialog = find<HTMLDialogElement>('#export');
+  readonly #session: Session;
+  readonly #title = make('h2', { id: 'export-title' });
+  readonly #content = make('div');
+  readonly #status = make('p', { class: 'unseen', role: 'status' });
+  #work = new AbortController();
+
+  constructor(session: Session) {
+    this.#session = session;
+    const dialog = this.#dialog;
+    const close = make('button', {
+      type: 'button',
+      class: 'icon',
+      'aria-label': 'Close',
+      click: () => dialog.close(),
+    });
+    close.append(icon('close-icon'));
+    dialog.append(make('header', {}, this.#title, close), this.#content, this.#status);
+    dialog.addEventListener('close', () => this.#work.abort());
+  }
+
+  /**
+   * Opens the dialog.
+   * @param search that is shown; undefined if all books are.
+   * @param count of the books that are shown; undefined if it is not known.
+   */
+  open(search: Search | undefined, count: number | undefined): void {
+    const books = count === undefined ? 'the books' : counted(count, 'book');
+    this.#title.textContent =
+      search === undefined
+        ? `Save all ${count === undefined ? '' : `${numberText(count)} `}books`
+        : `Save ${books} found`;
+    this.#dialog.showModal();
+    this.#choose(search, count);
+  }
+
+  #choose(search: Search | undefined, count: number | undefined, complaint?: string): void {
+    this.#status.textContent = '';
+    const button = (format: ExportFormat, label: string) => {
+      const click = () => void this.#save(search, count, format);
+      return make('button', { type: 'button', class: format === 'csv' && 'primary', click }, label);
+    };
+    const csv = button('csv', 'Save as CSV');
+    const alert = complaint === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, complaint)];
+    this.#content.replaceChildren(
+      make('p', {}, 'CSV opens in a spreadsheet, and can be imported again. JSON is for other programs.'),
+      ...alert,
+      make('footer', {}, button('json', 'Save as JSON'), csv),
+    );
+    csv.focus();
+  }
+
+  async #save(search: Search | undefined, count: number | undefined, format: ExportFormat): Promise<void> {
+    this.#work = new AbortController();
+    const { signal } = this.#work;
+    const view = new ProgressView('Collecting the books', this.#status, () => this.#dialog.close());
+    this.#content.replaceChildren(...view.parts);
+    view.heading.focus();
+    let done = 0;
+    const onProgress = (books: number) => {
+      done = books;
+    };
+    try {
+      const file = await view.watch(
+        exportBooks(this.#session, search, format, { onProgress, signal }),
+        () => ({ done, total: count, text: `${counted(done, 'book')} so far.`, trouble: '' }),
+      );
+      saveFile(file);
+      this.#dialog.close();
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error.message : error;
+      this.#choose(search, count, `Nothing was saved: ${reason}. Try again.`);
+    }
+  }
+}

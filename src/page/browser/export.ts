@@ -1,0 +1,109 @@
+// Owns: books as a file that a browser saves, the same bytes as those of the command `export`.
+
+import type { BookCatalogue, Search } from '../../../client/src/book-catalogue.ts';
+import type { Book } from '../../books/book.ts';
+import { asCsv, asCsvFile, asJson, asJsonFile } from '../../files/writing.ts';
+import { make } from './dom.ts';
+import type { Session } from './session.ts';
+
+export type ExportFormat = 'csv' | 'json';
+
+export interface ExportOptions {
+  /** Called with the number of books so far. */
+  readonly onProgress?: (books: number) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** UTF-16 code units of a part of the file. A browser keeps parts outside of the page's memory. */
+const PART = 1024 * 1024;
+
+/** Books after which the page does other work: a few milliseconds. */
+const BOOKS_AT_ONCE = 500;
+
+/** Milliseconds for which a file's URL is kept: a browser may ask a person first where to save it. */
+const KEPT = 60_000;
+
+/**
+ * Collects books into a file, such as `books-2026-11-22.csv`.
+ * @param search whose books, in its order; undefined for every book, ascending by id, as of one moment.
+ * @throws as `Session.call`; the reason of the signal.
+ */
+export function exportBooks(
+  session: Session,
+  search: Search | undefined,
+  format: ExportFormat,
+  options: ExportOptions = {},
+): Promise<File> {
+  return session.call(async (catalogue) => {
+    const lines = linesOf(booksOf(catalogue, search, options), format === 'csv' ? asCsv : asJson);
+    const parts = await partsOf(format === 'csv' ? asCsvFile(lines) : asJsonFile(lines));
+    const type = format === 'csv' ? 'text/csv' : 'application/json';
+    return new File(parts, `books${search === undefined ? '' : '-found'}-${today()}.${format}`, { type });
+  });
+}
+
+/** Has the browser save a file. */
+export function saveFile(file: File): void {
+  const url = URL.createObjectURL(file);
+  make('a', { href: url, download: file.name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), KEPT);
+}
+
+async function* booksOf(
+  catalogue: BookCatalogue,
+  search: Search | undefined,
+  { onProgress, signal }: ExportOptions,
+): AsyncGenerator<readonly Book[], void, void> {
+  const found = search === undefined ? catalogue.list({ signal }) : catalogue.find(search, { signal });
+  let count = 0;
+  let books: Book[] = [];
+  for await (const book of found) {
+    books.push(book);
+    if (books.length < BOOKS_AT_ONCE) continue;
+    count += books.length;
+    yield books;
+    books = [];
+    onProgress?.(count);
+    await nextTask();
+  }
+  onProgress?.(count + books.length);
+  yield books;
+}
+
+async function* linesOf(
+  chunks: AsyncIterable<readonly Book[]>,
+  asLine: (book: Book) => string,
+): AsyncGenerator<string, void, void> {
+  for await (const books of chunks) if (books.length > 0) yield books.map(asLine).join('');
+}
+
+async function partsOf(texts: AsyncIterable<string>): Promise<BlobPart[]> {
+  const parts: Blob[] = [];
+  let part = '';
+  for await (const text of texts) {
+    part += text;
+    if (part.length < PART) continue;
+    parts.push(new Blob([part]));
+    part = '';
+  }
+  return [...parts, part];
+}
+
+/** `2026-11-22`, where the reader is. */
+function today(): string {
+  const now = new Date();
+  const parts = [now.getFullYear(), now.getMonth() + 1, now.getDate()];
+  return parts.map((part) => String(part).padStart(2, '0')).join('-');
+}
+
+/** Lets the browser draw and take input. A timer would make a page in the background wait for a second each time. */
+function nextTask(): Promise<void> {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve();
+    };
+    port2.postMessage(undefined);
+  });
+}

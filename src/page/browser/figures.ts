@@ -1,0 +1,69 @@
+// Owns: how the catalogue is doing: how many books there are, what is missing in them, how fast it answers, and which
+// came last. Each figure leads to its books.
+
+import type { BookCatalogue } from '../../../client/src/book-catalogue.ts';
+import { find, make } from './dom.ts';
+import type { Session } from './session.ts';
+import { bookText, numberText } from './text.ts';
+import { ALL, searchesOf, type View } from './view.ts';
+
+const LATEST = 5;
+
+export const WITHOUT_YEAR: View = { ...ALL, year: 0 };
+export const WITHOUT_AUTHOR: View = { ...ALL, isAuthorless: true };
+const NEWEST: View = { ...ALL, order: '-id' };
+
+/** The number of books of a view; undefined if counting takes the service too long. */
+export async function countOf(catalogue: BookCatalogue, view: View): Promise<number | undefined> {
+  const search = { ...searchesOf(view)[0], sort: 'id', limit: 1 }; // in the order that costs the least
+  return (await catalogue.page(search, { count: true })).total;
+}
+
+/**
+ * Opens the dialog and fills it.
+ * @param open shows a view in the list.
+ */
+export async function showFigures(session: Session, open: (view: View) => void): Promise<void> {
+  const dialog = find<HTMLDialogElement>('#figures');
+  const list = find('#figures-list');
+  const latest = find('#figures-latest');
+  list.replaceChildren();
+  latest.replaceChildren();
+  dialog.showModal();
+  const follow = (view: View) => () => {
+    dialog.close();
+    open(view);
+  };
+  const figure = (value: string, words: string, view: View) =>
+    make(
+      'li',
+      {},
+      make('button', { type: 'button', click: follow(view) }, make('b', {}, value), ` ${words}`),
+    );
+  try {
+    await session.call(async (catalogue) => {
+      const all = await countOf(catalogue, ALL);
+      const yearless = await countOf(catalogue, WITHOUT_YEAR);
+      const authorless = await countOf(catalogue, WITHOUT_AUTHOR);
+      const { books } = await catalogue.page({ sort: '-id', limit: LATEST });
+      const number = (count: number | undefined) => (count === undefined ? 'many' : numberText(count));
+      list.replaceChildren(
+        figure(number(all), all === 1 ? 'book' : 'books', ALL),
+        figure(number(yearless), 'without a year', WITHOUT_YEAR),
+        figure(number(authorless), 'without an author', WITHOUT_AUTHOR),
+        make(
+          'li',
+          {},
+          make('p', {}, make('b', {}, `${Math.round(session.answerTime)} ms`), ' for an answer'),
+        ),
+      );
+      latest.replaceChildren(
+        ...books.map((book) =>
+          make('li', {}, make('button', { type: 'button', click: follow(NEWEST) }, bookText(book))),
+        ),
+      );
+    });
+  } catch {
+    list.replaceChildren(make('li', {}, 'The catalogue does not answer.'));
+  }
+}

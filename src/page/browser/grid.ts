@@ -1,0 +1,417 @@
+// Owns: the rows in sight, of however many there are; the cell with the focus, and the keys of the list.
+// Refuses: to know how a change is stored: it reports what a person wants.
+
+import type { Book } from '../../../client/src/book.ts';
+import type { Term } from '../../books/words.ts';
+import { CellEditor, type Onward } from './cell-editor.ts';
+import { find } from './dom.ts';
+import { LongScroll } from './long-scroll.ts';
+import type { Shelf } from './shelf.ts';
+import { FIELD_NAMES, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from './text.ts';
+
+/** Rows above and below those in sight, so that a move finds them ready. */
+const SPARE_ROWS = 8;
+
+/** Rows that the floating button covers. */
+const FLOATING = 1.5;
+
+/** The column of the buttons, after those of the fields. */
+const ACTIONS = FIELDS.length;
+
+/** Milliseconds that a place must stay in sight after a long move before its books are requested. */
+const SETTLE = 60;
+
+/** What is special about a row. */
+export interface RowState {
+  readonly kind: 'saving' | 'saved' | 'unsaved' | 'changed' | 'deleted';
+  /** The label of the button that settles it. */
+  readonly action?: string;
+  /** The book as it is shown, with changes that are not stored yet. */
+  readonly book?: Book;
+}
+
+/** What a person wants of the list. */
+export interface GridEvents {
+  stateOf(book: Book): RowState | undefined;
+  /** @returns why the text cannot be the value of this field; undefined if it can. */
+  edit(book: Book, field: Field, text: string): string | undefined;
+  /** Edit a book in a dialog: there is no room in the row. */
+  open(book: Book): void;
+  delete(book: Book): void;
+  /** The button of the row's state. */
+  settle(book: Book): void;
+  /** A character was typed on a cell. */
+  type(character: string): void;
+  /** The reader has scrolled. */
+  moved(first: number, isLong: boolean): void;
+}
+
+interface Row {
+  readonly element: HTMLElement;
+  readonly cells: readonly HTMLElement[];
+  readonly texts: Readonly<Record<Field, HTMLElement>>;
+  readonly settle: HTMLElement;
+  index: number;
+  book: Book | undefined;
+}
+
+export class Grid {
+  /** Words to be marked. */
+  wanted: readonly Term[] = [];
+  readonly #root: HTMLElement;
+  readonly #body: HTMLElement;
+  readonly #all: HTMLElement;
+  readonly #shelf: Shelf;
+  readonly #events: GridEvents;
+  readonly #scroll: LongScroll;
+  readonly #editor = new CellEditor();
+  readonly #rows = new Map<number, Row>();
+  readonly #spare: Row[] = [];
+  #rowHeight = 46; // pixels
+  #active = { index: 0, column: 0 };
+  #frame = 0;
+  #settle: ReturnType<typeof setTimeout> | undefined;
+  /** The cell that had the focus when the pointer went down. */
+  #pressed: Element | null = null;
+
+  constructor(root: HTMLElement, shelf: Shelf, events: GridEvents) {
+    this.#root = root;
+    this.#body = find('.body', root);
+    this.#all = find('.all', root);
+    this.#shelf = shelf;
+    this.#events = events;
+    this.#scroll = new LongScroll(this.#body, this.#all, (isLong) => {
+      events.moved(this.first, isLong);
+      this.#frame ||= requestAnimationFrame(() => {
+        this.#frame = 0;
+        this.#render(isLong);
+      });
+    });
+    new ResizeObserver(() => this.layOut()).observe(this.#body);
+    this.#body.addEventListener('keydown', (event) => this.#key(event));
+    this.#body.addEventListener('pointerdown', () => {
+      this.#pressed = document.activeElement;
+    });
+    this.#body.addEventListener('click', (event) => this.#click(event));
+    this.#body.addEventListener('focusin', (event) => this.#focused(event));
+  }
+
+  /** The index of the first row in sight. */
+  get first(): number {
+    return Math.floor(this.#scroll.top / this.#rowHeight);
+  }
+
+  get isEditing(): boolean {
+    return this.#editor.cell !== undefined;
+  }
+
+  /**
+   * Measures the rows and shows those in sight. A focus in the list stays in it. Call it after the number of books has
+   * changed.
+   */
+  layOut(): void {
+    const height = find('.one', this.#root).getBoundingClientRect().height;
+    const { top } = this.#scroll;
+    if (height > 0 && height !== this.#rowHeight) {
+      this.#scroll.top = (top / this.#rowHeight) * height;
+      this.#rowHeight = height;
+    }
+    // On a phone, the last rows can be scrolled to above the button that floats there.
+    this.#scroll.resize(this.#shelf.total * this.#rowHeight + (isOnPhone() ? FLOATING * this.#rowHeight : 0));
+    this.#root.setAttribute('aria-rowcount', this.#shelf.isCounted ? String(this.#shelf.total + 1) : '-1');
+    const hadFocus = this.#body.contains(document.activeElement);
+    this.#render();
+    if (hadFocus && !this.#body.contains(document.activeElement)) this.focus();
+  }
+
+  /** Shows the list of another search from its beginning. */
+  restart(): void {
+    this.#editor.cancel();
+    this.#active = { index: 0, column: this.#active.column };
+    const hadFocus = this.#body.contains(document.activeElement);
+    this.#scroll.moveTo(0);
+    this.redraw();
+    if (hadFocus) this.focus();
+  }
+
+  /** Lays the list out and fills every row again. */
+  redraw(): void {
+    this.layOut();
+    this.refresh();
+  }
+
+  /** Fills rows again: those from one place up to before another. */
+  refresh(from = 0, to = Number.POSITIVE_INFINITY): void {
+    for (const row of this.#rows.values())
+      if (row.index >= from && row.index < to) this.#fill(row, row.index);
+  }
+
+  /** Fills the row of a book again, if it is in sight. */
+  refreshBook(id: number): void {
+    for (const row of this.#rows.values())
+      if (this.#shelf.at(row.index)?.id === id) this.#fill(row, row.index);
+  }
+
+  /** Moves the focus into the list. */
+  focus(): void {
+    this.#show(this.#active.index, this.#active.column);
+  }
+
+  /** Shows a place in the middle of the list, with the focus on it. */
+  goTo(index: number): void {
+    this.#scroll.moveTo((index + 0.5) * this.#rowHeight - this.#body.clientHeight / 2);
+    this.#render();
+    this.#show(index, 0);
+  }
+
+  #render(isLong = false): void {
+    const { total } = this.#shelf;
+    const visible = Math.ceil(this.#body.clientHeight / this.#rowHeight);
+    const first = Math.max(0, this.first - SPARE_ROWS);
+    const last = Math.min(total - 1, this.first + visible + SPARE_ROWS);
+    for (const [index, row] of this.#rows) {
+      if (index >= first && index <= last) continue;
+      // The row with the focus or a field stays, however far the reader scrolls.
+      const isInUse =
+        row.element.contains(document.activeElement) || row.element.contains(this.#editor.cell ?? null);
+      if (index < total && isInUse) continue;
+      this.#rows.delete(index);
+      row.element.remove();
+      this.#spare.push(row);
+    }
+    // In the document, too, rows stand in their order: screen readers can read it from one to the next.
+    let after = this.#rows.values().find(({ index }) => index > last)?.element ?? null;
+    for (let index = last; index >= first; index -= 1) {
+      let row = this.#rows.get(index);
+      if (row === undefined) {
+        row = this.#spare.pop() ?? this.#make();
+        this.#rows.set(index, row);
+        this.#fill(row, index);
+        this.#all.insertBefore(row.element, after);
+      }
+      after = row.element;
+    }
+    const { shift } = this.#scroll;
+    for (const [index, row] of this.#rows) {
+      row.element.style.transform = `translateY(${index * this.#rowHeight + shift}px)`;
+    }
+    clearTimeout(this.#settle);
+    if (isLong) this.#settle = setTimeout(() => this.#shelf.want(first, last), SETTLE);
+    else this.#shelf.want(first, last);
+  }
+
+  #make(): Row {
+    const { content } = find<HTMLTemplateElement>('#row');
+    const element = find('.row', content).cloneNode(true) as HTMLElement;
+    const text = (field: Field) => find(`.${field} .text`, element);
+    return {
+      element,
+      cells: [...element.children] as HTMLElement[],
+      texts: { title: text('title'), author: text('author'), year: text('year') },
+      settle: find('.settle', element),
+      index: -1,
+      book: undefined,
+    };
+  }
+
+  #fill(row: Row, index: number): void {
+    const { element, cells, texts, settle } = row;
+    const stored = this.#shelf.at(index);
+    const state = stored && this.#events.stateOf(stored);
+    const book = state?.book ?? stored;
+    const buttons = cells[ACTIONS];
+    const hadFocus = buttons?.contains(document.activeElement) === true;
+    row.index = index;
+    row.book = book;
+    element.setAttribute('aria-rowindex', String(index + 2)); // the header is row 1
+    element.dataset.index = String(index);
+    element.dataset.state = book === undefined ? 'unknown' : (state?.kind ?? '');
+    settle.textContent = state?.action ?? '';
+    settle.hidden = state?.action === undefined;
+    for (const [column, cell] of cells.entries()) cell.tabIndex = this.#isActive(index, column) ? 0 : -1;
+    element.style.setProperty('--hue', String(hueOf(book?.author ?? '')));
+    for (const field of FIELDS) {
+      const text = book === undefined ? '' : fieldText(book, field);
+      const isMissing = book !== undefined && text === '';
+      texts[field].classList.toggle('missing', isMissing);
+      if (isMissing) texts[field].textContent = NO_VALUE[field];
+      else fillMarked(texts[field], text, field === 'year' ? [] : this.wanted);
+    }
+    // The button with the focus may have given way to another, or to none.
+    if (hadFocus && buttonsIn(buttons).every((button) => button !== document.activeElement))
+      (buttonsIn(buttons)[0] ?? buttons)?.focus({ preventScroll: true });
+  }
+
+  #isActive(index: number, column: number): boolean {
+    return index === this.#active.index && column === this.#active.column;
+  }
+
+  /** Moves the focus to a cell, and the list so that it is in sight. */
+  #show(index: number, column: number): void {
+    const { total } = this.#shelf;
+    if (total === 0) return;
+    this.#setActive(Math.max(0, Math.min(index, total - 1)), Math.max(0, Math.min(column, ACTIONS)));
+    const top = this.#active.index * this.#rowHeight;
+    const height = this.#body.clientHeight;
+    if (top < this.#scroll.top) this.#scroll.moveTo(top);
+    else if (top + this.#rowHeight > this.#scroll.top + height)
+      this.#scroll.moveTo(top + this.#rowHeight - height);
+    this.#render();
+    const cell = this.#rows.get(this.#active.index)?.cells[this.#active.column];
+    const button = this.#active.column === ACTIONS ? buttonsIn(cell)[0] : undefined;
+    (button ?? cell)?.focus({ preventScroll: true });
+  }
+
+  /** The one cell that Tab reaches. */
+  #setActive(index: number, column: number): void {
+    const cellOf = () => this.#rows.get(this.#active.index)?.cells[this.#active.column];
+    const before = cellOf();
+    if (before !== undefined) before.tabIndex = -1;
+    this.#active = { index, column };
+    const after = cellOf();
+    if (after !== undefined) after.tabIndex = 0;
+  }
+
+  #placeOf(target: EventTarget | null): { readonly row: Row; readonly column: number } | undefined {
+    const element = target instanceof Element ? target.closest<HTMLElement>('.row') : null;
+    const row = this.#rows.get(Number(element?.dataset.index ?? -1));
+    if (row === undefined || row.element !== element) return undefined;
+    return { row, column: row.cells.findIndex((cell) => cell.contains(target as Node)) };
+  }
+
+  #focused({ target }: FocusEvent): void {
+    const place = this.#placeOf(target);
+    if (place !== undefined && place.column >= 0) this.#setActive(place.row.index, place.column);
+  }
+
+  #click({ target }: MouseEvent): void {
+    const place = this.#placeOf(target);
+    const book = place?.row.book;
+    if (place === undefined || book === undefined || !(target instanceof Element)) return;
+    const action = target.closest<HTMLElement>('[data-row-action]')?.dataset.rowAction;
+    const cell = place.row.cells[place.column];
+    if (action !== undefined) this.#act(action, place.row.index, book);
+    else if (isOnPhone()) this.#open(book);
+    else if (cell !== undefined && cell === this.#pressed) this.#edit(place.row.index, place.column);
+  }
+
+  #act(action: string, index: number, book: Book): void {
+    if (action === 'edit') this.#edit(index, 0);
+    else if (action === 'delete') this.#events.delete(book);
+    else this.#events.settle(book);
+    if (action !== 'edit') this.#show(index, ACTIONS); // its button has given way to another
+  }
+
+  #key(event: KeyboardEvent): void {
+    const place = this.#placeOf(event.target);
+    if (place === undefined) return;
+    if (event.target instanceof HTMLInputElement) return; // the field's own
+    const { index, book } = place.row;
+    const { column } = place;
+    const { key } = event;
+    const isCommand = event.ctrlKey || event.metaKey;
+    const onButton = event.target instanceof HTMLButtonElement;
+    const goal = this.#goal(key, isCommand, index, column);
+    if (goal !== undefined) {
+      event.preventDefault();
+      this.#show(...goal);
+    } else if (onButton && key === 'Tab') {
+      this.#tabWithin(event, place.row.cells[column]);
+    } else if (onButton && (key === 'Enter' || key === ' ')) {
+      return; // the button's own
+    } else if (book !== undefined && column !== ACTIONS && (key === 'Enter' || key === 'F2')) {
+      event.preventDefault();
+      if (isOnPhone()) this.#open(book);
+      else this.#edit(index, column);
+    } else if (book !== undefined && (key === 'Delete' || (key === 'Backspace' && isCommand))) {
+      event.preventDefault();
+      if (this.#isChangeable(book)) this.#events.delete(book);
+    } else if ([...key].length === 1 && key !== ' ' && !isCommand && !event.altKey) {
+      event.preventDefault();
+      this.#events.type(key);
+    }
+  }
+
+  /** The cell that a key leads to. */
+  #goal(key: string, isCommand: boolean, index: number, column: number): [number, number] | undefined {
+    const screen = Math.max(1, Math.floor(this.#body.clientHeight / this.#rowHeight) - 1);
+    switch (key) {
+      case 'ArrowUp':
+        return [index - 1, column];
+      case 'ArrowDown':
+        return [index + 1, column];
+      case 'ArrowLeft':
+        return [index, column - 1];
+      case 'ArrowRight':
+        return [index, column + 1];
+      case 'PageUp':
+        return [index - screen, column];
+      case 'PageDown':
+        return [index + screen, column];
+      case 'Home':
+        return isCommand ? [0, column] : [index, 0];
+      case 'End':
+        return isCommand ? [this.#shelf.total - 1, column] : [index, ACTIONS];
+      default:
+        return undefined;
+    }
+  }
+
+  /** Tab goes through the buttons of a row before it leaves the list. */
+  #tabWithin(event: KeyboardEvent, cell: HTMLElement | undefined): void {
+    const buttons = buttonsIn(cell);
+    const next = buttons[buttons.indexOf(event.target as HTMLElement) + (event.shiftKey ? -1 : 1)];
+    if (next === undefined) return;
+    event.preventDefault();
+    next.focus();
+  }
+
+  #open(book: Book): void {
+    if (this.#isChangeable(book)) this.#events.open(book);
+  }
+
+  #isChangeable(book: Book): boolean {
+    const kind = this.#events.stateOf(book)?.kind;
+    return kind !== 'deleted' && kind !== 'changed';
+  }
+
+  #edit(index: number, column: number): void {
+    this.#show(index, column);
+    const field = FIELDS[column];
+    const row = this.#rows.get(index);
+    const cell = row?.cells[column];
+    const book = row?.book;
+    if (field === undefined || cell === undefined || book === undefined) return;
+    if (this.#events.stateOf(book)?.kind === 'changed') this.#events.settle(book); // this comes first
+    if (!this.#isChangeable(book)) return;
+    this.#editor.open({
+      cell,
+      text: fieldText(book, field),
+      label: `${FIELD_NAMES[field]} of ${book.title || 'this book'}`,
+      placeholder: field === 'year' ? '1605 or 750 BC' : '',
+      store: (text) => this.#events.edit(book, field, text),
+      closed: (onward) => this.#edited(index, column, onward),
+    });
+  }
+
+  #edited(index: number, column: number, onward: Onward): void {
+    const row = this.#rows.get(index);
+    if (row !== undefined) this.#fill(row, index);
+    const next = column + (onward === 'next' ? 1 : -1);
+    if (onward === 'stay') this.#show(index, column);
+    else if (onward !== 'elsewhere') {
+      this.#show(index, next);
+      if (FIELDS[next] !== undefined) this.#edit(index, next);
+    }
+  }
+}
+
+function buttonsIn(cell: HTMLElement | undefined): HTMLElement[] {
+  const buttons = cell === undefined ? [] : [...cell.querySelectorAll<HTMLElement>('button')];
+  return buttons.filter((button) => button.offsetParent !== null);
+}
+
+/** Whether rows have two lines, and no room for fields and buttons (page.css). */
+function isOnPhone(): boolean {
+  return matchMedia('(max-width: 40rem)').matches;
+}

@@ -1,0 +1,104 @@
+// Owns: what the page and the worker that has read a file say to each other, and which books are equal.
+
+import type { WantedColumns } from '../../files/columns.ts';
+import type { Format } from '../../files/reading.ts';
+import type { Field } from './text.ts';
+
+/** A book as the file has it. */
+export interface FileBook {
+  readonly title: string;
+  readonly author: string;
+  readonly year: number;
+}
+
+/** How a file was understood. */
+export interface Understood {
+  readonly format: Format;
+  /** Of CSV. */
+  readonly delimiter: string | undefined;
+  readonly encoding: 'UTF-8' | 'UTF-16' | 'Windows-1252';
+  readonly names: readonly string[];
+  /** Undefined if no column is known to be the title: then the file was not read. */
+  readonly columns: Readonly<Record<Field | 'editionYear', string | undefined>> | undefined;
+  /** Whether the file has ids that would be kept if the command imported it. */
+  readonly hasIds: boolean;
+  readonly rows: number;
+  /** The first values of each column, as the books will have them; those of refused rows as they stand. */
+  readonly samples: Readonly<Record<Field, readonly (string | number)[]>>;
+  readonly first: readonly FileBook[];
+  /** The first of the refused rows. */
+  readonly refused: readonly RefusedRow[];
+  readonly figures: Figures;
+  /** Why the rest of the file could not be read. */
+  readonly fault: string | undefined;
+}
+
+/** Numbers of rows. The first three make up all rows that are not refused. */
+export interface Figures {
+  readonly fresh: number;
+  /** They equal a book of the catalogue. */
+  readonly here: number;
+  /** They equal an earlier row. */
+  readonly twice: number;
+  readonly refused: number;
+  /** Fresh ones, and all that are not refused, without a year or a title. */
+  readonly lacking: Readonly<Record<'fresh' | 'all', Readonly<Record<'title' | 'year', number>>>>;
+}
+
+/** A refused row as it is shown, and corrected. */
+export interface RefusedRow {
+  readonly line: number;
+  /** Undefined if the whole row is wrong. */
+  readonly column: string | undefined;
+  /** What a person can change: the value of the column, or the whole row; undefined if it is too long for that. */
+  readonly text: string | undefined;
+  readonly reason: string;
+}
+
+/** What comes of a correction: the book, or what is still wrong. */
+export interface Corrected {
+  readonly book: FileBook | undefined;
+  readonly row: RefusedRow;
+  readonly figures: Figures;
+}
+
+/** What the page asks of the worker. */
+export interface Calls {
+  /** Reads the file, from its beginning. */
+  read(file: File, columns: WantedColumns): Promise<Understood>;
+  /** Reads a refused row again, by its place among them. */
+  correct(place: number, text: string): Promise<Corrected>;
+  /** Forgets which rows equal a book of the catalogue. */
+  beginComparison(): void;
+  /** Notes which rows equal one of these books of the catalogue. */
+  compare(keys: readonly string[]): void;
+  figures(): Figures;
+  /** The rows of the next books to store, ending with an empty array. */
+  next(isAll: boolean, most: Most): readonly FileBook[];
+  /** The file of the refused rows that are not corrected. */
+  refusedFile(): File;
+}
+
+/** How much a request may have. */
+export interface Most {
+  readonly books: number;
+  /** UTF-16 code units of their texts; one book may have more. */
+  readonly text: number;
+}
+
+/** Its answers: the result of a call, its complaint for people, or how many bytes of the file it has read. */
+export type Message =
+  | { readonly call: number; readonly result: unknown }
+  | { readonly call: number; readonly complaint: string }
+  | { readonly bytes: number };
+
+/** Books are equal if their keys are: no text has a NUL character (rule 4). */
+export function keyOf({ title, author, year }: FileBook): string {
+  return `${title}\0${author}\0${year}`;
+}
+
+/** The book of a key. */
+export function bookOf(key: string): FileBook {
+  const [title = '', author = '', year] = key.split('\0');
+  return { title, author, year: Number(year) };
+}

@@ -1,0 +1,371 @@
+// Owns: the step "Check" of an import: how a file was understood, which column is which, what comes of its rows, and the
+// correction of refused ones.
+
+import type { WantedColumns } from '../../files/columns.ts';
+import { icon, make } from './dom.ts';
+import type { Corrected, Figures, FileBook, RefusedRow, Understood } from './import-calls.ts';
+import { bookText, counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from './text.ts';
+
+/** What a person can do in this step. */
+export interface Actions {
+  /** Reads the file again with other columns. */
+  choose(columns: WantedColumns): void;
+  correct(place: number, text: string): Promise<Corrected>;
+  saveRefused(): void;
+  chooseFile(): void;
+  /** @param isAll whether books that are here already are added, too. */
+  start(isAll: boolean): void;
+}
+
+const DELIMITERS: Readonly<Record<string, string>> = { ',': 'commas', ';': 'semicolons', '\t': 'tabs' };
+
+/** Columns that a complaint names. */
+const NAMED = 8;
+
+/** The value of the choice "not in the file"; the others are numbers of columns. */
+const NONE = '';
+
+export class CheckStep {
+  readonly heading: HTMLElement;
+  readonly parts: readonly HTMLElement[];
+  readonly #actions: Actions;
+  readonly #about = make('p', { class: 'hint' });
+  readonly #notices = make('div');
+  readonly #selects: Readonly<Record<Field, HTMLSelectElement>>;
+  readonly #samples: Readonly<Record<Field, HTMLElement>>;
+  readonly #tally = {
+    fresh: new FigureView('can be imported'),
+    refused: new FigureView('refused'),
+    here: new FigureView('here already'),
+    yearless: new FigureView('without a year'),
+  };
+  readonly #remarks = make('p', { class: 'hint' });
+  readonly #refused = make('section');
+  readonly #first = make('section');
+  readonly #skip = make('input', { type: 'checkbox', id: 'import-skip', checked: true });
+  readonly #comparison = make('p', { class: 'hint' });
+  readonly #start = make('button', { type: 'button', class: 'primary' });
+  /** Names of columns that a person has chosen. */
+  #chosen: WantedColumns = {};
+  #understood: Understood;
+  #figures: Figures;
+  #isCompared = false;
+  #corrections = new Set<Promise<void>>();
+  /** The texts that were typed, by line and column: other columns for a field must not lose it. */
+  readonly #typed = new Map<string, string>();
+
+  constructor(file: File, understood: Understood, actions: Actions) {
+    this.#actions = actions;
+    this.#understood = understood;
+    this.#figures = understood.figures;
+    this.heading = make('h3', { tabindex: -1 }, file.name);
+    const names = [...new Set(understood.names)];
+    this.#selects = byField((field) => this.#makeSelect(field, names));
+    this.#samples = byField((field) => make('span', { class: 'sample', id: `import-sample-${field}` }));
+    this.#skip.addEventListener('change', () => this.#drawFigures());
+    this.#start.addEventListener('click', () => this.#actions.start(!this.#skip.checked));
+    this.parts = [
+      this.heading,
+      this.#about,
+      this.#notices,
+      make('div', { class: 'mapping' }, ...FIELDS.flatMap((field) => this.#choiceOf(field))),
+      make('ul', { class: 'tally' }, ...Object.values(this.#tally).map(({ element }) => element)),
+      this.#remarks,
+      this.#refused,
+      this.#first,
+      make(
+        'label',
+        { class: 'check', for: 'import-skip' },
+        this.#skip,
+        'Leave out books that are here already (same title, author and year)',
+      ),
+      this.#comparison,
+      make(
+        'footer',
+        {},
+        make('button', { type: 'button', click: () => actions.chooseFile() }, 'Another file'),
+        this.#start,
+      ),
+    ];
+    this.show(understood);
+  }
+
+  /** Whether something was typed, which would be lost. */
+  get hasCorrections(): boolean {
+    return this.#typed.size > 0;
+  }
+
+  /** Resolves when all corrections have been read. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#corrections);
+  }
+
+  /** Shows how the file was understood, with other columns than before. */
+  show(understood: Understood): void {
+    this.#understood = understood;
+    this.#figures = understood.figures;
+    this.#isCompared = false;
+    const { columns, samples, rows, refused, first, names } = understood;
+    this.#about.textContent = columns === undefined ? '' : describe(understood);
+    this.#notices.replaceChildren(...noticesOf(understood));
+    for (const field of FIELDS) {
+      const column = columns?.[field];
+      const select = this.#selects[field];
+      if (field === 'title' && column !== undefined) select.querySelector(`[value="${NONE}"]`)?.remove();
+      select.value = column === undefined ? NONE : String([...new Set(names)].indexOf(column));
+      this.#samples[field].textContent = samples[field].map(sampleText).join('  ·  ');
+    }
+    this.#refused.hidden = refused.length === 0;
+    this.#refused.replaceChildren(...this.#refusedTable(refused));
+    this.#first.hidden = first.length === 0;
+    this.#first.replaceChildren(...firstTable(first, rows));
+    this.#comparison.textContent = '';
+    this.#drawFigures();
+  }
+
+  /** @param text how far the comparison with the catalogue is. */
+  comparing(text: string): void {
+    this.#comparison.textContent = text;
+  }
+
+  /**
+   * Shows the result of the comparison with the catalogue.
+   * @returns it in words.
+   */
+  compared(figures: Figures): string {
+    this.#figures = figures;
+    this.#isCompared = true;
+    this.#comparison.textContent = '';
+    this.#drawFigures();
+    const { fresh, refused, here, twice } = figures;
+    return `${numberText(fresh)} can be imported, ${numberText(refused)} refused, ${numberText(here + twice)} here already.`;
+  }
+
+  #drawFigures(): void {
+    const { fresh, here, twice, refused, lacking } = this.#figures;
+    const isAll = !this.#skip.checked;
+    const isKnown = isAll || this.#isCompared;
+    const count = isAll ? fresh + here + twice : fresh;
+    const { title, year } = isAll ? lacking.all : lacking.fresh;
+    this.#tally.fresh.show(isKnown ? count : undefined);
+    this.#tally.refused.show(refused, refused > 0 ? 'bad' : '');
+    this.#tally.here.show(this.#isCompared ? here + twice : undefined);
+    this.#tally.yearless.show(isKnown ? year : undefined);
+    const remarks = [
+      twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '',
+      title > 0 && isKnown ? `${counted(title, 'book has', 'books have')} no title.` : '',
+    ];
+    this.#remarks.textContent = remarks.join(' ').trim();
+    const hasColumns = this.#understood.columns !== undefined;
+    this.#start.textContent = isKnown && hasColumns ? `Import ${counted(count, 'book')}` : 'Import';
+    this.#start.disabled = !isKnown || !hasColumns || count === 0;
+    if (isKnown && hasColumns && count === 0 && this.#understood.rows > 0) {
+      this.#comparison.textContent =
+        refused === this.#understood.rows
+          ? 'There is nothing to import: every row is refused. Is each column the right one?'
+          : 'There is nothing to import: every book is here already.';
+    }
+  }
+
+  #makeSelect(field: Field, names: readonly string[]): HTMLSelectElement {
+    const none = field === 'title' ? 'choose a column' : 'not in the file';
+    const options = names.map((name, index) => {
+      return make(
+        'option',
+        { value: index },
+        name.trim() === '' ? `column ${index + 1}, without a name` : name,
+      );
+    });
+    const select = make(
+      'select',
+      { id: `import-column-${field}`, 'aria-describedby': `import-sample-${field}` },
+      make('option', { value: NONE }, none),
+      ...options,
+    );
+    select.addEventListener('change', () => {
+      this.#chosen = {
+        ...this.#chosen,
+        [field]: select.value === NONE ? null : names[Number(select.value)],
+      };
+      this.#actions.choose(this.#chosen);
+    });
+    return select;
+  }
+
+  #choiceOf(field: Field): HTMLElement[] {
+    return [
+      make('label', { for: `import-column-${field}` }, FIELD_NAMES[field]),
+      this.#selects[field],
+      this.#samples[field],
+    ];
+  }
+
+  #refusedTable(rows: readonly RefusedRow[]): HTMLElement[] {
+    const all = this.#understood.figures.refused;
+    const hint =
+      'Correct a value, and its row is imported with the others. Rows that stay refused can be saved, and imported later.';
+    const more =
+      all > rows.length ? ` These are the first ${numberText(rows.length)} of ${numberText(all)}.` : '';
+    const body = make('tbody', {}, ...rows.map((row, place) => this.#refusedRow(row, place)));
+    return [
+      make('h3', { id: 'import-refused' }, 'Rows that are refused'),
+      make('p', { class: 'hint' }, hint + more),
+      scrollable('import-refused', ['Line', 'Column', 'Value', 'Why'], body),
+      make('button', { type: 'button', click: () => this.#actions.saveRefused() }, 'Save the refused rows'),
+    ];
+  }
+
+  #refusedRow({ line, column, text, reason }: RefusedRow, place: number): HTMLElement {
+    const why = make('td', { id: `import-why-${place}` }, reason);
+    const row = make(
+      'tr',
+      {},
+      make('td', { class: 'number' }, numberText(line)),
+      make('td', {}, column ?? 'the whole row'),
+    );
+    if (text === undefined) {
+      row.append(make('td', {}, 'is too long to be corrected here'), why);
+      return row;
+    }
+    // An input has one line.
+    const field = /[\r\n]/.test(text) ? make('textarea', { rows: 2 }) : make('input', { type: 'text' });
+    field.value = text;
+    field.setAttribute('aria-label', `${column ?? 'Row'}, line ${line}`);
+    field.setAttribute('aria-describedby', why.id);
+    field.setAttribute('aria-invalid', 'true');
+    field.spellcheck = false;
+    let read = text;
+    const typedAt = `${line} ${column}`;
+    const correct = async () => {
+      read = field.value;
+      this.#typed.set(typedAt, read);
+      const { book, row: after, figures } = await this.#actions.correct(place, read);
+      if (read !== field.value) return; // it has been changed again meanwhile
+      this.#figures = figures;
+      field.setAttribute('aria-invalid', String(book === undefined));
+      row.classList.toggle('corrected', book !== undefined);
+      if (book === undefined) {
+        why.replaceChildren(make('span', { role: 'alert' }, after.reason));
+      } else {
+        why.replaceChildren(icon('done-icon'), make('span', { role: 'status' }, `will be ${bookText(book)}`));
+      }
+      this.#drawFigures();
+    };
+    const begin = () => {
+      const correction = correct().finally(() => this.#corrections.delete(correction));
+      this.#corrections.add(correction);
+      return correction;
+    };
+    field.addEventListener('change', () => {
+      if (field.value !== read) void begin();
+    });
+    field.addEventListener('keydown', (event) => {
+      const { key, isComposing } = event as KeyboardEvent;
+      if (isComposing) return;
+      if (key === 'Enter' && !(event as KeyboardEvent).shiftKey) {
+        event.preventDefault();
+        void begin().then(() => {
+          if (row.classList.contains('corrected')) nextField(row)?.focus();
+        });
+      } else if (key === 'Escape' && field.value !== read) {
+        event.preventDefault(); // the dialog stays
+        field.value = read;
+      }
+    });
+    row.append(make('td', {}, field), why);
+    const typed = this.#typed.get(typedAt);
+    if (typed !== undefined) {
+      field.value = typed;
+      void begin();
+    }
+    return row;
+  }
+}
+
+function sampleText(value: string | number): string {
+  return typeof value === 'number' ? yearText(value) : value;
+}
+
+/** One of the figures. */
+class FigureView {
+  readonly element: HTMLElement;
+  readonly #number = make('b');
+
+  constructor(words: string) {
+    this.element = make('li', {}, this.#number, ` ${words}`);
+  }
+
+  /** @param count undefined while it is not known. */
+  show(count: number | undefined, className = ''): void {
+    this.#number.textContent = count === undefined ? '…' : numberText(count);
+    this.element.className = className;
+  }
+}
+
+function byField<Value>(make: (field: Field) => Value): Readonly<Record<Field, Value>> {
+  return { title: make('title'), author: make('author'), year: make('year') };
+}
+
+/** `9 rows, separated by semicolons, UTF-8`. */
+function describe({ rows, format, delimiter, encoding }: Understood): string {
+  const separated = delimiter === undefined ? 'JSON' : `separated by ${DELIMITERS[delimiter] ?? delimiter}`;
+  const lines = format === 'jsonl' ? ', one book a line' : '';
+  return `${counted(rows, 'row')}, ${separated}${lines}, ${encoding}`;
+}
+
+function noticesOf({ columns, encoding, hasIds, fault, rows, names }: Understood): HTMLElement[] {
+  const notice = (text: string) => make('p', { class: 'notice' }, text);
+  const alert = (text: string) => make('p', { class: 'bad', role: 'alert' }, text);
+  const notices: HTMLElement[] = [];
+  if (columns === undefined) {
+    const seen = names.slice(0, NAMED).join(', ') + (names.length > NAMED ? ' …' : '');
+    notices.push(alert(`Which column is the title? The file has: ${seen}.`));
+  } else if (fault !== undefined) {
+    notices.push(alert(`${fault} Only the rows before that can be imported.`));
+  } else if (rows === 0) {
+    notices.push(alert('The file has no rows.'));
+  }
+  if (encoding === 'Windows-1252') {
+    notices.push(
+      notice(
+        'The file is not UTF-8; it was read as Windows-1252. Look whether letters such as é are right. If not, save it as CSV in UTF-8, and choose it again.',
+      ),
+    );
+  }
+  if (hasIds) notices.push(notice('The file has ids. They are not kept: each book gets a new one.'));
+  if (columns?.editionYear !== undefined) {
+    notices.push(notice(`Where "${columns.year}" is empty, "${columns.editionYear}" is the year.`));
+  }
+  return notices;
+}
+
+function firstTable(books: readonly FileBook[], rows: number): HTMLElement[] {
+  const body = books.map(({ title, author, year }) => {
+    return make(
+      'tr',
+      {},
+      make('td', { class: 'serif' }, title),
+      make('td', {}, author),
+      make('td', { class: 'number' }, yearText(year)),
+    );
+  });
+  const heading = rows > books.length ? 'How the first rows will look' : 'How the rows will look';
+  return [
+    make('h3', { id: 'import-first' }, heading),
+    scrollable('import-first', Object.values(FIELD_NAMES), make('tbody', {}, ...body)),
+  ];
+}
+
+/** A table in a part of the page that scrolls by itself. */
+function scrollable(labelId: string, columns: readonly string[], body: HTMLElement): HTMLElement {
+  const heads = columns.map((column) => make('th', { scope: 'col' }, column));
+  return make(
+    'div',
+    { class: 'scroll', role: 'region', tabindex: 0, 'aria-labelledby': labelId },
+    make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body),
+  );
+}
+
+function nextField(row: HTMLElement): HTMLElement | null {
+  return row.nextElementSibling?.querySelector<HTMLElement>('input, textarea') ?? null;
+}

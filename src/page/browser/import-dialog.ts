@@ -1,0 +1,395 @@
+// Owns: the dialog by which a person imports a file, in three steps: the file, a check, the import.
+// Refuses: to store anything before the check was seen.
+
+import type { WantedColumns } from '../../files/columns.ts';
+import { find, icon, make } from './dom.ts';
+import { saveFile } from './export.ts';
+import type { Figures, Understood } from './import-calls.ts';
+import { CheckStep } from './import-check.ts';
+import { FileComplaint, ImportFile } from './import-file.ts';
+import { compare, OutcomeUnknown, Storing } from './import-storing.ts';
+import { ProgressView } from './progress.ts';
+import type { Session } from './session.ts';
+import { bookText, counted, numberText } from './text.ts';
+
+const STEPS = ['File', 'Check', 'Import'];
+
+/** Milliseconds for which a comparison with the catalogue counts: other people add books, too. */
+const COMPARED_FOR = 60_000;
+
+const SECOND = 1000;
+
+/** Books that a message names, and how many characters of each. */
+const NAMED = 3;
+const NAME_LENGTH = 60;
+
+const COMPARING = 'Looking for books that are here already …';
+const AWAY = 'The catalogue does not answer. This goes on by itself as soon as it does.';
+
+export class ImportDialog {
+  readonly #dialog = find<HTMLDialogElement>('#import');
+  readonly #session: Session;
+  readonly #onStored: () => void;
+  readonly #steps = STEPS.map((name) => make('li', {}, name));
+  readonly #close = make(
+    'button',
+    { type: 'button', class: 'icon', 'aria-label': 'Close' },
+    icon('close-icon'),
+  );
+  readonly #content = make('div');
+  /** For screen readers. */
+  readonly #status = make('p', { class: 'unseen', role: 'status' });
+  #file: ImportFile | undefined;
+  #check: CheckStep | undefined;
+  /** Aborted when the work for a file is of no use any more. */
+  #work = new AbortController();
+  #comparedAt = Number.NEGATIVE_INFINITY;
+  /** How many there were. */
+  #corrections = 0;
+  /** Whether books are added or taken out: the dialog stays. */
+  #isBusy = false;
+  readonly #warning = make(
+    'p',
+    { class: 'bad', role: 'alert' },
+    'Your corrections would be lost. Do it again to leave them.',
+  );
+
+  /** @param onStored is called when books were added or taken out. */
+  constructor(session: Session, onStored: () => void) {
+    this.#session = session;
+    this.#onStored = onStored;
+    const title = make('h2', { id: 'import-title' }, 'Import books');
+    const steps = make('ol', { class: 'steps', 'aria-label': 'Steps' }, ...this.#steps);
+    const dialog = this.#dialog;
+    dialog.append(make('header', {}, title, steps, this.#close), this.#content, this.#status);
+    this.#close.addEventListener('click', () => {
+      if (this.#mayLeave()) dialog.close();
+    });
+    dialog.addEventListener('cancel', (event) => {
+      if (event.target === dialog && !this.#mayLeave()) event.preventDefault();
+    });
+    dialog.addEventListener('close', () => {
+      if (dialog.open) return; // opened again before this event
+      if (this.#isBusy)
+        dialog.showModal(); // browsers close a dialog on a second Escape, whatever the page says
+      else this.#end();
+    });
+    dialog.addEventListener('dragover', (event) => event.preventDefault());
+    dialog.addEventListener('drop', (event) => {
+      event.preventDefault();
+      event.stopPropagation();
+      this.open(event.dataTransfer?.files[0]);
+    });
+    addEventListener('beforeunload', (event) => {
+      if (this.#isBusy) event.preventDefault();
+    });
+  }
+
+  /** Opens the dialog; with a file, as if it had been chosen there. Does nothing while books are imported. */
+  open(file?: File): void {
+    if (!this.#mayLeave()) return;
+    if (!this.#dialog.open) {
+      this.#chooseFile();
+      this.#dialog.showModal();
+    }
+    if (file !== undefined) void this.#read(file);
+  }
+
+  /** Whether the file can be left. A person is warned once if that would lose corrections. */
+  #mayLeave(): boolean {
+    if (this.#isBusy) return false;
+    if (this.#check?.hasCorrections !== true || this.#warning.isConnected) return true;
+    this.#content.append(this.#warning);
+    return false;
+  }
+
+  /** Ends all work for the file. */
+  #end(): void {
+    this.#work.abort();
+    this.#work = new AbortController();
+    this.#file?.close();
+    this.#file = undefined;
+    this.#check = undefined;
+    this.#content.replaceChildren();
+    this.#status.textContent = '';
+  }
+
+  /** @param focus the heading of the step, or its first field. */
+  #show(step: number, focus: HTMLElement, ...parts: readonly HTMLElement[]): void {
+    for (const [index, element] of this.#steps.entries()) {
+      element.className = index < step ? 'done' : '';
+      if (index === step) element.setAttribute('aria-current', 'step');
+      else element.removeAttribute('aria-current');
+    }
+    this.#close.hidden = this.#isBusy;
+    this.#status.textContent = '';
+    this.#content.replaceChildren(...parts);
+    focus.focus();
+    this.#dialog.scrollTop = 0;
+  }
+
+  #chooseFile(complaint?: string): void {
+    this.#end();
+    const input = make('input', {
+      type: 'file',
+      accept: '.csv,.tsv,.tab,.txt,.json,.jsonl,.ndjson,text/csv,text/plain,application/json',
+      autofocus: true,
+      'aria-labelledby': 'import-choose',
+      'aria-describedby': 'import-formats',
+    });
+    input.addEventListener('change', () => {
+      const [file] = input.files ?? [];
+      if (file !== undefined) void this.#read(file);
+    });
+    const formats =
+      'or drop it here: CSV or JSON. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and spreadsheets are understood as they are.';
+    const drop = make(
+      'label',
+      { class: 'drop' },
+      icon('import-icon'),
+      make('strong', { id: 'import-choose' }, 'Choose a file'),
+      make('span', { id: 'import-formats' }, formats),
+      input,
+    );
+    const alert = complaint === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, complaint)];
+    const hint = 'Nothing is stored before you have seen how the file was understood.';
+    this.#show(0, input, drop, ...alert, make('p', { class: 'hint' }, hint));
+  }
+
+  async #read(file: File): Promise<void> {
+    this.#chooseFile();
+    const { signal } = this.#work;
+    const reading = make('p', { role: 'status' }, `Reading ${file.name} …`);
+    this.#content.append(reading);
+    const opened = new ImportFile(file, (bytes) => {
+      const part = Math.floor((bytes / file.size) * 10) * 10; // said ten times at most
+      reading.textContent = `Reading ${file.name}: ${part} %`;
+    });
+    this.#file = opened;
+    try {
+      const understood = await opened.ask('read', file, {});
+      if (signal.aborted) return;
+      const check = new CheckStep(file, understood, {
+        choose: (columns) => void this.#readAgain(opened, columns),
+        correct: (place, text) => {
+          this.#corrections += 1;
+          this.#comparedAt = Number.NEGATIVE_INFINITY;
+          this.#warning.remove();
+          return opened.ask('correct', place, text);
+        },
+        saveRefused: () => void this.#saveRefused(opened),
+        chooseFile: () => this.#mayLeave() && this.#chooseFile(),
+        start: (isAll) => void this.#import(opened, isAll),
+      });
+      this.#check = check;
+      this.#show(1, check.heading, ...check.parts);
+      await this.#compare(opened, understood);
+    } catch (error) {
+      if (!signal.aborted) this.#chooseFile(sentenceOf(error));
+    }
+  }
+
+  async #readAgain(file: ImportFile, columns: WantedColumns): Promise<void> {
+    this.#work.abort();
+    this.#work = new AbortController();
+    const { signal } = this.#work;
+    try {
+      const understood = await file.ask('read', file.file, columns);
+      if (signal.aborted) return;
+      this.#check?.show(understood);
+      await this.#compare(file, understood);
+    } catch (error) {
+      if (!signal.aborted) this.#chooseFile(sentenceOf(error));
+    }
+  }
+
+  /** Finds out which books are here already, for the step "Check". */
+  async #compare(file: ImportFile, { columns }: Understood): Promise<void> {
+    if (columns === undefined) return; // nothing was read
+    const { signal } = this.#work;
+    this.#status.textContent = COMPARING;
+    await this.#comparison(file, signal, (text) => this.#check?.comparing(text));
+    const figures = await file.ask('figures');
+    if (!signal.aborted) this.#status.textContent = this.#check?.compared(figures) ?? '';
+  }
+
+  async #comparison(file: ImportFile, signal: AbortSignal, show: (text: string) => void): Promise<void> {
+    const corrections = this.#corrections;
+    let all = '';
+    this.#session
+      .call((catalogue) => catalogue.count({}, { signal }))
+      .then((count) => {
+        all = ` of ${numberText(count)}`;
+      })
+      .catch(() => {}); // then it is not said
+    const onProgress = (compared: number) => {
+      show(compared === 0 ? COMPARING : `${COMPARING} ${numberText(compared)}${all} compared.`);
+    };
+    const timer = setInterval(() => this.#session.reach !== 'here' && show(AWAY), SECOND);
+    try {
+      await compare(this.#session, file, onProgress, signal);
+    } finally {
+      clearInterval(timer);
+    }
+    // A row that was corrected meanwhile may not have been compared.
+    if (corrections === this.#corrections) this.#comparedAt = performance.now();
+  }
+
+  async #saveRefused(file: ImportFile): Promise<void> {
+    await this.#check?.settled();
+    saveFile(await file.ask('refusedFile'));
+  }
+
+  async #import(file: ImportFile, isAll: boolean): Promise<void> {
+    this.#work.abort(); // a comparison that is not needed
+    this.#work = new AbortController();
+    const storing = new Storing(this.#session, file, isAll);
+    const comparing = new AbortController();
+    const stop = () => {
+      storing.stop();
+      comparing.abort();
+    };
+    let figures: Figures | undefined;
+    const countOf = ({ fresh, here, twice }: Figures) => (isAll ? fresh + here + twice : fresh);
+    const problem = await this.#run(`Importing ${file.file.name}`, stop, async (view) => {
+      await this.#check?.settled();
+      if (!isAll && performance.now() - this.#comparedAt > COMPARED_FOR) {
+        let text = COMPARING;
+        const comparison = this.#comparison(file, comparing.signal, (said) => {
+          text = said;
+        });
+        await view.watch(comparison, () => ({ done: 0, total: undefined, text, trouble: '' }));
+      }
+      figures = await file.ask('figures');
+      const total = countOf(figures);
+      await view.watch(storing.store(), () => {
+        const { ids, rate } = storing;
+        const speed = rate > 0 ? `, ${numberText(Math.round(rate))} a second` : '';
+        const text = `${numberText(ids.length)} of ${counted(total, 'book')} added${speed}.`;
+        return { done: ids.length, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
+      });
+    });
+    figures ??= await file.ask('figures');
+    this.#showResult(file, storing, { figures, total: countOf(figures), problem });
+  }
+
+  async #takeOut(file: ImportFile, storing: Storing): Promise<void> {
+    const total = storing.ids.length + storing.unknown;
+    const problem = await this.#run(
+      'Taking the books out again',
+      () => storing.stop(),
+      async (view) => {
+        await view.watch(storing.takeOut(), () => {
+          const done = total - storing.ids.length - storing.unknown;
+          const text = `${numberText(done)} of ${counted(total, 'book')} taken out.`;
+          return { done, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
+        });
+      },
+    );
+    const left = storing.ids.length + storing.unknown;
+    const facts = [`${counted(total - left, 'book was', 'books were')} taken out again.`];
+    if (left > 0) facts.push(`${counted(left, 'book is', 'books are')} still in the catalogue.`);
+    const buttons = left > 0 ? [this.#takeOutButton(file, storing, 'Take out the others')] : [];
+    this.#showEnd(facts, problem, buttons);
+  }
+
+  /**
+   * Shows work that a person can stop.
+   * @param work is done again if it fails and a person wants it.
+   * @returns the problem that has ended it.
+   */
+  async #run(
+    title: string,
+    stop: () => void,
+    work: (view: ProgressView) => Promise<void>,
+  ): Promise<string | undefined> {
+    this.#isBusy = true;
+    const view = new ProgressView(title, this.#status, stop);
+    this.#show(2, view.heading, ...view.parts);
+    let problem: string | undefined;
+    for (let isDone = false; !isDone; ) {
+      try {
+        await work(view);
+        isDone = true;
+      } catch (error) {
+        if (view.isStopping) break;
+        const sentence = sentenceOf(error);
+        isDone = !(await view.askToRepeat(sentence));
+        if (isDone) problem = sentence;
+      }
+    }
+    this.#isBusy = false;
+    this.#onStored();
+    return problem;
+  }
+
+  #showResult(
+    file: ImportFile,
+    storing: Storing,
+    { figures, total, problem }: { figures: Figures; total: number; problem: string | undefined },
+  ): void {
+    const { ids, tooLong, unknown } = storing;
+    const left = total - ids.length - tooLong.length - unknown;
+    const { fresh, here, twice, refused } = figures;
+    const isAll = total > fresh;
+    const facts = [`${counted(ids.length, 'book was', 'books were')} added.`];
+    if (left > 0)
+      facts.push(`${counted(left, 'book was', 'books were')} not added, since the import was stopped.`);
+    if (unknown > 0) {
+      facts.push(
+        `Of ${counted(unknown, 'book')} it is not known whether they were added: the catalogue did not answer.`,
+      );
+    }
+    if (here > 0 && !isAll) facts.push(`${counted(here, 'was', 'were')} here already.`);
+    if (twice > 0 && !isAll)
+      facts.push(`${counted(twice, 'row was', 'rows were')} in the file more than once.`);
+    if (tooLong.length > 0) {
+      const named = tooLong.slice(0, NAMED).map((book) => bookText(book).slice(0, NAME_LENGTH));
+      facts.push(
+        `${counted(tooLong.length, 'book is', 'books are')} too long for the catalogue: ${named.join('; ')}.`,
+      );
+    }
+    if (refused > 0) facts.push(`${counted(refused, 'row was', 'rows were')} refused.`);
+    const buttons: HTMLElement[] = [];
+    if (refused > 0) {
+      const save = () => void this.#saveRefused(file);
+      buttons.push(make('button', { type: 'button', click: save }, 'Save the refused rows'));
+    }
+    if (ids.length + unknown > 0) buttons.push(this.#takeOutButton(file, storing, 'Take them out again'));
+    this.#showEnd(facts, problem, buttons);
+  }
+
+  #takeOutButton(file: ImportFile, storing: Storing, label: string): HTMLElement {
+    return make('button', { type: 'button', click: () => void this.#takeOut(file, storing) }, label);
+  }
+
+  /** @param facts the first of which is the heading. */
+  #showEnd(
+    [first = '', ...others]: readonly string[],
+    problem: string | undefined,
+    buttons: readonly HTMLElement[],
+  ): void {
+    const heading = make('h3', { class: 'result', tabindex: -1 }, icon('done-icon'), first);
+    const alert = problem === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, problem)];
+    const done = make(
+      'button',
+      { type: 'button', class: 'primary', click: () => this.#dialog.close() },
+      'Done',
+    );
+    this.#check = undefined;
+    this.#show(
+      2,
+      heading,
+      heading,
+      ...others.map((fact) => make('p', {}, fact)),
+      ...alert,
+      make('footer', {}, ...buttons, done),
+    );
+    this.#status.textContent = others.join(' ');
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  if (error instanceof FileComplaint || error instanceof OutcomeUnknown) return error.message;
+  return `The catalogue refuses this: ${error instanceof Error ? error.message : error}.`;
+}

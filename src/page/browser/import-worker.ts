@@ -1,0 +1,310 @@
+// Owns: the books and the refused rows of one file, in a worker of their own, so that a large file never holds up the
+// page. It reads files with the same code as the command `import`.
+// Refuses: whole files that are not books, with a sentence for people.
+
+import { keepsIds, NoTitleColumn, type WantedColumns } from '../../files/columns.ts';
+import { correct, correctable, valueIn } from '../../files/correcting.ts';
+import { NotText, NotUtf8 } from '../../files/decoding.ts';
+import { type Reading, readBooks } from '../../files/reading.ts';
+import { type ReadBook, type RefusedRecord, shorten } from '../../files/rows.ts';
+import { asRefused, refusedHeader, refusedName } from '../../files/writing.ts';
+import { OperatorError } from '../../operator-error.ts';
+import {
+  bookOf,
+  type Calls,
+  type Corrected,
+  type Figures,
+  type FileBook,
+  keyOf,
+  type Message,
+  type Most,
+  type RefusedRow,
+  type Understood,
+} from './import-calls.ts';
+import type { Field } from './text.ts';
+
+/** Refused rows that a page shows: thousands would hold it up. */
+const SHOWN_REFUSED = 100;
+const SHOWN_BOOKS = 20;
+const SAMPLES = 3;
+
+/** UTF-16 code units. A longer text is not to be corrected in a table. */
+const LONGEST_CORRECTABLE = 2000;
+
+/** Milliseconds between two reports of progress. */
+const REPORT_EVERY = 100;
+
+/** How PDFs begin, and packed files, such as spreadsheets. */
+const PACKED = ['%PDF', 'PK\u0003\u0004'];
+
+/** How the key of a book without a year ends. */
+const WITHOUT_YEAR = '\u00000';
+
+// What a row is. A refused row that has been corrected, and then is wrong again, leaves an empty one behind.
+const FRESH = 0;
+const HERE = 1;
+const TWICE = 2;
+const EMPTY = 3;
+
+/** A refused row, and its place among the books once it has been corrected. */
+interface Refused {
+  record: RefusedRecord;
+  row: number | undefined;
+}
+
+class BooksOfFile implements Calls {
+  /** Of the file. */
+  #name = '';
+  #reading: Reading | undefined;
+  /** The key of each book, and what it is. A key is shorter in memory than a book, and keeps no part of the file. */
+  #keys: string[] = [];
+  #states: number[] = [];
+  /** The first row of each key. */
+  #firstRows = new Map<string, number>();
+  #refused: Refused[] = [];
+  #next = 0;
+
+  async read(file: File, columns: WantedColumns): Promise<Understood> {
+    const mark = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+    if (PACKED.includes(String.fromCharCode(...mark))) throw new NotText('It is a PDF, or packed.');
+    const [one, two, three] = mark;
+    if (one === 0xff && two === 0xfe) return this.#readAs(file, columns, 'UTF-16');
+    if (one === 0xfe && two === 0xff) return this.#readAs(file, columns, 'UTF-16');
+    try {
+      return await this.#readAs(file, columns, 'UTF-8');
+    } catch (error) {
+      if (!(error instanceof NotUtf8)) throw error;
+      if (one === 0xef && two === 0xbb && three === 0xbf) {
+        throw new OperatorError(`Line ${error.line} is damaged: save the file again as CSV in UTF-8.`);
+      }
+      return this.#readAs(file, columns, 'Windows-1252');
+    }
+  }
+
+  async #readAs(file: File, columns: WantedColumns, encoding: Understood['encoding']): Promise<Understood> {
+    this.#name = file.name;
+    this.#keys = [];
+    this.#states = [];
+    this.#firstRows = new Map();
+    this.#refused = [];
+    this.#next = 0;
+    this.#reading = undefined;
+    const label = encoding === 'Windows-1252' ? encoding : undefined;
+    const options = { name: file.name, encoding: label, columns, ids: 'new' } as const;
+    let reading: Reading;
+    try {
+      reading = await readBooks(piecesOf(file), options);
+    } catch (error) {
+      if (!(error instanceof NoTitleColumn)) throw error;
+      return this.#understood({ encoding, names: error.names });
+    }
+    this.#reading = reading;
+    let fault: string | undefined;
+    try {
+      for await (const { books, refused } of reading.batches) {
+        for (const book of books) this.#add(book);
+        for (const record of refused) this.#refused.push({ record, row: undefined });
+      }
+    } catch (error) {
+      if (!(error instanceof OperatorError) || error instanceof NotUtf8 || error instanceof NotText)
+        throw error;
+      fault = error.message;
+    }
+    return this.#understood({ encoding, names: reading.names, reading, fault });
+  }
+
+  #understood({
+    encoding,
+    names,
+    reading,
+    fault,
+  }: {
+    readonly encoding: Understood['encoding'];
+    readonly names: readonly string[];
+    readonly reading?: Reading;
+    readonly fault?: string | undefined;
+  }): Understood {
+    return {
+      format: reading?.format ?? 'csv',
+      delimiter: reading?.header?.delimiter,
+      encoding,
+      names,
+      columns: reading?.columns,
+      hasIds: keepsIds(names, undefined),
+      rows: this.#keys.length + this.#refused.length,
+      samples: this.#samples(),
+      first: this.#keys.slice(0, SHOWN_BOOKS).map(bookOf),
+      refused: this.#refused.slice(0, SHOWN_REFUSED).map(({ record }) => this.#shown(record)),
+      figures: this.figures(),
+      fault,
+    };
+  }
+
+  async correct(place: number, text: string): Promise<Corrected> {
+    const refused = this.#refused[place] as Refused;
+    const read = await correct(refused.record, text, this.#reading as Reading);
+    if (refused.row !== undefined) this.#empty(refused.row);
+    refused.row = undefined;
+    let book: FileBook | undefined;
+    if ('reason' in read) {
+      refused.record = read;
+    } else {
+      refused.row = this.#add(read);
+      book = bookOf(this.#keys[refused.row] as string);
+    }
+    return { book, row: this.#shown(refused.record), figures: this.figures() };
+  }
+
+  beginComparison(): void {
+    this.#states = this.#states.map((state) => (state === HERE ? FRESH : state));
+  }
+
+  compare(keys: readonly string[]): void {
+    for (const key of keys) {
+      const row = this.#firstRows.get(key);
+      if (row !== undefined) this.#states[row] = HERE;
+    }
+  }
+
+  figures(): Figures {
+    const counts = [0, 0, 0, 0];
+    const lacking = { fresh: { title: 0, year: 0 }, all: { title: 0, year: 0 } };
+    this.#states.forEach((state, row) => {
+      counts[state] = (counts[state] ?? 0) + 1;
+      if (state === EMPTY) return;
+      const key = this.#keys[row] as string;
+      for (const sum of state === FRESH ? [lacking.fresh, lacking.all] : [lacking.all]) {
+        if (key.startsWith('\0')) sum.title += 1;
+        if (key.endsWith(WITHOUT_YEAR)) sum.year += 1;
+      }
+    });
+    const [fresh = 0, here = 0, twice = 0] = counts;
+    const refused = this.#refused.filter(({ row }) => row === undefined).length;
+    return { fresh, here, twice, refused, lacking };
+  }
+
+  next(isAll: boolean, most: Most): readonly FileBook[] {
+    const books: FileBook[] = [];
+    let text = 0;
+    for (; this.#next < this.#keys.length && books.length < most.books; this.#next += 1) {
+      const state = this.#states[this.#next];
+      if (state === EMPTY || !(isAll || state === FRESH)) continue;
+      const key = this.#keys[this.#next] as string;
+      text += key.length;
+      if (text > most.text && books.length > 0) break;
+      books.push(bookOf(key));
+    }
+    return books;
+  }
+
+  refusedFile(): File {
+    const reading = this.#reading as Reading;
+    const left = this.#refused.filter(({ row }) => row === undefined);
+    const lines = left.map(({ record }) => asRefused(record, reading));
+    const type = reading.format === 'csv' ? 'text/csv' : 'application/json';
+    return new File([refusedHeader(reading), ...lines], refusedName(this.#name, reading.format), { type });
+  }
+
+  /** @returns the row of the book. */
+  #add(book: ReadBook): number {
+    const key = keyOf(book);
+    const row = this.#keys.push(key) - 1;
+    this.#states.push(this.#firstRows.has(key) ? TWICE : FRESH);
+    if (!this.#firstRows.has(key)) this.#firstRows.set(key, row);
+    return row;
+  }
+
+  /** Takes a book out; the next row that equals it takes its place. */
+  #empty(row: number): void {
+    const key = this.#keys[row] as string;
+    const state = this.#states[row] as number;
+    this.#states[row] = EMPTY;
+    if (this.#firstRows.get(key) !== row) return;
+    const other = this.#keys.findIndex((found, at) => found === key && this.#states[at] === TWICE);
+    if (other === -1) {
+      this.#firstRows.delete(key);
+    } else {
+      this.#firstRows.set(key, other);
+      this.#states[other] = state;
+    }
+  }
+
+  #shown(record: RefusedRecord): RefusedRow {
+    const { column, text } = correctable(record, this.#reading as Reading);
+    const { line, reason } = record;
+    return { line, column, text: text.length > LONGEST_CORRECTABLE ? undefined : text, reason };
+  }
+
+  #samples(): Understood['samples'] {
+    return {
+      title: this.#samplesOf('title'),
+      author: this.#samplesOf('author'),
+      year: this.#samplesOf('year'),
+    };
+  }
+
+  #samplesOf(field: Field): (string | number)[] {
+    const values = this.#keys.slice(0, SHOWN_BOOKS).map((key) => bookOf(key)[field]);
+    const column = this.#reading?.columns[field];
+    if (column !== undefined) {
+      for (const { record } of this.#refused.slice(0, SHOWN_BOOKS)) {
+        values.push(valueIn(record.original, column, this.#reading as Reading) ?? '');
+      }
+    }
+    const there = new Set(values.filter((value) => value !== '' && value !== 0));
+    return [...there].slice(0, SAMPLES).map((value) => (typeof value === 'string' ? shorten(value) : value));
+  }
+}
+
+/** Not every browser can iterate over a stream. */
+async function* piecesOf(file: File): AsyncGenerator<Uint8Array, void, void> {
+  const reader = file.stream().getReader();
+  let bytes = 0;
+  let reported = performance.now();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      bytes += value.length;
+      if (performance.now() - reported > REPORT_EVERY) {
+        reported = performance.now();
+        port.postMessage({ bytes });
+      }
+      yield value;
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // the file has been read, or cannot be
+  }
+}
+
+/** The message for the person at the page. */
+function complaintOf(error: unknown): string {
+  if (error instanceof NotText) {
+    return 'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.';
+  }
+  if (error instanceof OperatorError) return error.message;
+  return `The file cannot be read: ${error instanceof Error ? error.message : error}`;
+}
+
+/** The worker's own global object, which the library of the compiler does not have. */
+interface Port {
+  postMessage(message: Message): void;
+  addEventListener(type: 'message', listener: (event: MessageEvent) => void): void;
+}
+
+const port = globalThis as unknown as Port;
+const booksOfFile = new BooksOfFile();
+
+/** One call after the other: a correction is in place before the books are stored. */
+let last: Promise<void> = Promise.resolve();
+
+port.addEventListener('message', ({ data: { call, name, args } }) => {
+  last = last.then(async () => {
+    try {
+      const method = booksOfFile[name as keyof Calls] as (...args: readonly unknown[]) => unknown;
+      port.postMessage({ call, result: await method.apply(booksOfFile, args) });
+    } catch (error) {
+      port.postMessage({ call, complaint: complaintOf(error) });
+    }
+  });
+});

@@ -1,0 +1,107 @@
+// Owns: how far long work is, in sight and for screen readers, and the ways to stop it.
+
+import { make } from './dom.ts';
+
+export interface Progress {
+  readonly done: number;
+  /** Undefined if it is not known. */
+  readonly total: number | undefined;
+  readonly text: string;
+  /** What is wrong at the moment; '' if nothing is. */
+  readonly trouble: string;
+}
+
+/** Milliseconds between two drawings, and between two announcements. */
+const DRAW_EVERY = 200;
+const ANNOUNCE_EVERY = 5000;
+
+export class ProgressView {
+  readonly heading: HTMLElement;
+  readonly parts: readonly HTMLElement[];
+  readonly #status: HTMLElement;
+  readonly #text = make('p');
+  readonly #trouble = make('p', { class: 'notice', hidden: true });
+  readonly #bar: HTMLProgressElement;
+  readonly #footer = make('footer');
+  readonly #stop: HTMLButtonElement;
+  #isStopping = false;
+
+  /**
+   * @param status an element with this role, which gets some of the texts.
+   * @param stop is called when a person wants the work to end.
+   */
+  constructor(title: string, status: HTMLElement, stop: () => void) {
+    this.#status = status;
+    this.heading = make('h3', { tabindex: -1 }, title);
+    this.#bar = make('progress', { 'aria-label': title });
+    this.#stop = make('button', { type: 'button' }, 'Stop here');
+    this.#stop.addEventListener('click', () => {
+      this.#isStopping = true;
+      this.#stop.ariaDisabled = 'true';
+      this.#stop.textContent = 'Stopping …';
+      stop();
+    });
+    this.#footer.append(this.#stop);
+    this.parts = [this.heading, this.#text, this.#bar, this.#trouble, this.#footer];
+  }
+
+  /** Whether a person wants the work to end. */
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
+  /** Shows progress until the work has ended. */
+  async watch<Result>(work: Promise<Result>, read: () => Progress): Promise<Result> {
+    let announcedAt = performance.now();
+    let trouble = '';
+    const draw = () => {
+      const progress = read();
+      this.#draw(progress);
+      const isOver = performance.now() - announcedAt > ANNOUNCE_EVERY;
+      if (!isOver && progress.trouble === trouble) return;
+      announcedAt = performance.now();
+      trouble = progress.trouble;
+      this.#status.textContent = trouble || progress.text;
+    };
+    draw();
+    const timer = setInterval(draw, DRAW_EVERY);
+    try {
+      return await work;
+    } finally {
+      clearInterval(timer);
+      this.#draw(read());
+    }
+  }
+
+  /** @returns whether a person wants to try again what has failed. */
+  async askToRepeat(complaint: string): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const alert = make('p', { class: 'bad', role: 'alert' }, complaint);
+    const repeat = make(
+      'button',
+      { type: 'button', class: 'primary', click: () => resolve(true) },
+      'Try again',
+    );
+    const end = make('button', { type: 'button', click: () => resolve(false) }, 'Stop here');
+    this.#footer.before(alert);
+    this.#footer.replaceChildren(end, repeat);
+    this.heading.focus();
+    const isWanted = await promise;
+    alert.remove();
+    this.#footer.replaceChildren(this.#stop);
+    this.heading.focus();
+    return isWanted;
+  }
+
+  #draw({ done, total, text, trouble }: Progress): void {
+    this.#text.textContent = text;
+    this.#trouble.textContent = trouble;
+    this.#trouble.hidden = trouble === '';
+    if (total === undefined) {
+      this.#bar.removeAttribute('value');
+    } else {
+      this.#bar.max = total;
+      this.#bar.value = done;
+    }
+  }
+}

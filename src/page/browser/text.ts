@@ -1,0 +1,95 @@
+// Owns: how books and numbers are put into words, and which parts of a text were searched for.
+
+import type { Book, NewBook } from '../../../client/src/book.ts';
+import { fold, type Term } from '../../books/words.ts';
+
+export const FIELDS = ['title', 'author', 'year'] as const;
+export type Field = (typeof FIELDS)[number];
+
+/** How the page names a field, and a field without a value. */
+export const FIELD_NAMES = { title: 'Title', author: 'Author', year: 'Year' } as const;
+export const NO_VALUE = { title: 'no title', author: 'no author', year: 'no year' } as const;
+
+const NUMBERS = new Intl.NumberFormat();
+
+/** `10,000`, as the reader's language writes it. */
+export function numberText(value: number): string {
+  return NUMBERS.format(value);
+}
+
+/** `1 book`, `2 books`. */
+export function counted(count: number, one: string, many = `${one}s`): string {
+  return `${numberText(count)} ${count === 1 ? one : many}`;
+}
+
+/** A year as people write it: `1605`, `750 BC`; '' if it is unknown. */
+export function yearText(year: number): string {
+  if (year === 0) return '';
+  return year < 0 ? `${-year} BC` : String(year);
+}
+
+/** The value of a field as it is shown and edited. */
+export function fieldText(book: Book, field: Field): string {
+  return field === 'year' ? yearText(book.year) : book[field];
+}
+
+/** What a book is called in a sentence. */
+export function titleOf(book: Book): string {
+  return book.title || bookText(book);
+}
+
+/** `Emma, Jane Austen, 1815`, without the parts that are unknown. */
+export function bookText({ title = '', author = '', year = 0 }: Book | NewBook): string {
+  return [title || NO_VALUE.title, author, yearText(year)].filter((part) => part !== '').join(', ');
+}
+
+/** A hue in degrees that stays with an author. */
+export function hueOf(author: string): number {
+  let hash = 0x811c9dc5; // FNV-1a
+  for (let at = 0; at < author.length; at += 1) hash = Math.imul(hash ^ author.charCodeAt(at), 0x01000193);
+  return (hash >>> 0) % 360;
+}
+
+const WORD = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{N}\p{M}]+)*/gu;
+
+/**
+ * Fills an element with a text in which words are marked.
+ * @param wanted the words of a search, as the service compares them.
+ */
+export function fillMarked(element: Element, text: string, wanted: readonly Term[]): void {
+  if (wanted.length === 0) {
+    element.textContent = text;
+    return;
+  }
+  const parts: (Node | string)[] = [];
+  let end = 0;
+  for (const { 0: word, index } of text.matchAll(WORD)) {
+    const [from, to] = foundIn(word, wanted);
+    if (to === 0) continue;
+    const mark = document.createElement('mark');
+    mark.textContent = word.slice(from, to);
+    parts.push(text.slice(end, index + from), mark);
+    end = index + to;
+  }
+  element.replaceChildren(...parts, text.slice(end));
+}
+
+/** The part of a word that was searched for; 0 to 0 if it was not. */
+function foundIn(word: string, wanted: readonly Term[]): readonly [from: number, to: number] {
+  const folded = fold(word);
+  const joined = folded.replaceAll("'", '');
+  for (const { word: sought, isPrefix } of wanted) {
+    if (joined === sought || folded.split("'").includes(sought)) return [0, word.length];
+    // Letters that fold to several, and joined ones, would shift the end of the mark.
+    const isShifted = folded.length !== word.length;
+    if (isPrefix && joined.startsWith(sought)) return [0, isShifted ? word.length : sought.length];
+    const inside = folded.indexOf(sought);
+    if (inside >= 0 && IN_RUN.test(sought))
+      return isShifted ? [0, word.length] : [inside, inside + sought.length];
+  }
+  return [0, 0];
+}
+
+/** Writings without spaces between words: two neighbouring characters are a word (rule F7). */
+const IN_RUN =
+  /^[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{sc=Hang}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]+$/u;

@@ -1,0 +1,32 @@
+// Owns: light, dark, or as the system. The choice is the only thing that the page stores, and only if there is one.
+
+const NAME = 'theme';
+
+/** Nothing if the browser does not let pages store anything. */
+function storage(): Storage | undefined {
+  try {
+    return localStorage;
+  } catch {
+    return undefined;
+  }
+}
+
+function choose(theme: string): void {
+  if (theme === '') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+  for (const button of document.querySelectorAll<HTMLElement>('#themes button'))
+    button.ariaPressed = String(button.dataset.theme === theme);
+}
+
+/** Applies the choice of an earlier visit, and follows the buttons of the menu. */
+export function followThemeButtons(): void {
+  choose(storage()?.getItem(NAME) ?? '');
+  for (const button of document.querySelectorAll<HTMLElement>('#themes button')) {
+    button.addEventListener('click', () => {
+      const { theme = '' } = button.dataset;
+      if (theme === '') storage()?.removeItem(NAME);
+      else storage()?.setItem(NAME, theme);
+      choose(theme);
+    });
+  }
+}

@@ -1,0 +1,86 @@
+// Owns: what the page shows: the words, the filter and the order; as a search, and as the page's address.
+
+import type { Search } from '../../../client/src/search.ts';
+import { termsOf } from '../../books/words.ts';
+
+export const ORDERS = ['title', '-title', 'author', '-author', 'year', '-year', '-id', 'id'] as const;
+export type Order = (typeof ORDERS)[number];
+
+export interface View {
+  /** As a person has typed them. */
+  readonly words: string;
+  readonly order: Order;
+  /** Only books of this year; 0 is those without one. */
+  readonly year?: number;
+  /** Only books without an author. */
+  readonly isAuthorless?: true;
+}
+
+export const ALL: View = { words: '', order: 'author' };
+
+/** The books of an author are in the order of their titles: so the index has them, too. */
+const BY_AUTHOR: Partial<Record<Order, string>> = { author: 'author,title', '-author': '-author,-title' };
+
+/** Letters before the `*` of a word (rule F3). */
+const SHORTEST_PREFIX = 3;
+
+/** Different words of a search (rule F3). */
+const MOST_WORDS = 16;
+
+/** Characters of the words, as in the search field: the service refuses more than 1,000 (rule F3). */
+const LONGEST = 500;
+
+/** Whether only some books are shown. */
+export function isFiltered({ words, year, isAuthorless }: View): boolean {
+  return words.trim() !== '' || year !== undefined || isAuthorless === true;
+}
+
+/**
+ * The searches for what is shown: the first that finds books counts. The last word may not be complete yet, so it also
+ * finds words that begin with it.
+ */
+export function searchesOf({ words, order, year, isAuthorless }: View): readonly Search[] {
+  const sort = BY_AUTHOR[order] ?? order;
+  return wordsWanted(words).map((wanted) => ({ ...wanted, sort, year, ...(isAuthorless && { author: '' }) }));
+}
+
+function wordsWanted(words: string): readonly Search[] {
+  const pieces = words.replaceAll('*', ' ').trim().split(/\s+/);
+  while (termsOf(pieces.join(' ')).length > MOST_WORDS) pieces.pop();
+  const text = pieces.join(' ');
+  const terms = termsOf(`${text}*`);
+  const last = terms.find(({ isPrefix }) => isPrefix);
+  if (last === undefined || /\s$/.test(words)) return [{ q: text }];
+  if ([...last.word].length >= SHORTEST_PREFIX) return [{ q: `${text}*` }];
+  // Too short to search for as the beginning of any word.
+  if (terms.length === 1) return [{ title_starts_with: text }, { q: text }];
+  return pieces.length === 1 ? [{ q: text }] : [{ q: text }, { q: pieces.slice(0, -1).join(' ') }];
+}
+
+/** A year among the words, and the words without it. */
+export function yearIn(words: string): { readonly year: number; readonly others: string } | undefined {
+  const [found] = /(?<!\S)[12]\d{3}(?!\S)/.exec(words) ?? [];
+  return found === undefined ? undefined : { year: Number(found), others: words.replace(found, '').trim() };
+}
+
+/** @param query of the page's address. Whatever is invalid in it counts as missing. */
+export function viewOf(query: URLSearchParams): View {
+  const order = ORDERS.find((known) => known === query.get('sort')) ?? ALL.order;
+  const year = query.get('year') ?? '';
+  return {
+    words: (query.get('q') ?? '').slice(0, LONGEST),
+    order,
+    ...(/^-?\d{1,15}$/.test(year) && { year: Number(year) }),
+    ...(query.get('author') === '' && { isAuthorless: true }),
+  };
+}
+
+/** The query of the page's address. */
+export function queryOf({ words, order, year, isAuthorless }: View): URLSearchParams {
+  const query = new URLSearchParams();
+  if (words !== '') query.set('q', words);
+  if (year !== undefined) query.set('year', String(year));
+  if (isAuthorless) query.set('author', '');
+  if (order !== ALL.order) query.set('sort', order);
+  return query;
+}

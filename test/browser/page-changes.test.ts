@@ -1,0 +1,385 @@
+// Changing, deleting and adding books on the librarians' page, in a real browser: what is sent, what is kept, what is said,
+// and where the focus goes.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import type { Browser, Page } from 'playwright-core';
+import { startBrowser } from '../support/browser.ts';
+import { passOn, startFront } from '../support/front.ts';
+import {
+  BOOKS,
+  cell,
+  editor,
+  focused,
+  logIn,
+  openCatalogue,
+  openDesk,
+  row,
+  said,
+  searchField,
+  shown,
+  WAYS,
+} from '../support/page.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const BY_AUTHOR = BOOKS.map(({ title }) => title);
+
+const { mouse, keyboard } = WAYS;
+
+describe('changing books on the librarians’ page', () => {
+  let browser: Browser;
+  before(async () => {
+    browser = await startBrowser();
+  });
+  after(() => browser?.close());
+
+  const alert = (page: Page, text: string | RegExp) => page.getByRole('alert').filter({ hasText: text });
+
+  test('one click selects a cell, the next makes it a field; Enter saves, and Escape leaves', async (context) => {
+    const { page, client, changes, complaints } = await openCatalogue(context, browser);
+    const title = cell(page, 'Emma', 'title');
+    const field = editor(page, 'Emma', 'title');
+    await title.click();
+    await focused(title);
+    assert.equal(await field.count(), 0, 'one click must not begin an edit');
+    await title.click();
+    await focused(field);
+    assert.equal(await field.inputValue(), 'Emma');
+    await page.keyboard.type('Emma Woodhouse'); // the old text is selected
+    await page.keyboard.press('Escape');
+    await focused(title);
+    assert.equal(await title.textContent(), 'Emma');
+
+    await page.keyboard.press('Enter');
+    await focused(field);
+    await page.keyboard.press('Enter'); // unchanged: nothing to save
+    await focused(title);
+    await title.dblclick();
+    await field.fill('Emma, a novel');
+    await page.keyboard.press('Enter');
+    await focused(cell(page, 'Emma, a novel', 'title'));
+    await said(page, 'Saved');
+    assert.deepEqual(changes, ['PUT /book/7 {"title":"Emma, a novel"}']);
+    assert.equal((await client.list())[6]?.title, 'Emma, a novel');
+
+    await row(page, 'It').hover();
+    await row(page, 'It').getByRole('button', { name: 'Edit' }).click();
+    await focused(editor(page, 'It', 'title'));
+    assert.deepEqual(complaints(), []);
+  });
+
+  test('Tab saves and goes on, Shift and Tab go back; the row stays where it is', async (context) => {
+    const { page, client, changes } = await openCatalogue(context, browser);
+    await cell(page, 'The Hobbit', 'title').click();
+    await page.keyboard.press('F2');
+    await focused(editor(page, 'The Hobbit', 'title'));
+    await page.keyboard.press('Tab');
+    await focused(editor(page, 'The Hobbit', 'author'));
+    await page.keyboard.type('Zz Tolkien');
+    await page.keyboard.press('Tab');
+    await focused(editor(page, 'The Hobbit', 'year'));
+    await page.keyboard.type('c1938');
+    await page.keyboard.press('Tab');
+    await focused(row(page, 'The Hobbit').getByRole('button', { name: 'Edit' }));
+    await waitUntil(async () => (await client.list())[5]?.year === 1938);
+    assert.deepEqual((await client.list())[5], {
+      id: 6,
+      title: 'The Hobbit',
+      author: 'Zz Tolkien',
+      year: 1938,
+    });
+    for (const change of changes) assert.match(change, /^PUT \/book\/6 \{"(author|year)":[^,]*\}$/);
+    await shown(page, BY_AUTHOR);
+
+    await page.keyboard.press('Tab');
+    await focused(row(page, 'The Hobbit').getByRole('button', { name: 'Delete' }));
+    await cell(page, 'The Hobbit', 'year').click();
+    await page.keyboard.press('F2');
+    await page.keyboard.press('Shift+Tab');
+    await focused(editor(page, 'The Hobbit', 'author'));
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Shift+Tab');
+    await focused(cell(page, 'The Hobbit', 'title'));
+  });
+
+  test('a year is read as the importer reads it; what is no year stays in the field with the reason', async (context) => {
+    const { page, client, changes } = await openCatalogue(context, browser);
+    const year = async (title: string) => (await client.list()).find((book) => book.title === title)?.year;
+    for (const [text, value, shows] of [
+      ['750 BC', -750, '750 BC'],
+      ['c1963', 1963, '1963'],
+      ['[1524?]', 1524, '1524'],
+      ['', 0, 'no year'],
+      ['12', 12, '12'],
+    ] as const) {
+      await keyboard.edit(page, 'Emma', 'year', text);
+      await waitUntil(async () => (await year('Emma')) === value);
+      assert.equal(await cell(page, 'Emma', 'year').textContent(), shows);
+    }
+    changes.length = 0;
+    const field = editor(page, 'Emma', 'year');
+    await page.keyboard.press('F2');
+    await field.fill('about 1800?');
+    for (const key of ['Enter', 'Tab', 'Shift+Tab']) {
+      await page.keyboard.press(key);
+      await alert(page, '“about 1800?” is not an unambiguous year. Write it as 1605 or 750 BC').waitFor();
+      await focused(field);
+      assert.equal(await field.getAttribute('aria-invalid'), 'true');
+    }
+    await cell(page, 'It', 'title').click();
+    await alert(page, 'about 1800?').waitFor(); // it stays until somebody corrects it or leaves it
+    assert.equal(await field.inputValue(), 'about 1800?');
+    await cell(page, 'It', 'title').click();
+    await focused(field); // another field waits for it
+    await page.keyboard.press('End');
+    await page.keyboard.type('x');
+    await alert(page, 'about 1800?').waitFor({ state: 'detached' });
+    await page.keyboard.press('Escape');
+    assert.equal(await cell(page, 'Emma', 'year').textContent(), '12');
+    assert.deepEqual(changes, []);
+  });
+
+  test('on a phone, only the fields that were touched are stored', async (context) => {
+    const { page, client, changes } = await openCatalogue(context, browser, {
+      books: [{ title: ' Two\nlines ', author: 'Anon', year: -1_000_000 }],
+      options: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
+    });
+    await cell(page, 'Two lines', 'title').tap();
+    const dialog = page.getByRole('dialog', { name: 'Change the book' });
+    await dialog.getByLabel('Author').fill('Anonymous');
+    await dialog.getByRole('button', { name: 'Save' }).tap();
+    await waitUntil(async () => (await client.list())[0]?.author === 'Anonymous');
+    assert.deepEqual(changes, ['PUT /book/1 {"author":"Anonymous"}']);
+    await page.getByRole('button', { name: 'Undo' }).tap();
+    await waitUntil(async () => (await client.list())[0]?.author === 'Anon');
+    assert.deepEqual(await client.list(), [
+      { id: 1, title: ' Two\nlines ', author: 'Anon', year: -1_000_000 },
+    ]);
+  });
+
+  test('missing values are said, and filled in', async (context) => {
+    const { page, client } = await openCatalogue(context, browser);
+    assert.equal(await cell(page, 'Beowulf', 'author').textContent(), 'no author');
+    await keyboard.edit(page, 'Beowulf', 'author', 'A poet');
+    await keyboard.edit(page, 'Beowulf', 'title', '');
+    await waitUntil(async () => (await client.list())[0]?.title === '');
+    assert.deepEqual((await client.list())[0], { id: 1, title: '', author: 'A poet', year: 0 });
+    await row(page, 'no title').getByRole('gridcell', { name: 'A poet' }).waitFor();
+  });
+
+  test('what an edit does not touch is not sent, whatever a field cannot show of it', async (context) => {
+    const books = [
+      { title: 'Two\nlines', author: ' spaces ', year: -12_345_678 },
+      { title: 'Wide', author: 'B', year: 9007199254740991 },
+    ];
+    const { page, changes } = await openCatalogue(context, browser, { books });
+    await page.getByRole('rowheader', { name: 'Two' }).click();
+    for (const _ of ['title', 'author', 'year']) {
+      await page.keyboard.press('F2');
+      await page.getByRole('textbox', { name: / of Two/ }).waitFor();
+      await page.keyboard.press('Enter');
+      await page.getByRole('textbox', { name: / of Two/ }).waitFor({ state: 'detached' });
+      await page.keyboard.press('ArrowRight');
+    }
+    await keyboard.edit(page, 'Wide', 'title', 'Wider');
+    await said(page, 'Saved');
+    assert.deepEqual(changes, ['PUT /book/2 {"title":"Wider"}']);
+  });
+
+  test('Control Z takes back changes and deletions, the latest first, and each once', async (context) => {
+    const { page, client, books, complaints } = await openCatalogue(context, browser);
+    await keyboard.edit(page, 'Emma', 'year', '1900');
+    await keyboard.edit(page, 'It', 'author', 'S. King');
+    await waitUntil(async () => (await client.list())[9]?.author === 'S. King');
+    await keyboard.delete(page, 'Don Quijote');
+    await keyboard.press(page, 'Don Quijote', 'Undo');
+    await focused(row(page, 'Don Quijote').getByRole('button', { name: 'Edit' }));
+    await page.keyboard.press('Control+z'); // the deletion has been taken back already
+    await waitUntil(async () => (await client.list())[9]?.author === 'Stephen King');
+    await page.keyboard.press('Control+z');
+    await waitUntil(async () => (await client.list())[6]?.year === 1815);
+    await page.keyboard.press('Control+z');
+    await said(page, 'There is nothing to undo');
+    assert.deepEqual(await client.list(), books);
+    assert.deepEqual(complaints(), []);
+  });
+
+  test('in a field, Control Z is the field’s own', async (context) => {
+    const { page, client } = await openCatalogue(context, browser);
+    await keyboard.delete(page, 'Don Quijote');
+    await searchField(page).focus();
+    await page.keyboard.press('Control+z');
+    await cell(page, 'Emma', 'title').click();
+    await page.keyboard.press('F2');
+    await page.keyboard.type('x');
+    await page.keyboard.press('Control+z');
+    assert.equal(await editor(page, 'Emma', 'title').inputValue(), 'Emma');
+    await page.keyboard.press('Escape');
+    await row(page, 'Don Quijote').getByRole('button', { name: 'Undo' }).waitFor();
+    await page.keyboard.press('Control+z');
+    await row(page, 'Don Quijote').getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    assert.equal((await client.list()).length, BOOKS.length);
+  });
+
+  test('a deletion is sent after ten seconds; Put back then stores the book as a new entry', async (context) => {
+    const { page, client, complaints } = await openCatalogue(context, browser);
+    await page.clock.install();
+    await keyboard.delete(page, 'Emma');
+    await focused(cell(page, 'Emma', 'title'));
+    await page.clock.fastForward(9000);
+    assert.equal((await client.request('GET', '/book/7')).status, 200);
+    await page.clock.fastForward(1001);
+    await row(page, 'Emma').getByRole('button', { name: 'Put back' }).waitFor();
+    assert.equal((await client.request('GET', '/book/7')).status, 404);
+    await shown(page, BY_AUTHOR); // nothing moves under the reader
+
+    await row(page, 'Emma').getByRole('button', { name: 'Put back' }).dblclick(); // is stored once
+    await said(page, '“Emma” is back, as a new entry.');
+    await row(page, 'Emma').getByRole('button', { name: 'Put back' }).waitFor({ state: 'detached' });
+    const again = (await client.list()).at(-1);
+    assert.deepEqual(again, { id: 11, title: 'Emma', author: 'Jane Austen', year: 1815 });
+    assert.equal(await page.evaluate('document.activeElement === document.body'), false);
+    await page.keyboard.press('Control+z');
+    await said(page, 'There is nothing to undo');
+    await keyboard.edit(page, 'Emma', 'year', '1816');
+    await waitUntil(async () => (await client.list()).at(-1)?.year === 1816);
+    assert.deepEqual(complaints(), []);
+  });
+
+  test('Control Z brings a book back long after its deletion was sent, and its changes before', async (context) => {
+    const { page, client } = await openCatalogue(context, browser);
+    await keyboard.edit(page, 'Emma', 'year', '1816');
+    await waitUntil(async () => (await client.list())[6]?.year === 1816);
+    await keyboard.delete(page, 'Emma');
+    await keyboard.search(page, 'hobbit');
+    await shown(page, ['The Hobbit']);
+    assert.equal((await client.list()).length, BOOKS.length - 1);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Control+z');
+    await waitUntil(async () => (await client.list()).length === BOOKS.length);
+    const book = { id: 11, title: 'Emma', author: 'Jane Austen', year: 1816 };
+    assert.deepEqual((await client.list()).at(-1), book);
+    await said(page, '“Emma” is back, as a new entry.');
+    await page.keyboard.press('Control+z');
+    await waitUntil(async () => (await client.list()).at(-1)?.year === 1815);
+    assert.equal((await client.list()).length, BOOKS.length);
+  });
+
+  for (const [name, leave] of Object.entries({
+    'closes the page': (page: Page) => page.close({ runBeforeUnload: true }),
+    'goes to another page': (page: Page) => page.goto('about:blank'),
+    'reloads the page': (page: Page) => page.reload(),
+  })) {
+    test(`a person who ${name} has deleted what is struck through`, async (context) => {
+      const { page, client } = await openCatalogue(context, browser, { env: { REQUIRE_IF_MATCH: 'on' } });
+      await mouse.delete(page, 'Emma');
+      await mouse.delete(page, 'It');
+      await leave(page);
+      await waitUntil(async () => (await client.list()).length === BOOKS.length - 2);
+    });
+  }
+
+  test('an edit and a deletion right after it: the book is deleted', async (context) => {
+    const { service, client } = await openCatalogue(context, browser);
+    const held: (() => void)[] = [];
+    const front = await startFront(context, (incoming, outgoing) => {
+      const send = () => passOn({ ...service, url: service.pageUrl }, incoming, outgoing);
+      if (incoming.method === 'PUT') held.push(send);
+      else send();
+    });
+    const { page } = await openDesk(context, browser, front.url);
+    await logIn(page);
+    await shown(page, BY_AUTHOR);
+    await keyboard.edit(page, 'Emma', 'year', '1816');
+    await page.keyboard.press('Delete');
+    await waitUntil(() => held.length > 0);
+    for (const send of held) send();
+    await said(page, 'Saved');
+    await keyboard.search(page, 'austen');
+    await shown(page, ['Pride and Prejudice']);
+    assert.equal((await client.request('GET', '/book/7')).status, 404);
+  });
+
+  test('adding: a warning if the title is there, authors as they are spelled, and another one', async (context) => {
+    const { page, client, complaints } = await openCatalogue(context, browser);
+    await page.keyboard.press('Alt+n');
+    const dialog = page.getByRole('dialog', { name: 'Add a book' });
+    await page.keyboard.type('the HOBBIT');
+    await dialog
+      .getByRole('status')
+      .filter({ hasText: 'Already here: The Hobbit, J.R.R. Tolkien, 1937' })
+      .waitFor();
+    await dialog.getByLabel('Title').fill('The Silmarillion');
+    await dialog.getByRole('status').filter({ hasText: 'Already here' }).waitFor({ state: 'detached' });
+    await dialog.getByLabel('Author').pressSequentially('j.r');
+    const suggestions = page.getByRole('option', { includeHidden: true });
+    await waitUntil(async () =>
+      (await suggestions.evaluateAll((options) => options.map(({ value }) => value))).includes(
+        'J.R.R. Tolkien',
+      ),
+    );
+    await dialog.getByLabel('Author').fill('J.R.R. Tolkien');
+    await dialog.getByLabel('Year').fill('MCMLXXVII');
+    await dialog.getByRole('button', { name: 'Add, and another' }).click();
+    await dialog.getByRole('alert').filter({ hasText: '“MCMLXXVII” is not an unambiguous year.' }).waitFor();
+    await focused(dialog.getByLabel('Year'));
+    await dialog.getByLabel('Year').fill('1977');
+    await dialog.getByRole('button', { name: 'Add, and another' }).click();
+    await dialog.getByRole('status').filter({ hasText: '“The Silmarillion” was added.' }).waitFor();
+    await focused(dialog.getByLabel('Title'));
+    assert.equal(await dialog.getByLabel('Author').inputValue(), '');
+    await page.keyboard.type('Unfinished Tales');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+    await shown(page, [
+      'Beowulf',
+      'Unfinished Tales',
+      ...BY_AUTHOR.slice(1, 6),
+      'The Silmarillion',
+      ...BY_AUTHOR.slice(6),
+    ]);
+    assert.deepEqual((await client.list()).slice(-2), [
+      { id: 11, title: 'The Silmarillion', author: 'J.R.R. Tolkien', year: 1977 },
+      { id: 12, title: 'Unfinished Tales', author: '', year: 0 },
+    ]);
+    await page.getByRole('region', { name: 'Messages' }).getByRole('button', { name: 'Show' }).last().click();
+    await shown(page, ['Unfinished Tales', 'The Silmarillion', ...BY_AUTHOR.toReversed()]);
+    await focused(cell(page, 'Unfinished Tales', 'title'));
+    assert.deepEqual(complaints(), []);
+  });
+
+  test('the keys of the page work inside a cell that is edited, too', async (context) => {
+    const { page, client } = await openCatalogue(context, browser);
+    await cell(page, 'Emma', 'year').click();
+    await page.keyboard.press('F2');
+    await page.keyboard.type('1816');
+    await page.keyboard.press('Control+k');
+    await focused(searchField(page));
+    await waitUntil(async () => (await client.list())[6]?.year === 1816); // leaving the field saves
+    await cell(page, 'Emma', 'year').click();
+    await page.keyboard.press('F2');
+    await page.keyboard.press('F1');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'hidden' });
+    assert.equal(await page.evaluate('document.activeElement === document.body'), false);
+  });
+
+  test('Enter of an input method does not save', async (context) => {
+    const { page, changes } = await openCatalogue(context, browser);
+    await cell(page, 'Emma', 'title').click();
+    await page.keyboard.press('F2');
+    const field = editor(page, 'Emma', 'title');
+    const session = await page.context().newCDPSession(page);
+    await session.send('Input.imeSetComposition', { text: 'え', selectionStart: 1, selectionEnd: 1 });
+    assert.equal(await field.inputValue(), 'え');
+    for (const key of ['Enter', 'Tab', 'Escape'])
+      await field.dispatchEvent('keydown', { key, isComposing: true, bubbles: true, cancelable: true });
+    await focused(field);
+    await session.send('Input.insertText', { text: 'エマ' });
+    await page.keyboard.press('Enter');
+    await focused(cell(page, 'エマ', 'title'));
+    await said(page, 'Saved');
+    assert.deepEqual(changes, ['PUT /book/7 {"title":"エマ"}']);
+  });
+});

@@ -1,0 +1,290 @@
+// The port of the librarians' page: it answers every call as the service's own port does, and shares all of it. When it
+// is opened, and when not. Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { unreadable } from '../../src/verify/raw-requests.ts';
+import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
+import { type CommandHere, runCommand, startHere } from '../support/command.ts';
+import { unusedPort } from '../support/ports.ts';
+import { HOST } from '../support/raw-requests.ts';
+import {
+  type CommandProcess,
+  ENVIRONMENT,
+  pageOf,
+  type RunningService,
+  SQLITE,
+  startCommand,
+  startServiceProcess,
+  startTestService,
+} from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const WITHOUT_PAGE = /^PAGE_PORT (\d+) is in use by another process: .* The service runs without the page\.$/;
+
+describe('the port of the page', { concurrency: 3 }, () => {
+  describe('beside that of the service', () => {
+    let service: RunningService;
+
+    before(async () => {
+      service = await startTestService(await SQLITE.freshUrl(), { CORS_ORIGINS: 'https://shop.example' });
+      for (let number = 1; number <= 3; number += 1)
+        await service.client.create({ title: `book ${number}`, year: 7 });
+    });
+    after(() => service.stop());
+
+    test('rule 34: every other request is answered with the same bytes', async () => {
+      const ask = async (target: Target, bytes: string | Uint8Array) => {
+        const connection = new Connection(target);
+        await connection.send(bytes);
+        await connection.closed;
+        return connection.received
+          .replaceAll(/\r\nDate: [^\r]+/gi, '')
+          .replaceAll(/\r\nx-request-id: [^\r]+/g, '')
+          .replaceAll(/"token":"[^"]+"/g, '"token":""');
+      };
+      const headers = `${HOST}Connection: close\r\nAuthorization: ${service.client.token}\r\n`;
+      const requests: [name: string, bytes: string | Uint8Array][] = [
+        ...unreadable(HOST).map(([name, bytes]) => {
+          return [name, Buffer.concat([Buffer.from(bytes), Buffer.from('\r\n\r\n')])] as [string, Uint8Array];
+        }),
+        ...[
+          ...[
+            'GET /books',
+            'HEAD /books',
+            'GET /books?q=book&limit=2',
+            'GET /books?x=1',
+            'GET /book/1',
+            'HEAD /book/1',
+          ],
+          ...[
+            'GET /book/99',
+            'GET /book/x',
+            'DELETE /book/99',
+            'PATCH /book/1',
+            'GET /token',
+            'OPTIONS /books',
+          ],
+          ...[
+            'GET /nowhere',
+            'GET //',
+            'GET /%zz',
+            'OPTIONS *',
+            'GET http://localhost/book/1',
+            'POST /',
+            'PUT /v/x',
+          ],
+          ...['TRACE /', 'QUERY /books', 'BREW /'],
+        ].flatMap((line): [string, string][] => [
+          [line, `${line} HTTP/1.1\r\n${headers}\r\n`],
+          [`${line} without a token`, `${line} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`],
+          [
+            `${line} from a page`,
+            `${line} HTTP/1.1\r\n${headers}Origin: https://shop.example\r\nAccess-Control-Request-Method: GET\r\n\r\n`,
+          ],
+        ]),
+        ...['{"username":"librarian","password":"correct horse"}', '{}', '[]', 'x'].map(
+          (body): [string, string] => [
+            `POST /token ${body}`,
+            `POST /token HTTP/1.1\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`,
+          ],
+        ),
+        ...['{"year":7}', '{"year":"7"}', ''].map((body): [string, string] => [
+          `PUT /book/1 ${body}`,
+          `PUT /book/1 HTTP/1.1\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`,
+        ]),
+        ['headers that are too long', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${headers}\r\n`],
+        ['a body that is too long', `POST /book HTTP/1.1\r\n${headers}Content-Length: 1048577\r\n\r\n`],
+      ];
+      await Promise.all(
+        requests.map(async ([name, bytes]) => {
+          const answer = await ask(service, bytes);
+          assert.match(answer, /^HTTP\/1\.1 \d/, name);
+          assert.equal(await ask(pageOf(service), bytes), answer, name);
+        }),
+      );
+    });
+
+    test('rule 34: it has the same books and tokens', async () => {
+      const page = await Client.logIn(pageOf(service));
+      const { id } = await page.create({ title: 'from the page' });
+      assert.equal((await service.client.request('GET', `/book/${id}`)).data.title, 'from the page');
+      const other = new Client(service, page.token);
+      assert.equal((await other.request('DELETE', `/book/${id}`)).status, 200);
+      assert.equal((await page.request('GET', `/book/${id}`)).status, 404);
+    });
+  });
+
+  test('rules 29 and 34: failed logins count together with those of the other port', async (context) => {
+    const service = await startServiceProcess(await SQLITE.freshUrl());
+    context.after(() => service.stop());
+    const guess = (target: Target) =>
+      request(target, 'POST', '/token', { body: { username: 'x', password: 'y' } });
+    for (let count = 0; count < 5; count += 1) {
+      assert.equal((await guess(service)).status, 401);
+      assert.equal((await guess(pageOf(service))).status, 401);
+    }
+    const delayed = () => service.log.some((line) => line.includes('too many failed logins'));
+    assert.equal(delayed(), false);
+    assert.equal((await guess(pageOf(service))).status, 401);
+    await waitUntil(delayed);
+  });
+
+  for (const WORKERS of ['1', '2']) {
+    test(`rules 28 and 34: it is on the second port after PORT; if that is in use, the service runs without it, WORKERS=${WORKERS}`, async (context) => {
+      const port = await neighbours();
+      const taken = createServer((socket) => socket.destroy()).listen(port + 2, '127.0.0.1');
+      await once(taken, 'listening');
+      context.after(() => taken.close());
+      const env = { WORKERS, PORT: String(port), ADMIN_PORT: '0' };
+      const alone = await start(context, env);
+      assert.equal(alone.pageUrl, '');
+      await waitUntil(() => warningsOf(alone).length > 0);
+      const [warning = '', ...others] = warningsOf(alone);
+      assert.equal(WITHOUT_PAGE.exec(warning)?.[1], String(port + 2));
+      assert.deepEqual(others, []);
+      assert.equal((await request(alone, 'GET', '/')).status, 404);
+      await alone.stop();
+      taken.close();
+      const beside = await start(context, env);
+      assert.equal(beside.pageUrl, `http://127.0.0.1:${port + 2}`);
+      assert.equal((await fetch(beside.pageUrl)).status, 200);
+      await beside.stop();
+      assert.equal(await accepts('127.0.0.1', port + 2), false);
+    });
+  }
+
+  test('rule 34: it is the second port before PORT if no port is left after it', async () => {
+    for (const [PORT, page] of [
+      ['8080', '8082'],
+      ['65533', '65535'],
+      ['65534', '65532'],
+      ['65535', '65533'],
+    ] as const) {
+      const { stdout } = await runCommand(['config'], { ...ENVIRONMENT, PORT });
+      assert.match(stdout, new RegExp(`^PAGE_PORT=${page}$`, 'm'));
+    }
+  });
+
+  test('rule 34: PAGE_PORT=off and FIND=off turn it off', async (context) => {
+    for (const env of [
+      { PAGE_PORT: 'off' },
+      { PAGE_PORT: 'false' },
+      { FIND: 'off' },
+      { FIND: 'off', PAGE_PORT: 'off' },
+    ]) {
+      const port = await neighbours();
+      const service = await startHereWith(context, { ...env, PORT: String(port), ADMIN_PORT: '0' });
+      assert.equal(service.pageUrl, '');
+      assert.equal(await accepts('127.0.0.1', port + 2), false);
+      assert.deepEqual(warningsOf(service), []);
+      const { stdout, stderr } = await runCommand(['config'], { ...ENVIRONMENT, ...env });
+      assert.match(stdout, /^PAGE_PORT=off$/m);
+      assert.equal(stderr, '');
+    }
+  });
+
+  test('rule 34: if ADMIN_PORT is its default port, the service warns and runs without it', async (context) => {
+    const port = await neighbours();
+    const env = { PORT: String(port), ADMIN_PORT: String(port + 2) };
+    const service = await startHereWith(context, env);
+    assert.equal(service.pageUrl, '');
+    const warning = `ADMIN_PORT ${port + 2} is the default of PAGE_PORT: the service runs without the page.`;
+    await waitUntil(() => warningsOf(service).includes(warning));
+    assert.equal((await runCommand(['config'], { ...ENVIRONMENT, ...env })).stderr, `${warning}\n`);
+  });
+
+  test('rules 28 and 34: every worker serves it, also one that replaces another', async (context) => {
+    const service = await startCommand({
+      ...ENVIRONMENT,
+      WORKERS: '2',
+      LOG_LEVEL: 'info',
+      DB_URL: await SQLITE.freshUrl(),
+    });
+    context.after(() => service.process.kill('SIGKILL'));
+    const [victim] = await workersOf(service);
+    process.kill(victim as number, 'SIGKILL');
+    await waitUntil(() => lines(service).filter(({ msg }) => msg === 'a worker is serving').length === 3);
+    const texts = new Set<string>();
+    const processes = new Set<string>();
+    await waitUntil(async () => {
+      const [answer] = await exchange(pageOf(service), 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+      assert.equal(answer?.status, 200);
+      texts.add(answer?.body ?? '');
+      processes.add((answer?.headers['x-request-id'] ?? '').replace(/-[^-]*$/, ''));
+      return processes.size === 2;
+    });
+    assert.equal(texts.size, 1);
+    await service.stop();
+    assert.equal(service.process.exitCode, 0);
+  });
+
+  test('rules 28 and 34: a port that workers of another service share counts as in use', async (context) => {
+    const env = { ...ENVIRONMENT, WORKERS: '2', LOG_LEVEL: 'info' };
+    const first = await startCommand({ ...env, DB_URL: await SQLITE.freshUrl() });
+    context.after(() => first.process.kill('SIGKILL'));
+    const PAGE_PORT = String(pageOf(first).port);
+    const second = await startCommand({ ...env, PAGE_PORT, DB_URL: await SQLITE.freshUrl() }).then(
+      ({ process }) => {
+        process.kill('SIGKILL');
+        return 'it serves as well';
+      },
+      (error: Error) => error.message,
+    );
+    assert.equal(
+      second,
+      `the service exited with code 1: PAGE_PORT ${PAGE_PORT} is in use by another process: stop that process or choose another port.\n`,
+    );
+  });
+});
+
+/** Starts the command in a process of its own. */
+async function start(context: TestContext, env: Record<string, string>): Promise<CommandProcess> {
+  const DB_URL = await SQLITE.freshUrl();
+  const service = await startCommand({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
+  context.after(() => service.process.kill('SIGKILL'));
+  return service;
+}
+
+/** Starts the command in this process. */
+async function startHereWith(context: TestContext, env: Record<string, string>): Promise<CommandHere> {
+  const DB_URL = await SQLITE.freshUrl();
+  const service = await startHere({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
+  context.after(() => service.stop());
+  return service;
+}
+
+interface Line {
+  readonly level: string;
+  readonly msg: string;
+  readonly pid: number;
+}
+
+function lines({ log }: { readonly log: readonly string[] }): Line[] {
+  return log.map((line) => JSON.parse(line));
+}
+
+function warningsOf(service: { readonly log: readonly string[] }): string[] {
+  return lines(service)
+    .filter(({ level }) => level === 'warn')
+    .map(({ msg }) => msg);
+}
+
+/** Process ids of the workers that have begun to serve. */
+async function workersOf(service: CommandProcess): Promise<number[]> {
+  const serving = () => lines(service).filter(({ msg }) => msg === 'a worker is serving');
+  await waitUntil(() => serving().length === 2);
+  return serving().map(({ pid }) => pid);
+}
+
+/** The first of three free ports in a row. */
+async function neighbours(): Promise<number> {
+  const ports = [await unusedPort(), await unusedPort(), await unusedPort()];
+  while (ports[2] !== Number(ports[0]) + 2) {
+    ports.shift();
+    ports.push(await unusedPort());
+  }
+  return ports[0] as number;
+}

@@ -1,0 +1,33 @@
+// Owns: what axe-core finds wrong with a page, as lines for people. The rules are those of WCAG 2.2, levels A and AA, and
+// axe's best practices.
+
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { AxeResults, ElementContext } from 'axe-core';
+import type { Page } from 'playwright-core';
+
+const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/**
+ * Checks a page as it is now. Transitions should have ended: axe reads colours in between as they are.
+ * @param without selectors of elements that are not checked.
+ * @returns a line for each element that breaks a rule, empty if all hold.
+ * @throws Error if axe has checked nothing.
+ */
+export async function violations(page: Page, without: readonly string[] = []): Promise<string[]> {
+  await page.evaluate(AXE); // unlike a script element, a policy of the page does not stop it
+  const context: ElementContext = { include: ['html'], exclude: without.map((selector) => [selector]) };
+  const options = { runOnly: TAGS, resultTypes: ['violations'] };
+  const found = (await page.evaluate(
+    `axe.run(${JSON.stringify(context)}, ${JSON.stringify(options)})`,
+  )) as AxeResults;
+  if (found.passes.length === 0) throw new Error('axe has checked nothing');
+  return found.violations.flatMap(({ id, help, nodes }) =>
+    nodes.map(({ target, any, all, none }) => {
+      const [reason] = [...any, ...all, ...none]; // usually one; otherwise the others say as much
+      return `${id}: ${help}: ${target.join(' ')}: ${reason?.message}`;
+    }),
+  );
+}

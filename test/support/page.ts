@@ -1,0 +1,310 @@
+// Owns: the librarians' page in a real browser, and what a librarian does with it, by mouse or by keyboard alone. The parts
+// of the page are found by role and name only.
+
+import assert from 'node:assert/strict';
+import type { TestContext } from 'node:test';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { openPage } from './browser.ts';
+import type { Book, Client } from './client.ts';
+import { type ServiceProcess, SQLITE, startServiceProcess } from './service.ts';
+import { waitUntil } from './wait.ts';
+
+export type Field = 'title' | 'author' | 'year';
+
+/** In the order of the page: by author. */
+export const BOOKS = [
+  { title: 'Beowulf', author: '', year: 0 },
+  { title: 'L’Étranger', author: 'Albert Camus', year: 1942 },
+  { title: 'Cien años de soledad', author: 'Gabriel García Márquez', year: 1967 },
+  { title: 'Norwegian Wood', author: 'Haruki Murakami', year: 1987 },
+  { title: 'The Odyssey', author: 'Homer', year: -720 },
+  { title: 'The Hobbit', author: 'J.R.R. Tolkien', year: 1937 },
+  { title: 'Emma', author: 'Jane Austen', year: 1815 },
+  { title: 'Pride and Prejudice', author: 'Jane Austen', year: 1813 },
+  { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 },
+  { title: 'It', author: 'Stephen King', year: 1986 },
+];
+
+/**
+ * Tells a test what a screen reader says on a page. A text may give way to the next one within milliseconds, so tests
+ * cannot look for it in the page.
+ */
+const LISTENER = `new MutationObserver((changes) => {
+  const regions = changes.map(({ target }) => target.closest?.('[role=status], [role=alert]'));
+  for (const text of new Set(regions.map((region) => region?.textContent.trim()))) if (text) hear(text);
+}).observe(document, { subtree: true, childList: true });`;
+
+/** The texts said on a page that no test has waited for yet, in their order. */
+const heard = new WeakMap<Page, string[]>();
+
+export interface Desk {
+  readonly page: Page;
+  /** Errors of the page, apart from those of the network, which Chromium reports itself. */
+  complaints(): string[];
+  /** Every host and port that the page has sent a request to. */
+  readonly asked: ReadonlySet<string>;
+  /** The changes that the page has sent: method, path and body. */
+  readonly changes: string[];
+}
+
+/** Opens the page as another person, who is not logged in yet. */
+export async function openDesk(
+  context: TestContext,
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<Desk> {
+  const { page, asked, complaints } = await openPage(browser, 'about:blank', options);
+  context.after(() => page.context().close());
+  const changes: string[] = [];
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    const method = request.method();
+    if (method !== 'GET' && pathname !== '/token')
+      changes.push(`${method} ${pathname} ${request.postData() ?? ''}`.trim());
+  });
+  const texts: string[] = [];
+  heard.set(page, texts);
+  await page.exposeFunction('hear', (text: string) => texts.push(text));
+  await page.addInitScript(LISTENER);
+  await page.goto(url);
+  const isOfNetwork = (text: string) => text.startsWith('Failed to load resource: ');
+  return { page, asked, changes, complaints: () => complaints.filter((text) => !isOfNetwork(text)) };
+}
+
+/** A service with books, and a person who is logged in. */
+export interface Catalogue extends Desk {
+  readonly service: ServiceProcess;
+  readonly client: Client;
+  /** As they were stored, with their ids. */
+  readonly books: readonly Book[];
+}
+
+export async function openCatalogue(
+  context: TestContext,
+  browser: Browser,
+  {
+    books = BOOKS,
+    query = '',
+    env = {},
+    options = {},
+  }: {
+    books?: readonly Omit<Book, 'id'>[];
+    /** Of the page's address. */
+    query?: string;
+    env?: Record<string, string>;
+    options?: BrowserContextOptions;
+  } = {},
+): Promise<Catalogue> {
+  const service = await startServiceProcess(await SQLITE.freshUrl(), env);
+  context.after(() => service.stop());
+  const { status } = await service.client.request('POST', '/books', { body: books });
+  assert.equal(status, 201);
+  const desk = await openDesk(context, browser, `${service.pageUrl}/${query}`, options);
+  await logIn(desk.page);
+  await listed(desk.page);
+  return { ...desk, service, client: service.client, books: await service.client.list() };
+}
+
+/** The login, as a person who knows nothing but the name and the password. */
+export async function logIn(page: Page, password = 'correct horse'): Promise<void> {
+  const login = page.getByRole('dialog', { name: 'Book catalogue' });
+  await login.getByRole('textbox', { name: 'Name' }).fill('librarian');
+  await login.getByLabel('Password').fill(password);
+  await login.getByRole('button', { name: 'Log in' }).click();
+  await login.waitFor({ state: 'hidden' });
+}
+
+export function grid(page: Page): Locator {
+  return page.getByRole('grid', { name: 'Books' });
+}
+
+/** Waits until the list shows the books asked for. */
+export async function listed(page: Page): Promise<void> {
+  await waitUntil(async () => (await grid(page).getAttribute('aria-busy')) === 'false');
+}
+
+export function searchField(page: Page): Locator {
+  return page.getByRole('textbox', { name: 'Search titles and authors' });
+}
+
+/** The row of a book, by its whole title. */
+export function row(page: Page, title: string): Locator {
+  return page.getByRole('row').filter({ has: page.getByRole('rowheader', { name: title, exact: true }) });
+}
+
+export function cell(page: Page, title: string, field: Field): Locator {
+  const place = row(page, title);
+  if (field === 'title') return place.getByRole('rowheader');
+  return place.getByRole('gridcell').nth(field === 'author' ? 0 : 1);
+}
+
+/** The field that a cell is while it is edited. */
+export function editor(page: Page, title: string, field: Field): Locator {
+  const name = { title: 'Title', author: 'Author', year: 'Year' }[field];
+  return page.getByRole('textbox', { name: `${name} of ${title}`, exact: true });
+}
+
+/** The titles of the rows in their order. */
+export async function titles(page: Page): Promise<string[]> {
+  return await page.getByRole('rowheader').evaluateAll((cells) =>
+    cells
+      .map((cell) => ({
+        place: Number(cell.closest('[role=row]')?.getAttribute('aria-rowindex')),
+        text: cell.textContent ?? '',
+      }))
+      .sort((one, other) => one.place - other.place)
+      .map(({ text }) => text),
+  );
+}
+
+/** Waits until the rows have these titles. */
+export async function shown(page: Page, expected: readonly string[]): Promise<void> {
+  await waitUntil(async () => JSON.stringify(await titles(page)) === JSON.stringify(expected));
+}
+
+/**
+ * Waits until a screen reader has said a text, or one that contains it.
+ * @returns everything that was said since the last text waited for, up to this one.
+ */
+export async function said(page: Page, text: string): Promise<string[]> {
+  const texts = heard.get(page) ?? [];
+  await waitUntil(
+    () => texts.some((one) => one.includes(text)),
+    async () => [text, texts],
+  );
+  return texts.splice(0, texts.findIndex((one) => one.includes(text)) + 1);
+}
+
+/** Waits until an element has the focus. */
+export async function focused(goal: Locator): Promise<void> {
+  const page = goal.page();
+  await waitUntil(
+    async () => (await goal.and(page.locator(':focus')).count()) === 1,
+    async () => [
+      `${goal}`,
+      await page.locator(':focus').allTextContents(),
+      await page.locator('body').ariaSnapshot(),
+    ],
+  );
+}
+
+/** Opens the menu, and presses one of its buttons. */
+export async function choose(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'More' }).click();
+  await page.getByRole('button', { name }).click();
+}
+
+/** What librarians do with books. */
+export interface Ways {
+  search(page: Page, words: string): Promise<void>;
+  /** Edits a cell and saves it. */
+  edit(page: Page, title: string, field: Field, text: string): Promise<void>;
+  add(page: Page, book: Partial<Record<Field, string>>): Promise<void>;
+  delete(page: Page, title: string): Promise<void>;
+  /** Presses the button that a row has gained. */
+  press(page: Page, title: string, button: string): Promise<void>;
+}
+
+const BY_MOUSE: Ways = {
+  async search(page, words) {
+    await searchField(page).click();
+    await searchField(page).fill('');
+    await searchField(page).pressSequentially(words);
+    await listed(page);
+  },
+  async edit(page, title, field, text) {
+    await cell(page, title, field).click();
+    await cell(page, title, field).click();
+    await editor(page, title, field).fill(text);
+    await page.getByRole('columnheader', { name: 'Actions' }).click();
+  },
+  async add(page, book) {
+    await page.getByRole('button', { name: 'Add a book' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Add a book' });
+    for (const [label, text = ''] of fieldsOf(book)) await dialog.getByLabel(label).fill(text);
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+  },
+  async delete(page, title) {
+    await row(page, title).hover();
+    await row(page, title).getByRole('button', { name: 'Delete' }).click();
+  },
+  async press(page, title, button) {
+    await row(page, title).getByRole('button', { name: button }).click();
+  },
+};
+
+const BY_KEYBOARD: Ways = {
+  async search(page, words) {
+    await page.keyboard.press('Control+k'); // selects what is there
+    await focused(searchField(page));
+    await page.keyboard.press('Delete');
+    await page.keyboard.type(words);
+    await listed(page);
+  },
+  async edit(page, title, field, text) {
+    await goTo(page, title, ['title', 'author', 'year'].indexOf(field));
+    await page.keyboard.press('F2');
+    await focused(editor(page, title, field));
+    await page.keyboard.press('Control+a');
+    await page.keyboard.press('Delete');
+    await page.keyboard.type(text);
+    await page.keyboard.press('Enter');
+  },
+  async add(page, book) {
+    await page.keyboard.press('Insert');
+    const dialog = page.getByRole('dialog', { name: 'Add a book' });
+    await focused(dialog.getByLabel('Title'));
+    for (const [label, text = ''] of fieldsOf(book)) {
+      await focused(dialog.getByLabel(label));
+      await page.keyboard.type(text);
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.press('Shift+Tab');
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'hidden' });
+  },
+  async delete(page, title) {
+    await goTo(page, title, 0);
+    await page.keyboard.press('Delete');
+  },
+  async press(page, title, button) {
+    await goTo(page, title, 3);
+    await focused(row(page, title).getByRole('button', { name: button }));
+    await page.keyboard.press('Enter');
+  },
+};
+
+/** Everything that a librarian does is possible in both ways. */
+export const WAYS = { mouse: BY_MOUSE, keyboard: BY_KEYBOARD } as const;
+
+function fieldsOf(book: Partial<Record<Field, string>>) {
+  return [
+    ['Title', book.title],
+    ['Author', book.author],
+    ['Year', book.year],
+  ] as const;
+}
+
+/** Moves the focus by keys to a cell of a book that is in sight. */
+async function goTo(page: Page, title: string, column: number): Promise<void> {
+  await page.keyboard.press('Control+k');
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Control+Home');
+  await page.keyboard.press('Home');
+  const place = (await titles(page)).indexOf(title);
+  assert.ok(place >= 0, `${title} is not in sight`);
+  for (let step = 0; step < place; step += 1) await page.keyboard.press('ArrowDown');
+  for (let step = 0; step < column; step += 1) await page.keyboard.press('ArrowRight');
+  await focused(row(page, title).locator(':focus'));
+}
+
+/** Starts the service again at the addresses that it had, with its store. */
+export async function startAgain(
+  { port, pageUrl, dbUrl }: ServiceProcess,
+  env: Record<string, string> = {},
+): Promise<ServiceProcess> {
+  const ports = { PORT: String(port), PAGE_PORT: new URL(pageUrl).port };
+  return await startServiceProcess(dbUrl, { ...ports, ...env });
+}
