@@ -5,12 +5,12 @@ import { readList } from './book-list.ts';
 import { Deadline } from './deadline.ts';
 import { BookChanged, CatalogueError } from './errors.ts';
 import { type Answer, dataOf, type Request, send } from './request.ts';
-import { pageOf, queryOf, type Search } from './search.ts';
+import { LARGEST_PAGE, type Page, type PageSearch, pageOf, queryOf, type Search } from './search.ts';
 import { Session } from './session.ts';
 
 export type { Book, BookChanges, NewBook } from './book.ts';
 export { BookChanged, CatalogueError, WrongCredentials } from './errors.ts';
-export type { Search } from './search.ts';
+export type { Page, PageSearch, Search } from './search.ts';
 
 export interface Options {
   readonly username: string;
@@ -21,6 +21,11 @@ export interface Options {
    * default.
    */
   readonly timeout?: number;
+  /**
+   * Sends each request, instead of the global `fetch`: through a proxy, with `keepalive`, or to measure it. It is
+   * called with a URL, and with a method, headers, body and signal; it rejects if there is no answer.
+   */
+  readonly fetch?: typeof fetch;
 }
 
 /** The options of every call. */
@@ -29,6 +34,14 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** The request's id in the service's log: up to 128 letters, digits, `_`, `.`, `:` and `-`. */
   readonly requestId?: string | undefined;
+}
+
+export interface PageOptions extends CallOptions {
+  /**
+   * Whether all books found are counted. Up to 1,000 are counted even without it. The service gives up after two
+   * seconds: then there is no total.
+   */
+  readonly count?: boolean | undefined;
 }
 
 export interface CreateOptions extends CallOptions {
@@ -48,13 +61,15 @@ export interface ChangeOptions extends CallOptions {
 export class BookCatalogue {
   readonly #url: URL;
   readonly #timeout: number;
+  readonly #fetch: typeof fetch;
   readonly #session: Session;
 
   /**
    * @param url of the service, such as `http://127.0.0.1:8080`; with a path if a proxy serves it under one.
    * @throws TypeError or RangeError when an argument is invalid.
    */
-  constructor(url: string | URL, { username, password, timeout = 10_000 }: Options) {
+  constructor(url: string | URL, options: Options) {
+    const { username, password, timeout = 10_000, fetch = (...sent) => globalThis.fetch(...sent) } = options;
     this.#url = new URL(url);
     if (!/^https?:$/.test(this.#url.protocol)) throw new TypeError(`${url} is not an http or https URL`);
     if (this.#url.username || this.#url.password) {
@@ -62,9 +77,25 @@ export class BookCatalogue {
     }
     if (!(timeout > 0 && timeout < 2 ** 31))
       throw new RangeError('timeout must be 1 to 2147483647 milliseconds');
+    if (typeof fetch !== 'function') throw new TypeError('fetch is not a function');
     this.#timeout = timeout;
+    this.#fetch = fetch;
     const body = JSON.stringify({ username, password });
-    this.#session = new Session({ method: 'POST', url: this.#at('token'), body }, timeout);
+    this.#session = new Session({ method: 'POST', url: this.#at('token'), body }, { timeout, fetch });
+  }
+
+  /**
+   * Logs in now, unless a login is valid. Every other call does so by itself, when it needs to.
+   * @throws WrongCredentials
+   */
+  async logIn({ signal }: CallOptions = {}): Promise<void> {
+    const deadline = new Deadline(this.#timeout, signal);
+    try {
+      const { token, answer } = await this.#session.login(deadline);
+      if (token === undefined) dataOf({ ...answer, data: undefined }, 200);
+    } finally {
+      deadline.close();
+    }
   }
 
   /** Stores a new book. It is stored once, however often the request is retried. */
@@ -104,17 +135,22 @@ export class BookCatalogue {
 
   async *#search(search: Search, options?: CallOptions): AsyncGenerator<Book, void, undefined> {
     let left = search.limit ?? Number.POSITIVE_INFINITY;
-    let query: string | undefined = queryOf(search);
-    while (query !== undefined) {
-      const request = { method: 'GET', url: this.#at('books', query) } as const;
-      const { books, next } = pageOf(await this.#call(request, options));
+    let place: PageSearch | undefined = { ...search, limit: Math.min(left, LARGEST_PAGE) };
+    while (place !== undefined) {
+      const { books, next }: Page = await this.page(place, options);
       for (const book of books.slice(0, left)) {
         options?.signal?.throwIfAborted();
         yield book;
       }
       left -= books.length;
-      query = left > 0 ? next : undefined;
+      place = left > 0 ? next : undefined;
     }
+  }
+
+  /** One page of a search. Its `next` is the search of the page after it. */
+  async page(search: PageSearch, options?: PageOptions): Promise<Page> {
+    const asked = { ...search }; // the caller may change its own meanwhile
+    return pageOf(await this.#page(asked, options), asked);
   }
 
   /**
@@ -122,14 +158,16 @@ export class BookCatalogue {
    * @throws CatalogueError when the service cannot count them in time: they are many.
    */
   async count(search: Search, options?: CallOptions): Promise<number> {
-    const query = queryOf({ ...search, sort: 'id', limit: 1 }); // in the order that costs the least
-    const headers = { prefer: 'count=exact' };
-    const request = { method: 'GET', url: this.#at('books', query), headers } as const;
-    const answer = await this.#call(request, options);
-    pageOf(answer);
-    const total = answer.headers?.get('x-total-count') ?? undefined;
+    const asked = { ...search, sort: 'id', limit: 1 }; // in the order that costs the least
+    const answer = await this.#page(asked, { ...options, count: true });
+    const { total } = pageOf(answer, asked);
     if (total === undefined) throw new CatalogueError('counting takes the service too long', answer);
-    return Number(total);
+    return total;
+  }
+
+  #page(search: PageSearch, { count = false, ...options }: PageOptions = {}): Promise<Answer> {
+    const url = this.#at('books', queryOf(search));
+    return this.#call({ method: 'GET', url, headers: count ? { prefer: 'count=exact' } : {} }, options);
   }
 
   /**
@@ -237,7 +275,10 @@ export class BookCatalogue {
     let mayBeDone = false;
     for (let isSecond = false; ; isSecond = true) {
       const { token, answer: refused } = await this.#session.login(deadline);
-      const answer = token === undefined ? refused : await send(request, { deadline, token, requestId });
+      const answer =
+        token === undefined
+          ? refused
+          : await send(request, { deadline, fetch: this.#fetch, token, requestId });
       mayBeDone ||= answer.mayBeDone;
       if (token === undefined || answer.message !== 'Invalid token' || isSecond)
         return { ...answer, mayBeDone };

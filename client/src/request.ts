@@ -20,6 +20,7 @@ export interface Request {
 
 export interface Circumstances {
   readonly deadline: Deadline;
+  readonly fetch: typeof fetch;
   /** For the Authorization header. */
   readonly token?: string;
   readonly requestId?: string | undefined;
@@ -54,7 +55,7 @@ const LONGEST_PAUSE = 2000;
  */
 export async function send(request: Request, circumstances: Circumstances): Promise<Answer> {
   const { method, url, isChange = false, body = null } = request;
-  const { deadline, token, requestId } = circumstances;
+  const { deadline, fetch, token, requestId } = circumstances; // browsers refuse a fetch that is called as a method
   const headers = new Headers(request.headers);
   if (token !== undefined) headers.set('authorization', token);
   if (requestId !== undefined) headers.set('x-request-id', requestId);
@@ -104,7 +105,7 @@ async function readAnswer(response: Response, request: Request, sentId: string |
     return { ...common, message: '', data: null, stream: body, mayBeDone: false };
   }
   const { message, data } = readEnvelope(await response.text()) ?? {
-    message: `${status} ${statusText}: not the answer of a book catalogue`,
+    message: `${`${status} ${statusText}`.trim()}: not the answer of a book catalogue`, // HTTP/2 has no text
     data: undefined,
   };
   const isUnknown = status >= 500 || data === undefined;

@@ -1,5 +1,4 @@
-// Owns: what a search is, its query, and the place of its next page. The service's contract says what finds which book
-// (rules F2 to F10).
+// Owns: what a search is, its query, and its pages. The service's contract says what finds which book (rules F2 to F11).
 
 import type { Book } from './book.ts';
 import { CatalogueError } from './errors.ts';
@@ -32,31 +31,65 @@ export interface Search {
   readonly limit?: number | undefined;
 }
 
-/** The most books that the service puts into one page. */
-const LARGEST_PAGE = 1000;
-
-/** Some of the books found. */
-export interface Page {
-  readonly books: readonly Book[];
-  /** The query of the next page; undefined if there is none. */
-  readonly next: string | undefined;
+/** A search, and which of its pages: the first one, unless `offset` or `cursor` says otherwise. */
+export interface PageSearch extends Search {
+  /** The most books of the page, 1 to 1000; 100 by default. */
+  readonly limit?: number | undefined;
+  /** How many of the books found come before the page. */
+  readonly offset?: number | undefined;
+  /** Of the `next` of another page with the same `sort`. Not together with `offset`. */
+  readonly cursor?: string | undefined;
 }
 
-/** The query of the first page, without `?`. */
-export function queryOf({ limit = LARGEST_PAGE, ...search }: Search): string {
-  const parameters = Object.entries({ ...search, limit: Math.min(limit, LARGEST_PAGE) });
-  const sent = parameters.filter(([, value]) => value !== undefined);
+/** Some of the books that a search finds. */
+export interface Page {
+  readonly books: readonly Book[];
+  /** The number of all books found; undefined if they are many and the service has not counted them. */
+  readonly total: number | undefined;
+  /** The search of the next page; undefined if this page is the last one. */
+  readonly next: PageSearch | undefined;
+  /** About how many books are not searched yet, because the service still indexes them; usually 0. */
+  readonly unindexed: number;
+}
+
+/** The most books that the service puts into one page. */
+export const LARGEST_PAGE = 1000;
+
+/** Sent even though it is the service's default: without any parameter, the answer is the list. */
+const PAGE = 100;
+
+/** The query of a page, without `?`. */
+export function queryOf({ limit = PAGE, ...search }: PageSearch): string {
+  const sent = Object.entries({ ...search, limit }).filter(([, value]) => value !== undefined);
   return new URLSearchParams(sent.map(([name, value]) => [name, String(value)])).toString();
 }
 
-/** @throws CatalogueError when the answer is not a page. */
-export function pageOf(answer: Answer): Page {
+/**
+ * @param search that the answer is for.
+ * @throws CatalogueError when the answer is not a page.
+ */
+export function pageOf(answer: Answer, search: PageSearch): Page {
   const books = dataOf(answer, 200) as readonly Book[];
-  const links = answer.headers?.get('link') ?? undefined;
+  const read = (name: string) => answer.headers?.get(name) ?? undefined;
+  const links = read('link');
   if (links === undefined) {
     // Without it, nobody knows whether there are more books, or whether the service has searched at all.
     throw new CatalogueError('the answer has no link: it is not a page of books', answer);
   }
-  // Only its query: the path is another one behind a proxy.
-  return { books, next: /<[^>?]*\?([^>]*)>; rel="next"/.exec(links)?.[1] };
+  const total = read('x-total-count');
+  return {
+    books,
+    total: total === undefined ? undefined : Number(total),
+    next: nextOf(links, search),
+    unindexed: Number(read('x-unindexed-books') ?? 0),
+  };
+}
+
+/** Only the place is taken from the link: its path is another one behind a proxy. */
+function nextOf(links: string, search: PageSearch): PageSearch | undefined {
+  const query = /<[^>?]*\?([^>]*)>; rel="next"/.exec(links)?.[1];
+  if (query === undefined) return undefined;
+  const place = new URLSearchParams(query);
+  const cursor = place.get('cursor');
+  return cursor === null ? { ...search, offset: Number(place.get('offset')) } : { ...search, cursor };
 }

@@ -23,6 +23,7 @@ interface Login {
 export class Session {
   readonly #request: Request;
   readonly #timeout: number;
+  readonly #fetch: typeof fetch;
   #current: Login | undefined;
   #next: Promise<Login> | undefined;
   /** Calls that wait for the next login. */
@@ -32,10 +33,12 @@ export class Session {
   /**
    * @param request the login.
    * @param timeout milliseconds that it may take.
+   * @param fetch sends it.
    */
-  constructor(request: Request, timeout: number) {
+  constructor(request: Request, { timeout, fetch }: { timeout: number; fetch: typeof globalThis.fetch }) {
     this.#request = request;
     this.#timeout = timeout;
+    this.#fetch = fetch;
   }
 
   /**
@@ -71,7 +74,8 @@ export class Session {
     });
     const deadline = new Deadline(this.#timeout, signal);
     const began = performance.now();
-    const answer = await send(this.#request, { deadline }).finally(() => deadline.close());
+    const circumstances = { deadline, fetch: this.#fetch };
+    const answer = await send(this.#request, circumstances).finally(() => deadline.close());
     const token = answer.status === 200 ? (answer.data as { token?: string } | undefined)?.token : undefined;
     const renewAt = token === undefined ? 0 : began + lifetimeOf(token, answer) * USED_PART;
     this.#current = { answer, token, renewAt };

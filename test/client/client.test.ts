@@ -17,6 +17,7 @@ import {
   BookChanged,
   type CallOptions,
   CatalogueError,
+  type PageSearch,
   type Search,
   WrongCredentials,
 } from '../../client/src/book-catalogue.ts';
@@ -106,7 +107,7 @@ describe('the client', { concurrency: 2 }, () => {
     });
   }
 
-  test('refuses a wrong URL, timeout or request id before anything is sent', async () => {
+  test('refuses a wrong URL, timeout, fetch or request id before anything is sent', async () => {
     const make = (url: string, options: object = {}) => new BookCatalogue(url, { ...PATIENT, ...options });
     assert.throws(() => make('127.0.0.1:8080'), TypeError);
     assert.throws(() => make('ftp://127.0.0.1'), TypeError);
@@ -114,6 +115,7 @@ describe('the client', { concurrency: 2 }, () => {
     for (const timeout of [0, -1, Number.NaN, Number.POSITIVE_INFINITY]) {
       assert.throws(() => make('http://127.0.0.1', { timeout }), RangeError);
     }
+    assert.throws(() => make('http://127.0.0.1', { fetch: null }), TypeError);
     await assert.rejects(make(service.url).find(1, { requestId: 'a\nb' }), TypeError);
   });
 
@@ -136,6 +138,60 @@ describe('the client', { concurrency: 2 }, () => {
     });
     const list = await failure(allOf(catalogue), CatalogueError);
     assert.equal(list.message, 'list truncated after 0 books');
+  });
+
+  test('says what answers instead of the service, even without words for the status, as in HTTP/2', async (context) => {
+    const front = await startFront(context, ({ socket }) => {
+      socket.end('HTTP/1.1 404 \r\ncontent-length: 6\r\n\r\n<html>');
+    });
+    const { message } = await failure(new BookCatalogue(front.url, PATIENT).find(1), CatalogueError);
+    assert.equal(message, '404: not the answer of a book catalogue');
+  });
+
+  test('sends every request, with its login and its retries, by the function fetch of its options', async (context) => {
+    const front = await startFront(context, (...exchange) => passOn(service, ...exchange));
+    const sent: string[] = [];
+    let failures = 1;
+    async function fetchOwn(this: unknown, ...[input, init]: Parameters<typeof fetch>): Promise<Response> {
+      assert.equal(this, undefined); // with another one, the function of a browser throws
+      const { method, url } = new Request(input, init);
+      sent.push(`${method} ${url.replace(front.url, '')}`);
+      if (method === 'PUT' && failures-- > 0) throw new Error('the tunnel is closed');
+      return fetch(input, init);
+    }
+    const catalogue = new BookCatalogue(front.url, { ...PATIENT, fetch: fetchOwn });
+    const { id } = await catalogue.create(BOOK);
+    assert.equal((await catalogue.update(id, { year: 1615 })).year, 1615);
+    for await (const book of catalogue.list()) if (book.id === id) break;
+    const change = `PUT /book/${id}`;
+    assert.deepEqual(sent, ['POST /token', 'POST /book', change, change, 'GET /books']);
+    assert.deepEqual(front.seen, [...new Set(sent)]);
+
+    const broken = async () => Promise.reject(new Error('the tunnel is closed'));
+    const error = await failure(
+      new BookCatalogue(front.url, { ...PAIR, timeout: 50, fetch: broken }).find(id),
+      CatalogueError,
+    );
+    assert.deepEqual(error, {
+      message: `no answer from ${front.url}: the tunnel is closed`,
+      status: undefined,
+      mayBeDone: false,
+    });
+  });
+
+  test('looks the global fetch up with each request, so that a program may replace it at any time', async (context) => {
+    const catalogue = new BookCatalogue(service.url, PATIENT);
+    const { fetch } = globalThis;
+    let count = 0;
+    context.after(() => {
+      globalThis.fetch = fetch;
+    });
+    globalThis.fetch = (...sent) => {
+      if (new Headers(sent[1]?.headers).get('x-request-id') === 'replaced') count += 1; // not of other tests
+      return fetch(...sent);
+    };
+    assert.equal(await catalogue.find(1_000_000, { requestId: 'replaced' }), undefined);
+    assert.equal(count, 1);
   });
 
   test('gives its errors the id of the request, as set by the caller or its own', async () => {
@@ -210,6 +266,25 @@ describe('the client', { concurrency: 2 }, () => {
       assert.deepEqual(front.seen, ['POST /token']);
       assert.deepEqual(await failure(allOf(catalogue), WrongCredentials), expected);
       assert.deepEqual(front.seen, ['POST /token', 'POST /token']);
+    });
+
+    test('when it is told to, and once for the calls after that', async (context) => {
+      const own = await startTestService(await SQLITE.freshUrl());
+      context.after(() => own.stop());
+      const front = await startFront(context, (...exchange) => passOn(own, ...exchange));
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      assert.equal(await catalogue.logIn(), undefined);
+      await catalogue.logIn();
+      assert.deepEqual(front.seen, ['POST /token']);
+      await catalogue.find(1);
+      assert.deepEqual(front.seen, ['POST /token', 'GET /book/1']);
+      const wrong = new BookCatalogue(front.url, { ...PATIENT, password: 'wrong' });
+      const expected = { message: 'Invalid credentials', status: 401, mayBeDone: false };
+      assert.deepEqual(await failure(wrong.logIn(), WrongCredentials), expected);
+      await assert.rejects(
+        catalogue.logIn({ signal: AbortSignal.abort(new Error('enough')) }),
+        /^Error: enough/,
+      );
     });
 
     test('rule 29: later, if others have failed too often', async (context) => {
@@ -957,6 +1032,8 @@ describe('the client', { concurrency: 2 }, () => {
         ] as const) {
           assert.deepEqual(await found(catalogue, search), books, JSON.stringify(search));
           assert.equal(await catalogue.count(search), books.length, JSON.stringify(search));
+          const page = { books, total: books.length, next: undefined, unindexed: 0 };
+          assert.deepEqual(await catalogue.page(search), page, JSON.stringify(search));
         }
         assert.equal(await catalogue.count({ sort: 'title', limit: 2 }), 4);
       });
@@ -985,6 +1062,49 @@ describe('the client', { concurrency: 2 }, () => {
       }
       assert.equal(await catalogue.count({}), 2500);
       assert.equal(front.seen.at(-1), 'GET /books?sort=id&limit=1');
+    });
+
+    test('gives one page: by default the first 100 books, and the next of each until the last', async (context) => {
+      const front = await startFront(context, (...exchange) => passOn(full, ...exchange));
+      const catalogue = new BookCatalogue(front.url, PATIENT);
+      const { books, total, next, unindexed } = await catalogue.page({});
+      assert.equal(front.seen.at(-1), 'GET /books?limit=100');
+      assert.deepEqual(books, BOOKS.slice(0, 100));
+      assert.deepEqual([total, unindexed], [undefined, 0]); // more than 1,000 are counted only if asked for
+
+      for (const [search, expected] of [
+        [next, BOOKS.slice(100)],
+        [{ sort: '-year', limit: 1000 }, BOOKS.toReversed()],
+        [{ sort: '-year', limit: 1000, offset: 0 }, BOOKS.toReversed()],
+        [{ offset: 700, limit: 900 }, BOOKS.slice(700)],
+        [{ offset: 2500 }, []],
+        [{ offset: Number.MAX_SAFE_INTEGER, limit: 1 }, []],
+      ] as const) {
+        const seen: Book[] = [];
+        for (let place: PageSearch | undefined = search; place !== undefined; ) {
+          const page = await catalogue.page(place);
+          assert.equal(page.next !== undefined, seen.push(...page.books) < expected.length);
+          place = page.next;
+        }
+        assert.deepEqual(seen, expected, JSON.stringify(search));
+      }
+      const kinds = front.seen.map((line) => /cursor|offset/.exec(line)?.[0]);
+      assert.equal(kinds.filter((kind) => kind === 'cursor').length, 24 + 2);
+      assert.equal(kinds.filter((kind) => kind === 'offset').length, 3 + 2 + 2);
+    });
+
+    test('counts with a page, if asked for: exactly, and whatever its offset', async () => {
+      const catalogue = new BookCatalogue(full.url, PATIENT);
+      for (const [search, count] of [
+        [{ limit: 10 }, 2500],
+        [{ offset: 2490, sort: 'year' }, 2500],
+        [{ year_gte: 1000, limit: 1 }, 1500],
+      ] as const) {
+        assert.equal((await catalogue.page(search)).total, undefined);
+        assert.equal((await catalogue.page(search, { count: false })).total, undefined);
+        assert.equal((await catalogue.page(search, { count: true })).total, count);
+      }
+      assert.equal((await catalogue.page({ year_lte: 999, limit: 1 })).total, 1000);
     });
 
     test('asks for the next page when it is needed, and for nothing more when its loop is left', async (context) => {
@@ -1077,6 +1197,29 @@ describe('the client', { concurrency: 2 }, () => {
       assert.equal(count, 2000);
     });
 
+    test('keeps to what it was asked for, even if the caller changes that meanwhile', async (context) => {
+      const search: { year_gte: number; sort: string; limit: number } = {
+        year_gte: 10,
+        sort: 'id',
+        limit: 2,
+      };
+      const front = await startFront(context, (incoming, outgoing) => {
+        if (incoming.method === 'GET') Object.assign(search, { year_gte: 1000, sort: 'year' });
+        passOn(full, incoming, outgoing);
+      });
+      const { next } = await new BookCatalogue(front.url, PATIENT).page(search);
+      assert.deepEqual({ ...next, cursor: '' }, { year_gte: 10, sort: 'id', limit: 2, cursor: '' });
+    });
+
+    test('F11: says how many books are not indexed yet', async (context) => {
+      const front = await startFront(context, (incoming, outgoing) => {
+        if (incoming.method === 'GET') outgoing.setHeader('x-unindexed-books', 7);
+        passOn(full, incoming, outgoing);
+      });
+      const { books, unindexed } = await new BookCatalogue(front.url, PATIENT).page({ year: 1605 });
+      assert.deepEqual([books.length, unindexed], [1, 7]);
+    });
+
     test('throws if it is refused, if it is not answered by a page, and if it cannot be counted', async (context) => {
       const catalogue = new BookCatalogue(full.url, PATIENT);
       for (const [search, name] of [
@@ -1088,6 +1231,15 @@ describe('the client', { concurrency: 2 }, () => {
       ] as const) {
         const refused = { message: `Invalid query parameter: ${name}`, status: 400, mayBeDone: false };
         assert.deepEqual(await failure(found(catalogue, search), CatalogueError), refused);
+        assert.deepEqual(await failure(catalogue.page(search), CatalogueError), refused);
+      }
+      for (const [search, name] of [
+        [{ limit: 1001 }, 'limit'],
+        [{ offset: -1 }, 'offset'],
+        [{ cursor: 'none' }, 'cursor'],
+      ] as const) {
+        const { message } = await failure(catalogue.page(search), CatalogueError);
+        assert.equal(message, `Invalid query parameter: ${name}`);
       }
       const unable = await startTestService(await SQLITE.freshUrl(), { FIND: 'off' });
       context.after(() => unable.stop());
@@ -1101,7 +1253,7 @@ describe('the client', { concurrency: 2 }, () => {
         answer(outgoing, 200, [{ id: 1, ...BOOK }]);
       });
       const other = new BookCatalogue(front.url, PATIENT);
-      for (const call of [found(other, {}), other.count({})]) {
+      for (const call of [found(other, {}), other.page({}), other.count({})]) {
         const { message } = await failure(call, CatalogueError);
         assert.equal(message, 'the answer has no link: it is not a page of books');
       }
@@ -1152,6 +1304,7 @@ describe('the client', { concurrency: 2 }, () => {
       listBooks: [
         { call: (catalogue) => allOf(catalogue, { requestId: 'mine:42' }) },
         { call: (catalogue) => found(catalogue, SEARCH, { requestId: 'mine:42' }) },
+        { call: async (catalogue) => (await catalogue.page(SEARCH, { requestId: 'mine:42' })).books },
         { call: (catalogue) => catalogue.count(SEARCH, { requestId: 'mine:42' }), result: TOTAL },
       ],
       getBook: [{ call: (catalogue) => catalogue.find(1, { requestId: 'mine:42' }), absent: undefined }],
@@ -1166,7 +1319,7 @@ describe('the client', { concurrency: 2 }, () => {
       })),
     };
     const NOT_OFFERED = ['checkBooks', 'checkBook']; // `find`, `list` and `count` return as much
-    const METHODS = ['count', 'create', 'createAll', 'find', 'list', 'remove', 'update'];
+    const METHODS = ['count', 'create', 'createAll', 'find', 'list', 'logIn', 'page', 'remove', 'update'];
 
     test('has a counterpart for every operation and answer of the description, and no other', async (context) => {
       const operations = Object.entries<typeof api>(api.paths).flatMap(([path, methods]) =>
@@ -1253,7 +1406,11 @@ describe('the client', { concurrency: 2 }, () => {
       writeFileSync(join(folder, 'examples.ts'), code);
       writeFileSync(
         join(folder, 'types.ts'),
-        typesOf(api.components.schemas, searchParametersOf(api.paths['/books'].get)),
+        typesOf(
+          api.components.schemas,
+          searchParametersOf(api.paths['/books'].get),
+          queryParametersOf(api.paths['/books'].get),
+        ),
       );
       const compilerOptions = {
         ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true },
@@ -1272,7 +1429,7 @@ describe('the client', { concurrency: 2 }, () => {
       ]);
       assert.match(
         said,
-        /^\{\n {2}id: 1,\n {2}title: 'Don Quijote',.* year: 1604\n\}\n\[ 'Emma', 'Persuasion' \]\n1605: Don Quijote\n1\n$/s,
+        /^\{\n {2}id: 1,\n {2}title: 'Don Quijote',.* year: 1604\n\}\n\[ 'Emma', 'Persuasion' \]\n1605: Don Quijote\n1\nBooks 1 to 1 of 1\n$/s,
       );
       const lines = readFileSync(join(folder, 'books.jsonl'), 'utf8').split('\n');
       assert.equal(lines.pop(), '');
@@ -1434,38 +1591,52 @@ function assertQuery(operation: any, query: URLSearchParams): void {
   assert.deepEqual([...query.keys()].toSorted(), described.map(({ name }) => name).toSorted());
 }
 
-/** The described parameters of a search, without those that only links have. */
+/** A described parameter. */
+interface Parameter {
+  readonly name: string;
+  readonly schema: { readonly type: string };
+}
+
+/** The described parameters of a search. */
 // biome-ignore lint/suspicious/noExplicitAny: a part of the description
-function searchParametersOf({ parameters }: any): { name: string; schema: { type: string } }[] {
-  const isSent = (parameter: { name: string; in: string }) =>
-    parameter.in === 'query' && !['cursor', 'offset'].includes(parameter.name);
-  return parameters.filter(isSent);
+function searchParametersOf(operation: any): Parameter[] {
+  return queryParametersOf(operation).filter(({ name }) => !['cursor', 'offset'].includes(name));
+}
+
+/** The described parameters of a page of a search. */
+// biome-ignore lint/suspicious/noExplicitAny: a part of the description
+function queryParametersOf({ parameters }: any): Parameter[] {
+  return parameters.filter((parameter: { in: string }) => parameter.in === 'query');
 }
 
 /**
  * TypeScript that compiles if the client's types are those of the description.
  * @param search parameters of a search.
+ * @param page parameters of one of its pages.
  */
 function typesOf(
   schemas: Record<string, { required?: string[]; properties: Record<string, { type: string }> }>,
-  search: readonly { name: string; schema: { type: string } }[],
+  search: readonly Parameter[],
+  page: readonly Parameter[],
 ): string {
   const typeOf = (type: string) => (type === 'integer' ? 'number' : type);
-  const names = ['Book', 'NewBook', 'BookChanges', 'Search'];
-  const types = names.slice(0, -1).map((name) => {
+  const names = ['Book', 'NewBook', 'BookChanges', 'Search', 'PageSearch'];
+  const types = names.slice(0, 3).map((name) => {
     const { required = [], properties } = schemas[name] as NonNullable<(typeof schemas)[string]>;
     const fields = Object.entries(properties).map(
       ([field, { type }]) => `readonly ${field}${required.includes(field) ? '' : '?'}: ${typeOf(type)}`,
     );
     return `{ ${fields.join('; ')} }`;
   });
-  const parameters = search.map(
-    ({ name, schema }) => `readonly ${name}?: ${typeOf(schema.type)} | undefined`,
-  );
-  types.push(`{ ${parameters.join('; ')} }`);
+  for (const parameters of [search, page]) {
+    const fields = parameters.map(
+      ({ name, schema }) => `readonly ${name}?: ${typeOf(schema.type)} | undefined`,
+    );
+    types.push(`{ ${fields.join('; ')} }`);
+  }
   return `import { BookCatalogue, BookChanged, type ${names.join(', type ')} } from 'book-catalogue-client';
     type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
-    export const same: [${names.map((name, at) => `Same<${name}, ${types[at]}>`)}] = [true, true, true, true];
+    export const same: [${names.map((name, at) => `Same<${name}, ${types[at]}>`)}] = [${names.map(() => true)}];
     export async function use(catalogue: BookCatalogue, book: Book): Promise<void> {
       await catalogue.create(book, { idempotencyKey: 'mine-7' });
       const stored: readonly Book[] = await catalogue.createAll([book, {}], { idempotencyKey: 'mine-8' });
@@ -1491,6 +1662,16 @@ function typesOf(
       // @ts-expect-error: a search finds any number of books
       const one: Book | undefined = await catalogue.find({ title: book.title });
       const count: number = await catalogue.count({ author: book.author });
+      const { books, next, unindexed } = await catalogue.page({ year: count, offset: 20 }, { count: true });
+      const more: readonly Book[] = next ? (await catalogue.page(next)).books : books;
+      // @ts-expect-error: an offset is that of a page
+      catalogue.find({ offset: more.length + unindexed });
+      const pair = { username: 'admin', password: 'password' };
+      new BookCatalogue('http://127.0.0.1', { ...pair, fetch });
+      new BookCatalogue('http://127.0.0.1', {
+        ...pair,
+        fetch: (url, init) => fetch(url, { ...init, keepalive: true }),
+      });
     }`;
 }
 
