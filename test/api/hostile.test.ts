@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { CHUNKED } from '../../src/verify/raw-requests.ts';
 import { assertRefusal } from '../support/answers.ts';
 import { Client, Connection, exchange, parseAnswers, readEnvelope } from '../support/client.ts';
 import { beHonest } from '../support/honest.ts';
@@ -13,7 +14,7 @@ import { holdWrites } from '../support/locks.ts';
 import { residentMemory } from '../support/memory.ts';
 import { operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
-import { CHUNKED, compose } from '../support/raw-requests.ts';
+import { compose } from '../support/raw-requests.ts';
 import {
   ENVIRONMENT,
   type ServiceProcess,

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
+import { AnswerReader, type RawAnswer } from '../../src/verify/answers.ts';
 
 export interface Target {
   readonly url: string;
@@ -34,8 +35,15 @@ export interface Book {
   readonly year: number;
 }
 
+/** Sends requests to a service, or to several as if they were one. */
+export interface Requester {
+  request(method: string, path: string, options?: RequestOptions): Promise<Answer>;
+  /** All books. */
+  list(): Promise<Book[]>;
+}
+
 /** A client that is logged in. */
-export class Client {
+export class Client implements Requester {
   readonly #target: Target;
   readonly token: string;
 
@@ -188,13 +196,6 @@ export function readEnvelope(body: string, httpStatus: number): Omit<Answer, 'he
   return envelope;
 }
 
-export interface RawAnswer {
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: Record<string, string>;
-  readonly body: string;
-}
-
 /**
  * Sends bytes as they are and reads answers until the service closes the connection or `answers` of them have arrived.
  */
@@ -320,61 +321,4 @@ export function parseAnswers(stream: string): RawAnswer[] {
   const reader = new AnswerReader();
   reader.add(stream);
   return reader.answers;
-}
-
-/** Reads answers from a stream that comes in pieces, framed by Content-Length or in chunks. */
-class AnswerReader {
-  readonly answers: RawAnswer[] = [];
-  /** The part of the stream that is not parsed yet. */
-  #rest = '';
-  /** Of the answer whose body is not complete yet. */
-  #head: Omit<RawAnswer, 'body'> | undefined;
-  #chunks = '';
-
-  add(text: string): void {
-    this.#rest += text;
-    while (this.#head === undefined ? this.#readHead() : this.#readBody(this.#head));
-  }
-
-  /** @returns whether there may be more to read. */
-  #readHead(): boolean {
-    const end = this.#rest.indexOf('\r\n\r\n');
-    if (end === -1) return false;
-    const [statusLine = '', ...lines] = this.#rest.slice(0, end).split('\r\n');
-    this.#rest = this.#rest.slice(end + 4);
-    const status = Number(statusLine.split(' ')[1]);
-    const headers = Object.fromEntries(
-      lines.map((line) => {
-        const colon = line.indexOf(':');
-        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
-      }),
-    );
-    if (status >= 200) this.#head = { status, headers };
-    return true;
-  }
-
-  #readBody({ status, headers }: Omit<RawAnswer, 'body'>): boolean {
-    let size = Number(headers['content-length'] ?? 0);
-    let before = 0;
-    let after = 0;
-    const isChunked = headers['transfer-encoding'] === 'chunked';
-    if (isChunked) {
-      const line = this.#rest.indexOf('\r\n');
-      if (line === -1) return false;
-      size = Number.parseInt(this.#rest, 16);
-      before = line + 2;
-      after = 2;
-    }
-    if (this.#rest.length < before + size + after) return false;
-    const body = this.#chunks + this.#rest.slice(before, before + size);
-    this.#rest = this.#rest.slice(before + size + after);
-    if (isChunked && size > 0) {
-      this.#chunks = body;
-      return true;
-    }
-    this.answers.push({ status, headers, body });
-    this.#head = undefined;
-    this.#chunks = '';
-    return true;
-  }
 }

@@ -3,17 +3,19 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
-import { Client, type Target } from './client.ts';
-import { freshDatabase } from './postgres.ts';
-import { COMMAND } from './repository.ts';
+import { accepts, Client, type Target } from './client.ts';
+import { unusedPort } from './ports.ts';
+import { freshDatabase, standbyOf } from './postgres.ts';
+import { COMMAND, IS_EXECUTABLE_TESTED } from './repository.ts';
 import { STORES_FOLDER } from './stores-folder.ts';
+import { waitUntil } from './wait.ts';
 
 interface TestedStore {
   readonly name: 'SQLite' | 'PostgreSQL';
@@ -33,10 +35,17 @@ export const ONLY_STORE = 'TEST_STORE';
 /** The stores that the contract is tested on. */
 export const STORES = [SQLITE, POSTGRES].filter(({ name }) => name === (process.env[ONLY_STORE] ?? name));
 
+/** The environment variable that has tests call the port of the librarians' page instead of the service's own. */
+export const THROUGH_PAGE = 'TEST_THROUGH_PAGE';
+
 /** The secret that services under test sign with. */
 export const SECRET = 'a secret for tests that is long enough';
 
+/** The environment variable with the FIND of services under test; without it, they have none. */
+export const TESTED_FIND = 'TEST_FIND';
+
 export const ENVIRONMENT = {
+  ...(process.env[TESTED_FIND] !== undefined && { FIND: process.env[TESTED_FIND] }),
   PORT: '0',
   HOST: '127.0.0.1',
   SECRET_TOKEN: SECRET,
@@ -47,12 +56,15 @@ export const ENVIRONMENT = {
 
 export interface RunningService extends Target {
   readonly dbUrl: string;
+  /** The URL of the librarians' page; '' without a page. */
+  readonly pageUrl: string;
   readonly client: Client;
+  /** Resolves when it has ended and its log is complete; may be called again. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts a service in this process.
+ * Starts a service in this process, or the single executable in a process of its own.
  * @param log receives its lines; it gets none unless LOG_LEVEL is set.
  */
 export async function startTestService(
@@ -60,13 +72,40 @@ export async function startTestService(
   env: Record<string, string> = {},
   log: { write(line: string): void } = process.stderr,
 ): Promise<RunningService> {
-  const config = readConfig({ ...ENVIRONMENT, DB_URL: dbUrl, ...env }, () => new Uint8Array());
+  if (IS_EXECUTABLE_TESTED) return startExecutable(dbUrl, env, log);
+  const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...standbyOf(dbUrl), ...env };
+  const config = readConfig(variables, () => new Uint8Array());
   const service = await startInTime(() => startService(config, createLog(config.logLevel, log)));
-  const { port } = new URL(service.url);
-  const target = { url: service.url, port: Number(port) };
+  const { pageUrl = '' } = service;
+  const target = targetAt(service.url, pageUrl);
   const client = await Client.logIn(target);
   await openConnections(client, dbUrl);
-  return { ...target, dbUrl, client, stop: () => service.close() };
+  let closing: Promise<void> | undefined;
+  const stop = () => {
+    closing ??= service.close();
+    return closing;
+  };
+  return { ...target, dbUrl, pageUrl, client, stop };
+}
+
+async function startExecutable(
+  dbUrl: string,
+  env: Record<string, string>,
+  log: { write(line: string): void },
+): Promise<RunningService> {
+  const isHidden = HIDING.includes(env.LOG_LEVEL);
+  const ports = isHidden && { PORT: String(await unusedPort()), ADMIN_PORT: '0', PAGE_PORT: 'off' };
+  const observe = env.LOG_LEVEL === undefined ? undefined : (line: string) => log.write(`${line}\n`);
+  try {
+    return await startServiceProcess(dbUrl, { ...env, ...ports }, observe);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    throw new Error(typeof cause === 'string' ? cause : message); // the sentence alone, as a start in this process throws it
+  }
+}
+
+function targetAt(serviceUrl: string, pageUrl: string): Target {
+  return pageOf({ pageUrl: process.env[THROUGH_PAGE] === undefined ? serviceUrl : pageUrl });
 }
 
 /**
@@ -98,45 +137,66 @@ async function openConnections(client: Client, dbUrl: string): Promise<void> {
   );
 }
 
+/** The port of the librarians' page. */
+export function pageOf({ pageUrl }: { readonly pageUrl: string }): Target {
+  return { url: pageUrl, port: Number(new URL(pageUrl).port) };
+}
+
 export interface CommandProcess extends Target {
+  /** The URL of the librarians' page; '' without a page. */
+  readonly pageUrl: string;
   readonly process: ChildProcess;
   /** The lines that it has logged so far. */
   readonly log: string[];
   stop(): Promise<void>;
 }
 
+/** Values of LOG_LEVEL at which the log does not say where the service listens. */
+const HIDING: readonly unknown[] = ['warn', 'error', 'fatal', 'silent'];
+
 /**
- * Starts the real command with only the given variables in its environment, and waits until it listens.
+ * Starts the real command with only the given variables in its environment, and waits until it listens. Where it listens is
+ * in its log, unless LOG_LEVEL hides that line: then PORT must be a number, and it has no page.
  * @param limit a limit of the system for its process, as arguments of the shell's `ulimit`.
+ * @param observe gets each line of its log.
  */
 export async function startCommand(
   env: Record<string, string>,
   folder?: string,
   limit?: string,
+  observe: (line: string) => void = () => {},
 ): Promise<CommandProcess> {
   const child = spawnService(env, [], folder, 'ignore', limit);
+  const ended = once(child, 'close'); // when all that it printed has been read
   const log: string[] = [];
-  const url = await new Promise<string>((resolve, reject) => {
+  const { url, page = '' } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {
     let refusal = '';
     child.stderr?.on('data', (text) => {
       refusal += text;
     });
-    child.once('close', (code) => reject(new Error(`the service exited with code ${code}: ${refusal}`)));
+    child.once('close', (code) =>
+      reject(new Error(`the service exited with code ${code}: ${refusal}`, { cause: refusal.trim() })),
+    );
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       log.push(line);
-      const entry = JSON.parse(line) as { msg: string; url: string };
-      if (entry.msg === 'listening') resolve(entry.url);
+      observe(line);
+      const entry = JSON.parse(line) as { msg: string; url: string; page?: string };
+      if (entry.msg === 'listening') resolve(entry);
+    });
+    if (!HIDING.includes(env.LOG_LEVEL)) return;
+    const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
+    void waitUntil(() => hasEnded() || accepts('127.0.0.1', Number(env.PORT))).then(() => {
+      resolve({ url: `http://127.0.0.1:${env.PORT}` });
     });
   });
   return {
-    url,
-    port: Number(new URL(url).port),
+    ...targetAt(url, page),
+    pageUrl: page,
     process: child,
     log,
     async stop() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
       child.kill('SIGTERM');
-      await once(child, 'exit');
+      await ended;
     },
   };
 }
@@ -147,9 +207,10 @@ export interface ServiceProcess extends RunningService, CommandProcess {}
 export async function startServiceProcess(
   dbUrl: string,
   env: Record<string, string> = {},
+  observe?: (line: string) => void,
 ): Promise<ServiceProcess> {
-  const environment = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env };
-  const command = await startInTime(() => startCommand(environment));
+  const environment = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...standbyOf(dbUrl), ...env };
+  const command = await startInTime(() => startCommand(environment, undefined, undefined, observe));
   const client = await Client.logIn(command);
   await openConnections(client, dbUrl);
   return { ...command, dbUrl, client };
@@ -167,7 +228,7 @@ export function spawnService(
   stdin: 'ignore' | 'pipe' = 'ignore',
   limit?: string,
 ): ChildProcess {
-  const command = [process.execPath, COMMAND, ...args];
+  const command = [...COMMAND, ...args];
   const limited = ['/bin/sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh', ...command];
   const [program = '', ...rest] = limit === undefined ? command : limited;
   return spawn(program, rest, {
@@ -175,6 +236,13 @@ export function spawnService(
     cwd: folder,
     stdio: [stdin, 'pipe', 'pipe'],
   });
+}
+
+/** NODE_OPTIONS that run a script before the service. A single executable ignores `--import`. */
+export function preloaded(script: string): string {
+  const file = join(temporaryFolder(), 'preloaded.cjs');
+  writeFileSync(file, script);
+  return `--require=${file}`;
 }
 
 /** Resolves at the end of a process, with its exit code and what it printed. */

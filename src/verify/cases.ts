@@ -1,4 +1,4 @@
-// Cases of parsing.test.ts: request bodies byte by byte, numbers, keys, ids and texts, and what each of them means.
+// Owns: request bodies byte by byte, numbers, keys, ids and texts, and what each of them means.
 
 /** The fields that a body gives a book. */
 export interface Fields {

@@ -1,0 +1,68 @@
+// Owns: the answers in a stream of bytes that may come in pieces.
+
+/** An answer as it was on the wire. */
+export interface RawAnswer {
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Record<string, string>;
+  /** One character for each byte. */
+  readonly body: string;
+}
+
+/** Reads answers that are framed by Content-Length or in chunks. Interim answers (1xx) are left out. */
+export class AnswerReader {
+  readonly answers: RawAnswer[] = [];
+  /** The part of the stream that is not parsed yet. */
+  #rest = '';
+  /** Of the answer whose body is not complete yet. */
+  #head: Omit<RawAnswer, 'body'> | undefined;
+  #chunks = '';
+
+  /** @param text one character for each byte. */
+  add(text: string): void {
+    this.#rest += text;
+    while (this.#head === undefined ? this.#readHead() : this.#readBody(this.#head));
+  }
+
+  /** @returns whether there may be more to read. */
+  #readHead(): boolean {
+    const end = this.#rest.indexOf('\r\n\r\n');
+    if (end === -1) return false;
+    const [statusLine = '', ...lines] = this.#rest.slice(0, end).split('\r\n');
+    this.#rest = this.#rest.slice(end + 4);
+    const status = Number(statusLine.split(' ')[1]);
+    const headers = Object.fromEntries(
+      lines.map((line) => {
+        const colon = line.indexOf(':');
+        return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+      }),
+    );
+    if (status >= 200) this.#head = { status, headers };
+    return true;
+  }
+
+  #readBody({ status, headers }: Omit<RawAnswer, 'body'>): boolean {
+    let size = Number(headers['content-length'] ?? 0);
+    let before = 0;
+    let after = 0;
+    const isChunked = headers['transfer-encoding'] === 'chunked';
+    if (isChunked) {
+      const line = this.#rest.indexOf('\r\n');
+      if (line === -1) return false;
+      size = Number.parseInt(this.#rest, 16);
+      before = line + 2;
+      after = 2;
+    }
+    if (this.#rest.length < before + size + after) return false;
+    const body = this.#chunks + this.#rest.slice(before, before + size);
+    this.#rest = this.#rest.slice(before + size + after);
+    if (isChunked && size > 0) {
+      this.#chunks = body;
+      return true;
+    }
+    this.answers.push({ status, headers, body });
+    this.#head = undefined;
+    this.#chunks = '';
+    return true;
+  }
+}

@@ -1,0 +1,222 @@
+// Owns: the rules about bodies, byte by byte: every form of JSON, and text that only looks like it. An accepted body comes
+// back exactly as it was meant, a refused one stores nothing, and no body causes an internal error.
+
+import {
+  type Body,
+  type Fields,
+  IDS,
+  KEYS,
+  NAUGHTY,
+  NO_TEXTS,
+  NO_YEARS,
+  READABLE,
+  UNREADABLE,
+  YEARS,
+} from './cases.ts';
+import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import type { Rule } from './rule.ts';
+import type { Answer, Book, Service } from './service.ts';
+import { BOOK_NOT_FOUND, created, INVALID, INVALID_LOGIN, retrieved, updated } from './words.ts';
+
+const EMPTY = { title: '', author: '', year: 0 };
+
+/** Requests at a time. */
+const TOGETHER = 16;
+
+export const BODIES: readonly Rule[] = [
+  {
+    numbers: 'C2, U3, rules 1 and 6',
+    name: 'every form of a JSON object is read',
+    level: 'full',
+    writes: true,
+    check: (service) => expectAccepted(service, READABLE),
+  },
+  {
+    numbers: 'C1, U2, rules 4 and 6',
+    name: 'a body that is not a JSON object in UTF-8 is 400 and stores nothing',
+    level: 'full',
+    writes: true,
+    check: (service) => expectRefused(service, UNREADABLE),
+  },
+  {
+    numbers: 'T1, rule 15',
+    name: 'a login that is not a JSON object in UTF-8, or whose fields are not texts, is 400',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      const username = JSON.stringify(service.account.username);
+      const password = JSON.stringify(service.account.password);
+      const values = ['null', 'true', '0', '1.5', '[]', `[${username}]`, '{}'];
+      const bodies = [
+        ...UNREADABLE,
+        ...values.map((value) => `{"username":${value},"password":${password}}`),
+        ...values.map((value) => `{"username":${username},"password":${value}}`),
+      ];
+      const answers = await askAll(
+        service,
+        bodies.map((body) => ['POST', '/token', body]),
+      );
+      for (const answer of answers) expectAnswer(answer, INVALID_LOGIN);
+    },
+  },
+  {
+    numbers: 'C1, U2, rules 2, 3 and 4',
+    name: 'a field of a wrong type or value is 400 and stores nothing',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const wrong = ['title', 'author'].flatMap((key) => NO_TEXTS.map((value) => `{"${key}":${value}}`));
+      await expectRefused(service, [...wrong, ...NO_YEARS.map((value) => `{"year":${value}}`)]);
+    },
+  },
+  {
+    numbers: 'rule 3',
+    name: 'a year is exactly the number in the text',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      await expectAccepted(
+        service,
+        YEARS.map(([text, year]) => [`{"year":${text}}`, { year }]),
+      );
+    },
+  },
+  {
+    numbers: 'rule 4',
+    name: 'text that breaks other programs comes back code point for code point',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const books = await expectAccepted(
+        service,
+        NAUGHTY.map((text) => [JSON.stringify({ title: text, author: text }), { title: text, author: text }]),
+      );
+      const listed = new Map((await service.list()).map((book) => [book.id, book]));
+      for (const book of books) expectEqual(listed.get(book.id), book, 'The book in the list');
+    },
+  },
+  {
+    numbers: 'rules 4 and 22',
+    name: 'a title that fills a whole body comes back code point for code point',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const room = 1024 * 1024 - '{"title":""}'.length;
+      for (const unit of ['x', 'é', '漢', '📚']) {
+        const title = unit.repeat(Math.floor(room / Buffer.byteLength(unit)));
+        await expectAccepted(service, [[`{"title":"${title}"}`, { title }]]);
+      }
+    },
+  },
+  {
+    numbers: 'rule 5',
+    name: 'keys are compared after unescaping, and no key is special',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      await expectAccepted(service, KEYS);
+    },
+  },
+  {
+    numbers: 'rule 6',
+    name: 'a deeply nested body is read or 400, and the service keeps running',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      for (const inner of ['0', '0.5']) {
+        for (const depth of [100, 10_000, 100_000]) {
+          for (const [opening, closing] of [
+            ['[', ']'],
+            ['{"a":', '}'],
+          ] as const) {
+            const body = `{"title":"deep","x":${opening.repeat(depth)}${inner}${closing.repeat(depth)}}`;
+            const answer = await service.request('POST', '/book', { body });
+            const isRight = answer.status === 201 || (answer.status === 400 && depth > 100);
+            expect(isRight, `201${depth > 100 ? ' or 400' : ''} at a depth of ${depth}.`, answer);
+          }
+        }
+      }
+      await service.create('{}');
+    },
+  },
+  {
+    numbers: 'G2, rule 10',
+    name: 'a path names the book whose id it spells, and no other',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      for (const path of IDS.filter((id) => !/[\s"<>\\^`{|}]/.test(id))) {
+        expectAnswer(await service.request('GET', `/book/${path}`), BOOK_NOT_FOUND);
+      }
+    },
+  },
+];
+
+/** Creates a book from each body and updates another one with it: both must then have exactly these fields. */
+async function expectAccepted(
+  service: Service,
+  cases: readonly (readonly [Body, Fields])[],
+): Promise<Book[]> {
+  const other = { title: 'another', author: 'another', year: 4 };
+  const made = await askAll(
+    service,
+    cases.map(([body]) => ['POST', '/book', body]),
+  );
+  const before = await askAll(
+    service,
+    cases.map(() => ['POST', '/book', JSON.stringify(other)]),
+  );
+  for (const [position, [, fields]] of cases.entries()) {
+    const answer = made[position];
+    expectAnswer(answer, created({ id: answer?.data?.id, ...EMPTY, ...fields }));
+    expectAnswer(before[position], { status: 201 });
+  }
+  const changed = await askAll(
+    service,
+    cases.map(([body], position) => ['PUT', `/book/${before[position]?.data.id}`, body]),
+  );
+  const [read, readAgain] = await Promise.all(
+    [made, before].map((answers) => {
+      return askAll(
+        service,
+        answers.map(({ data }) => ['GET', `/book/${data.id}`]),
+      );
+    }),
+  );
+  for (const [position, [, fields]] of cases.entries()) {
+    const expected = { id: before[position]?.data.id, ...other, ...fields };
+    expectAnswer(changed[position], updated(expected));
+    expectAnswer(read?.[position], retrieved(made[position]?.data));
+    expectAnswer(readAgain?.[position], retrieved(expected));
+  }
+  return made.map(({ data }) => data);
+}
+
+async function expectRefused(service: Service, bodies: readonly Body[]): Promise<void> {
+  const kept = await service.create({ title: 'kept', author: 'kept', year: 4 });
+  for (const [method, path] of [
+    ['POST', '/book'],
+    ['PUT', `/book/${kept.id}`],
+  ] as const) {
+    const answers = await askAll(
+      service,
+      bodies.map((body) => [method, path, body]),
+    );
+    for (const answer of answers) expectAnswer(answer, INVALID);
+  }
+  expectEqual((await service.list()).at(-1), kept, 'The last book of the list, after refused bodies');
+}
+
+/** Sends requests, several at a time. @returns the answers, in the order of the requests. */
+async function askAll(
+  service: Service,
+  requests: readonly (readonly [method: string, path: string, body?: Body])[],
+): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let start = 0; start < requests.length; start += TOGETHER) {
+    const part = requests.slice(start, start + TOGETHER);
+    const asked = part.map(([method, path, body]) => service.request(method, path, { body }));
+    answers.push(...(await Promise.all(asked)));
+  }
+  return answers;
+}

@@ -1,0 +1,510 @@
+// Owns: rules F1 to F12: the parameters of GET /books, which books they find, and the pages. The rules store books whose
+// authors share a word that no other book has, so that they find these alone.
+
+import { randomBytes } from 'node:crypto';
+import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import type { Rule } from './rule.ts';
+import type { Answer, Book, Service } from './service.ts';
+import { INVALID_TOKEN, invalidParameter } from './words.ts';
+
+const HUGE = 9007199254740991;
+
+type Content = Omit<Book, 'id'>;
+
+const BOOKS: readonly Content[] = [
+  { title: 'Pride and Prejudice', author: 'Jane Austen', year: 1813 },
+  { title: 'Emma', author: 'Jane Austen', year: 1815 },
+  { title: 'Ilias', author: 'Homer', year: -720 },
+  { title: 'Winnie-the-Pooh', author: 'A. A. Milne', year: 1926 },
+  { title: 'Emma Brown', author: 'A. A. Milne', year: 2003 },
+  { title: '', author: '', year: 0 },
+];
+
+/** Queries, and the books that they find, from 1, by their place in BOOKS. MARK is the word of all authors. */
+const FOUND: readonly (readonly [query: string, found: readonly number[]])[] = [
+  ['author_contains=MARK', [1, 2, 3, 4, 5, 6]],
+  ['q=MARK', [1, 2, 3, 4, 5, 6]],
+  ['q=+&author_contains=MARK&title_contains=', [1, 2, 3, 4, 5, 6]],
+  ['title_starts_with=&author_contains=MARK', [1, 2, 3, 4, 5, 6]],
+  ['title=&author_contains=MARK', [6]],
+  ['author=MARK&title=', [6]],
+  ['q=emma+MARK&sort=id', [2, 5]],
+  ['q=emma&author_contains=MARK', [2, 5]],
+  ['q=emma+brown&author_contains=MARK', [5]],
+  ['q=brown%20emma&author_contains=MARK', [5]],
+  ['q=e%6Dm%41&author_contains=MARK', [2, 5]],
+  ['%71=emma&author_contains=MARK', [2, 5]],
+  ['q=emma&year_lte=1900&author_contains=MARK', [2]],
+  ['author=JANE+AUSTEN+MARK', [1, 2]],
+  ['author_contains=jane+MARK&title_contains=pride', [1]],
+  ['author_starts_with=jane&author_contains=MARK', [1, 2]],
+  ['title_starts_with=emm&author_contains=MARK', [2, 5]],
+  ['title_starts_with=emma+&author_contains=MARK', [2, 5]],
+  ['title=emma&author_contains=MARK', [2]],
+  [`title=${'x'.repeat(1000)}`, []],
+  [`title=${'🙂'.repeat(1000)}`, []],
+  ['year=1815&author_contains=MARK', [2]],
+  ['year=-0&author_contains=MARK', [6]],
+  ['year_gte=1813&year_lte=1815&author_contains=MARK', [1, 2]],
+  ['year_lte=-1&author_contains=MARK', [3]],
+  [`year_gte=-${HUGE}&year_lte=${HUGE}&q=MARK`, [1, 2, 3, 4, 5, 6]],
+  ['year_gte=2&year_lte=1', []],
+  ['sort=title&author_contains=MARK', [6, 2, 5, 3, 1, 4]],
+  ['sort=+title&author_contains=MARK', [6, 2, 5, 3, 1, 4]],
+  ['sort=%2Btitle&author_contains=MARK', [6, 2, 5, 3, 1, 4]],
+  ['sort=-title&author_contains=MARK', [4, 1, 3, 5, 2, 6]],
+  ['sort=-id&author_contains=MARK', [6, 5, 4, 3, 2, 1]],
+  ['sort=author,-title&author_contains=MARK', [4, 5, 3, 1, 2, 6]],
+  ['sort=-year,title&author_contains=MARK', [5, 4, 2, 1, 6, 3]],
+  ['limit=2&author_contains=MARK', [1, 2]],
+  ['limit=2&offset=1&author_contains=MARK', [2, 3]],
+  ['limit=1000&author_contains=MARK', [1, 2, 3, 4, 5, 6]],
+  ['offset=6&author_contains=MARK', []],
+  [`offset=${HUGE}&author_contains=MARK`, []],
+  ['limit=2&sort=title&offset=4&author_contains=MARK', [1, 4]],
+];
+
+/** Queries, and the parameter that their refusal names. */
+const REFUSED: readonly (readonly [query: string, named: string])[] = [
+  ['page=1', 'page'],
+  ['per_page=10', 'per_page'],
+  ['_sort=title', '_sort'],
+  ['filter[year]=1', 'filter[year]'],
+  ['Q=emma', 'Q'],
+  ['constructor=1', 'constructor'],
+  ['__proto__=1', '__proto__'],
+  ['hasOwnProperty', 'hasOwnProperty'],
+  ['=1', ''],
+  ['q=a&q=b', 'q'],
+  ['limit=1&limit=1', 'limit'],
+  ['limit=', 'limit'],
+  ['limit=0', 'limit'],
+  ['limit=1001', 'limit'],
+  ['limit=-1', 'limit'],
+  ['limit=1.0', 'limit'],
+  ['limit=1e1', 'limit'],
+  ['limit=ten', 'limit'],
+  ['offset=-1', 'offset'],
+  ['offset=9007199254740992', 'offset'],
+  ['offset=x', 'offset'],
+  ['year=', 'year'],
+  ['year=1999.5', 'year'],
+  ['year=9007199254740992', 'year'],
+  ['year=0x10', 'year'],
+  ['year_gte=%20', 'year_gte'],
+  ['year_lte=--1', 'year_lte'],
+  ['sort=', 'sort'],
+  ['sort=isbn', 'sort'],
+  ['sort=title,', 'sort'],
+  ['sort=title,-title', 'sort'],
+  ['sort=--title', 'sort'],
+  ['sort=Title', 'sort'],
+  ['q=ha*', 'q'],
+  ['title_contains=a+b*', 'title_contains'],
+  [`q=${Array.from({ length: 17 }, (_, number) => `w${number}`).join('+')}`, 'q'],
+  [`q=${'x'.repeat(1001)}`, 'q'],
+  [`title=${encodeURIComponent('🙂'.repeat(1001))}`, 'title'],
+  [`title=${'x'.repeat(1001)}`, 'title'],
+  [`author_starts_with=${'x'.repeat(1001)}`, 'author_starts_with'],
+  ['q=%ff', 'q'],
+  ['q=%zz', 'q'],
+  ['%ff=1', '%ff'],
+  ['cursor=', 'cursor'],
+  ['cursor=abc', 'cursor'],
+  [`${'n'.repeat(100)}=1`, 'n'.repeat(64)],
+  ['limit=1&nope=1&limit=x', 'nope'],
+];
+
+/** Titles, and the texts of `q` and `title_contains` that find them. */
+const WORDS: readonly (readonly [title: string, queries: readonly string[]])[] = [
+  ['L’Étranger', ['letranger', "l'etranger", 'étranger', 'ETRANGER', 'L', 'etran*']],
+  ['J. R. R. Tolkien', ['jrr', 'J.R.R.', 'j r r', 'tolkien jrr', 'r']],
+  ['百年孤独', ['孤独', '百', '年孤', '百年孤独']],
+  ['Harry Potter', ['harr*', 'potter harry', 'POT*']],
+  ['Ma\u0301rquez, García', ['marquez', 'garcia márquez']],
+  ['Straße', ['strasse', 'STRASSE', 'straße']],
+  ['Æon: Łódź', ['aeon', 'lodz', 'łódź æon']],
+  ['ﬁne Ｔｗｏ²', ['fine', 'two2']],
+  ['???', ['???']],
+];
+
+/** Titles, and other spellings of their keys. */
+const KEYS: readonly (readonly [title: string, same: readonly string[]])[] = [
+  ['L’Étranger', ["l'etranger", 'L ETRANGER', 'l-étranger!']],
+  ['Straße', ['strasse', 'STRASSE']],
+  ['ŁÓDŹ', ['lodz', 'Łódź']],
+  ['ΟΔΟΣ', ['οδός', 'οδοσ']],
+  ['Winnie-the-Pooh', ['winnie the pooh', 'Winnie, the Pooh.']],
+];
+
+export const FINDING: readonly Rule[] = [
+  {
+    numbers: 'rule F1',
+    name: 'an empty query string is the list, and no page',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      for (const path of ['/books', '/books?']) {
+        const answer = await service.request('GET', path);
+        expectAnswer(answer, { status: 200, message: 'Books retrieved successfully' });
+        for (const name of ['link', 'x-total-count'])
+          expectEqual(answer.headers.get(name), null, name, answer);
+      }
+    },
+  },
+  {
+    numbers: 'rule F1',
+    name: 'other paths ignore their query',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const answer = await service.request('POST', '/book?limit=0', { body: { title: 'gone' } });
+      expectAnswer(answer, { status: 201 });
+      for (const method of ['GET', 'DELETE']) {
+        expectAnswer(await service.request(method, `/book/${answer.data.id}?limit=0`), { status: 200 });
+      }
+    },
+  },
+  {
+    numbers: 'rules F2, F3 and F8 to F10',
+    name: 'each parameter finds and orders as it should',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark, ids } = await store(service, BOOKS);
+      for (const [query, found] of FOUND) {
+        const answer = await page(service, encoded(query.replaceAll('MARK', mark)));
+        expectFound(
+          answer,
+          found.map((place) => ids[place - 1] as number),
+        );
+      }
+    },
+  },
+  {
+    numbers: 'rule F3',
+    name: 'an invalid parameter is 400 and named, and so is a name that is unknown or sent twice',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      for (const [query, name] of REFUSED) {
+        expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
+      }
+    },
+  },
+  {
+    numbers: 'rules F3 and F5',
+    name: 'a cursor is valid with its own order, and without an offset',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark, ids } = await store(service, BOOKS);
+      const first = await page(service, `sort=title&limit=2&author_contains=${mark}`);
+      const next = linksOf(first).next ?? '';
+      const [, cursor = ''] = /[?&](cursor=[^&]+)/.exec(next) ?? [];
+      expect(cursor !== '', 'The link to the next page has a cursor.', first);
+      expectFound(await service.request('GET', next), [ids[4], ids[2]]);
+      for (const [query, name] of [
+        [`${cursor}&sort=-title`, 'cursor'],
+        [`${cursor}&sort=author`, 'cursor'],
+        [cursor, 'cursor'],
+        [`${cursor}&sort=title&offset=1`, 'offset'],
+        [`offset=1&sort=title&${cursor}`, 'cursor'],
+      ] as const) {
+        expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
+      }
+    },
+  },
+  {
+    numbers: 'rule F12',
+    name: 'quotation marks, OR, NOT and minus have no meaning',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark, ids } = await store(service, BOOKS);
+      for (const [q, found] of [
+        ['%22brown+emma%22', [5]],
+        ['emma+-brown', [5]],
+        ['emma+OR+ilias', []],
+        ['emma+NOT+brown', []],
+      ] as const) {
+        const answer = await page(service, `q=${q}&author_contains=${mark}`);
+        expectFound(
+          answer,
+          found.map((place) => ids[place - 1] as number),
+        );
+      }
+    },
+  },
+  {
+    numbers: 'rules F1 and F3',
+    name: 'HEAD is answered like GET, without a body',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark } = await store(service, BOOKS);
+      const path = `/books?sort=title&limit=2&author_contains=${mark}`;
+      const head = await service.request('HEAD', path);
+      const got = await service.request('GET', path);
+      for (const name of ['link', 'x-total-count', 'content-length', 'content-type']) {
+        expectEqual(head.headers.get(name), got.headers.get(name), name, head);
+      }
+      expectAnswer(await service.request('HEAD', '/books?nope'), { status: 400 });
+    },
+  },
+  {
+    numbers: 'rule 9',
+    name: 'the token is checked before the query',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      expectAnswer(await service.request('GET', '/books?nope', { token: 'x' }), INVALID_TOKEN);
+    },
+  },
+  {
+    numbers: 'rule F4',
+    name: 'links lead to the next page and to the first',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark, ids } = await store(service, BOOKS);
+      const begin = `/books?sort=-title&limit=4&author_contains=${mark}`;
+      const first = await service.request('GET', begin);
+      expectFound(first, [ids[3], ids[0], ids[2], ids[4]]);
+      expectEqual(linksOf(first).first, begin, 'The link to the first page', first);
+      const last = await service.request('GET', linksOf(first).next ?? '');
+      expectFound(last, [ids[1], ids[5]]);
+      expectEqual(linksOf(last), { first: begin }, 'The links of the last page', last);
+    },
+  },
+  {
+    numbers: 'rule F4',
+    name: 'with an offset, links go by offset',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark } = await store(service, BOOKS);
+      const begin = `/books?author_contains=${mark}&limit=2`;
+      const linksAt = async (offset: number) =>
+        linksOf(await service.request('GET', `${begin}&offset=${offset}`));
+      expectEqual(
+        await linksAt(3),
+        { next: `${begin}&offset=5`, first: begin, prev: `${begin}&offset=1` },
+        'The links of a page',
+      );
+      expectEqual((await linksAt(1)).prev, `${begin}&offset=0`, 'The link to the page before');
+      expectEqual((await linksAt(0)).prev, undefined, 'The link to the page before the first one');
+      expectEqual((await linksAt(4)).next, undefined, 'The link to the page after the last one');
+    },
+  },
+  {
+    numbers: 'rule F4',
+    name: 'a page has 100 books without limit, and ends before 1 MiB of texts',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const many = await store(
+        service,
+        Array.from({ length: 101 }, (_, year) => ({ title: 'x', author: '', year })),
+      );
+      expectFound(await page(service, `q=${many.mark}`), many.ids.slice(0, 100));
+      const title = 'long '.repeat(60_000);
+      const large = await store(
+        service,
+        Array.from({ length: 4 }, (_, year) => ({ title, author: '', year })),
+      );
+      expectFound(await page(service, `q=${large.mark}`), large.ids.slice(0, 3));
+      expectEqual(
+        await walk(service, `/books?q=${large.mark}&limit=1000`),
+        large.ids,
+        'The books of all pages',
+      );
+    },
+  },
+  {
+    numbers: 'rule F5',
+    name: 'a walk meets every book once, even if others are removed meanwhile',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const books = Array.from({ length: 60 }, (_, year) => ({
+        title: `${year % 7}`,
+        author: '',
+        year: year % 3,
+      }));
+      const { mark, ids } = await store(service, books);
+      const path = `/books?sort=year,-title&limit=7&author_contains=${mark}`;
+      const expected = await walk(service, path);
+      expectEqual(
+        expected.toSorted((one, other) => one - other),
+        ids,
+        'The books of all pages',
+      );
+      const removed = new Set<number>();
+      const met = await walk(service, path, async (sofar) => {
+        // The last book of the page, from whose place the next one goes on, and one that has not been met.
+        for (const id of [sofar.at(-1), expected.find((id) => !sofar.includes(id) && !removed.has(id))]) {
+          if (id === undefined) continue;
+          expectAnswer(await service.request('DELETE', `/book/${id}`), { status: 200 });
+          if (!sofar.includes(id)) removed.add(id);
+        }
+      });
+      expectEqual(
+        met,
+        expected.filter((id) => !removed.has(id)),
+        'The books of all pages, while others are removed',
+      );
+    },
+  },
+  {
+    numbers: 'rule F6',
+    name: 'a total of 1,000 or fewer is shown, and any on demand',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark } = await store(service, BOOKS);
+      for (const [query, prefer, total] of [
+        [`q=${mark}&limit=1`, undefined, '6'],
+        [`q=${mark}+emma&limit=1`, undefined, '2'],
+        [`q=${mark}+nothing`, undefined, '0'],
+        [`q=${mark}+emma&offset=5`, undefined, '2'],
+        [`q=${mark}+emma`, 'count=exact', '2'],
+        [`q=${mark}+emma`, 'return=minimal, Count="exact"; x', '2'],
+        [`q=${mark}+emma`, 'count=planned', '2'],
+      ] as const) {
+        const answer = await page(service, query, prefer === undefined ? {} : { prefer });
+        expectEqual(answer.headers.get('x-total-count'), total, 'x-total-count', answer);
+        const applied = prefer === undefined || prefer === 'count=planned' ? null : 'count=exact';
+        expectEqual(answer.headers.get('preference-applied'), applied, 'preference-applied', answer);
+      }
+    },
+  },
+  {
+    numbers: 'rules F7 and F8',
+    name: 'words are found however they are written',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      for (const [title, queries] of WORDS) {
+        const { mark, ids } = await store(service, [{ title, author: '', year: 0 }]);
+        for (const query of queries) {
+          const words = encodeURIComponent(query);
+          expectFound(await page(service, `title_contains=${words}&author_contains=${mark}`), ids);
+          expectFound(await page(service, `q=${words}&author_contains=${mark}`), ids);
+        }
+        expectFound(await page(service, `q=nowhere&author_contains=${mark}`), []);
+      }
+    },
+  },
+  {
+    numbers: 'rule F8',
+    name: 'titles with one key are equal, and begin with the beginnings of that key',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      for (const [title, same] of KEYS) {
+        const { mark, ids } = await store(service, [{ title, author: '', year: 0 }]);
+        for (const text of same) {
+          const value = encodeURIComponent(text);
+          expectFound(await page(service, `title=${value}&author_contains=${mark}`), ids);
+          expectFound(await page(service, `title_starts_with=${value}&author_contains=${mark}`), ids);
+          expectFound(await page(service, `title=${value}x&author_contains=${mark}`), []);
+        }
+      }
+    },
+  },
+  {
+    numbers: 'rule F10',
+    name: 'with words in q, titles that are it come first, then those that begin with it',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const titles = ['Before Emma', 'Emma Woodhouse', 'Emma', 'Emmanuelle, and Emma', 'Emma Brown', 'EMMA!'];
+      const { mark, ids } = await store(
+        service,
+        titles.map((title) => ({ title, author: '', year: 0 })),
+      );
+      const order = (places: number[]) => places.map((place) => ids[place]);
+      expectFound(await page(service, `q=emma&author_contains=${mark}`), order([2, 5, 4, 1, 0, 3]));
+      expectFound(await page(service, `q=emma*&author_contains=${mark}`), order([2, 5, 4, 1, 3, 0]));
+    },
+  },
+  {
+    numbers: 'rule F11',
+    name: 'a search sees every write that was answered before it',
+    level: 'full',
+    writes: true,
+    async check(service) {
+      const { mark, ids } = await store(service, [{ title: 'one', author: '', year: 1 }]);
+      const [id] = ids;
+      expectFound(await page(service, `q=one+${mark}`), ids);
+      await service.request('PUT', `/book/${id}`, { body: { title: 'other' } });
+      expectFound(await page(service, `q=one+${mark}`), []);
+      expectFound(await page(service, `q=other+${mark}`), ids);
+      await service.request('DELETE', `/book/${id}`);
+      expectFound(await page(service, `q=${mark}`), []);
+    },
+  },
+];
+
+/** Stores books; the word that is added to each author is in no other book. */
+async function store(service: Service, books: readonly Content[]): Promise<{ mark: string; ids: number[] }> {
+  const mark = `zz${randomBytes(6).toString('hex')}`;
+  const ids: number[] = [];
+  for (const book of books) {
+    ids.push((await service.create({ ...book, author: `${book.author} ${mark}`.trim() })).id);
+  }
+  return { mark, ids };
+}
+
+function page(
+  service: Service,
+  query: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Answer> {
+  return service.request('GET', `/books?${query}`, { headers });
+}
+
+/** Percent-escapes what no library would send as it is. */
+function encoded(query: string): string {
+  return query.replaceAll(/[^\x21-\x7e]+/g, encodeURIComponent);
+}
+
+/**
+ * The ids of the books of all pages, in their order. A service that does not know pages, or never ends them, breaks the rule.
+ * @param begin has a limit.
+ * @param between is called before each page but the first.
+ */
+async function walk(
+  service: Service,
+  begin: string,
+  between: (met: readonly number[]) => Promise<void> = async () => {},
+): Promise<number[]> {
+  const met: number[] = [];
+  const limit = Number(new URL(begin, service.url).searchParams.get('limit'));
+  for (let path: string | undefined = begin; path !== undefined; ) {
+    const answer: Answer = await service.request('GET', path);
+    expectAnswer(answer, { status: 200 });
+    const ids = (answer.data as Book[]).map(({ id }) => id);
+    expect(ids.length > 0, 'A page that a link leads to has books.', answer);
+    expect(ids.length <= limit, `A page has ${limit} books at most.`, answer);
+    expect(new Set([...met, ...ids]).size === met.length + ids.length, 'No book is on two pages.', answer);
+    met.push(...ids);
+    path = linksOf(answer).next;
+    await between(met);
+  }
+  return met;
+}
+
+/** Fails unless these books are found, in this order. */
+function expectFound(answer: Answer, ids: readonly (number | undefined)[]): void {
+  expectAnswer(answer, { status: 200, message: 'Books retrieved successfully' });
+  const found = (answer.data as Book[]).map(({ id }) => id);
+  expectEqual(found, ids, 'The ids that are found', answer);
+}
+
+/** The links of an answer, by their relation. */
+function linksOf({ headers }: Answer): Record<string, string> {
+  const links = (headers.get('link') ?? '').matchAll(/<([^>]*)>; rel="([^"]*)"/g);
+  return Object.fromEntries([...links].map(([, url, relation]) => [relation, url]));
+}

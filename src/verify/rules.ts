@@ -1,0 +1,30 @@
+// Owns: the list of all rules, in the order of docs/contract.md.
+
+import { BODIES } from './bodies.ts';
+import { CONDITIONS } from './conditions.ts';
+import { ANY_REQUEST, CREATE, GATE, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
+import { FINDING } from './finding.ts';
+import { KEYS_OF_REQUESTS, MANY } from './once.ts';
+import { RACES } from './racing.ts';
+import type { Rule } from './rule.ts';
+import { TOKENS } from './tokens.ts';
+import { WIRE } from './wire.ts';
+
+export const RULES: readonly Rule[] = [
+  ...LOGIN,
+  ...GATE,
+  ...TOKENS,
+  ...CREATE,
+  ...LIST,
+  ...MANY,
+  ...READ,
+  ...UPDATE,
+  ...REMOVE,
+  ...BODIES,
+  ...RACES,
+  ...FINDING,
+  ...CONDITIONS,
+  ...KEYS_OF_REQUESTS,
+  ...ANY_REQUEST,
+  ...WIRE,
+];

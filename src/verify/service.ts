@@ -1,0 +1,418 @@
+// Owns: the service that is checked, as its client sees it: requests, connections, and the books that were stored.
+// Refuses: an answer that is no envelope, that does not come, or that does not end. Each is a complaint that shows the
+// request and what came back.
+
+import {
+  Agent as HttpAgent,
+  request as httpRequest,
+  type IncomingMessage,
+  type RequestOptions as NodeRequest,
+} from 'node:http';
+import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import type { RawAnswer } from './answers.ts';
+import { Complaint, shown, Unanswered } from './complaint.ts';
+import { Connection } from './connection.ts';
+
+/** Milliseconds after which an idle connection is not used again: the service may be about to close it. */
+const IDLE = 1500;
+
+/** Milliseconds after which another token is asked for: a token lasts three times as long. */
+const RENEWAL = 300_000;
+
+/** Books that are removed at the same time. */
+const REMOVALS = 64;
+
+/** Milliseconds until a removal that was answered with 503 is tried again. */
+const REMOVAL_PAUSE = 500;
+
+export interface Account {
+  readonly username: string;
+  readonly password: string;
+  /** The secret that the service signs with; undefined if it is not known. */
+  readonly secret: string | undefined;
+}
+
+/** What an answer may take. */
+export interface Limits {
+  /** Milliseconds until the whole answer is there. */
+  readonly time: number;
+  /** Characters of its body. */
+  readonly size: number;
+}
+
+/** A request and its answer. */
+export interface Exchange {
+  readonly method: string;
+  readonly path: string;
+  /** Headers that a rule has set, names in lower case. */
+  readonly requestHeaders: Readonly<Record<string, string>>;
+  readonly requestBody: Uint8Array;
+  readonly status: number;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+/** An envelope with its headers; without a body (304, `HEAD`) the message is '' and the data undefined. */
+export interface Answer {
+  readonly status: number;
+  readonly message: string;
+  // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each rule says what it must be
+  readonly data: any;
+  readonly headers: Headers;
+  /** The request, for a complaint about the answer. */
+  readonly request: string;
+}
+
+export interface RequestOptions {
+  /** Text and bytes are sent as they are, anything else as JSON. */
+  readonly body?: unknown;
+  /** The whole Authorization header; null sends none. That of the service's account if it is left out. */
+  readonly token?: string | null;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A book as the service returns it. */
+export interface Book {
+  readonly id: number;
+  readonly title: string;
+  readonly author: string;
+  readonly year: number;
+}
+
+export class Service {
+  readonly url: URL;
+  readonly account: Account;
+  readonly #limits: Limits;
+  readonly #observe: (exchange: Exchange) => void;
+  readonly #agent: HttpAgent | HttpsAgent;
+  readonly #connections = new Set<Connection>();
+  /** Ids of books that were stored, since the last removal. */
+  readonly #stored = new Set<number>();
+  readonly #left: number[] = [];
+  #token = '';
+  #tokenTime = Number.NEGATIVE_INFINITY;
+  #latest: Answer | undefined;
+
+  /**
+   * @param url without a path.
+   * @param observe gets every answer.
+   */
+  constructor(url: URL, account: Account, limits: Limits, observe: (exchange: Exchange) => void = () => {}) {
+    this.url = url;
+    this.account = account;
+    this.#limits = limits;
+    this.#observe = observe;
+    const options = { keepAlive: true, timeout: IDLE };
+    this.#agent = this.#isTls ? new HttpsAgent(options) : new HttpAgent(options);
+  }
+
+  /** A valid token, once `logIn` has succeeded. */
+  get token(): string {
+    return this.#token;
+  }
+
+  /** The ids of the books that could not be removed. */
+  get left(): readonly number[] {
+    return this.#left;
+  }
+
+  /** The answer that was read last. */
+  get latest(): Answer | undefined {
+    return this.#latest;
+  }
+
+  /** The `Host` of every request. */
+  get host(): string {
+    return this.url.host;
+  }
+
+  get #isTls(): boolean {
+    return this.url.protocol === 'https:';
+  }
+
+  /**
+   * Gets a token, unless there is one that lasts.
+   * @throws Complaint if the service gives none.
+   */
+  async logIn(): Promise<void> {
+    if (performance.now() - this.#tokenTime < RENEWAL) return;
+    const { username, password } = this.account;
+    const answer = await this.request('POST', '/token', { body: { username, password }, token: null });
+    const token = answer.data?.token;
+    if (answer.status !== 200 || typeof token !== 'string') {
+      throw new Complaint('The login is answered with 200 and a token.', answer);
+    }
+    this.#token = token;
+    this.#tokenTime = performance.now();
+  }
+
+  /** Sends one request and reads its answer, which must be an envelope, whatever its status, except 304. */
+  async request(
+    method: string,
+    path: string,
+    { body, token = this.#token, headers = {} }: RequestOptions = {},
+  ): Promise<Answer> {
+    const sent = bytesOf(body);
+    const requestHeaders = { ...(token !== null && { authorization: token }), ...headers };
+    const request = shownRequest(method, path, requestHeaders, sent);
+    const response = await this.#send(method, path, requestHeaders, sent, request);
+    return this.#answer(
+      { method, path, requestHeaders, requestBody: sent ?? Buffer.alloc(0), ...response },
+      request,
+    );
+  }
+
+  /** Stores a book; the answer must be 201. */
+  async create(body: unknown): Promise<Book> {
+    const answer = await this.request('POST', '/book', { body });
+    if (answer.status !== 201) throw new Complaint('The book is stored: 201.', answer);
+    return answer.data;
+  }
+
+  /** All books; the answer must be 200. */
+  async list(): Promise<Book[]> {
+    const answer = await this.request('GET', '/books');
+    if (answer.status !== 200 || !Array.isArray(answer.data)) {
+      throw new Complaint('The list is answered with 200 and an array.', answer);
+    }
+    return answer.data;
+  }
+
+  /** The books of the list whose title or author contains the text. */
+  async listed(mark: string): Promise<Book[]> {
+    return (await this.list()).filter(({ title, author }) => `${title}\n${author}`.includes(mark));
+  }
+
+  /** The bytes of a request that asks for its connection to stay open. */
+  bytes(method: string, path: string, { body, token = this.#token, headers }: RequestOptions = {}): Buffer {
+    const sent = bytesOf(body);
+    const lines = Object.entries({
+      host: this.host,
+      ...(token !== null && { authorization: token }),
+      ...(sent !== undefined && { 'content-length': String(sent.length) }),
+      ...headers,
+    }).map(([name, value]) => `${name}: ${value}\r\n`);
+    const head = Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`, 'latin1');
+    return sent === undefined ? head : Buffer.concat([head, sent]);
+  }
+
+  /** Pipelines requests on one connection, which is the cheapest way to send many; `HEAD` is not supported. */
+  async requestAll(
+    requests: readonly (readonly [method: string, path: string, options?: RequestOptions])[],
+  ): Promise<Answer[]> {
+    const connection = this.connect();
+    try {
+      // A service that reads no further before its answers are taken would otherwise wait forever.
+      const sending = connection.send(Buffer.concat(requests.map((parts) => this.bytes(...parts))));
+      sending.catch(() => {}); // the answers show it
+      const answers = await connection.rawAnswers(requests.length);
+      return answers.map((raw, position) => {
+        const [method, path, { body, headers = {} } = {}] = requests[position] as (typeof requests)[number];
+        const sent = bytesOf(body);
+        return this.#rawAnswer(raw, shownRequest(method, path, headers, sent), {
+          method,
+          path,
+          requestHeaders: headers,
+          requestBody: sent ?? Buffer.alloc(0),
+        });
+      });
+    } finally {
+      connection.close();
+    }
+  }
+
+  /** Sends bytes as they are and reads answers until there are enough, or the service closes the connection. */
+  async exchange(bytes: string | Uint8Array, answers = 1): Promise<Answer[]> {
+    const connection = this.connect();
+    try {
+      connection.send(bytes).catch(() => {}); // the answers show it
+      return await connection.answersUntilClosed(answers);
+    } finally {
+      connection.close();
+    }
+  }
+
+  connect(): Connection {
+    const { hostname, port } = this.url;
+    const host = hostname.replace(/^\[|\]$/g, '');
+    const socket = this.#isTls
+      ? connectTls({ host, port: Number(port || 443), ...(/[a-z]/i.test(host) && { servername: host }) })
+      : connectPlain({ host, port: Number(port || 80), noDelay: true });
+    const connection = new Connection(socket, this.#limits, (raw, request) => this.#rawAnswer(raw, request));
+    this.#connections.add(connection);
+    void connection.closed.then(() => this.#connections.delete(connection));
+    return connection;
+  }
+
+  /**
+   * Removes the books that were stored through this object; `left` has those that cannot be removed. A service that is
+   * unavailable for a moment, as after a rule with many requests, is asked again.
+   */
+  async removeStored(): Promise<void> {
+    const ids = [...this.#stored];
+    this.#stored.clear();
+    const end = performance.now() + this.#limits.time;
+    const remove = async () => {
+      for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
+        let status = await this.#remove(id);
+        while (status === 503 && performance.now() < end) {
+          await pause(REMOVAL_PAUSE);
+          status = await this.#remove(id);
+        }
+        if (status !== 200 && status !== 404) this.#left.push(id);
+      }
+    };
+    await Promise.all(Array.from({ length: REMOVALS }, remove));
+  }
+
+  /** @returns the status; undefined without an answer. */
+  async #remove(id: number): Promise<number | undefined> {
+    return this.request('DELETE', `/book/${id}`).then(
+      ({ status }) => status,
+      () => undefined,
+    );
+  }
+
+  /** Ends every connection. */
+  close(): void {
+    this.#agent.destroy();
+    for (const connection of this.#connections) connection.close();
+  }
+
+  #send(
+    method: string,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    body: Buffer | undefined,
+    shownAs: string,
+  ): Promise<{ status: number; headers: Record<string, string>; body: string }> {
+    const { hostname, port } = this.url;
+    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const options: NodeRequest = {
+      agent: this.#agent,
+      host: hostname.replace(/^\[|\]$/g, ''),
+      ...(port !== '' && { port }),
+      method,
+      path,
+      headers: { host: this.host, ...length, ...headers },
+    };
+    const { time, size } = this.#limits;
+    return new Promise((resolve, reject) => {
+      const request = this.#isTls ? httpsRequest(options) : httpRequest(options);
+      const fail = (reason: string, Reason = Complaint) => {
+        clearTimeout(timer);
+        request.destroy();
+        reject(new Reason('The request is answered.', { request: shownAs, received: reason }));
+      };
+      const timer = setTimeout(() => fail(`no whole answer within ${time} ms`, Unanswered), time);
+      timer.unref();
+      request.on('error', (error) => fail(`no answer: ${reasonOf(error)}`));
+      request.on('response', (response: IncomingMessage) => {
+        let received = '';
+        response.setEncoding('utf8').on('data', (more: string) => {
+          received += more;
+          if (received.length > size) fail(`an answer of more than ${size} characters`);
+        });
+        response.on('error', (error) => {
+          fail(`${response.statusCode} ${shown(received)}, and then the connection broke: ${error.message}`);
+        });
+        response.on('end', () => {
+          clearTimeout(timer);
+          resolve({
+            status: response.statusCode as number,
+            headers: Object.fromEntries(new Headers(response.headers as Record<string, string>)),
+            body: received,
+          });
+        });
+      });
+      request.end(body);
+    });
+  }
+
+  #rawAnswer(
+    { status, headers, body }: RawAnswer,
+    request: string,
+    sent: Pick<Exchange, 'method' | 'path' | 'requestHeaders' | 'requestBody'> = {
+      method: '',
+      path: '',
+      requestHeaders: {},
+      requestBody: Buffer.alloc(0),
+    },
+  ): Answer {
+    const text = Buffer.from(body, 'latin1').toString();
+    return this.#answer({ ...sent, status, headers, body: text }, request);
+  }
+
+  #answer(exchange: Exchange, request: string): Answer {
+    const { method, status, body } = exchange;
+    const headers = new Headers(exchange.headers);
+    const bare = { status, message: '', data: undefined, headers, request };
+    if (method === 'HEAD' || status === 304) {
+      if (body !== '')
+        throw new Complaint('The answer has no body.', { request, received: `${status} ${shown(body)}` });
+      this.#observe(exchange);
+      this.#latest = bare;
+      return bare;
+    }
+    const answer = { ...bare, ...readEnvelope(exchange, request) };
+    this.#observe(exchange);
+    this.#latest = answer;
+    this.#note(answer);
+    return answer;
+  }
+
+  /** Notes which books are stored, so that they can be removed. Those of a replayed answer may be another client's. */
+  #note({ status, data, headers }: Answer): void {
+    if (status !== 201 || headers.has('idempotent-replayed')) return;
+    for (const id of Array.isArray(data) ? data : [data?.id]) {
+      if (Number.isSafeInteger(id)) this.#stored.add(id);
+    }
+  }
+}
+
+/** OpenSSL's errors name functions, numbers and files of its own; what has gone wrong is between them. */
+function reasonOf({ message, code }: NodeJS.ErrnoException): string {
+  const [, fault] = /:SSL routines:[^:]*:([^:]+):/.exec(message) ?? [];
+  if (fault === 'wrong version number') return 'the port does not use TLS: the URL must begin with http://';
+  return fault === undefined ? message || String(code) : `TLS fails: ${fault}`;
+}
+
+/** @returns undefined for a request without a body. */
+function bytesOf(body: unknown): Buffer | undefined {
+  if (body === undefined) return undefined;
+  if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+function shownRequest(
+  method: string,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  body: Buffer | undefined,
+): string {
+  const lines = Object.entries(headers).map(([name, value]) => `\n${name}: ${shown(value)}`);
+  return `${method} ${shown(path)}${lines.join('')}${body === undefined ? '' : `\n\n${shown(body)}`}`;
+}
+
+/** Every response body is a JSON object with exactly three fields; `status` is that of the response. */
+function readEnvelope({ status, body }: Exchange, request: string): { message: string; data: unknown } {
+  const received = { request, received: `${status} ${shown(body)}` };
+  let envelope: unknown;
+  try {
+    envelope = JSON.parse(body);
+  } catch {
+    throw new Complaint('The body of the answer is JSON.', received);
+  }
+  const fields = Object(envelope) as Record<string, unknown>;
+  if (Object.keys(fields).toSorted().join() !== 'data,message,status') {
+    throw new Complaint('The answer is an envelope: exactly status, message and data.', received);
+  }
+  if (fields.status !== status) throw new Complaint(`The envelope has the status ${status}.`, received);
+  if (typeof fields.message !== 'string')
+    throw new Complaint('The message of the envelope is a text.', received);
+  return { message: fields.message, data: fields.data };
+}

@@ -1,0 +1,593 @@
+// Owns: the rules about tokens, made as an attacker would make them: each is put together by hand, byte for byte. Times are
+// far enough away that the clocks of both machines need not agree.
+
+import { constants, createHash, createHmac, generateKeyPairSync, sign } from 'node:crypto';
+import { expectAnswer } from './complaint.ts';
+import type { Rule } from './rule.ts';
+import type { Service } from './service.ts';
+import { BOOK_NOT_FOUND, INVALID_TOKEN, NO_BOOK, TOKEN_REQUIRED } from './words.ts';
+
+const HASHES: Readonly<Record<string, string>> = { HS256: 'sha256', HS384: 'sha384', HS512: 'sha512' };
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** Tokens that are tried at a time. */
+const TOGETHER = 16;
+
+/** Seconds between now and the times in tokens. */
+const HOUR = 3600;
+
+const now = () => Math.floor(Date.now() / 1000);
+const later = () => now() + HOUR;
+const claimsNow = () => `{"exp":${later()}}`;
+const encode = (text: string | Buffer) => Buffer.from(text).toString('base64url');
+const digest = (text: string) => createHash('sha256').update(text).digest('base64url');
+
+type Named = readonly (readonly [name: string, token: string])[];
+
+/** Makes tokens with the secret of a service. */
+class Signer {
+  readonly #secret: string;
+
+  constructor({ account }: Service) {
+    this.#secret = account.secret as string; // the rules say that they need it
+  }
+
+  hmac(text: string, hash = 'sha256', secret = this.#secret): string {
+    return createHmac(hash, secret).update(text).digest('base64url');
+  }
+
+  /** A token of any header and claims, JSON or not, signed with the right secret unless another is given. */
+  make(header: string, claims: string, { hash = 'sha256', secret = this.#secret } = {}): string {
+    const signed = `${encode(header)}.${encode(claims)}`;
+    return `${signed}.${this.hmac(signed, hash, secret)}`;
+  }
+
+  /** A token of these claims. */
+  of(claims: string): string {
+    return this.make('{"alg":"HS256","typ":"JWT"}', claims);
+  }
+}
+
+/**
+ * Whether the account's secret is one of the service: it signs the service's token, or the service accepts a token of it, as
+ * it does after a change of secrets. Any answer but 401 is for the rules to judge.
+ */
+export async function isSecretOf(service: Service): Promise<boolean> {
+  const signer = new Signer(service);
+  const [, signed = '', signature] = /^(.*)\.(.*)$/s.exec(service.token) ?? [];
+  if (Object.values(HASHES).some((hash) => signer.hmac(signed, hash) === signature)) return true;
+  const answer = service.request('GET', NO_BOOK, { token: signer.of(claimsNow()) });
+  return answer.then(
+    ({ status }) => status !== 401,
+    () => true,
+  );
+}
+
+export const TOKENS: readonly Rule[] = [
+  {
+    numbers: 'A4',
+    name: 'a token of another secret, or of an algorithm outside the HMAC family, is 401',
+    level: 'core',
+    writes: false,
+    async check(service) {
+      const claims = claimsNow();
+      const unsigned = `${encode('{"alg":"none","typ":"JWT"}')}.${encode(claims)}`;
+      const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+      const asymmetric = `${encode('{"alg":"RS256","typ":"JWT"}')}.${encode(claims)}`;
+      const signature = sign('sha256', Buffer.from(asymmetric), privateKey).toString('base64url');
+      const foreign = `${encode('{"alg":"HS256","typ":"JWT"}')}.${encode(claims)}`;
+      const mac = createHmac('sha256', 'another secret').update(foreign).digest('base64url');
+      await expectRefused(service, [
+        ['another secret', `${foreign}.${mac}`],
+        ['none', `${unsigned}.`],
+        ['RS256', `${asymmetric}.${signature}`],
+      ]);
+    },
+  },
+  {
+    numbers: 'A4',
+    name: 'an expired token is 401',
+    level: 'core',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      await expectAccepted(service, [['a token of the secret', signer.of(claimsNow())]]);
+      await expectRefused(service, [['expired', signer.of(`{"exp":${now() - HOUR}}`)]]);
+    },
+  },
+  {
+    numbers: 'A5, rule 17',
+    name: 'HS256, HS384 and HS512 with the right secret are accepted',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const claims = claimsNow();
+      const headers = [
+        '{"typ":"at+jwt","alg":"HS256"}',
+        '{"alg":"none","alg":"HS256"}',
+        ' {"alg":"HS256"}\n',
+      ];
+      await expectAccepted(service, [
+        ...Object.entries(HASHES).map(([algorithm, hash]) => {
+          return [algorithm, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
+        }),
+        ...headers.map((header) => [header, signer.make(header, claims)] as const),
+      ]);
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'an algorithm is neither inferred nor trusted',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const claims = claimsNow();
+      const crossed = Object.keys(HASHES).flatMap((algorithm) => {
+        const others = Object.entries(HASHES).filter(([other]) => other !== algorithm);
+        return others.map(([other, hash]) => {
+          return [
+            `${algorithm} by ${other}`,
+            signer.make(`{"alg":"${algorithm}"}`, claims, { hash }),
+          ] as const;
+        });
+      });
+      const algorithms = [
+        ...['"hs256"', '"HS256 "', '"HS1"', '"sha256"', '""', 'null', '256', '["HS256"]', '{}'],
+      ];
+      await expectRefused(service, [
+        ...crossed,
+        ...algorithms.map((algorithm) => [algorithm, signer.make(`{"alg":${algorithm}}`, claims)] as const),
+        ['no alg', signer.make('{"typ":"JWT"}', claims)],
+        ['ALG', signer.make('{"ALG":"HS256"}', claims)],
+        ['an inherited alg', signer.make('{"__proto__":{"alg":"HS256"}}', claims)],
+      ]);
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'unsigned tokens are refused, however "none" is spelled',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      await expectRefused(
+        service,
+        ['none', 'None', 'NONE', 'nOnE'].flatMap((algorithm): Named => {
+          const signed = `${encode(`{"alg":"${algorithm}","typ":"JWT"}`)}.${encode(claimsNow())}`;
+          return [
+            signed,
+            `${signed}.`,
+            `${signed}.${signer.hmac(signed)}`,
+            `${signed}.${encode('none')}`,
+          ].map((token) => [algorithm, token]);
+        }),
+      );
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'tokens with a valid signature of another algorithm are refused',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+      const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+      const edwards = generateKeyPairSync('ed25519');
+      const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
+      const signers: Record<string, (text: Buffer) => Buffer> = {
+        RS256: (text) => sign('sha256', text, rsa.privateKey),
+        PS256: (text) => sign('sha256', text, { key: rsa.privateKey, ...pss }),
+        ES256: (text) => sign('sha256', text, { key: elliptic.privateKey, dsaEncoding: 'ieee-p1363' }),
+        EdDSA: (text) => sign(null, text, edwards.privateKey),
+      };
+      const claims = claimsNow();
+      const signed = Object.entries(signers).map(([algorithm, signer]) => {
+        const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
+        return [algorithm, `${text}.${signer(Buffer.from(text)).toString('base64url')}`] as const;
+      });
+      const keyed = [rsa, elliptic, edwards].flatMap(({ publicKey }): Named => {
+        const secret = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+        return Object.entries(HASHES).map(([algorithm, hash]) => {
+          const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
+          const mac = createHmac(hash, secret).update(text).digest('base64url');
+          return [`${algorithm} keyed with a public key`, `${text}.${mac}`];
+        });
+      });
+      await expectRefused(service, [...signed, ...keyed]);
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'keys inside a token are never trusted',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const claims = claimsNow();
+      const own = 'a secret of the attacker, long enough to be one';
+      const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+      const elsewhere = '"http://127.0.0.1:9/keys"';
+      const hints = [
+        `"jwk":{"kty":"oct","k":"${encode(own)}"}`,
+        `"jwk":${JSON.stringify(publicKey.export({ format: 'jwk' }))}`,
+        `"jku":${elsewhere}`,
+        `"x5u":${elsewhere}`,
+        `"x5c":["${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}"]`,
+        '"kid":"../../../../dev/null"',
+        `"kid":"' union select '${own}"`,
+        '"kid":{"toString":1}',
+      ];
+      const tokens = hints.flatMap((hint): Named => {
+        const keyed = [own, '', 'null', 'undefined'].map((secret) => {
+          return [
+            `${hint} by "${secret}"`,
+            signer.make(`{"alg":"HS256",${hint}}`, claims, { secret }),
+          ] as const;
+        });
+        const signed = `${encode(`{"alg":"RS256",${hint}}`)}.${encode(claims)}`;
+        const signature = sign('sha256', Buffer.from(signed), privateKey).toString('base64url');
+        return [...keyed, [`${hint} by RS256`, `${signed}.${signature}`]];
+      });
+      await expectRefused(service, tokens);
+    },
+  },
+  {
+    numbers: 'rule 17',
+    name: 'a token with a critical header (crit) is refused, whatever its value',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const forms = ['null', '[]', '{}', '""', 'false', '0', '["exp"]', '["b64"]', '["unknown"]', '[null]'];
+      await expectRefused(
+        service,
+        forms.map((form) => {
+          const header = `{"alg":"HS256","b64":true,"exp":1,"crit":${form}}`;
+          return [`crit ${form}`, signer.make(header, claimsNow())];
+        }),
+      );
+    },
+  },
+  {
+    numbers: 'rule 17',
+    name: 'exp must be a number in the future',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const time = later();
+      const refused = [
+        ...[
+          `"${time}"`,
+          `[${time}]`,
+          `{"value":${time}}`,
+          'null',
+          'true',
+          '""',
+          '1e999',
+          '-1e999',
+          '0',
+          '-1',
+        ],
+        ...[`-${time}`, String(now() - HOUR), `${now() - HOUR}.999`],
+      ];
+      const lacking = ['{}', `{"Exp":${time}}`, `{"__proto__":{"exp":${time}}}`, `{"nbf":1,"iat":1}`];
+      await expectRefused(service, [
+        ...refused.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
+        ...lacking.map((claims) => [claims, signer.of(claims)] as const),
+        ['the last exp counts', signer.of(`{"exp":${time},"exp":1}`)],
+      ]);
+      const accepted = [String(time), `${time}.5`, `${time}.0`, '4e9', '1e300', '9007199254740993'];
+      await expectAccepted(service, [
+        ...accepted.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
+        ['the last exp counts', signer.of(`{"exp":1,"exp":${time}}`)],
+      ]);
+    },
+  },
+  {
+    numbers: 'rule 17',
+    name: 'nbf, if present, must be a number that is not in the future',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const time = later();
+      const withNbf = (nbf: string) => [`nbf ${nbf}`, signer.of(`{"exp":${time},"nbf":${nbf}}`)] as const;
+      const refused = [String(time), `${time}.5`, '1e999', 'null', '"1"', '[]', '{}', 'true', 'false'];
+      await expectRefused(service, refused.map(withNbf));
+      await expectAccepted(service, ['0', '-1', '1.5', String(now() - HOUR)].map(withNbf));
+    },
+  },
+  {
+    numbers: 'rule 17',
+    name: 'iat and all other claims are ignored',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const time = later();
+      const forms = [String(time), '0', '-1', '1.5', '1e999', 'null', '"yesterday"', '[]', '{}', 'true'];
+      const others =
+        '"sub":"x","aud":["a"],"iss":7,"jti":null,"admin":true,"__proto__":{"exp":1},"x":{"y":[]}';
+      await expectAccepted(service, [
+        ...forms.map((iat) => [`iat ${iat}`, signer.of(`{"exp":${time},"iat":${iat}}`)] as const),
+        ['other claims', signer.of(`{"exp":${time},${others}}`)],
+      ]);
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'tokens with a wrong secret, a wrong form or anything around them are refused',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const valid = signer.of(claimsNow());
+      const wrongs = wrongForms(service, signer, valid);
+      await expectRefused(service, wrongs);
+      await expectAccepted(service, [['the token itself', valid]]);
+      await expectRefused(
+        service,
+        wrongs.map(([name, token]) => [`${name}, once the token was accepted`, token]),
+      );
+    },
+  },
+  {
+    numbers: 'A2, rule 18',
+    name: 'the first of two Authorization headers counts, whatever their case',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      const { token } = service;
+      const other = token.slice(0, -5);
+      for (const [first, second, expected] of [
+        [token, other, BOOK_NOT_FOUND],
+        [other, token, INVALID_TOKEN],
+        ['', token, TOKEN_REQUIRED],
+      ] as const) {
+        const headers = `Authorization: ${first}\r\nAUTHORIZATION: ${second}\r\n`;
+        const [answer] = await service.exchange(
+          `GET ${NO_BOOK} HTTP/1.1\r\nHost: ${service.host}\r\n${headers}\r\n`,
+        );
+        expectAnswer(answer, expected);
+      }
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'a signed token is refused if a segment is not base64url or not a JSON object',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const header = encode('{"alg":"HS256"}');
+      const text = claimsNow();
+      const claims = encode(text);
+      const texts = [
+        '',
+        ' ',
+        'null',
+        'true',
+        '1',
+        '"text"',
+        '[]',
+        `[${text}]`,
+        '{',
+        `${text}}`,
+        `\ufeff${text}`,
+      ];
+      const segments: [string, string][] = texts.flatMap((part): [string, string][] => [
+        [encode(part), claims],
+        [header, encode(part)],
+      ]);
+      for (const rubbish of [' ', '\t', '!', '=', '*']) {
+        segments.push([`${header.slice(0, 4)}${rubbish}${header.slice(4)}`, claims]);
+        segments.push([header, `${claims.slice(0, 4)}${rubbish}${claims.slice(4)}`]);
+      }
+      await expectRefused(
+        service,
+        segments.map(([first, second]) => {
+          const signed = `${first}.${second}`;
+          return [signed, `${signed}.${signer.hmac(signed)}`];
+        }),
+      );
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'every HMAC case of Wycheproof’s JsonWebSignature vectors except the valid one is refused',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made
+      // from a token that this service accepts.
+      const signer = new Signer(service);
+      const header = '{"alg":"HS256","kid":"kid-aes-sign"}';
+      const whole = signer.make(header, claimsNow());
+      const [head = '', claims = '', signature = ''] = whole.split('.');
+      await expectAccepted(service, [['acceptsValid', whole]]);
+      const other = (part: string) => `${part[0] === 'X' ? 'Y' : 'X'}${part.slice(1)}`;
+      await expectRefused(service, [
+        ['rejectsModifiedSignature', `${head}.${claims}.${other(signature)}`],
+        ['rejectsMissingSignature', `${head}.${claims}.`],
+        ['rejectsMissingSignatureAndSeparator', `${head}.${claims}`],
+        ['rejectsModifiedPayload', `${head}.${encode(`{"exp":${later() + 1}}`)}.${signature}`],
+        ['rejectsMissingPayload', `${head}..${signature}`],
+        ['rejectsMissingPayloadAndSeparator', `${head}.${signature}`],
+        ['rejectsModifiedHeader', `${encode(header.replace('kid-', 'Xid-'))}.${claims}.${signature}`],
+        ['rejectsMissingHeader', `.${claims}.${signature}`],
+        ['rejectsMissingHeaderAndSeparator', `${claims}.${signature}`],
+        ['rejectsMissingHeaderAndSignature', `.${claims}.`],
+        ['rejectsMissingHeaderSignatureAndSeparators', claims],
+        ['rejectsExtraEmptyComponent', `${whole}.`],
+        ['rejectsExtraComponent', `${whole}.foo`],
+        [
+          'rejectsNoneAlgorithmAndMissingSignature',
+          `${encode('{"alg":"none","kid":"kid-aes-sign"}')}.${claims}.`,
+        ],
+        [
+          'rejectsValidJsonSerialization',
+          JSON.stringify({ payload: claims, signatures: [{ protected: head, header: {}, signature }] }),
+        ],
+      ]);
+      expectAnswer(
+        await service.request('GET', NO_BOOK, { token: '' }),
+        TOKEN_REQUIRED,
+        'rejectsEmptyString',
+      );
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'a signed token is refused if its parts are not UTF-8 (RFC 8725, section 3.7)',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      const latin1 = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
+      const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('base64url');
+      const signed = (text: string) => `${text}.${signer.hmac(text)}`;
+      const header = encode('{"alg":"HS256"}');
+      const claims = claimsNow();
+      await expectRefused(service, [
+        ['a header in Latin-1', signed(`${latin1('{"alg":"HS256","kid":"é"}')}.${encode(claims)}`)],
+        ['claims in Latin-1', signed(`${header}.${latin1(`{"exp":${later()},"sub":"é"}`)}`)],
+        ['a header in UTF-16', signed(`${utf16('{"alg":"HS256"}')}.${encode(claims)}`)],
+        ['claims with a byte order mark', signed(`${header}.${encode(`\ufeff${claims}`)}`)],
+      ]);
+    },
+  },
+  {
+    numbers: 'A4, rule 18',
+    name: 'a token with any single bit changed is refused, even after the original was accepted',
+    level: 'full',
+    writes: false,
+    async check(service) {
+      const { token } = service;
+      const changed: [string, string][] = [];
+      for (let position = 0; position < token.length; position += 1) {
+        const value = ALPHABET.indexOf(token[position] as string);
+        if (value === -1) continue; // a dot
+        for (let bit = 1; bit < 64; bit *= 2) {
+          const other = token.slice(0, position) + ALPHABET[value ^ bit] + token.slice(position + 1);
+          changed.push([`character ${position}`, other]);
+        }
+      }
+      await expectAccepted(service, [['the token itself', token]]);
+      await expectRefused(service, changed);
+    },
+  },
+  {
+    numbers: 'rule 18',
+    name: 'a signature has only one valid spelling, even after that was accepted',
+    level: 'full',
+    writes: false,
+    needsSecret: true,
+    async check(service) {
+      const signer = new Signer(service);
+      for (const [algorithm, hash] of Object.entries(HASHES)) {
+        const token = signer.make(`{"alg":"${algorithm}"}`, claimsNow(), { hash });
+        const signatureOf = (text: string) => Buffer.from(text.slice(text.lastIndexOf('.') + 1), 'base64url');
+        const spellings = [...ALPHABET]
+          .map((last): [string, string] => [algorithm, token.slice(0, -1) + last])
+          .filter(([, other]) => other !== token && signatureOf(other).equals(signatureOf(token)));
+        await expectRefused(service, spellings);
+        await expectAccepted(service, [[algorithm, token]]);
+        await expectRefused(service, spellings);
+      }
+    },
+  },
+];
+
+/** Texts in place of a token, each with a name. */
+function wrongForms({ account }: Service, signer: Signer, valid: string): Named {
+  const [header = '', claims = '', signature = ''] = valid.split('.');
+  const text = Buffer.from(claims, 'base64url').toString();
+  return [
+    ['another secret', signer.make('{"alg":"HS256"}', text, { secret: 'another secret' })],
+    ['the empty secret', signer.make('{"alg":"HS256"}', text, { secret: '' })],
+    ['the secret and a line end', signer.make('{"alg":"HS256"}', text, { secret: `${account.secret}\n` })],
+    ['a signature of other claims', `${header}.${encode(`{"exp":${later() + 1}}`)}.${signature}`],
+    [
+      'a signature in hexadecimal',
+      `${header}.${claims}.${Buffer.from(signature, 'base64url').toString('hex')}`,
+    ],
+    ['no signature', `${header}.${claims}.`],
+    ['two segments', `${header}.${claims}`],
+    ['one segment', header],
+    ['four segments', `${valid}.${signature}`],
+    ['four segments, the last one empty', `${valid}.`],
+    ['five segments', `${valid}.${claims}.${signature}`],
+    ['an empty segment first', `.${valid}`],
+    ['only dots', '..'],
+    ['ten thousand dots', '.'.repeat(10_000)],
+    ['dots after it', valid + '.'.repeat(10_000)],
+    ['ten thousand letters', 'x'.repeat(10_000)],
+    ['half a signature', valid.slice(0, -20)],
+    ['one character less', valid.slice(0, -1)],
+    ['one character more', `${valid}A`],
+    ['padding', `${valid}=`],
+    ['much padding', `${valid}====`],
+    ['padding in the header', `${header}=.${claims}.${signature}`],
+    ['standard base64', valid.replaceAll('-', '+').replaceAll('_', '/').replace(/.$/, '+')],
+    ['a space in the header', `${header.slice(0, 5)} ${header.slice(5)}.${claims}.${signature}`],
+    ['a space in the claims', `${header}.${claims.slice(0, 5)} ${claims.slice(5)}.${signature}`],
+    ['a tab in the signature', `${header}.${claims}.${signature.slice(0, 5)}\t${signature.slice(5)}`],
+    ['a space before a dot', `${header} .${claims}.${signature}`],
+    ['a space after a dot', `${header}.${claims}. ${signature}`],
+    ['rubbish in the signature', `${header}.${claims}.${signature.slice(0, 5)}!${signature.slice(5)}`],
+    ['a letter beyond ASCII', `${valid}\u00e9`],
+    ['Bearer', `Bearer ${valid}`],
+    ['bearer', `bearer ${valid}`],
+    ['BEARER', `BEARER ${valid}`],
+    ['Token', `Token ${valid}`],
+    ['quotes', `"${valid}"`],
+    ['two tokens', `${valid}, ${valid}`],
+    ['a token and more', `${valid} x`],
+    ['a basic login', `Basic ${Buffer.from(`${account.username}:${account.password}`).toString('base64')}`],
+    ['a serialisation in JSON', JSON.stringify({ protected: header, payload: claims, signature })],
+    ['a general one', JSON.stringify({ payload: claims, signatures: [{ protected: header, signature }] })],
+    ['a token in a token', signer.make('{"alg":"HS256","cty":"JWT"}', valid)],
+    ['a token in a token, in quotes', signer.make('{"alg":"HS256","cty":"JWT"}', JSON.stringify(valid))],
+    ['claims sent apart', `${header}..${signature}`],
+    ['claims not encoded', `${encode('{"alg":"HS256","b64":false}')}.${text}.${signature}`],
+    ['an encrypted token', `${encode('{"alg":"dir","enc":"A256GCM"}')}..${claims}.${claims}.${signature}`],
+    ['the signature of nothing', `${header}.${claims}.${signer.hmac('')}`],
+    ['the claims alone signed', `${header}.${claims}.${signer.hmac(claims)}`],
+    ['text signed before it was encoded', `${header}.${claims}.${signer.hmac(`{"alg":"HS256"}.${text}`)}`],
+    ['the hash of no secret', `${header}.${claims}.${digest(`${header}.${claims}`)}`],
+  ];
+}
+
+async function expectAccepted(service: Service, tokens: Named): Promise<void> {
+  await expectEach(service, tokens, BOOK_NOT_FOUND);
+}
+
+async function expectRefused(service: Service, tokens: Named): Promise<void> {
+  await expectEach(service, tokens, INVALID_TOKEN);
+}
+
+async function expectEach(service: Service, tokens: Named, expected: typeof INVALID_TOKEN): Promise<void> {
+  for (let start = 0; start < tokens.length; start += TOGETHER) {
+    await Promise.all(
+      tokens.slice(start, start + TOGETHER).map(async ([name, token]) => {
+        expectAnswer(await service.request('GET', NO_BOOK, { token }), expected, name);
+      }),
+    );
+  }
+}

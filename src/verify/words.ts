@@ -1,0 +1,37 @@
+// Owns: the answers of the contract, spelled out again: the kit takes no word and no number from what it checks.
+
+/** An answer without a book. */
+interface Bare {
+  readonly status: number;
+  readonly message: string;
+  readonly data: null;
+}
+
+const refusal = (status: number, message: string): Bare => ({ status, message, data: null });
+
+export const INVALID = refusal(400, 'Invalid input');
+export const INVALID_LOGIN = refusal(400, 'Invalid request payload');
+export const INVALID_KEY = refusal(400, 'Invalid idempotency key');
+export const BAD_REQUEST = refusal(400, 'Bad request');
+export const WRONG_LOGIN = refusal(401, 'Invalid credentials');
+export const TOKEN_REQUIRED = refusal(401, 'Authorization token required');
+export const INVALID_TOKEN = refusal(401, 'Invalid token');
+export const BOOK_NOT_FOUND = refusal(404, 'Book not found');
+export const NOT_FOUND = refusal(404, 'Not found');
+export const METHOD_NOT_ALLOWED = refusal(405, 'Method not allowed');
+export const UNMET = refusal(412, 'Precondition failed');
+export const TOO_LARGE = refusal(413, 'Payload too large');
+export const KEY_USED = refusal(422, 'Idempotency key already used');
+export const HEADERS_TOO_LARGE = refusal(431, 'Request header fields too large');
+export const DELETED = refusal(200, 'Book deleted successfully');
+
+export const invalidAt = (position: number) => refusal(400, `Invalid input: book ${position}`);
+export const invalidParameter = (name: string) => refusal(400, `Invalid query parameter: ${name}`);
+
+export const created = (data: object) => ({ status: 201, message: 'Book created successfully', data });
+export const createdAll = (data: object) => ({ status: 201, message: 'Books created successfully', data });
+export const retrieved = (data: object) => ({ status: 200, message: 'Book retrieved successfully', data });
+export const updated = (data: object) => ({ status: 200, message: 'Book updated successfully', data });
+
+/** The largest id. No service has stored so many books. */
+export const NO_BOOK = '/book/9007199254740991';

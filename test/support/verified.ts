@@ -1,0 +1,36 @@
+// Owns: a service under test as the conformance kit sees it, without limits of speed; and what every answer of this
+// project's service has beyond the kit's rules.
+
+import assert from 'node:assert/strict';
+import { type Exchange, Service } from '../../src/verify/service.ts';
+import { record, type Target } from './client.ts';
+import { ENVIRONMENT, SECRET } from './service.ts';
+
+/** The time limit of a test file ends sooner. */
+export const LIMITS = { time: 20 * 60_000, size: 256 * 1024 * 1024 };
+
+/** Characters; reading longer bodies again would take long, and shows nothing that shorter ones do not. */
+const LONGEST_RECORDED = 50_000;
+
+/** The account is that of services under test. */
+export function verifiedAt({ url }: Target): Service {
+  const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
+  return new Service(new URL(url), { username, password, secret: SECRET }, LIMITS, observe);
+}
+
+/** Records an exchange, and fails unless its answer has the headers of rule 24 and its fields in their order. */
+function observe({ requestBody, ...exchange }: Exchange): void {
+  const { method, status, headers, body } = exchange;
+  const isRecorded = method !== '' && requestBody.length + body.length < LONGEST_RECORDED;
+  if (isRecorded) record({ ...exchange, requestBody: Buffer.from(requestBody).toString('base64') });
+  assert.equal(headers['cache-control'], 'no-store');
+  assert.match(headers['x-request-id'] ?? '', /^[\w.:-]+$/);
+  if (status === 304) return;
+  assert.equal(headers['content-type'], 'application/json; charset=utf-8');
+  assert.equal(headers['x-content-type-options'], 'nosniff');
+  if (method === 'HEAD') return;
+  const envelope = JSON.parse(body);
+  assert.deepEqual(Object.keys(envelope), ['status', 'message', 'data']);
+  const { data } = envelope;
+  if (data?.id !== undefined) assert.deepEqual(Object.keys(data), ['id', 'title', 'author', 'year']);
+}

@@ -1,0 +1,457 @@
+// The conformance kit itself: does it find out wrong services, in the right rules? What does the command print, with which
+// exit code, also for a service that does not answer? That the project's own service passes is test/contract.
+
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { globSync, readFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { createServer as createTlsServer } from 'node:tls';
+import { type Verdict, verdictsOf } from '../../src/verify/checking.ts';
+import { titleOf } from '../../src/verify/rule.ts';
+import { RULES } from '../../src/verify/rules.ts';
+import { type Limits, Service } from '../../src/verify/service.ts';
+import { Client } from '../support/client.ts';
+import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
+import { pathTo } from '../support/repository.ts';
+import {
+  endOf,
+  type RunningService,
+  SECRET,
+  SQLITE,
+  spawnService,
+  startTestService,
+} from '../support/service.ts';
+import { ACCOUNT, type Fault, startSmallService } from '../support/small-service.ts';
+import { LIMITS } from '../support/verified.ts';
+
+const FOR_ALL = { level: 'full', mayWrite: true, isStopped: () => false } as const;
+
+describe('wrong services', { concurrency: true }, () => {
+  let verdicts: Verdict[];
+  /** What the small service does not have. */
+  let lacking: string[];
+
+  before(async () => {
+    verdicts = await verify();
+    const failed = verdicts.filter(({ result }) => result === 'failed');
+    assert.ok(failed.length > 0);
+    assert.deepEqual(
+      failed.filter(({ rule }) => rule.level === 'core').map(({ rule }) => titleOf(rule)),
+      [],
+    );
+    lacking = failed.map(({ rule }) => titleOf(rule));
+  });
+
+  test('a service without arrays of books, searches, conditions and keys keeps no rule about them by chance', () => {
+    const kept = verdicts.filter(
+      ({ rule, result }) => result === 'passed' && /^(rules? )?[BEFI]\d/.test(rule.numbers),
+    );
+    assert.deepEqual(
+      kept.map(({ rule }) => titleOf(rule)),
+      ['rule F1: an empty query string is the list, and no page', 'rule F1: other paths ignore their query'],
+    );
+  });
+
+  for (const [fault, found] of [
+    [
+      'coerces types',
+      [
+        'C1: malformed JSON or a field of a wrong type is 400, and nothing is stored',
+        'C1, rules 2, 3, 4 and 6: a body that cannot be read as book fields is 400, and nothing is stored',
+        'U2: malformed JSON or a field of a wrong type is 400, and the book is unchanged',
+        'U2, rules 2, 3, 4 and 6: a body that cannot be read as book fields is 400, and the book is unchanged',
+        'C1, U2, rules 2, 3 and 4: a field of a wrong type or value is 400 and stores nothing',
+        'rules 2 to 10 and 18: an invalid request never fails its neighbours',
+      ],
+    ],
+    ['reuses ids', ['rule 12: the id of a removed book is not used again']],
+    [
+      'answers 500 to odd ids',
+      [
+        'rule 10: an id that is not canonical decimal names no book, for every method',
+        'rule 10: reading an id in any other spelling is 404',
+        'G2, rule 10: a path names the book whose id it spells, and no other',
+        'rules 2 to 10 and 18: an invalid request never fails its neighbours',
+      ],
+    ],
+  ] as const satisfies [Fault, readonly string[]][]) {
+    test(`a service that ${fault} is found out in these rules and no other`, async () => {
+      const failed = (await verify(fault)).filter(({ result }) => result === 'failed');
+      const titles = failed.map(({ rule }) => titleOf(rule));
+      assert.deepEqual(
+        titles.filter((title) => !lacking.includes(title)),
+        found,
+      );
+      for (const verdict of failed) {
+        if (verdict.result !== 'failed' || lacking.includes(titleOf(verdict.rule))) continue;
+        assert.notEqual(verdict.complaint.request, '');
+        assert.notEqual(verdict.complaint.received, '');
+      }
+    });
+  }
+
+  async function verify(fault?: Fault): Promise<Verdict[]> {
+    const small = await startSmallService(fault);
+    const service = new Service(new URL(small.url), ACCOUNT, LIMITS);
+    try {
+      return await Array.fromAsync(verdictsOf(service, FOR_ALL));
+    } finally {
+      service.close();
+      await small.stop();
+    }
+  }
+});
+
+describe('verify', () => {
+  let service: RunningService;
+  let kept: unknown;
+
+  before(async () => {
+    service = await startTestService(await SQLITE.freshUrl());
+    await service.client.create({ title: 'Emma', author: 'Jane Austen', year: 1815 });
+    kept = await service.client.list();
+  });
+  after(() => service.stop());
+
+  const account = { AUTH_USERNAME: 'librarian', AUTH_PASSWORD: 'correct horse' };
+  const run = (args: readonly string[], env: Record<string, string> = account) =>
+    runCommand(['verify', service.url, ...args], env);
+
+  test('checks every rule with the secret and a store that may be written, and leaves every other book', async () => {
+    const { code, stdout, stderr } = await run(['--store-may-be-written'], {
+      ...account,
+      SECRET_TOKEN: SECRET,
+    });
+    assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
+    const lines = stdout.split('\n');
+    assert.equal(lines[0], 'TAP version 14');
+    assert.deepEqual(
+      lines.filter((line) => line.startsWith('ok ')),
+      RULES.map((rule, index) => `ok ${index + 1} - ${titleOf(rule).replaceAll('#', '\\#')}`),
+    );
+    assert.deepEqual(lines.slice(-3), [
+      `1..${RULES.length}`,
+      `# ${RULES.length} passed, 0 failed, 0 not checked.`,
+      '',
+    ]);
+    assert.deepEqual(await service.client.list(), kept);
+  });
+
+  test('writes nothing unless the store may be written, and lists the rules that were not checked', async () => {
+    const { code, stdout } = await run(['--level', 'core', '--format', 'json']);
+    assert.equal(code, 0);
+    const { url, level, passed, failed, notChecked, rules } = JSON.parse(stdout);
+    assert.deepEqual([url, level, failed], [service.url, 'core', 0]);
+    const core = RULES.filter((rule) => rule.level === 'core');
+    const expected = core.map(({ numbers, name, writes, needsSecret }) => {
+      const reason = writes ? '--store-may-be-written' : needsSecret && '--secret';
+      const result = reason ? { result: 'not checked', reason } : { result: 'passed' };
+      return { rules: numbers, name, level: 'core', ...result };
+    });
+    assert.deepEqual(rules, expected);
+    assert.equal(passed, expected.filter(({ result }) => result === 'passed').length);
+    assert.ok(passed > 5 && notChecked > 5);
+    assert.equal(passed + notChecked, core.length);
+    assert.deepEqual(await service.client.list(), kept);
+
+    const text = await run(['--level=core', '--format=text']);
+    assert.match(text.stdout, /^ {2}passed {7}G2: a book that does not exist is 404$/m);
+    assert.match(text.stdout, /^ {2}not checked {2}G1: returns the book$/m);
+    const summary =
+      /(\d+) passed, 0 failed, (\d+) not checked: 1 without --secret, (\d+) without --store-may-be-written\.\n$/.exec(
+        text.stdout,
+      );
+    assert.deepEqual(summary?.slice(1, 4).map(Number), [passed, notChecked, notChecked - 1]);
+  });
+
+  test('shows the request and the answer of what failed, without the token and the password', async (context) => {
+    const small = await startSmallService('removes nothing');
+    context.after(() => small.stop());
+    const env = { AUTH_USERNAME: ACCOUNT.username, AUTH_PASSWORD: ACCOUNT.password };
+    const args = ['verify', small.url, '--store-may-be-written', '--level', 'core'];
+    const { code, stdout } = await runCommand([...args, '--format', 'text'], env);
+    assert.equal(code, 1);
+    const [, explained = ''] = /^ {2}FAILED {7}D1: [^\n]*\n((?: {6}.*\n)+)/m.exec(stdout) ?? [];
+    assert.match(
+      explained,
+      /^ {6}expected {2}200 Book deleted successfully, data null\n {6}request {3}DELETE \/book\/\d+\n/,
+    );
+    assert.match(explained, /\n {6}answer {4}500 Internal server error, data null\n/);
+    assert.match(explained, /authorization: .{12}…\n/);
+    assert.ok(!stdout.includes(ACCOUNT.password));
+    assert.match(
+      stdout,
+      /\n\d+ passed, 2 failed, 1 not checked: 1 without --secret\.\n\d+ books could not be removed: \d+, .*\n$/,
+    );
+
+    const tap = await runCommand(args, env);
+    assert.match(
+      tap.stdout,
+      /^not ok \d+ - D1: .*\n {2}---\n {2}expected: \|-\n {6}200 Book deleted successfully, data null\n/m,
+    );
+    assert.match(tap.stdout, /\n {2}answer: \|-\n {6}500 .*\n {2}\.\.\.\n/);
+    const json = JSON.parse((await runCommand([...args, '--format', 'json'], env)).stdout);
+    assert.equal(json.failed, 2);
+    assert.ok(json.rules.some(({ request }: { request?: string }) => request?.startsWith('DELETE /book/')));
+    assert.ok(json.booksLeft.length > 30);
+  });
+
+  test('asks again for the removal of its books if the service is unavailable for a moment', async (context) => {
+    const small = await startSmallService('removes a book at the second request only');
+    context.after(() => small.stop());
+    const env = { AUTH_USERNAME: ACCOUNT.username, AUTH_PASSWORD: ACCOUNT.password };
+    const args = ['verify', small.url, '--store-may-be-written', '--level', 'core', '--format', 'json'];
+    const { booksLeft } = JSON.parse((await runCommand(args, env)).stdout);
+    assert.deepEqual(booksLeft, []);
+    const target = { url: small.url, port: Number(new URL(small.url).port) };
+    assert.deepEqual(await (await Client.logIn(target, ACCOUNT)).list(), []);
+  });
+
+  test('stops between two rules, with the verdicts so far', { skip: HERE_ONLY }, async () => {
+    const args = ['verify', service.url, '--store-may-be-written'];
+    const { code, stdout } = await runCommand(args, account, undefined, Promise.resolve());
+    assert.equal(code, 1);
+    assert.match(
+      stdout,
+      new RegExp(`# 0 passed, 0 failed, ${RULES.length} not checked: ${RULES.length} after the stop`),
+    );
+  });
+
+  test('ends when its reader leaves, with its books removed', async () => {
+    const child = spawnService(account, ['verify', service.url, '--store-may-be-written']);
+    let lines = 0;
+    child.stdout?.on('data', (text) => {
+      lines += String(text).split('\n').length - 1;
+      if (lines > 25) child.stdout?.destroy(); // books are being stored by then
+    });
+    assert.deepEqual(await endOf(child).then(({ code, stderr }) => ({ code, stderr })), {
+      code: 1,
+      stderr: '',
+    });
+    assert.deepEqual(await service.client.list(), kept);
+  });
+
+  test('a report that cannot be written is no success', { skip: NO_FULL_DISK }, async () => {
+    for (const format of ['tap', 'json']) {
+      const args = ['verify', service.url, '--level', 'core', '--format', format];
+      const { code, stderr } = await runOnFullDisk('stdout', args, account);
+      assert.deepEqual(
+        [code, stderr],
+        [1, 'The report cannot be written: ENOSPC: no space left on device, write.\n'],
+      );
+    }
+  });
+
+  test('a secret that does not sign the tokens of the service: exit code 2, and how to go on', async () => {
+    const wrong = 'a secret of another service, long enough';
+    for (const [args, env] of [
+      [['--secret', wrong], account],
+      [['--level', 'core', '--format', 'json'], { ...account, SECRET_TOKEN: wrong }],
+    ] as const) {
+      const { code, stdout, stderr } = await run(args, env);
+      assert.deepEqual([code, stdout], [2, '']);
+      assert.equal(
+        stderr,
+        "The secret does not sign the service's tokens: set --secret or SECRET_TOKEN to the secret of the service, " +
+          'or leave both out, and only the rules that need it are not checked.\n',
+      );
+    }
+  });
+
+  test('the secret before the present one counts, too, while the service accepts its tokens', async (context) => {
+    const changed = await startTestService(await SQLITE.freshUrl(), {
+      SECRET_TOKEN: 'the secret after a change, long enough',
+      SECRET_TOKEN_PREVIOUS: SECRET,
+    });
+    context.after(() => changed.stop());
+    const args = ['verify', changed.url, '--level', 'core', '--secret', SECRET];
+    const { code, stdout } = await runCommand(args, account);
+    assert.equal(code, 0, stdout);
+    assert.match(stdout, /^ok \d+ - A4: an expired token is 401$/m);
+  });
+
+  test('is called wrongly: exit code 2, and a sentence that shows no password', async () => {
+    for (const [args, sentence] of [
+      [[], /^verify needs URL\. /],
+      [['localhost:8080'], /^URL must be that of a service without a path, such as http:/],
+      [['http://librarian:hidden@localhost:8080'], /^URL must be that of a service without a path/],
+      [['http://localhost:8080/catalogue'], /^URL must be that of a service without a path/],
+      [['ftp://localhost'], /^URL must be that of a service without a path/],
+      [[service.url, '--level', 'most'], /^The level must be core or full: set --level\.$/],
+      [[service.url, '--format', 'xml'], /^The format must be text, tap or json: set --format\.$/],
+      [
+        [service.url, '--username', 'librarian'],
+        /^The password is missing: username and password are one pair\.$/,
+      ],
+    ] as const) {
+      const { code, stdout, stderr } = await runCommand(['verify', ...args], {});
+      assert.deepEqual([code, stdout], [2, ''], args.join(' '));
+      assert.match(stderr.trimEnd(), sentence);
+      assert.doesNotMatch(stderr, /hidden/);
+    }
+  });
+});
+
+test('the kit imports only itself and modules of Node.js: nothing of what it checks', () => {
+  for (const file of globSync('src/verify/*.ts', { cwd: pathTo('') })) {
+    for (const [, module = ''] of readFileSync(pathTo(file), 'utf8').matchAll(/from '([^']+)'/g)) {
+      assert.match(module, /^(node:|\.\/)/, file);
+    }
+  }
+});
+
+describe('a service that cannot be checked', () => {
+  const NOBODY = { username: 'a', password: 'b', secret: undefined };
+  const LOGIN_LENGTH = '{"username":"a","password":"b"}'.length;
+
+  async function listen(context: TestContext, server: Server): Promise<string> {
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    context.after(() => server.close());
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  const http = (context: TestContext, answer: RequestListener) => {
+    const server = createServer(answer);
+    context.after(() => server.closeAllConnections());
+    return listen(context, server);
+  };
+
+  /** The URL of a server with which no version of TLS can be agreed on. */
+  async function oldTls(context: TestContext): Promise<string> {
+    const file = (name: string) => readFileSync(pathTo(`test/fixtures/tls/${name}`));
+    const options = { key: file('server.key'), cert: file('server.crt'), maxVersion: 'TLSv1' } as const;
+    return (await listen(context, createTlsServer(options))).replace('http:', 'https:');
+  }
+
+  test('does not answer, answers otherwise, or breaks the connection: one clear verdict, and exit code 1', async (context) => {
+    const closed = createRawServer();
+    const nothing = await listen(context, closed);
+    closed.close();
+    const cases: [url: string, answer: RegExp][] = [
+      [nothing, /no answer: connect ECONNREFUSED/],
+      [
+        await http(context, (_, response) =>
+          response.setHeader('content-type', 'text/html').end('<h1>It works</h1>'),
+        ),
+        /200 <h1>It works<\/h1>/,
+      ],
+      [await http(context, (_, response) => response.end('{"token":"x"}')), /200 \{"token":"x"\}/],
+      [
+        await http(context, (_, response) => {
+          response.writeHead(401).end('{"status":401,"message":"Invalid credentials","data":null}');
+        }),
+        /401 Invalid credentials/,
+      ],
+      [
+        await http(context, (_, response) => {
+          response.writeHead(401).end('{"status":401,"message":"\\u001b[2J\\u202e","data":null}');
+        }),
+        /401 \\+u001b\[2J\\+u202e, data null/,
+      ],
+      [await http(context, (request) => request.socket.destroy()), /no answer: socket hang up/],
+      [
+        (await http(context, (_, response) => response.end())).replace('http:', 'https:'),
+        /no answer: the port does not use TLS: the URL must begin with http:\/\/\n?$/,
+      ],
+      [await oldTls(context), /no answer: TLS fails: [\w ]+\n?$/],
+      [
+        await listen(
+          context,
+          createRawServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2\r\n')),
+        ),
+        /no answer: Parse Error/,
+      ],
+      [
+        await http(context, (_, response) => {
+          response.writeHead(200, { 'content-length': 100 }).write('{"status":', () => response.destroy());
+        }),
+        /200 \{"status":, and then the connection broke/,
+      ],
+    ];
+    for (const [url, answer] of cases) {
+      const { code, stdout, stderr } = await runCommand(['verify', url, '--format', 'text'], {});
+      assert.deepEqual({ code, stderr }, { code: 1, stderr: '' }, stdout);
+      assert.match(stdout, /\n {2}FAILED {7}the login, without which nothing can be checked\n/);
+      assert.match(stdout, answer);
+      const tap = await runCommand(['verify', url], {});
+      assert.match(
+        tap.stdout,
+        /^TAP version 14\n# .*\nBail out! The login fails\. Expected: .* Answer: .*\n$/,
+      );
+      const json = JSON.parse((await runCommand(['verify', url, '--format', 'json'], {})).stdout);
+      assert.equal(json.failed, 1);
+      assert.match(json.failure.answer, answer);
+    }
+  });
+
+  test('refuses tokens of its own secret: the rules fail, since the secret is right', async (context) => {
+    const signed = ['{"alg":"HS256","typ":"JWT"}', `{"exp":${Math.floor(Date.now() / 1000) + 900}}`]
+      .map((part) => Buffer.from(part).toString('base64url'))
+      .join('.');
+    const token = `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
+    const url = await http(context, (request, response) => {
+      const isLogin = request.url === '/token';
+      const [status, message] = isLogin ? [200, 'Token generated successfully'] : [401, 'Invalid token'];
+      const data = isLogin ? { token } : null;
+      response.writeHead(status).end(JSON.stringify({ status, message, data }));
+    });
+    const args = ['verify', url, '--level', 'core', '--secret', SECRET];
+    const { code, stdout, stderr } = await runCommand(args, {});
+    assert.deepEqual([code, stderr], [1, '']);
+    assert.match(stdout, /^not ok \d+ - A4: an expired token is 401$/m);
+  });
+
+  test('answers only the login: three rules fail, and the others are not checked', async (context) => {
+    const login = '{"status":200,"message":"Token generated successfully","data":{"token":"x.y.z"}}';
+    const url = await http(context, (request, response) => {
+      request.resume().on('end', () => {
+        if (request.url === '/token' && Number(request.headers['content-length']) === LOGIN_LENGTH)
+          response.end(login);
+      });
+    });
+    const service = new Service(new URL(url), NOBODY, { time: 50, size: 1000 });
+    context.after(() => service.close());
+    const verdicts = await Array.fromAsync(verdictsOf(service, FOR_ALL));
+    const unanswered = verdicts.filter(
+      (verdict) =>
+        verdict.result === 'failed' && verdict.complaint.received === 'no whole answer within 50 ms',
+    );
+    assert.equal(unanswered.length, 3);
+    const last = verdicts.indexOf(unanswered[2] as Verdict);
+    for (const verdict of verdicts.slice(last + 1)) {
+      assert.ok(verdict.result === 'not checked' && verdict.reason === 'no answer');
+    }
+    assert.ok(last < 10);
+  });
+
+  for (const [name, limits, answer, received] of [
+    ['hangs', { time: 50, size: 100 }, () => {}, /^no whole answer within 50 ms$/],
+    [
+      'never ends its answer',
+      { time: 50, size: 100 },
+      (_, response) => response.write('{'),
+      /^no whole answer within 50 ms$/,
+    ],
+    [
+      'answers without end',
+      { time: 60_000, size: 1000 },
+      (_, response) => response.write(' '.repeat(10_000)),
+      /^an answer of more than 1000 characters$/,
+    ],
+  ] as const satisfies [string, Limits, RequestListener, RegExp][]) {
+    test(`${name}: the limit is reported`, async (context) => {
+      const url = new URL(await http(context, answer));
+      const service = new Service(url, NOBODY, limits);
+      context.after(() => service.close());
+      await assert.rejects(service.logIn(), { message: 'The request is answered.', received });
+      const connection = service.connect();
+      await connection.send(service.bytes('GET', '/books'));
+      await assert.rejects(connection.answers(1), { message: 'The request is answered.' });
+    });
+  }
+});
