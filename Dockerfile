@@ -8,6 +8,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
 COPY src src
+# The page for librarians uses the client.
+COPY client/src client/src
 COPY docs/openapi/openapi.json docs/openapi/
 # Node.js keeps its compile cache per user, so the user who runs the service creates it; then all users may read it.
 RUN mkdir node_modules/.cache && chown node node_modules/.cache
@@ -27,7 +29,7 @@ RUN install -d -o node -g node data
 VOLUME /app/data
 # The user `node`, as a number: Kubernetes checks by the number that it is not root.
 USER 1000:1000
-EXPOSE 8080
+EXPOSE 8080 8082
 # It runs inside the container, where the operations listener is on loopback.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 CMD ["node", "src/main.js", "ready", "--alive"]
 # No shell in between, so SIGTERM reaches the service.

@@ -58,7 +58,16 @@ describe('the image', () => {
     };
     assert.equal(config.Labels['org.opencontainers.image.version'], version);
     const app = execFileSync('ls', ['-A', join(root, 'app')], { encoding: 'utf8' });
-    const expected = ['LICENSE', 'data', 'docs', 'node_modules', 'package-lock.json', 'package.json', 'src'];
+    const expected = [
+      'LICENSE',
+      'client',
+      'data',
+      'docs',
+      'node_modules',
+      'package-lock.json',
+      'package.json',
+      'src',
+    ];
     assert.deepEqual(app.trim().split('\n').toSorted(), expected);
     const docs = execFileSync('find', [join(root, 'app/docs'), '-type', 'f'], { encoding: 'utf8' });
     assert.equal(docs, `${join(root, 'app/docs/openapi/openapi.json')}\n`);
@@ -76,6 +85,7 @@ describe('the image', () => {
     await container.healthy();
     const found = /retrieving transpile cache for StrippedTypeScript \S+cli\.ts\.\.\.success/;
     await waitUntil(() => found.test(container.said) && container.said.includes('"msg":"listening"'));
+    assert.equal((await fetch(`http://127.0.0.1:${env.PAGE_PORT}/`)).status, 200);
     assert.doesNotMatch(container.said, /no transpile cache/);
     const book = await (await container.client()).create({ title: 'kept' });
     assert.equal(await container.stop(), 0);
@@ -216,8 +226,11 @@ cd "$0"
 shift 2
 exec chroot . "$@"`;
 
-async function ports(): Promise<{ PORT: string; ADMIN_PORT: string }> {
-  return { PORT: String(await unusedPort()), ADMIN_PORT: String(await unusedPort()) };
+async function ports(): Promise<{ PORT: string; ADMIN_PORT: string; PAGE_PORT: string }> {
+  const [PORT, ADMIN_PORT, PAGE_PORT] = [await unusedPort(), await unusedPort(), await unusedPort()].map(
+    String,
+  );
+  return { PORT, ADMIN_PORT, PAGE_PORT } as { PORT: string; ADMIN_PORT: string; PAGE_PORT: string };
 }
 
 /** A folder that belongs to the image's user, as a new volume does. */

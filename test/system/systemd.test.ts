@@ -2,15 +2,15 @@
 // without write access to the folders of this system. Needs root, and the package systemd.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Client } from '../support/client.ts';
 import { unusedPort } from '../support/ports.ts';
 import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
+import { startSystemd } from '../support/systemd.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
@@ -87,18 +87,20 @@ test('the unit serves from PostgreSQL, with WORKERS and with its secrets as cred
   await (await system.client()).create({ title: 'in PostgreSQL' });
   assert.match(system.said(), /"store":"postgres:.*"workers":2/);
   assert.match(system.said(), /"url":"http:\/\/localhost:/);
+  const [, page = ''] = /"page":"([^"]+)"/.exec(system.said()) ?? [];
+  assert.equal((await fetch(page)).status, 200);
   system.run('systemctl', 'stop', 'book-catalogue');
   assert.equal(system.property('Result'), 'success');
 });
 
 /** systemd as the first process of namespaces of its own. */
 class Systemd {
-  readonly #process: ChildProcess;
+  readonly #enter: readonly string[];
   readonly #port: number;
   readonly #adminPort: number;
 
-  private constructor(process: ChildProcess, port: number, adminPort: number) {
-    this.#process = process;
+  private constructor(enter: readonly string[], port: number, adminPort: number) {
+    this.#enter = enter;
     this.#port = port;
     this.#adminPort = adminPort;
   }
@@ -111,7 +113,7 @@ class Systemd {
     settings = '',
   ): Promise<Systemd> {
     const folder = temporaryFolder();
-    const [port, adminPort] = [await unusedPort(), await unusedPort()];
+    const [port, adminPort, pagePort] = [await unusedPort(), await unusedPort(), await unusedPort()];
     for (const name of ['units/book-catalogue.service.d', 'etc'])
       mkdirSync(join(folder, name), { recursive: true });
     const write = (path: string, text: string) => writeFileSync(join(folder, path), text);
@@ -130,38 +132,17 @@ class Systemd {
     })) {
       write(`etc/${name}`, `${value}\n`);
     }
-    write('etc/environment', `PORT=${port}\nADMIN_PORT=${adminPort}\n${settings}`);
+    write('etc/environment', `PORT=${port}\nADMIN_PORT=${adminPort}\nPAGE_PORT=${pagePort}\n${settings}`);
 
-    const hierarchy = ['/sys/fs/cgroup/unified', '/sys/fs/cgroup'].find((path) =>
-      existsSync(`${path}/cgroup.procs`),
-    );
-    const group = `${hierarchy}/book-catalogue-test-${process.pid}`;
-    const namespaces = ['--mount', '--pid', '--cgroup', '--ipc', '--uts', '--fork', '--kill-child'];
-    const script = `mkdir -p "$0" && echo $$ >"$0/cgroup.procs" && exec setpriv --pdeathsig=KILL unshare ${namespaces.join(' ')} sh -ec "$1" "$2" "$3"`;
-    const child = spawn('sh', ['-ec', script, group, PREPARE, PROJECT, folder], {
-      stdio: ['ignore', 'inherit', 'inherit'],
-    });
-    const ended = once(child, 'exit');
-    context.after(async () => {
-      child.kill('SIGKILL'); // and so everything in it
-      await ended;
-      await waitUntil(
-        () =>
-          spawnSync('find', [group, '-depth', '-type', 'd', '-exec', 'rmdir', '{}', ';']).status === 0 &&
-          !existsSync(group),
-      );
-    });
-    const system = new Systemd(child, port, adminPort);
-    await waitUntil(() => {
-      assert.equal(child.exitCode, null, 'systemd has exited: these tests need root, on Linux with cgroup2');
-      return system.isReady();
-    });
+    const enter = await startSystemd(context, [], PREPARE, PROJECT, folder);
+    const system = new Systemd(enter, port, adminPort);
+    await waitUntil(() => system.isReady());
     return system;
   }
 
   /** Runs a command in the namespaces of systemd; it must succeed. */
   run(...command: string[]): string {
-    const { status, stdout, stderr } = this.#enter(command);
+    const { status, stdout, stderr } = this.#outcome(command);
     assert.equal(status, 0, `${command.join(' ')}: ${stderr}`);
     return stdout.trim();
   }
@@ -173,7 +154,7 @@ class Systemd {
   isReady(): boolean {
     const settings = [`PORT=${this.#port}`, `ADMIN_PORT=${this.#adminPort}`];
     const [node, program] = ['/opt/book-catalogue/node_modules/.bin/node', '/opt/book-catalogue/src/main.js'];
-    return this.#enter(['env', ...settings, node, program, 'ready']).status === 0;
+    return this.#outcome(['env', ...settings, node, program, 'ready']).status === 0;
   }
 
   said(): string {
@@ -184,11 +165,8 @@ class Systemd {
     return Client.logIn({ url: `http://127.0.0.1:${this.#port}`, port: this.#port });
   }
 
-  #enter(command: readonly string[]) {
-    const { pid } = this.#process;
-    const first = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
-    return spawnSync('nsenter', [`--target=${first}`, '--mount', '--pid', '--cgroup', '--ipc', ...command], {
-      encoding: 'utf8',
-    });
+  #outcome(command: readonly string[]) {
+    const [program = '', ...args] = [...this.#enter, ...command];
+    return spawnSync(program, args, { encoding: 'utf8' });
   }
 }

@@ -1,0 +1,118 @@
+// Owns: `npm run build:binary`: dist/book-catalogue, the service as a single executable for the platform that runs this, and
+// dist/LICENSES.txt, which goes with it.
+// It is the Node.js that runs this, with the service as one module, and with the files that the service reads.
+
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type BuildOptions, build } from 'esbuild';
+import { CACHE, readPage } from '../src/page/files.ts';
+import { PROJECT } from '../src/project.ts';
+import { licencesOf } from './licences.ts';
+
+export const ROOT = fileURLToPath(PROJECT);
+
+/** The files that the service reads, as `readProjectFile` gets them. */
+const FILES = [
+  'docs/openapi/openapi.json',
+  'node_modules/swagger-ui-dist/swagger-ui-bundle.js',
+  'node_modules/swagger-ui-dist/swagger-ui.css',
+  'src/admin/page/docs.css',
+  'src/admin/page/docs.html',
+  'src/admin/page/docs.js',
+  'src/demo/books.csv',
+  'src/page/browser/colours.css',
+];
+
+/** The programs of threads, as `threadProgram` gets them. */
+const THREADS = ['src/stores/sqlite/finder.ts', 'src/stores/sqlite/writer.ts'];
+
+const MAIN = "import { runProcess } from './src/process.ts'; await runProcess();";
+
+/**
+ * The libraries are CommonJS and call `require`, which a module does not have, for modules of Node.js only. `createRequire`
+ * would need the absolute path of the executable, which Node.js does not know without /proc.
+ */
+const REQUIRE = 'const require = process.getBuiltinModule;';
+
+const OPTIONS: BuildOptions = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  platform: 'node',
+  target: 'node26',
+  define: { 'import.meta.main': 'false' }, // no module but MAIN is a program here
+  external: ['pg-native'], // of which `pg` can make use
+};
+
+/** Where `npm run build:binary` puts it. */
+export const EXECUTABLE = join(
+  ROOT,
+  process.platform === 'win32' ? 'dist/book-catalogue.exe' : 'dist/book-catalogue',
+);
+
+/**
+ * Makes the executable, and beside it LICENSES.txt.
+ * @returns the text of that file: the licences of what is in the executable.
+ */
+export async function buildExecutable(): Promise<string> {
+  mkdirSync(join(ROOT, 'dist'), { recursive: true });
+  const folder = mkdtempSync(join(ROOT, 'dist/build-'));
+  try {
+    const put = (path: string, content: string) => {
+      mkdirSync(join(folder, path, '..'), { recursive: true });
+      writeFileSync(join(folder, path), content);
+    };
+    const main = await bundle({
+      stdin: { contents: MAIN, resolveDir: ROOT },
+      format: 'esm',
+      banner: { js: REQUIRE },
+    });
+    put('main.js', main.code);
+    for (const path of THREADS) {
+      put(path, (await bundle({ entryPoints: [path], format: 'cjs' })).code);
+    }
+    put(CACHE, JSON.stringify(await readPage()));
+
+    const assets = {
+      ...Object.fromEntries(FILES.map((path) => [path, join(ROOT, path)])),
+      ...Object.fromEntries([...THREADS, CACHE].map((path) => [path, path])),
+    };
+    const config = {
+      main: 'main.js',
+      mainFormat: 'module',
+      output: 'book-catalogue',
+      disableExperimentalSEAWarning: true,
+      useCodeCache: true,
+      assets,
+    };
+    writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+    // Paths within its folder, since the executable has them in it, and a fixed seed, on which its code cache depends:
+    // equal sources give equal bytes.
+    const args = ['--random-seed=1', '--build-sea', 'config.json'];
+    execFileSync(process.execPath, args, { cwd: folder, stdio: 'inherit' });
+    renameSync(join(folder, 'book-catalogue'), EXECUTABLE); // one that runs cannot be written, but replaced
+    const licences = licencesOf([...main.inputs, ...FILES]);
+    writeFileSync(join(ROOT, 'dist/LICENSES.txt'), licences);
+    return licences;
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/**
+ * One program of all modules that an entry point needs.
+ * @returns it, and the files that are in it, as paths in the project.
+ */
+async function bundle(entry: BuildOptions): Promise<{ code: string; inputs: string[] }> {
+  const { outputFiles, metafile } = await build({ ...OPTIONS, ...entry, write: false, metafile: true });
+  const [{ text = '' } = {}] = outputFiles;
+  // esbuild leaves other characters than ASCII in regular expressions and comments, and one of them would double the memory
+  // that V8 needs for the whole text.
+  const code = text.replaceAll(/[^\0-\x7f]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+  return { code, inputs: Object.keys(metafile.inputs) };
+}
+
+if (import.meta.main) await buildExecutable();

@@ -1,0 +1,146 @@
+// The single executable in a root that has only what it is linked to: the loader, libc and the libraries of the compiler.
+// Needs root, on Linux, and a browser, which runs outside of that root.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn } from 'node:child_process';
+import { copyFileSync, globSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { before, test } from 'node:test';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { logIn, openDesk, shown, WAYS } from '../support/page.ts';
+import { unusedPort } from '../support/ports.ts';
+import { pathTo, TESTED_EXECUTABLE } from '../support/repository.ts';
+import { ENVIRONMENT, endOf, SQLITE, STORES, temporaryFolder } from '../support/service.ts';
+import { STORES_FOLDER } from '../support/stores-folder.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const BUILT = pathTo('dist/book-catalogue');
+
+/** The libraries, by the names under which glibc and GCC have them; Debian's packages libc6, libstdc++6, libgcc-s1, libatomic1. */
+const LIBRARIES = /^(ld-linux-\S+|lib(c|m|dl|pthread|stdc\+\+|gcc_s|atomic)\.so\.\d+)$/;
+
+/** Folders that the tests share with the executable: their files, their stores, their own preloaded modules. */
+const SHARED = [tmpdir(), STORES_FOLDER, '/dev', '/proc', pathTo('test/support')];
+
+before(() => execFileSync('npm', ['run', 'build:binary'], { cwd: pathTo('') }));
+
+/** Of an export of Goodreads. */
+const GOODREADS = `Book Id,Title,Author,Author l-f,ISBN13,My Rating,Year Published,Original Publication Year,Exclusive Shelf
+4671,The Great Gatsby,F. Scott Fitzgerald,"Fitzgerald, F. Scott","=""9780743273565""",4,2004,1925,read
+24280,Les Misérables,Victor Hugo,"Hugo, Victor","=""9780451525260""",0,1987,1862,to-read
+1381,The Odyssey,Homer,Homer,"=""""",5,1996,-700,read
+`;
+
+for (const store of STORES) {
+  // The commands are called by a relative path: without /proc, Node.js knows no other path of the executable.
+  test(`in an empty root, on ${store.name}: books are imported, searched and changed in a browser, and the service verifies itself`, async (context) => {
+    const root = emptyRoot();
+    const [port, adminPort, pagePort] = [await unusedPort(), await unusedPort(), await unusedPort()];
+    const { AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN } = ENVIRONMENT;
+    const env = {
+      ...{ AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN, HOST: '127.0.0.1', WORKERS: '2' },
+      ...{ PORT: `${port}`, ADMIN_PORT: `${adminPort}`, PAGE_PORT: `${pagePort}` },
+      ...(store !== SQLITE && { DB_URL: await store.freshUrl() }),
+    };
+    const inRoot = (...args: string[]) =>
+      execFileSync('unshare', [`--root=${root}`, './book-catalogue', ...args], {
+        env,
+        encoding: 'utf8',
+        stdio: 'pipe', // what it says on stderr is part of the error, if there is one
+      });
+    writeFileSync(join(root, 'goodreads.csv'), GOODREADS);
+    inRoot('import', 'goodreads.csv');
+
+    const service = spawn('unshare', [`--root=${root}`, './book-catalogue'], { env, stdio: 'ignore' });
+    context.after(() => service.kill('SIGKILL'));
+    await waitUntil(async () => {
+      assert.equal(service.exitCode, null);
+      return (await fetch(`http://localhost:${adminPort}/readyz`).catch(() => undefined))?.status === 200;
+    });
+    inRoot('ready');
+
+    const browser = await startBrowser();
+    context.after(() => browser.close());
+    const { page, complaints } = await openDesk(context, browser, `http://127.0.0.1:${pagePort}`);
+    await logIn(page);
+    await shown(page, ['The Great Gatsby', 'The Odyssey', 'Les Misérables']);
+    await WAYS.mouse.search(page, 'miserables');
+    await shown(page, ['Les Misérables']);
+    await WAYS.mouse.edit(page, 'Les Misérables', 'author', 'Victor Marie Hugo');
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    const emma = {
+      name: 'emma.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.from('title,author,year\nEmma,Jane Austen,1815\n'),
+    };
+    await page.getByLabel('Choose a file').setInputFiles(emma);
+    await page.getByRole('button', { name: 'Import 1 book' }).click();
+    await page.getByRole('button', { name: 'Done' }).click();
+    await WAYS.mouse.search(page, 'emma');
+    await shown(page, ['Emma']);
+    assert.deepEqual(complaints(), []);
+    const docs = await openPage(browser, `http://127.0.0.1:${adminPort}/docs`);
+    await docs.page.getByLabel('Username').fill(AUTH_USERNAME);
+    await docs.page.getByLabel('Password').fill(AUTH_PASSWORD);
+    await docs.page.getByRole('button', { name: 'Log in', exact: true }).click();
+    await docs.page
+      .getByRole('status')
+      .filter({ hasText: /^Logged in until/ })
+      .waitFor();
+    assert.deepEqual(docs.complaints, []);
+    await browser.close();
+
+    const level = store === SQLITE ? 'full' : 'core'; // the test below has all rules on both stores
+    const args = ['--store-may-be-written', '--level', level, '--format', 'text'];
+    const verdicts = inRoot('verify', `http://127.0.0.1:${port}`, ...args);
+    assert.match(verdicts, /^\d+ passed, 0 failed, 0 not checked\.$/m);
+    assert.equal(
+      inRoot('export').replaceAll(/^\d+,/gm, ''),
+      'id,title,author,year\n"The Great Gatsby","F. Scott Fitzgerald",1925\n"Les Misérables","Victor Marie Hugo",1862\n"The Odyssey","Homer",-700\n"Emma","Jane Austen",1815\n',
+    );
+    service.kill('SIGTERM');
+    await waitUntil(() => service.exitCode !== null);
+    assert.equal(service.exitCode, 0);
+    const data = store === SQLITE ? ['data'] : [];
+    assert.deepEqual(readdirSync(root).sort(), ['book-catalogue', ...data, 'goodreads.csv', 'lib', 'lib64']);
+  });
+}
+
+test('in an empty root, it passes the tests of the contract, of its operations and of its files', async (context) => {
+  const root = emptyRoot();
+  for (const folder of [...SHARED, pathTo('')]) mkdirSync(join(root, folder), { recursive: true });
+  const entry = join(temporaryFolder(), 'book-catalogue');
+  const enter = `exec unshare --root='${root}' --wd="$PWD" /book-catalogue "$@"`;
+  writeFileSync(entry, `#!/bin/sh\n${enter}\n`, { mode: 0o755 });
+
+  const mounts = SHARED.map((folder) => `mount --rbind '${folder}' '${root}${folder}'`);
+  const script = `${mounts.join('\n')}\nexec "$@"`;
+  const files = globSync('test/{contract,operations,transfer}/*.test.ts', { cwd: pathTo('') });
+  const run = [process.execPath, 'test/run.ts', ...files, '--at-once', '2'];
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env; // a run of its own, not a part of this one
+  const child = spawn('unshare', ['--mount', 'sh', '-ec', script, 'sh', ...run], {
+    cwd: pathTo(''),
+    env: { ...env, [TESTED_EXECUTABLE]: entry },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const { code, stdout, stderr } = await endOf(child);
+  assert.equal(code, 0, `${stdout}${stderr}`);
+  context.diagnostic(stdout.trimEnd().split('\n').at(-1) ?? '');
+});
+
+/** A folder with the executable and the libraries that it names. */
+function emptyRoot(): string {
+  const root = temporaryFolder();
+  const copy = (from: string, to: string) => {
+    mkdirSync(join(root, dirname(to)), { recursive: true });
+    copyFileSync(realpathSync(from), join(root, to));
+  };
+  copy(BUILT, 'book-catalogue');
+  const linked = execFileSync('ldd', [BUILT], { encoding: 'utf8' });
+  for (const [, path = ''] of linked.matchAll(/(\/\S+) \(0x/g)) {
+    assert.match(path.split('/').at(-1) ?? '', LIBRARIES);
+    copy(path, path);
+  }
+  return root;
+}

@@ -1,0 +1,464 @@
+// What `npm run release` makes: twice the same bytes, and a Debian package that keeps the books. dpkg runs in a root that
+// is a copy of this system for as long as the test lasts, with a systemd of its own or without one. Needs root, on Debian.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { before, describe, type TestContext, test } from 'node:test';
+import { zstdDecompressSync } from 'node:zlib';
+import { pathTo } from '../support/repository.ts';
+import { temporaryFolder } from '../support/service.ts';
+import { startSystemd } from '../support/systemd.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** The version before this one, as far as dpkg is concerned. */
+const BEFORE = '0.0.1';
+
+const { version: VERSION } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+const PACKAGE = `book-catalogue_${VERSION}_${process.arch === 'x64' ? 'amd64' : process.arch}.deb`;
+
+const ETC = '/etc/book-catalogue';
+const DATA = '/var/lib/book-catalogue';
+const BACKUPS = '/var/backups/book-catalogue';
+const SECRETS = ['secret_token', 'auth_password', 'db_url'];
+const UNIT = 'book-catalogue.service';
+const TIMER = 'book-catalogue-backup.timer';
+const LINK = `/etc/systemd/system/multi-user.target.wants/${UNIT}`;
+
+describe('a release', () => {
+  let tree: string;
+  let earlier: string;
+
+  before(() => {
+    tree = committedTree();
+    const changed = ['package.json', 'client/package.json', 'CHANGELOG.md'];
+    const edit = (from: string, to: string) => {
+      for (const file of changed) {
+        const text = readFileSync(join(tree, file), 'utf8');
+        writeFileSync(join(tree, file), text.replace(from, to));
+      }
+    };
+    edit(`"version": "${VERSION}"`, `"version": "${BEFORE}"`);
+    edit(`## ${VERSION} (`, `## ${BEFORE} (`);
+    git(tree, 'commit', '--all', '--message=the version before');
+    release(tree, BEFORE);
+    earlier = temporaryFolder();
+    cpSync(filesOf(tree), earlier, { recursive: true });
+    git(tree, 'reset', '--hard', 'HEAD~1');
+    release(tree, VERSION);
+  });
+
+  test('it has an executable, a package, the client, what an image is built of, and sums of them all', () => {
+    assert.deepEqual(readdirSync(filesOf(tree)).sort(), [
+      'CHANGES.md',
+      'LICENSES.txt',
+      'SHA256SUMS',
+      `book-catalogue-${VERSION}-image.tar.gz`,
+      `book-catalogue-${VERSION}-linux-${process.arch}.zst`,
+      `book-catalogue-client-${VERSION}.tgz`,
+      PACKAGE,
+      'sbom.cdx.json',
+    ]);
+    execFileSync('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], { cwd: filesOf(tree) });
+    const program = join(temporaryFolder(), 'book-catalogue');
+    const packed = readFileSync(join(filesOf(tree), `book-catalogue-${VERSION}-linux-${process.arch}.zst`));
+    assert.ok(packed.length <= 45e6, `${packed.length} bytes`);
+    writeFileSync(program, zstdDecompressSync(packed), { mode: 0o755 });
+    assert.equal(execFileSync(program, ['--version'], { encoding: 'utf8' }), `${VERSION}\n`);
+    const changes = readFileSync(join(filesOf(tree), 'CHANGES.md'), 'utf8');
+    assert.match(changes, new RegExp(`^## ${VERSION} `));
+    assert.equal(changes.match(/^## /gm)?.length, 1);
+    assert.equal(git(tree, 'rev-parse', `v${VERSION}^{commit}`), git(tree, 'rev-parse', 'HEAD'));
+    const licences = readFileSync(join(filesOf(tree), 'LICENSES.txt'), 'utf8');
+    for (const part of [
+      'Copyright Node.js contributors. All rights reserved.',
+      '- OpenSSL, located at deps/openssl,',
+      '- V8, located at',
+      '# The books of the demo',
+      'pg 8',
+      'Copyright 2020-2021 SmartBear Software Inc.',
+    ])
+      assert.ok(licences.includes(`\n${part}`), part);
+  });
+
+  test('the archives have what is built of them, and the bill of materials every library and Node.js', () => {
+    const archive = (name: string, ...args: string[]) =>
+      execFileSync('tar', ['--gzip', '--file', join(filesOf(tree), name), ...args], { encoding: 'utf8' });
+    const image = archive(`book-catalogue-${VERSION}-image.tar.gz`, '--list').split('\n');
+    const dockerfile = readFileSync(pathTo('Dockerfile'), 'utf8');
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)].flatMap(([, paths = '']) =>
+      paths.split(' '),
+    );
+    assert.ok(copied.length > 0);
+    for (const path of ['Dockerfile', ...copied]) {
+      const name = `book-catalogue-${VERSION}/${path}`;
+      assert.ok(image.includes(name) || image.includes(`${name}/`), name);
+    }
+    const client = archive(
+      `book-catalogue-client-${VERSION}.tgz`,
+      '--extract',
+      '--to-stdout',
+      'package/package.json',
+    );
+    assert.equal(JSON.parse(client).version, VERSION);
+    const { components } = JSON.parse(readFileSync(join(filesOf(tree), 'sbom.cdx.json'), 'utf8'));
+    const found = new Map(
+      components.map((part: { name: string; version: string }) => [part.name, part.version]),
+    );
+    const { dependencies } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+    const expected = { ...dependencies, node: process.versions.node };
+    for (const [name, version] of Object.entries(expected)) assert.equal(found.get(name), version, name);
+  });
+
+  test('made again in another folder, every byte is the same', () => {
+    const other = temporaryFolder();
+    git(other, 'clone', '--quiet', tree, '.');
+    git(other, 'tag', '--delete', `v${VERSION}`);
+    useModules(other);
+    release(other, VERSION);
+    const sums = (folder: string) => readFileSync(join(filesOf(folder), 'SHA256SUMS'), 'utf8');
+    assert.equal(sums(other), sums(tree));
+  });
+
+  test('--help says what is made, and a release without a version is refused', () => {
+    const outcome = (...args: string[]) =>
+      spawnSync(process.execPath, [pathTo('release/main.ts'), ...args], { encoding: 'utf8' });
+    const help = outcome('--help');
+    assert.equal(help.status, 0);
+    assert.match(help.stdout, /^Usage: npm run release -- VERSION\n/);
+    const { status, stderr } = outcome();
+    assert.deepEqual([status, stderr], [1, 'Usage: npm run release -- VERSION\n']);
+  });
+
+  test('a tree with changes, another version, and a tag of another commit are refused, and nothing is made', () => {
+    const refused = temporaryFolder();
+    git(refused, 'clone', '--quiet', tree, '.');
+    useModules(refused);
+    const outcome = (version: string) => {
+      const { status, stderr } = spawnSync(process.execPath, ['release/main.ts', version], {
+        cwd: refused,
+        encoding: 'utf8',
+      });
+      assert.equal(status, 1);
+      return stderr;
+    };
+    assert.equal(outcome('9.9.9'), `package.json has version ${VERSION}, not 9.9.9.\n`);
+    writeFileSync(join(refused, 'LICENSE'), 'changed');
+    assert.equal(outcome(VERSION), 'The tree has changes: commit them first.\n');
+    git(refused, 'commit', '--all', '--message=changed');
+    const tagged = `The tag v${VERSION} is another commit: choose another version.\n`;
+    assert.equal(outcome(VERSION), tagged);
+    assert.ok(!readdirSync(refused).includes('dist'));
+  });
+
+  test('the package without systemd: installed, upgraded, removed, purged; no book is lost', async (context) => {
+    const root = await Root.withoutSystemd(context);
+    giveBoth(root);
+    const books = () => root.run('book-catalogue', 'export');
+    const secrets = () => root.run('cat', ...SECRETS.map((name) => `${ETC}/${name}`));
+
+    root.run('dpkg', '--install', '/earlier.deb');
+    assert.match(
+      root.run('cat', '/usr/share/doc/book-catalogue/copyright'),
+      /^Copyright Node\.js contributors\./m,
+    );
+    assert.equal(root.run('book-catalogue', '--version'), BEFORE);
+    for (const folder of [DATA, BACKUPS])
+      assert.equal(root.run('stat', '-c', '%U %G %a', folder), 'book-catalogue book-catalogue 700');
+    for (const name of SECRETS) {
+      assert.equal(root.run('stat', '-c', '%U %a', `${ETC}/${name}`), 'root 600');
+      assert.equal(root.run('wc', '--lines', `${ETC}/${name}`), `1 ${ETC}/${name}`);
+    }
+    assert.ok(root.has(LINK));
+    const units = ['', '-backup'].map((name) => `/usr/lib/systemd/system/book-catalogue${name}.service`);
+    assert.equal(root.run('systemd-analyze', 'verify', ...units), '');
+    const exposure = root.run('systemd-analyze', 'security', '--offline=true', UNIT);
+    assert.ok(Number(/level for \S+: ([\d.]+)/.exec(exposure)?.[1]) <= 1.5, exposure);
+
+    root.run(
+      'sh',
+      '-c',
+      "mkdir -m 700 /private && cd /private && printf 'title\\nEmma\\n' | book-catalogue import -",
+    );
+    assert.equal(root.run('find', DATA, '!', '-user', 'book-catalogue'), '');
+    const [kept, signed] = [books(), secrets()];
+    assert.match(kept, /Emma/);
+    root.run('sh', '-c', `echo PORT=9090 >>${ETC}/environment`);
+
+    root.run('dpkg', '--install', '/this.deb');
+    assert.equal(root.run('book-catalogue', '--version'), VERSION);
+    assert.match(root.run('cat', `${ETC}/environment`), /^PORT=9090$/m);
+    assert.deepEqual([books(), secrets()], [kept, signed]);
+
+    root.run('dpkg', '--remove', 'book-catalogue');
+    assert.match(root.run('dpkg', '--status', 'book-catalogue'), /^Status: deinstall ok config-files$/m);
+    assert.ok(!root.has('/usr/bin/book-catalogue'));
+    assert.equal(secrets(), signed);
+    root.run('dpkg', '--install', '/this.deb');
+    assert.match(root.run('cat', `${ETC}/environment`), /^PORT=9090$/m);
+    assert.deepEqual([books(), secrets()], [kept, signed]);
+
+    const said = root.run('dpkg', '--purge', 'book-catalogue');
+    assert.match(said, /There are still books in \/var\/lib\/book-catalogue\./);
+    for (const path of [ETC, LINK, BACKUPS, '/usr/bin/book-catalogue', ...units])
+      assert.ok(!root.has(path), path);
+    root.run('dpkg', '--install', '/this.deb');
+    assert.equal(books(), kept);
+    assert.notEqual(secrets(), signed);
+    root.run('rm', '-r', `${DATA}/data`);
+    root.run('dpkg', '--purge', 'book-catalogue');
+    assert.ok(!root.has(DATA));
+  });
+
+  test("the package's commands: root has the settings and the user of the service, others have their own", async (context) => {
+    const root = await Root.withoutSystemd(context);
+    giveBoth(root);
+    root.run('dpkg', '--install', '/this.deb');
+    const settings = (...command: string[]) => {
+      const lines = root.run(...command, 'book-catalogue', 'config').split('\n');
+      return Object.fromEntries(lines.map((line) => line.split(/=(.*)/s)));
+    };
+    root.run(
+      'sh',
+      '-c',
+      `printf '# PORT=1\nPORT=9090\nCORS_ORIGINS=http://a.test,http://b.test' >>${ETC}/environment`,
+    );
+    const url = 'postgres://u:p%20w@db.test/books?sslmode=require&options=$HOME';
+    root.run('sh', '-c', `echo '${url}' >${ETC}/db_url`);
+
+    const service = settings('env');
+    assert.equal(service.PORT, '9090');
+    assert.equal(service.CORS_ORIGINS, 'http://a.test,http://b.test');
+    assert.match(service.DB_URL, /^postgres:.*db\.test\/books/);
+    assert.equal(service.AUTH_USERNAME, 'librarian');
+    assert.deepEqual([service.AUTH_PASSWORD, service.SECRET_TOKEN], ['(set)', '(set)']);
+    const own = settings('env', 'PORT=7070', 'DB_URL=sqlite:/tmp/own.db');
+    assert.deepEqual([own.PORT, own.DB_URL], ['7070', 'sqlite:/tmp/own.db']);
+    root.run('sh', '-c', 'echo sqlite:/tmp/named.db >/tmp/url');
+    assert.equal(settings('env', 'DB_URL_FILE=/tmp/url').DB_URL, 'sqlite:/tmp/named.db');
+    const other = settings('runuser', '-u', 'nobody', '--');
+    assert.deepEqual([other.PORT, other.DB_URL], ['8080', 'sqlite:data/books.db']);
+  });
+
+  test('the package under systemd: served, restarted, upgraded, removed, purged; no book is lost', async (context) => {
+    const root = await Root.withSystemd(context);
+    giveBoth(root);
+    const property = (name: string) => root.run('systemctl', 'show', '--property', name, '--value', UNIT);
+    const isReady = () => root.outcome('book-catalogue', 'ready').status === 0;
+    let token = '';
+    const call = (method: string, path: string, body?: object) => {
+      const curl = [
+        'curl',
+        '--silent',
+        '--show-error',
+        '--request',
+        method,
+        '--header',
+        `Authorization: ${token}`,
+      ];
+      const data = body === undefined ? [] : ['--data', JSON.stringify(body)];
+      return JSON.parse(root.run(...curl, ...data, `http://127.0.0.1:8080${path}`));
+    };
+    const stopped = () => {
+      assert.equal(property('ActiveState'), 'inactive');
+      assert.equal(root.outcome('curl', '--silent', 'http://127.0.0.1:8080/books').status, 7); // refused
+      assert.ok(root.has(`${DATA}/data/books.db`));
+    };
+
+    root.run('apt-get', 'install', '--yes', '/earlier.deb');
+    await waitUntil(isReady);
+    const password = root.run('cat', `${ETC}/auth_password`);
+    token = call('POST', '/token', { username: 'librarian', password }).data.token;
+    const { data: book } = call('POST', '/book', { title: 'Emma', author: 'Jane Austen', year: 1815 });
+    const kept = { status: 200, message: 'Books retrieved successfully', data: [book] };
+    assert.deepEqual(call('GET', '/books'), kept);
+    const process = root.run('cat', `/proc/${property('MainPID')}/status`);
+    assert.match(process, /^CapEff:\t0+\nCapBnd:\t0+$/m);
+    assert.match(process, /^NoNewPrivs:\t1\nSeccomp:\t2$/m);
+    assert.match(process, new RegExp(`^Uid:\\t(${root.run('id', '-u', 'book-catalogue')}\\t?){4}$`, 'm'));
+
+    root.run('systemctl', 'restart', UNIT);
+    await waitUntil(isReady);
+    assert.deepEqual(call('GET', '/books'), kept); // with the earlier token
+
+    root.run('sh', '-c', `echo WORKERS=2 >>${ETC}/environment`);
+    const before = property('MainPID');
+    root.run('dpkg', '--install', '/this.deb');
+    assert.notEqual(property('MainPID'), before);
+    await waitUntil(isReady);
+    const metrics = root.run('curl', '--silent', 'http://127.0.0.1:8081/metrics');
+    assert.ok(metrics.includes(`build_info{worker="2",version="${VERSION}",`));
+    assert.deepEqual(call('GET', '/books'), kept);
+    root.run('book-catalogue', 'verify', 'http://127.0.0.1:8080');
+
+    assert.equal(root.outcome('systemctl', 'is-enabled', TIMER).stdout, 'disabled\n');
+    root.run('systemctl', 'enable', '--now', TIMER);
+    root.run('systemctl', 'start', 'book-catalogue-backup.service');
+    const [backup = ''] = root.run('ls', BACKUPS).split('\n');
+    assert.match(backup, /^books-.*\.db$/);
+
+    root.run('apt-get', 'remove', '--yes', 'book-catalogue');
+    stopped();
+    assert.equal(root.outcome('systemctl', 'is-active', TIMER).stdout, 'inactive\n');
+    root.run('dpkg', '--install', '/this.deb');
+    await waitUntil(isReady);
+    assert.deepEqual(call('GET', '/books'), kept);
+    assert.equal(root.run('systemctl', 'is-active', TIMER), 'active');
+
+    call('DELETE', `/book/${book.id}`);
+    root.run('systemctl', 'stop', UNIT);
+    root.run('book-catalogue', 'restore', `${BACKUPS}/${backup}`, '--overwrite');
+    root.run('systemctl', 'start', UNIT);
+    await waitUntil(isReady);
+    assert.deepEqual(call('GET', '/books'), kept);
+
+    root.run('apt-get', 'purge', '--yes', 'book-catalogue');
+    stopped();
+    assert.ok(root.has(`${BACKUPS}/${backup}`));
+    assert.equal(root.run('find', '/etc', '/var/lib/systemd', '-name', '*book-catalogue*'), '');
+  });
+
+  function giveBoth(root: Root): void {
+    root.give(join(earlier, PACKAGE.replace(VERSION, BEFORE)), '/earlier.deb');
+    root.give(join(filesOf(tree), PACKAGE), '/this.deb');
+  }
+});
+
+/** The files of this tree, as they are now, as the only commit of a repository. */
+function committedTree(): string {
+  const tree = temporaryFolder();
+  const listed = git(pathTo(''), 'ls-files', '-z', '--cached', '--others', '--exclude-standard');
+  for (const path of listed.split('\0').filter(Boolean)) {
+    mkdirSync(join(tree, dirname(path)), { recursive: true });
+    cpSync(pathTo(path), join(tree, path));
+  }
+  git(tree, 'init', '--quiet');
+  useModules(tree);
+  git(tree, 'add', '--all');
+  git(tree, 'commit', '--quiet', '--message=this tree');
+  return tree;
+}
+
+function useModules(tree: string): void {
+  symlinkSync(pathTo('node_modules'), join(tree, 'node_modules'));
+  writeFileSync(join(tree, '.git/info/exclude'), 'node_modules\n');
+}
+
+function release(tree: string, version: string): void {
+  const env = { ...process.env, ...IDENTITY };
+  execFileSync('npm', ['run', 'release', '--', version], { cwd: tree, env, stdio: 'pipe' });
+}
+
+const IDENTITY = {
+  GIT_AUTHOR_NAME: 'Test',
+  GIT_AUTHOR_EMAIL: 'test@example.org',
+  GIT_COMMITTER_NAME: 'Test',
+  GIT_COMMITTER_EMAIL: 'test@example.org',
+};
+
+function git(tree: string, ...args: string[]): string {
+  const env = { ...process.env, ...IDENTITY };
+  return execFileSync('git', args, { cwd: tree, env, encoding: 'utf8' }).trim();
+}
+
+function filesOf(tree: string): string {
+  return join(tree, 'dist/release');
+}
+
+/** A shell script, in namespaces of its own: this system as a root in which everything can be changed, in memory. */
+const COPY = `
+mount -t tmpfs tmpfs "$0"
+mkdir "$0/upper" "$0/work" "$0/system"
+mount -t overlay -o lowerdir=/,upperdir="$0/upper",workdir="$0/work" overlay "$0/system"
+cd "$0/system"
+mount --rbind /dev dev
+mount -t proc proc proc
+mount -t tmpfs tmpfs run
+mount -t tmpfs tmpfs tmp
+mkdir run/old
+become_root() { pivot_root . run/old && umount -l /run/old; }
+`;
+
+const WITHOUT_SYSTEMD = `${COPY}become_root
+echo ready
+exec sleep infinity`;
+
+/** systemd has no units but those that the package brings, and no policy-rc.d forbids to start them. */
+const WITH_SYSTEMD = `${COPY}mount -o bind,ro proc/sys proc/sys
+mount -t sysfs sysfs sys
+mount -t cgroup2 cgroup2 sys/fs/cgroup
+mount -t tmpfs tmpfs usr/lib/systemd/system
+rm -rf etc/init.d etc/systemd/system usr/sbin/policy-rc.d
+mkdir etc/systemd/system
+for target in sysinit basic shutdown network-online timers multi-user; do
+  echo '[Unit]' >etc/systemd/system/$target.target
+done
+become_root
+mount --make-rshared /
+exec env -i container=test PATH="$PATH" /lib/systemd/systemd --system --unit=multi-user.target --log-target=null \\
+  --show-status=no --crash-reboot=no`;
+
+class Root {
+  readonly #enter: readonly string[];
+
+  private constructor(enter: readonly string[]) {
+    this.#enter = enter;
+  }
+
+  static async withoutSystemd(context: TestContext): Promise<Root> {
+    const holder = spawn('unshare', ['--mount', 'sh', '-ec', WITHOUT_SYSTEMD, temporaryFolder()], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(holder, 'exit');
+    context.after(async () => {
+      holder.kill('SIGKILL');
+      await ended;
+    });
+    await Promise.race([
+      once(holder.stdout, 'data'),
+      ended.then(([code]) => assert.fail(`exit code ${code}: this test needs root and overlayfs`)),
+    ]);
+    return new Root(['nsenter', `--target=${holder.pid}`, '--mount', '--root', '--wd']);
+  }
+
+  /** It has a network of its own, too, in which every port is free. */
+  static async withSystemd(context: TestContext): Promise<Root> {
+    const root = new Root(await startSystemd(context, ['--net'], WITH_SYSTEMD, temporaryFolder()));
+    await waitUntil(() => root.outcome('systemctl', 'is-system-running').stdout === 'running\n');
+    return root;
+  }
+
+  /** Copies a file of this system into the root. */
+  give(file: string, path: string): void {
+    const { status, stderr } = this.#start(['tee', path], readFileSync(file));
+    assert.equal(status, 0, stderr);
+  }
+
+  /** Runs a command there, which must succeed, and returns what it printed. */
+  run(...command: string[]): string {
+    const { status, stdout, stderr } = this.outcome(...command);
+    assert.equal(status, 0, `${command.join(' ')}: ${stdout}${stderr}`);
+    return stdout.trim();
+  }
+
+  has(path: string): boolean {
+    return this.outcome('test', '-e', path).status === 0;
+  }
+
+  outcome(...command: string[]) {
+    return this.#start(command);
+  }
+
+  #start(command: readonly string[], input?: Uint8Array) {
+    const [program = '', ...args] = [...this.#enter, ...command];
+    const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', DEBIAN_FRONTEND: 'noninteractive' };
+    return spawnSync(program, args, {
+      encoding: 'utf8',
+      env,
+      input,
+      stdio: ['pipe', input === undefined ? 'pipe' : 'ignore', 'pipe'],
+    });
+  }
+}
