@@ -6,6 +6,8 @@ import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { withFigures } from '../../bench/document.ts';
 import { describeApi } from '../../docs/openapi/document.ts';
+import { titleOf } from '../../src/verify/rule.ts';
+import { RULES } from '../../src/verify/rules.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -13,7 +15,7 @@ import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
 /** Folders that `npm test` leaves out. */
-const BY_NAME_ONLY = /^test\/(browser|matrix|system)\//;
+const BY_NAME_ONLY = /^test\/(browser|cluster|matrix|system)\//;
 
 const read = (path: string) => readFileSync(pathTo(path), 'utf8');
 const contract = read('docs/contract.md');
@@ -24,7 +26,11 @@ test('every rule of the contract is named by a test that always runs, and tests 
     ...matches(contract, /^(\d+)\. /gm),
   ]);
   const files = paths('test/*/*.test.ts');
-  const always = new Set(files.filter((file) => !BY_NAME_ONLY.test(file)).flatMap(rulesNamedIn));
+  const kit = RULES.map(titleOf);
+  const always = new Set([
+    ...kit.flatMap(rulesNamedBy),
+    ...files.filter((file) => !BY_NAME_ONLY.test(file)).flatMap(rulesNamedIn),
+  ]);
   assert.deepEqual([...always].toSorted(), [...rules].toSorted());
   for (const rule of files.flatMap(rulesNamedIn)) assert.ok(rules.has(rule), rule);
 });
@@ -131,7 +137,7 @@ test('the map of the architecture has every file of src, and no other', () => {
 });
 
 test('no document runs the service with npx, which would run a package of that name from the registry elsewhere', () => {
-  for (const file of [...markdown(), ...paths('src/**/*.ts'), ...paths('deploy/*')]) {
+  for (const file of [...markdown(), ...paths('src/**/*.ts'), ...paths('deploy/**/*.*')]) {
     assert.doesNotMatch(read(file), /\bnpx (?:-\S+ )*book-catalogue\b/, file);
   }
 });
@@ -169,16 +175,19 @@ test('the version is the same everywhere', () => {
 
 /** The rules that are named at the beginning of the titles in a file. */
 function rulesNamedIn(file: string): string[] {
-  return matches(read(file), /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g).flatMap((title) => {
-    const [names = ''] = title.split(':', 1);
-    const numbered = /\brules?\b/.test(names) ? matches(names, /\b(\d+)\b/g) : [];
-    return [...matches(names, /\b([A-Z]\d+)\b/g), ...numbered];
-  });
+  return matches(read(file), /(?:test|describe)\(\s*['"`]([^'"`]*)['"`]/g).flatMap(rulesNamedBy);
+}
+
+/** The rules at the beginning of a title. */
+function rulesNamedBy(title: string): string[] {
+  const [names = ''] = title.split(':', 1);
+  const numbered = /\brules?\b/.test(names) ? matches(names, /\b(\d+)\b/g) : [];
+  return [...matches(names, /\b([A-Z]\d+)\b/g), ...numbered];
 }
 
 /** Every Markdown file of the project. */
 function markdown(): string[] {
-  const files = paths('*.md', 'docs/*.md', '{bench,client,endurance,test}/**/*.md');
+  const files = paths('*.md', 'docs/*.md', '{bench,client,endurance,src,test}/**/*.md');
   assert.ok(files.includes('CHANGELOG.md') && files.includes('client/README.md'));
   return files;
 }

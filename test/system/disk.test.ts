@@ -100,8 +100,7 @@ async function start(
   context: TestContext,
   { holder, inside }: Disk,
 ): Promise<{ client: Client; stop(): Promise<void> }> {
-  const main = COMMAND;
-  const enter = [`--target=${holder.pid}`, '--mount', process.execPath, main];
+  const enter = [`--target=${holder.pid}`, '--mount', ...COMMAND];
   const child = spawn('nsenter', enter, {
     env: { ...process.env, ...ENVIRONMENT, DB_URL: `sqlite:${join(inside, 'books.db')}`, LOG_LEVEL: 'info' },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -8,11 +8,19 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { unreadable } from '../../src/verify/raw-requests.ts';
 import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
+import { answer, startFront } from '../support/front.ts';
 import { unusedPort } from '../support/ports.ts';
-import { ambiguous, unreadable } from '../support/raw-requests.ts';
+import { ambiguous } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
-import { type ServiceProcess, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import {
+  pageOf,
+  type ServiceProcess,
+  SQLITE,
+  startServiceProcess,
+  temporaryFolder,
+} from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const HOST = 'Host: books.test\r\n';
@@ -38,6 +46,81 @@ test('rule 29: behind the documented proxy, a client that claims a new address e
   assert.equal(statuses.filter((status) => status === 401).length, 15); // ten at once, five delayed
   assert.equal(statuses.filter((status) => status === 429).length, 45);
 });
+
+test('rule 34: the page works behind the documented proxy, under a path, and while one process has another version', async (context) => {
+  const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
+  context.after(() => service.stop());
+  const older = await startFront(context, (_request, outgoing) => answer(outgoing, 404, null, 'Not found'));
+  const proxy = await startNginx((folder, port) => {
+    return documented(folder, port, service.port, [pageOf(service).port, older.port]);
+  });
+  context.after(() => proxy.stop());
+  const moved = await fetch(`${proxy.url}/catalogue`, { redirect: 'manual' });
+  assert.deepEqual([moved.status, moved.headers.get('location')], [301, `${proxy.url}/catalogue/`]);
+  let index = new Response();
+  while (index.status !== 200 || index.headers.get('content-security-policy') === null) {
+    index = await fetch(`${proxy.url}/catalogue/?q=emma`); // from each process in turn
+  }
+  const urls = [...(await index.text()).matchAll(/ (?:href|src)="(v\/[^"]+)"/g)].map(([, url = '']) => url);
+  assert.ok(urls.length > 10);
+  for (const url of urls) {
+    for (const headers of [{}, { 'accept-encoding': 'gzip' }]) {
+      const file = await fetch(new URL(url, `${proxy.url}/catalogue/`), { headers });
+      assert.equal(file.status, 200, url);
+      assert.equal(file.headers.get('cache-control'), 'max-age=31536000, immutable');
+      assert.ok((await file.text()).length > 0);
+    }
+  }
+  assert.ok(older.seen.some((line) => line.startsWith('GET /v/')));
+  const missing = await fetch(`${proxy.url}/catalogue/v/${'0'.repeat(16)}/x`);
+  assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
+});
+
+for (const path of ['/', '/catalogue/']) {
+  test(`rule 34: page and calls share one name behind nginx, at ${path}`, async (context) => {
+    const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
+    context.after(() => service.stop());
+    const [snippet] = matchesOf(`location ${path} { proxy_pass http://127.0.0.1:8082`);
+    assert.ok(snippet !== undefined, 'docs/operations.md shows it');
+    const proxy = await startNginx((folder, port) => {
+      const location = snippet.replace('8082', String(pageOf(service).port));
+      return `
+daemon off;
+user root; # it keeps large bodies in the folder
+pid ${folder}/nginx.pid;
+events { worker_connections 512; }
+http {
+  access_log ${folder}/access.log;
+  ${temporaryPaths(folder)}
+  server {
+    listen 127.0.0.1:${port};
+    client_max_body_size 16m;
+    ${location}
+  }
+}`;
+    });
+    context.after(() => proxy.stop());
+    const base = `${proxy.url}${path}`;
+    const index = await fetch(base);
+    assert.equal(index.headers.get('content-type'), 'text/html; charset=utf-8');
+    const known = await fetch(base, { headers: { 'if-none-match': String(index.headers.get('etag')) } });
+    assert.equal(known.status, 304);
+    const [, main = ''] = /src="([^"]+)"/.exec(await index.text()) ?? [];
+    assert.equal((await fetch(new URL(main, base))).headers.get('content-encoding'), 'gzip');
+    const body = '{"username":"librarian","password":"correct horse"}';
+    const login = await fetch(new URL('token', base), { method: 'POST', body });
+    const authorization = JSON.parse(await login.text()).data.token;
+    const books = `[${Array.from({ length: 10_000 }, () => '{"title":"through the proxy"}').join()}]`;
+    const stored = await fetch(new URL('books', base), {
+      method: 'POST',
+      headers: { authorization },
+      body: books,
+    });
+    assert.equal(stored.status, 201);
+    const found = await fetch(new URL('books?q=proxy&limit=1', base), { headers: { authorization } });
+    assert.equal(JSON.parse(await found.text()).data.length, 1);
+  });
+}
 
 describe('behind nginx', () => {
   let service: ServiceProcess;
@@ -212,25 +295,39 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   };
 }
 
-/** deploy/nginx.conf, with this service behind it, inside the minimum that nginx needs. */
-function documented(folder: string, port: number, upstream: number): string {
+/** The lines of docs/operations.md that begin with a text. */
+function matchesOf(beginning: string): string[] {
+  const lines = readFileSync(pathTo('docs/operations.md'), 'utf8').split('\n');
+  return lines.filter((line) => line.startsWith(beginning));
+}
+
+/**
+ * deploy/nginx.conf, with this service behind it, inside the minimum that nginx needs.
+ * @param pages ports of its page and of that of another process.
+ */
+function documented(folder: string, port: number, upstream: number, pages = [upstream, upstream]): string {
   const block = readFileSync(pathTo('deploy/nginx.conf'), 'utf8');
   const own = block
     .replace(/^ *server 127\.0\.0\.1:8080 .*$/m, `server 127.0.0.1:${upstream} max_fails=0;`)
     .replace(/^ *server 127\.0\.0\.1:8090 .*\n/m, '')
+    .replace('127.0.0.1:8082', `127.0.0.1:${pages[0]}`)
+    .replace('127.0.0.1:8092', `127.0.0.1:${pages[1]}`)
     .replace('server {\n', `server {\n listen 127.0.0.1:${port};\n`);
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${folder}/${name.replace('client_', '')};`,
-  );
   return `
 daemon off;
 pid ${folder}/nginx.pid;
 events { worker_connections 512; }
 http {
   access_log ${folder}/access.log;
-  ${paths.join(' ')}
+  ${temporaryPaths(folder)}
   ${own}
 }`;
+}
+
+/** So that nginx writes into its own folder only. */
+function temporaryPaths(folder: string): string {
+  const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
+  return names.map((name) => `${name}_temp_path ${folder}/${name.replace('client_', '')};`).join(' ');
 }
 
 /** One worker with few connections to the service, so that clients share them. */
@@ -241,11 +338,7 @@ worker_processes 1;
 pid ${folder}/nginx.pid;
 events { worker_connections 512; }
 http {
-  client_body_temp_path ${folder}/body;
-  proxy_temp_path ${folder}/proxy;
-  fastcgi_temp_path ${folder}/fastcgi;
-  uwsgi_temp_path ${folder}/uwsgi;
-  scgi_temp_path ${folder}/scgi;
+  ${temporaryPaths(folder)}
   map $http_x_request_id $forwarded_id { '' 'nginx-$request_id'; default $http_x_request_id; }
   map $upstream_addr $was_forwarded { '' 0; default 1; }
   log_format sent escape=none '$forwarded_id $request_method $request_uri';

@@ -1,4 +1,5 @@
-// The service behind PgBouncer in transaction mode, where every statement may run in another server session.
+// The service behind PgBouncer in transaction mode, where every statement may run in another server session. Its settings
+// are those that it has out of the box, except for the mode.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { accepts } from '../support/client.ts';
+import { runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
@@ -72,12 +74,52 @@ describe('PgBouncer in transaction mode', () => {
     }
     assert.equal((await stuck).status, 503);
     assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-    // PgBouncer does not forward the service's timeout, so its own `connect_query` ends a statement that was given up.
+    // No statement that was given up goes on in the server.
     await waitUntil(async () => {
       const waiting =
         "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
       return (await execute(dbUrl, waiting)).length === 0;
     });
+  });
+
+  test('the limits of the service do not reach other programs that share its sessions', async (context) => {
+    const { client, dbUrl: url } = await startThrough(context);
+    const { id } = await client.create({});
+    // Enough at a time for every session of the pool.
+    const changes = Array.from({ length: 100 }, (_, year) => {
+      return client.request('PUT', `/book/${id}`, { body: { year } });
+    });
+    const creations = changes.map(() => client.create({}));
+    await Promise.all([...changes, ...creations, client.list(), client.list()]);
+    const others = Array.from({ length: POOL_SIZE }, () => new pg.Client({ connectionString: url }));
+    context.after(() => Promise.all(others.map((other) => other.end())));
+    for (const other of others) {
+      await other.connect();
+      await other.query('begin'); // keeps a session of its own until the end
+      const settings =
+        "select name, setting from pg_settings where name in ('statement_timeout', 'lock_timeout')";
+      for (const { name, setting } of (await other.query(settings)).rows) assert.equal(setting, '0', name);
+    }
+  });
+
+  test('import, copy and export work through it', async (context) => {
+    const { client, dbUrl: url } = await startThrough(context);
+    const before = await client.list();
+    const folder = temporaryFolder();
+    const file = join(folder, 'books.csv');
+    await writeFile(file, 'title,author,year\nEmma,Jane Austen,1815\nPersuasion,Jane Austen,1817\n');
+    const run = async (...args: string[]) => {
+      const { code, stderr } = await runCommand(args, { DB_URL: url });
+      assert.equal(code, 0, stderr);
+    };
+    await run('import', file);
+    assert.equal((await client.list()).length, before.length + 2);
+    await run('copy', url, `sqlite:${join(folder, 'copy.db')}`);
+    await run('export', join(folder, 'books.jsonl'));
+    assert.equal(
+      readFileSync(join(folder, 'books.jsonl'), 'utf8').trim().split('\n').length,
+      before.length + 2,
+    );
   });
 
   async function startThrough(context: TestContext, search = '') {

@@ -60,6 +60,7 @@ describe('the README', () => {
   test('every block is run by one of these tests', () => {
     const tested = [
       'npm ci',
+      'npm start\n',
       'TOKEN=',
       '"status":200',
       'import json',
@@ -77,7 +78,8 @@ describe('the README', () => {
   });
 
   test('npm start serves, with and without an account of its own, on SQLite and on PostgreSQL', async () => {
-    assert.equal(block('sh', 'npm ci'), 'npm ci && npm start\n');
+    assert.equal(block('sh', 'npm ci'), 'npm ci && ./book-catalogue demo\n'); // test/process/demo.test.ts runs it
+    assert.ok(BLOCKS.some(({ text }) => text === 'npm start\n'));
     const { scripts } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
     assert.equal(scripts.start, 'exec node src/main.js serve'); // which the tests of processes start
     const settings = (text: string) => text.replace(/ npm start\n$/, '');

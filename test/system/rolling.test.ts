@@ -92,7 +92,7 @@ async function roll(
 }
 
 async function start(context: TestContext, dbUrl: string, port: number): Promise<ServiceProcess> {
-  const service = await startServiceProcess(dbUrl, { PORT: String(port), ADMIN_PORT: '0' });
+  const service = await startServiceProcess(dbUrl, { PORT: String(port), ADMIN_PORT: '0', PAGE_PORT: '0' });
   context.after(() => service.process.kill('SIGKILL'));
   return service;
 }

@@ -24,13 +24,12 @@ for (const workers of ['1', '2']) {
     );
     const port = await unusedPort();
     const ended = join(temporaryFolder(), 'ended');
-    const command = `"$NODE" "$MAIN" & echo "pid=$!"; wait $!; echo "code=$?" > "$ENDED"`;
+    const command = `$COMMAND & echo "pid=$!"; wait $!; echo "code=$?" > "$ENDED"`;
     const terminal = spawn('script', ['-qfec', command, '/dev/null'], {
       env: {
         ...process.env,
         ...ENVIRONMENT,
-        NODE: process.execPath,
-        MAIN: COMMAND,
+        COMMAND: COMMAND.join(' '),
         ENDED: ended,
         PORT: String(port),
         DB_URL: `sqlite:${join(temporaryFolder(), 'books.db')}`,
@@ -106,13 +105,12 @@ for (const [what, env, coloured] of [
 ] as const) {
   test(`on a terminal ${what}`, async (context) => {
     const { AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...variables } = ENVIRONMENT; // so that it warns
-    const terminal = spawn('script', ['-qfec', 'exec "$NODE" "$MAIN"', '/dev/null'], {
+    const terminal = spawn('script', ['-qfec', 'exec $COMMAND', '/dev/null'], {
       env: {
         PATH: process.env.PATH,
         ...variables,
         ...env,
-        NODE: process.execPath,
-        MAIN: COMMAND,
+        COMMAND: COMMAND.join(' '),
         DB_URL: `sqlite:${join(temporaryFolder(), 'books.db')}`,
         LOG_LEVEL: 'info',
         SHELL: '/bin/sh',
