@@ -149,7 +149,7 @@ class FindBench {
     const { books } = this.#options;
     await this.#import(url);
     const before = await bytesOf(url);
-    const { seconds, cpuSeconds } = await runToEnd([process.execPath, COMMAND, 'index'], { DB_URL: url });
+    const { seconds, cpuSeconds } = await runToEnd([...COMMAND, 'index'], { DB_URL: url });
     return {
       books,
       store: this.#store.name,
@@ -302,7 +302,7 @@ class FindBench {
   }
 
   #import(url: string): Promise<Ended> {
-    return runToEnd([process.execPath, COMMAND, 'import', this.#file], { DB_URL: url });
+    return runToEnd([...COMMAND, 'import', this.#file], { DB_URL: url });
   }
 
   #say(work: string): void {

@@ -28,13 +28,14 @@ import {
   tablesOf,
   type WorkersRow,
 } from './results.ts';
+import { measureStandby } from './standby.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from './stores.ts';
 import { measureTransfers } from './transfer.ts';
 
 const HELP = `Usage: npm run bench -- [options]
 
   --only <words>    only what matches all the words: an operation (${OPERATIONS.join(', ')}),
-                    list, process, workers, bulk, transfer, find; SQLite, PostgreSQL. Example: --only "read SQLite"
+                    list, process, workers, bulk, transfer, standby, find; SQLite, PostgreSQL. Example: --only "read SQLite"
   --rounds <n>      rounds to take the medians of (3)
   --seconds <n>     seconds of load for each measurement (2)
   --books <n>       books in the long list, in the imported file, and to be found (1000000)
@@ -85,12 +86,14 @@ async function bench(): Promise<void> {
   const moving = (['SQLite', 'PostgreSQL'] as const).filter((name) => isWanted('transfer', name));
   const transfers =
     moving.length > 0 ? await measureTransfers(moving, Number(options.rounds), Number(options.books)) : [];
-  const finding = (['SQLite', 'PostgreSQL'] as const).filter((name) => isWanted('find', name));
-  const finds = await measureFinds(finding, {
+  const sizes = {
     rounds: Number(options.rounds),
     seconds: Number(options.seconds),
     books: Number(options.books),
-  });
+  };
+  const standby = isWanted('standby', 'PostgreSQL') ? await measureStandby(sizes) : [];
+  const finding = (['SQLite', 'PostgreSQL'] as const).filter((name) => isWanted('find', name));
+  const finds = await measureFinds(finding, sizes);
   const results: Results = {
     generator: GENERATOR,
     connections: CONNECTIONS,
@@ -102,6 +105,7 @@ async function bench(): Promise<void> {
     workers,
     bulk,
     transfers,
+    standby,
     ...finds,
   };
   if (options.json) console.log(JSON.stringify(results, null, 2));

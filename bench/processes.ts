@@ -5,8 +5,8 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { fileURLToPath } from 'node:url';
 import { unusedPort } from '../test/support/ports.ts';
+import { COMMAND, pathTo } from '../test/support/repository.ts';
 
 export const SECRET = 'a secret for benchmarks, long enough';
 
@@ -48,7 +48,7 @@ export function startService(
   env: Record<string, string> = {},
   isPinned = dbUrl.startsWith('sqlite:'),
 ): Promise<Measured> {
-  return start('../src/main.js', isPinned, {
+  return start(COMMAND, isPinned, {
     AUTH_USERNAME: 'bench',
     AUTH_PASSWORD: 'bench',
     SECRET_TOKEN: SECRET,
@@ -109,20 +109,23 @@ export function watchMemory(server: Measured): { stop(): number } {
 }
 
 export function startBareServer(isPinned: boolean): Promise<Measured> {
-  return start('bare-server.ts', isPinned, {});
+  return start([process.execPath, pathTo('bench/bare-server.ts')], isPinned, {});
 }
 
-async function start(script: string, isPinned: boolean, env: Record<string, string>): Promise<Measured> {
+async function start(
+  [program, ...args]: typeof COMMAND,
+  isPinned: boolean,
+  env: Record<string, string>,
+): Promise<Measured> {
   const port = await unusedPort();
   const began = performance.now();
-  const path = fileURLToPath(new URL(script, import.meta.url));
-  const command: [string, string[]] = [process.execPath, [path]];
+  const command: [string, string[]] = [program, args];
   const child = spawn(...(isPinned ? pinned('server', ...command) : command), {
     env: { ...env, PORT: `${port}`, HOST: '127.0.0.1' },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   while (!(await answers(port))) {
-    if (child.exitCode !== null) throw new Error(`${script} exited before it answered`);
+    if (child.exitCode !== null) throw new Error(`${[program, ...args].join(' ')} exited before it answered`);
   }
   const startup = performance.now() - began;
   const pid = child.pid as number;
@@ -156,6 +159,14 @@ function family(pid: number): number[] {
 function cpuSeconds(pid: number): number {
   const fields = readProc(`/proc/${pid}/stat`).split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) / TICKS;
+}
+
+/** CPU seconds so far of a process and the processes it has started, those that have ended included. */
+export function cpuSecondsOfFamily(pid: number): number {
+  return sum(family(pid), (member) => {
+    const fields = readProc(`/proc/${member}/stat`).split(') ')[1]?.split(' ') ?? [];
+    return fields.slice(11, 15).reduce((ticks, field) => ticks + Number(field), 0) / TICKS;
+  });
 }
 
 /** @param name VmRSS for the memory in use, VmHWM for its peak. */

@@ -152,6 +152,14 @@ export interface FindResults {
   readonly findMemory: readonly FindMemoryRow[];
 }
 
+/** One figure of a service without DB_READ_URL and with it. */
+export interface StandbyRow {
+  readonly what: string;
+  readonly without: number;
+  readonly with: number;
+  readonly ratio: number;
+}
+
 export interface Results extends FindResults {
   /** The program that generates the load. */
   readonly generator: string;
@@ -166,6 +174,7 @@ export interface Results extends FindResults {
   readonly workers: readonly WorkersRow[];
   readonly bulk: readonly BulkRow[];
   readonly transfers: readonly TransferRow[];
+  readonly standby: readonly StandbyRow[];
 }
 
 export interface Table {
@@ -275,6 +284,15 @@ export function tablesOf(results: Results): readonly Table[] {
         rounded(row.books / row.seconds),
         ratio(row),
         row.peak.toFixed(0),
+      ]),
+    },
+    {
+      head: ['PostgreSQL with a standby', 'without DB_READ_URL', 'with it', 'ratio'],
+      rows: results.standby.map((row) => [
+        row.what,
+        rounded(row.without),
+        rounded(row.with),
+        row.ratio.toFixed(2),
       ]),
     },
     ...findTablesOf(results),

@@ -28,8 +28,6 @@ export interface TransferRow {
   readonly storeLimit?: string;
 }
 
-const MAIN = COMMAND;
-
 /** Names of stores: one is filled by imports, the other by copies. */
 const IMPORTED = 'imported';
 const COPIED = 'copied';
@@ -119,5 +117,5 @@ function argsOf(transfer: Transfer, input: string, output: string): readonly str
 
 /** @param args one of our commands and its arguments. */
 function runOwn(args: readonly string[], dbUrl?: string): Promise<Ended> {
-  return runToEnd([process.execPath, MAIN, ...args], dbUrl === undefined ? {} : { DB_URL: dbUrl });
+  return runToEnd([...COMMAND, ...args], dbUrl === undefined ? {} : { DB_URL: dbUrl });
 }
