@@ -15,13 +15,16 @@ import { pathTo } from './support/repository.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
 /** Folders whose tests need more than npm packages, or the network; they run only when named. */
-const BY_NAME_ONLY = ['browser', 'matrix', 'system'];
+const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'system'];
 
 /** The folder of limits in real time: its files run when all others are done, one at a time. */
 const ALONE = 'test/limits/';
 
 /** The longest files, longest first: the run ends sooner if they do not begin last. */
 const LONGEST: readonly string[] = [
+  'test/page/contract.test.ts',
+  'test/verify/verify.test.ts',
+  'test/contract/contract.test.ts',
   'test/find/index.test.ts',
   'test/find/oracle.test.ts',
   'test/api/timeouts.test.ts',
@@ -49,6 +52,7 @@ const FAST: readonly string[] = [
   'test/find/pages.test.ts',
   'test/find/words.test.ts',
   'test/operations/docs-page.test.ts',
+  'test/page/files.test.ts',
   'test/process/commands.test.ts',
   'test/project/documentation.test.ts',
   'test/project/mutants.test.ts',
@@ -231,6 +235,8 @@ async function* phases(
       signal,
       timeout: options.timeLimit,
       watch: options.watch,
+      // Node.js 26.10 sometimes does not end a process whose threads were terminated: it waits for a handle in a busy loop.
+      execArgv: ['--test-force-exit'],
       testNamePatterns: options.names,
       ...(options.random && { randomize: true, randomSeed: seed }),
     });

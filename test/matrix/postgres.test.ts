@@ -7,6 +7,7 @@ import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { runFiles } from '../support/nested-run.ts';
 import { SERVER_MODULE, SHARED_SERVER, TEMPLATE } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { endOf, temporaryFolder } from '../support/service.ts';
@@ -26,7 +27,9 @@ const FILES = [
   'test/stores/bulk.test.ts',
   'test/stores/failover.test.ts',
   'test/stores/outage.test.ts',
+  'test/stores/partitions.test.ts',
   'test/stores/postgres.test.ts',
+  'test/stores/standby.test.ts',
   'test/transfer/import.test.ts',
 ];
 
@@ -34,19 +37,24 @@ for (const version of VERSIONS) {
   const [major] = version.split('.');
   test(`the service works on PostgreSQL ${major}`, async (context) => {
     // A separate run, on separate servers.
-    const { NODE_TEST_CONTEXT: _, [SHARED_SERVER]: __, [TEMPLATE]: ___, ...others } = process.env;
-    const env = { ...others, [SERVER_MODULE]: await install(version) };
+    const servers = {
+      [SHARED_SERVER]: undefined,
+      [TEMPLATE]: undefined,
+      [SERVER_MODULE]: await install(version),
+    };
 
     const server = `import { execute, PostgresServer } from './test/support/postgres.ts';
       const server = await PostgresServer.start();
       const [row] = await execute(server.url(), 'show server_version_num');
       await server.remove();
       process.stdout.write(row.server_version_num);`;
-    const found = await run(process.execPath, ['--input-type=module', '-e', server], env);
+    const found = await run(process.execPath, ['--input-type=module', '-e', server], {
+      ...process.env,
+      ...servers,
+    });
     assert.equal(Math.floor(Number(found) / 10_000), Number(major));
 
-    const output = await run(process.execPath, ['test/run.ts', ...FILES, '--store', 'PostgreSQL'], env);
-    context.diagnostic(output.trimEnd().split('\n').at(-1) ?? '');
+    context.diagnostic(await runFiles(FILES, servers, 3));
   });
 }
 

@@ -2,7 +2,7 @@
 
 import type { Mutant } from './mutant.ts';
 
-const WIRE = 'test/api/wire.test.ts';
+const CONTRACT = 'test/contract/contract.test.ts';
 const HOSTILE = 'test/api/hostile.test.ts';
 const TIMEOUTS = 'test/api/timeouts.test.ts';
 
@@ -61,42 +61,42 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/http/server.ts',
     from: 'maxHeaderSize: headerLimit,',
     to: 'maxHeaderSize: headerLimit + 1,',
-    test: { file: WIRE, name: '16 KiB are read|HEADER_LIMIT', store: 'SQLite' },
+    test: { file: CONTRACT, name: '16 KiB are read', store: 'SQLite' },
   },
   {
     name: 'a request may name two hosts',
     file: 'src/http/server.ts',
     from: 'hasKnownCoding(request) && hasOneHost(request)',
     to: 'hasKnownCoding(request)',
-    test: { file: WIRE, name: 'a missing or second Host', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'a missing or second Host', store: 'SQLite' },
   },
   {
     name: 'a body in an unknown coding is read',
     file: 'src/http/server.ts',
     from: 'isHttp1(request) && hasKnownCoding(request)',
     to: 'isHttp1(request)',
-    test: { file: WIRE, name: 'the request after them is not carried out', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'the request after them is not carried out', store: 'SQLite' },
   },
   {
     name: 'a refusal overtakes the answers before it',
     file: 'src/http/connection.ts',
     from: 'else if (this.#beforeLatest !== undefined) afterwards(this.#beforeLatest, refuse);',
     to: '',
-    test: { file: WIRE, name: 'never overtakes', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'never overtakes', store: 'SQLite' },
   },
   {
     name: 'a client that is still sending does not read its last answer',
     file: 'src/http/connection.ts',
     from: "socket.end();\n    socket.removeAllListeners('data');",
     to: "socket.end(() => socket.destroy());\n    socket.removeAllListeners('data');",
-    test: { file: WIRE, name: 'sends far more before it reads', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'sends far more before it reads', store: 'SQLite' },
   },
   {
     name: 'a body may have one byte more than the limit',
     file: 'src/http/body.ts',
     from: 'if (end > limit) {',
     to: 'if (end > limit + 1) {',
-    test: { file: WIRE, name: 'one byte more is 413', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'one byte more is 413', store: 'SQLite' },
   },
   {
     name: 'there is room for 16 MiB of large bodies',
@@ -124,7 +124,7 @@ export const API_MUTANTS: readonly Mutant[] = [
     file: 'src/api/envelope.ts',
     from: '{1,128}',
     to: '{1,129}',
-    test: { file: WIRE, name: 'has the id of its request', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'has the id of its request', store: 'SQLite' },
   },
   {
     name: 'calls wait until they are late',

@@ -2,6 +2,7 @@
 
 import type { Mutant } from './mutant.ts';
 
+const CONTRACT = 'test/contract/contract.test.ts';
 const GUESSING = 'test/auth/guessing.test.ts';
 const LIST = 'test/contract/list.test.ts';
 const TOKENS = 'test/auth/tokens.test.ts';
@@ -61,7 +62,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     file: 'src/api/books.ts',
     from: 'const id = idOf(exchange);\n  const book = id',
     to: 'if (Number(exchange.request.headers["content-length"]) > 0) return INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
-    test: { file: 'test/contract/contract.test.ts', name: 'rule 7: .* when books are read', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'rule 7: .* when books are read', store: 'SQLite' },
   },
   {
     name: 'a year is rounded to an integer',
@@ -69,7 +70,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     from: 'return isIntegerText(context.source) ? value : Number.NaN;',
     to: 'return value;',
     test: {
-      file: 'test/contract/parsing.test.ts',
+      file: CONTRACT,
       name: 'a field of a wrong type or value',
       store: 'SQLite',
     },
@@ -90,7 +91,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
     file: 'src/auth/tokens.ts',
     from: 'if (header.crit !== undefined) return undefined;',
     to: '',
-    test: { file: TOKENS, name: 'critical', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'critical', store: 'SQLite' },
   },
   {
     name: 'a token is accepted for a second after it has expired',

@@ -2,6 +2,7 @@
 
 import type { Mutant } from './mutant.ts';
 
+const CONTRACT = 'test/contract/contract.test.ts';
 const WORDS = 'test/find/words.test.ts';
 const PAGES = 'test/find/pages.test.ts';
 const INDEX = 'test/find/index.test.ts';
@@ -34,21 +35,21 @@ export const FIND_MUTANTS: readonly Mutant[] = [
     file: 'src/api/query.ts',
     from: '!parameters.has(name) &&',
     to: '',
-    test: { file: PAGES, name: 'an invalid parameter is 400', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'an invalid parameter is 400', store: 'SQLite' },
   },
   {
     name: 'a search may have 17 words',
     file: 'src/books/search.ts',
     from: 'const MOST_WORDS = 16;',
     to: 'const MOST_WORDS = 17;',
-    test: { file: PAGES, name: 'an invalid parameter is 400', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'an invalid parameter is 400', store: 'SQLite' },
   },
   {
     name: 'a cursor of another order is accepted',
     file: 'src/api/query.ts',
     from: 'name === nameOf(order) &&',
     to: '',
-    test: { file: PAGES, name: 'an invalid parameter is 400', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'a cursor is valid with its own order', store: 'SQLite' },
   },
   {
     name: 'links may have any length',

@@ -4,6 +4,7 @@ import { API_MUTANTS } from './api.ts';
 import { CONTRACT_MUTANTS } from './contract.ts';
 import { FIND_MUTANTS } from './find.ts';
 import type { Mutant } from './mutant.ts';
+import { PAGE_MUTANTS } from './page.ts';
 import { PROCESS_MUTANTS } from './process.ts';
 import { STORES_MUTANTS } from './stores.ts';
 import { TOGETHER_MUTANTS } from './together.ts';
@@ -16,5 +17,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...TOGETHER_MUTANTS,
   ...STORES_MUTANTS,
   ...PROCESS_MUTANTS,
+  ...PAGE_MUTANTS,
   ...TRANSFER_MUTANTS,
 ];

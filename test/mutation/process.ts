@@ -4,6 +4,8 @@
 import type { Mutant } from './mutant.ts';
 
 const HOST = 'test/api/host.test.ts';
+const COMMANDS = 'test/process/commands.test.ts';
+const DEMO = 'test/process/demo.test.ts';
 const LIFECYCLE = 'test/process/lifecycle.test.ts';
 const WORKERS = 'test/process/workers.test.ts';
 const CONFIGURATION = 'test/process/configuration.test.ts';
@@ -28,10 +30,38 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'one Ctrl-C that comes as two signals ends the process at once',
-    file: 'src/main.js',
+    file: 'src/process.ts',
     from: 'const DOUBLE_SIGNAL_WINDOW = 500;',
     to: 'const DOUBLE_SIGNAL_WINDOW = 0;',
     test: { file: LIFECYCLE, name: 'two signals at the same moment', store: 'SQLite' },
+  },
+  {
+    name: 'a message that cannot be written ends an import',
+    file: 'src/process.ts',
+    from: "  process.stderr.on('error', () => {});\n",
+    to: '',
+    test: { file: COMMANDS, name: 'messages that cannot be written', store: 'SQLite' },
+  },
+  {
+    name: 'output that cannot be written is a success',
+    file: 'src/process.ts',
+    from: 'if (code !== 0 || lost === undefined) process.exit(code);',
+    to: 'process.exit(code);',
+    test: { file: COMMANDS, name: 'output that cannot be written', store: 'SQLite' },
+  },
+  {
+    name: 'the account of the environment logs in to the demo',
+    file: 'src/commands/demo.ts',
+    from: 'await serveOn({ PORT, ADMIN_PORT, PAGE_PORT });',
+    to: 'await serveOn(env);',
+    test: { file: DEMO, name: 'no variable leads', store: 'SQLite' },
+  },
+  {
+    name: 'the demo leaves its store behind',
+    file: 'src/commands/demo.ts',
+    from: 'rmSync(folder, { recursive: true, force: true, maxRetries: 3 });',
+    to: '',
+    test: { file: DEMO, name: 'SIGTERM ends it', store: 'SQLite' },
   },
   {
     name: 'a shutdown takes longer than 10 s',
@@ -57,7 +87,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'workers share a port that is already in use',
     file: 'src/service.ts',
-    from: "if (deployment.port === 'first') await assertPortFree(place);",
+    from: "if (use === 'first') await assertPortFree(place);",
     to: '',
     test: { file: WORKERS, name: 'a port that other workers already share', store: 'SQLite' },
   },
@@ -150,7 +180,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
     file: 'src/api/app.ts',
     from: 'else if (isMisdirected) answer = MISDIRECTED_REQUEST;',
     to: '',
-    test: { file: HOST, name: 'on both ports', store: 'SQLite' },
+    test: { file: HOST, name: 'on every port', store: 'SQLite' },
   },
   {
     name: 'a page of any name reads the operations listener',

@@ -4,6 +4,10 @@ import type { Mutant } from './mutant.ts';
 
 const SQLITE = 'test/stores/sqlite.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
+const FAILOVER = 'test/stores/failover.test.ts';
+const STANDBY = 'test/stores/standby.test.ts';
+const PARTITIONS = 'test/stores/partitions.test.ts';
+const CITUS = 'test/stores/citus.test.ts';
 
 export const STORES_MUTANTS: readonly Mutant[] = [
   {
@@ -79,7 +83,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
   {
     name: 'a locked book delays the changes of its neighbours',
     file: 'src/stores/postgres/store.ts',
-    from: 'for update skip locked\n  ), stored',
+    from: 'for update of books skip locked\n  ), stored',
     to: 'for update\n  ), stored',
     test: { file: POSTGRES, name: 'delays only its own changes', store: 'PostgreSQL' },
   },
@@ -95,7 +99,56 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     file: 'src/stores/postgres/hosts.ts',
     from: "watched: wanted !== 'any'",
     to: 'watched: false',
-    test: { file: 'test/stores/failover.test.ts', name: 'nothing stale is read', store: 'PostgreSQL' },
+    test: { file: FAILOVER, name: 'nothing stale is read', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a statement goes on after its callers have been answered with 503',
+    file: 'src/stores/postgres/connections.ts',
+    from: 'Math.min(STATEMENT_TIMEOUTS[kind], deadline - performance.now())',
+    to: 'STATEMENT_TIMEOUTS[kind]',
+    test: { file: POSTGRES, name: 'waited behind another', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a start that must change the table does not wait for those who read it',
+    file: 'src/stores/postgres/structure.ts',
+    from: 'if (code === LOCKED) {',
+    to: 'if (false) {',
+    test: { file: POSTGRES, name: 'waits for a list and a dump', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a start that waits for a lock holds up all reads',
+    file: 'src/stores/postgres/structure.ts',
+    from: 'const LOCK_TIMEOUT = 100;',
+    to: 'const LOCK_TIMEOUT = 3000;',
+    test: { file: 'test/limits/answers.test.ts', name: 'no read waits', store: 'PostgreSQL' },
+  },
+  {
+    name: 'of two primaries the first in the list is used',
+    file: 'src/stores/postgres/hosts.ts',
+    from: 'isNewer(other, one) ? other : one',
+    to: 'one',
+    test: { file: FAILOVER, name: 'while its primary lives on', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a process for which nothing fails stays with the old one of two primaries',
+    file: 'src/stores/postgres/connections.ts',
+    from: 'isNewer(other, { timeline: this.#timeline })',
+    to: 'false',
+    test: { file: FAILOVER, name: 'nothing fails', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a process reads the old one of two primaries while another one uses the new one',
+    file: 'src/stores/postgres/hosts.ts',
+    from: 'writable.map(endOlder)',
+    to: '[]',
+    test: { file: FAILOVER, name: 'no other one reads the old one', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a host in doubt gets more before the hosts are asked',
+    file: 'src/stores/postgres/connections.ts',
+    from: 'this.#answered = Promise.race([',
+    to: 'void Promise.race([',
+    test: { file: FAILOVER, name: 'another host gets the writes', store: 'PostgreSQL' },
   },
   {
     name: 'a list is not answered within 5 s while its server is silent',
@@ -133,10 +186,94 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/contract/list.test.ts', name: 'gives way', store: 'SQLite' },
   },
   {
+    name: 'a standby is read before it has replayed what the primary showed',
+    file: 'src/stores/postgres/standby.ts',
+    from: 'if (state.hasReplayed) return state.server;',
+    to: 'return state.server;',
+    test: { file: STANDBY, name: 'while it replays nothing', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a standby is read although the primary does not show yet what it shows',
+    file: 'src/stores/postgres/standby.ts',
+    from: 'if (state.isShown) return;',
+    to: 'return;',
+    test: { file: STANDBY, name: 'does not show yet', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a standby is read without asynchronous commits',
+    file: 'src/stores/postgres/standby.ts',
+    from: "then pg_logical_emit_message(true, 'book-catalogue', '') else written end",
+    to: 'then flushed else written end',
+    test: { file: STANDBY, name: 'committed asynchronously', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a standby is read that has gone over to another timeline',
+    file: 'src/stores/postgres/standby.ts',
+    from: "status = 'streaming' and received_tli = $1",
+    to: "status = 'streaming' and $1 > 0",
+    test: { file: STANDBY, name: 'another primary from now on', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a standby of a copy of the primary is read',
+    file: 'src/stores/postgres/standby.ts',
+    from: 'await assertMarked(client, primary);',
+    to: '',
+    test: { file: STANDBY, name: 'follows a copy', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a statement that a standby ends is an error',
+    file: 'src/stores/postgres/standby.ts',
+    from: 'if (!isEnded) this.#leave(current);',
+    to: 'if (isEnded) throw error;',
+    test: { file: STANDBY, name: 'cancels or breaks off', store: 'PostgreSQL' },
+  },
+  {
+    name: 'a reading that waits for a silent standby waits for ever',
+    file: 'src/stores/postgres/standby.ts',
+    from: 'await standby.sign;',
+    to: 'standby.sign.catch(() => {});',
+    test: { file: 'test/limits/answers.test.ts', name: 'standby falls silent', store: 'PostgreSQL' },
+  },
+  {
+    name: 'the question and the reading may reach two standbys behind a pooler',
+    file: 'src/stores/postgres/standby.ts',
+    from: 'and pg_postmaster_start_time()::text = $2 as follows',
+    to: "and $2 <> '' as follows",
+    test: { file: STANDBY, name: 'behind a pooler', store: 'PostgreSQL' },
+  },
+  {
     name: 'a write follows synchronous_commit of the server',
     file: 'src/stores/postgres/statements.ts',
     from: "when 'off' then 'on'",
     to: "when 'off' then 'off'",
     test: { file: POSTGRES, name: 'synchronous_commit', store: 'PostgreSQL' },
+  },
+  {
+    name: 'new books get ids that books in partitions have',
+    file: 'src/stores/postgres/new-books.ts',
+    from: "/_pkey$/.test(cause.constraint ?? '')",
+    to: "cause.constraint === 'books_pkey'",
+    test: { file: PARTITIONS, name: 'another program inserted', store: 'PostgreSQL' },
+  },
+  {
+    name: 'the old ids of books in partitions are found',
+    file: 'src/stores/postgres/book-index.ts',
+    from: 'books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS',
+    to: 'TRIGGERS',
+    test: { file: PARTITIONS, name: 'by its new id', store: 'PostgreSQL' },
+  },
+  {
+    name: 'with Citus, all changes of a book are answered with its last state',
+    file: 'src/stores/postgres/citus.ts',
+    from: 'state = { ...state, ...updates[position]?.changes };',
+    to: '',
+    test: { file: CITUS, name: 'the contract holds', store: 'PostgreSQL' },
+  },
+  {
+    name: 'with Citus, the pieces of a list are not separated',
+    file: 'src/stores/postgres/citus.ts',
+    from: "if (isBeginning && !isFirst) yield ',';",
+    to: '',
+    test: { file: CITUS, name: 'for any number of them', store: 'PostgreSQL' },
   },
 ];

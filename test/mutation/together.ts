@@ -2,6 +2,7 @@
 
 import type { Mutant } from './mutant.ts';
 
+const CONTRACT = 'test/contract/contract.test.ts';
 const CONDITIONS = 'test/contract/conditions.test.ts';
 const ONCE = 'test/contract/once.test.ts';
 
@@ -11,35 +12,35 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
     file: 'src/books/condition.ts',
     from: "hash('sha256', text, 'base64url')",
     to: "hash('sha256', text.replace(/\"author\":.*,/, ''), 'base64url')",
-    test: { file: CONDITIONS, name: 'E1: every state', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'E1: every state', store: 'SQLite' },
   },
   {
     name: 'weak tags match in If-Match',
     file: 'src/api/conditions.ts',
     from: 'readTags(match, false)',
     to: 'readTags(match, true)',
-    test: { file: CONDITIONS, name: 'E3: a book is changed in the state', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'E3: a book is changed in the state', store: 'SQLite' },
   },
   {
     name: 'weak tags do not match in If-None-Match',
     file: 'src/api/conditions.ts',
     from: 'readTags(noneMatch, true)',
     to: 'readTags(noneMatch, false)',
-    test: { file: CONDITIONS, name: 'E2: ', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'E2: ', store: 'SQLite' },
   },
   {
     name: 'an If-Match that cannot be read matches what is readable of it',
     file: 'src/api/conditions.ts',
     from: 'if (element === null) return [];',
     to: 'if (element === null) return tags;',
-    test: { file: CONDITIONS, name: 'E2: ', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'E2: ', store: 'SQLite' },
   },
   {
     name: 'on SQLite, a change takes place whatever its condition',
     file: 'src/stores/sqlite/writer.ts',
     from: "if (!meets(book, condition)) return 'unmet';",
     to: '',
-    test: { file: CONDITIONS, name: 'E3: of 32', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'E3: of 32', store: 'SQLite' },
   },
   {
     name: 'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
@@ -51,8 +52,8 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
   {
     name: 'on PostgreSQL, a change on a condition is lost if the book has changed since it was tested',
     file: 'src/stores/postgres/conditional-changes.ts',
-    from: 'for (const { id } of stored.rows) changed.delete(id);',
-    to: 'changed.clear();',
+    from: 'for (const id of await this.store(pool, columns, deadline)) changed.delete(id);',
+    to: 'await this.store(pool, columns, deadline); changed.clear();',
     test: { file: CONDITIONS, name: 'E3: clients of two processes', store: 'PostgreSQL' },
   },
   {
@@ -67,21 +68,21 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
     file: 'src/api/books.ts',
     from: '{1,255}',
     to: '{1,256}',
-    test: { file: ONCE, name: 'I1: ', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'I1: ', store: 'SQLite' },
   },
   {
     name: 'a key with its quotation marks is another one',
     file: 'src/api/books.ts',
     from: 'const key = /^"(.*)"$/.exec(text)?.[1] ?? text;',
     to: 'const key = text;',
-    test: { file: ONCE, name: 'I2: the same request again', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'I2: the same request again', store: 'SQLite' },
   },
   {
     name: 'a book alone and the same book in an array are one request',
     file: 'src/books/catalogue.ts',
     from: "fingerprintOf('book', books)",
     to: "fingerprintOf('books', books)",
-    test: { file: ONCE, name: 'I2: the same request again', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'I2: the same request again', store: 'SQLite' },
   },
   {
     name: 'on SQLite, a key is known for longer than it lives',
@@ -116,20 +117,20 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
     file: 'src/api/book-array.ts',
     from: 'const MOST_BOOKS = 10_000;',
     to: 'const MOST_BOOKS = 10_001;',
-    test: { file: ONCE, name: 'B1: 10,000', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'B1: 10,000', store: 'SQLite' },
   },
   {
     name: 'an object is taken for an array of its values',
     file: 'src/api/book-array.ts',
     from: 'new ArraySplitter(false)',
     to: 'new ArraySplitter(true)',
-    test: { file: ONCE, name: 'B2: a body that is not an array', store: 'SQLite' },
+    test: { file: CONTRACT, name: 'B2: a body that is not an array', store: 'SQLite' },
   },
   {
     name: 'many books may have a byte more than BULK_LIMIT',
     file: 'src/http/body.ts',
     from: 'if (Number(contentLength) > room.limit) throw new BodyTooLarge();\n  let length = 0;',
     to: 'let length = -1;',
-    test: { file: ONCE, name: 'B1: 10,000', store: 'SQLite' },
+    test: { file: ONCE, name: 'B1: BODY_LIMIT', store: 'SQLite' },
   },
 ];

@@ -131,6 +131,20 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
     test: { file: 'test/transfer/reading.test.ts', name: 'another delimiter would', store: 'SQLite' },
   },
   {
+    name: 'a corrected record may become two books, of which one is lost',
+    file: 'src/files/correcting.ts',
+    from: ' && found.length === 1',
+    to: '',
+    test: { file: 'test/transfer/reading.test.ts', name: 'are corrected as a whole', store: 'SQLite' },
+  },
+  {
+    name: 'a correction takes away what follows in its record',
+    file: 'src/files/correcting.ts',
+    from: 'return before + quoted(value) + after;',
+    to: 'return before + quoted(value);',
+    test: { file: 'test/transfer/reading.test.ts', name: 'whatever else is in the record', store: 'SQLite' },
+  },
+  {
     name: 'the client sends a creation without a key',
     file: 'client/src/book-catalogue.ts',
     from: "const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };",
