@@ -203,7 +203,7 @@ export const FINDING: readonly Rule[] = [
       const next = linksOf(first).next ?? '';
       const [, cursor = ''] = /[?&](cursor=[^&]+)/.exec(next) ?? [];
       expect(cursor !== '', 'The link to the next page has a cursor.', first);
-      expectFound(await service.request('GET', next), [ids[4], ids[2]]);
+      expectFound(await service.search(next), [ids[4], ids[2]]);
       for (const [query, name] of [
         [`${cursor}&sort=-title`, 'cursor'],
         [`${cursor}&sort=author`, 'cursor'],
@@ -244,8 +244,8 @@ export const FINDING: readonly Rule[] = [
     async check(service) {
       const { mark } = await store(service, BOOKS);
       const path = `/books?sort=title&limit=2&author_contains=${mark}`;
-      const head = await service.request('HEAD', path);
-      const got = await service.request('GET', path);
+      const head = await service.search(path, {}, 'HEAD');
+      const got = await service.search(path);
       for (const name of ['link', 'x-total-count', 'content-length', 'content-type']) {
         expectEqual(head.headers.get(name), got.headers.get(name), name, head);
       }
@@ -269,10 +269,10 @@ export const FINDING: readonly Rule[] = [
     async check(service) {
       const { mark, ids } = await store(service, BOOKS);
       const begin = `/books?sort=-title&limit=4&author_contains=${mark}`;
-      const first = await service.request('GET', begin);
+      const first = await service.search(begin);
       expectFound(first, [ids[3], ids[0], ids[2], ids[4]]);
       expectEqual(linksOf(first).first, begin, 'The link to the first page', first);
-      const last = await service.request('GET', linksOf(first).next ?? '');
+      const last = await service.search(linksOf(first).next ?? '');
       expectFound(last, [ids[1], ids[5]]);
       expectEqual(linksOf(last), { first: begin }, 'The links of the last page', last);
     },
@@ -285,8 +285,7 @@ export const FINDING: readonly Rule[] = [
     async check(service) {
       const { mark } = await store(service, BOOKS);
       const begin = `/books?author_contains=${mark}&limit=2`;
-      const linksAt = async (offset: number) =>
-        linksOf(await service.request('GET', `${begin}&offset=${offset}`));
+      const linksAt = async (offset: number) => linksOf(await service.search(`${begin}&offset=${offset}`));
       expectEqual(
         await linksAt(3),
         { next: `${begin}&offset=5`, first: begin, prev: `${begin}&offset=1` },
@@ -462,7 +461,7 @@ function page(
   query: string,
   headers: Readonly<Record<string, string>> = {},
 ): Promise<Answer> {
-  return service.request('GET', `/books?${query}`, { headers });
+  return service.search(`/books?${query}`, headers);
 }
 
 /** Percent-escapes what no library would send as it is. */
@@ -483,7 +482,7 @@ async function walk(
   const met: number[] = [];
   const limit = Number(new URL(begin, service.url).searchParams.get('limit'));
   for (let path: string | undefined = begin; path !== undefined; ) {
-    const answer: Answer = await service.request('GET', path);
+    const answer: Answer = await service.search(path);
     expectAnswer(answer, { status: 200 });
     const ids = (answer.data as Book[]).map(({ id }) => id);
     expect(ids.length > 0, 'A page that a link leads to has books.', answer);

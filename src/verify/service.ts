@@ -25,8 +25,8 @@ const RENEWAL = 300_000;
 /** Books that are removed at the same time. */
 const REMOVALS = 64;
 
-/** Milliseconds until a removal that was answered with 503 is tried again. */
-const REMOVAL_PAUSE = 500;
+/** Milliseconds until a service that is busy is asked again. */
+const BUSY_PAUSE = 500;
 
 export interface Account {
   readonly username: string;
@@ -166,6 +166,24 @@ export class Service {
     );
   }
 
+  /**
+   * Sends a search. While the service says that it has not indexed all books yet (rule F11), it is asked again, for as long
+   * as an answer may take.
+   */
+  async search(
+    path: string,
+    headers: Readonly<Record<string, string>> = {},
+    method = 'GET',
+  ): Promise<Answer> {
+    const end = performance.now() + this.#limits.time;
+    let answer = await this.request(method, path, { headers });
+    while (answer.headers.get('x-unindexed-books') !== null && performance.now() < end) {
+      await pause(BUSY_PAUSE);
+      answer = await this.request(method, path, { headers });
+    }
+    return answer;
+  }
+
   /** Stores a book; the answer must be 201. */
   async create(body: unknown): Promise<Book> {
     const answer = await this.request('POST', '/book', { body });
@@ -260,7 +278,7 @@ export class Service {
       for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
         let status = await this.#remove(id);
         while (status === 503 && performance.now() < end) {
-          await pause(REMOVAL_PAUSE);
+          await pause(BUSY_PAUSE);
           status = await this.#remove(id);
         }
         if (status !== 200 && status !== 404) this.#left.push(id);

@@ -9,16 +9,20 @@ import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
-import { type Verdict, verdictsOf } from '../../src/verify/checking.ts';
+import { perform, type Verdict, verdictsOf } from '../../src/verify/checking.ts';
+import { FINDING } from '../../src/verify/finding.ts';
 import { titleOf } from '../../src/verify/rule.ts';
 import { RULES } from '../../src/verify/rules.ts';
 import { type Limits, Service } from '../../src/verify/service.ts';
 import { Client } from '../support/client.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
+import { holdIndex } from '../support/locks.ts';
 import { pathTo } from '../support/repository.ts';
 import {
+  ENVIRONMENT,
   endOf,
+  POSTGRES,
   type RunningService,
   SECRET,
   SQLITE,
@@ -104,6 +108,26 @@ describe('wrong services', { concurrency: true }, () => {
       await small.stop();
     }
   }
+});
+
+test('a service that has not indexed all books yet is asked again', async (context) => {
+  const { dbUrl, url, stop } = await startTestService(await POSTGRES.freshUrl());
+  context.after(stop);
+  const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
+  let release = async () => {};
+  let late = 0;
+  const kit = new Service(new URL(url), { username, password, secret: SECRET }, LIMITS, ({ headers }) => {
+    if (headers['x-unindexed-books'] === undefined) return;
+    late += 1;
+    void release();
+  });
+  context.after(() => kit.close());
+  for (const rule of FINDING.filter(({ writes }) => writes)) {
+    release = await holdIndex(dbUrl);
+    await perform(rule, kit);
+    await release();
+  }
+  assert.ok(late > 0);
 });
 
 describe('verify', () => {
