@@ -163,8 +163,7 @@ export class Batches<Item, Answer> {
       this.durations.observe(time / 1000);
       if (isFull || time > FULL_BATCH_TIME) {
         const items = batch.items.length;
-        const share = this.#pace === 0 ? 1 : Math.min(1, items / PACE_ITEMS);
-        this.#pace += (time / items - this.#pace) * share;
+        this.#pace += (time / items - this.#pace) * Math.min(1, items / PACE_ITEMS);
         this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
       }
       this.#inFlight -= 1;
