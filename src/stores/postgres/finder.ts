@@ -38,6 +38,8 @@ export class PostgresFinder {
   readonly #follower: IndexFollower;
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
+  /** When that began. */
+  #indexingSince = 0;
   /** Milliseconds for each book, when many were last indexed together. */
   #pace = 0;
   /** About how many books were not indexed at the latest look. */
@@ -120,17 +122,22 @@ export class PostgresFinder {
       if (state.notes.length === 0) return 0;
       const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
       if (performance.now() + noted * this.#pace > end) return await this.#follower.countPending();
-      // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless.
-      const late = pause(end - performance.now(), 'late', { ref: false });
-      const outcome = await Promise.race([this.#index(state).catch(() => 'failed'), late]);
+      // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless. Searches that
+      // come one after the other wait for the same step no longer than one of them would.
+      const step = this.#index(state).catch(() => 'failed');
+      const stepEnd = Math.min(end, this.#indexingSince + CATCH_UP_TIME);
+      const late = pause(stepEnd - performance.now(), 'late', { ref: false });
+      const outcome = await Promise.race([step, late]);
       if (typeof outcome === 'string') return await this.#follower.countPending();
     }
   }
 
   /** Indexes some books, unless that is in progress already; then it waits for the end of it. */
   #index(state: IndexState): Promise<number> {
+    if (this.#indexing !== undefined) return this.#indexing;
     const began = performance.now();
-    this.#indexing ??= this.#follower
+    this.#indexingSince = began;
+    this.#indexing = this.#follower
       .index(state)
       .then((books) => {
         if (books >= MANY_BOOKS) this.#pace = (performance.now() - began) / books;

@@ -31,7 +31,7 @@ const SLICE_PAUSE = 250;
 const IDLE_PAUSE = 1000;
 
 /** Of fewer books in one transaction, most of the time is that of the transaction. */
-const MANY_BOOKS = 250;
+const MANY_BOOKS = 32;
 
 function serve(port: MessagePort, path: string): void {
   const finder = new Finder(openForIndexing(path));
@@ -65,7 +65,7 @@ class Finder implements SearchableIndex {
   /** When the search in progress has to end. */
   #end = 0;
   #isSearching = false;
-  /** Milliseconds for each book, of the latest transaction that indexed many. */
+  /** Milliseconds for each book, of the latest transaction that indexed many and left some; 0 if none is left. */
   #pace = 0;
   /** Everything that was written before this moment is indexed. */
   #freshAt = 0;
@@ -183,7 +183,8 @@ class Finder implements SearchableIndex {
         this.#freshAt = lookedAt;
         break;
       }
-      if (this.#pace > 0 && this.#index.isPendingMoreThan((end - lookedAt) / this.#pace)) {
+      const left = end - lookedAt;
+      if (left <= 0 || (this.#pace > 0 && this.#index.isPendingMoreThan(left / this.#pace))) {
         return this.#index.countPending();
       }
       try {
@@ -198,7 +199,8 @@ class Finder implements SearchableIndex {
   #slice(time: number): void {
     const began = now();
     const books = this.#index.slice(time);
-    if (books >= MANY_BOOKS) this.#pace = (now() - began) / books;
+    if (!this.#index.isPending) this.#pace = 0;
+    else if (books >= MANY_BOOKS) this.#pace = (now() - began) / books;
   }
 
   /** Indexes books in the background, one transaction at a time. */
