@@ -94,6 +94,20 @@ export const FIND_MUTANTS: readonly Mutant[] = [
     test: { file: INDEX, name: 'another process has answered', store: 'PostgreSQL' },
   },
   {
+    name: 'on SQLite, each search waits a second for the same lock',
+    file: 'src/stores/sqlite/finder.ts',
+    from: 'Math.min(end, this.#blockedSince + CATCH_UP_TIME)',
+    to: 'end',
+    test: { file: INDEX, name: 'the searches of many clients', store: 'SQLite' },
+  },
+  {
+    name: 'on PostgreSQL, each search waits a second for the same lock',
+    file: 'src/stores/postgres/finder.ts',
+    from: 'Math.min(end, this.#indexingSince + CATCH_UP_TIME)',
+    to: 'end',
+    test: { file: INDEX, name: 'the searches of many clients', store: 'PostgreSQL' },
+  },
+  {
     name: 'a search never says that books are left out',
     file: 'src/api/query.ts',
     from: 'if (unindexed > 0)',

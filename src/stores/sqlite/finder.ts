@@ -65,8 +65,10 @@ class Finder implements SearchableIndex {
   /** When the search in progress has to end. */
   #end = 0;
   #isSearching = false;
-  /** Milliseconds for each book, of the latest transaction that indexed many and left some; 0 if none is left. */
+  /** Milliseconds for each book, of the latest transaction that indexed many; 0 once all books are indexed. */
   #pace = 0;
+  /** Since when others have kept this thread from indexing; Infinity if they have not, and once all books are indexed. */
+  #blockedSince = Number.POSITIVE_INFINITY;
   /** Everything that was written before this moment is indexed. */
   #freshAt = 0;
   /** The content of the file, as of the latest background work. */
@@ -179,7 +181,7 @@ class Finder implements SearchableIndex {
     const end = now() + CATCH_UP_TIME;
     while (since >= this.#freshAt) {
       const lookedAt = now();
-      if (!this.#index.isPending) {
+      if (!this.#isBehind()) {
         this.#freshAt = lookedAt;
         break;
       }
@@ -188,7 +190,8 @@ class Finder implements SearchableIndex {
         return this.#index.countPending();
       }
       try {
-        retryWhileBusy(() => this.#slice(SLICE_TIME), end);
+        // Searches that come one after the other wait for the same lock no longer than one of them would.
+        retryWhileBusy(() => this.#slice(SLICE_TIME), Math.min(end, this.#blockedSince + CATCH_UP_TIME));
       } catch {
         return this.#index.countPending(); // others write for longer, or the disk is full: what is indexed is found
       }
@@ -198,9 +201,18 @@ class Finder implements SearchableIndex {
 
   #slice(time: number): void {
     const began = now();
+    this.#blockedSince = Math.min(this.#blockedSince, began);
     const books = this.#index.slice(time);
-    if (!this.#index.isPending) this.#pace = 0;
-    else if (books >= MANY_BOOKS) this.#pace = (now() - began) / books;
+    this.#blockedSince = Number.POSITIVE_INFINITY;
+    if (books >= MANY_BOOKS) this.#pace = (now() - began) / books;
+  }
+
+  /** Whether there are books to index. If not, it is not known how long the next ones will take. */
+  #isBehind(): boolean {
+    if (this.#index.isPending) return true;
+    this.#pace = 0;
+    this.#blockedSince = Number.POSITIVE_INFINITY;
+    return false;
   }
 
   /** Indexes books in the background, one transaction at a time. */
@@ -209,13 +221,13 @@ class Finder implements SearchableIndex {
     try {
       if (this.#isSearching) {
         rest = 0;
-      } else if (this.#index.isPending) {
+      } else if (this.#isBehind()) {
         this.#slice(SLICE_TIME);
         const version = this.#contentVersion();
         if (version === this.#version) rest = 0;
         else rest = this.#index.isUsable ? SLICE_PAUSE : FIRST_PAUSE;
         this.#version = version;
-        if (!this.#index.isPending) this.#db.exec('pragma shrink_memory');
+        if (!this.#isBehind()) this.#db.exec('pragma shrink_memory');
       }
     } catch {
       rest = SLICE_PAUSE; // others write, or the disk is full
