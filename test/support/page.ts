@@ -119,6 +119,12 @@ export function grid(page: Page): Locator {
   return page.getByRole('grid', { name: 'Books' });
 }
 
+/** Waits until the browser has reported these changes, which may take longer than storing them, and no others. */
+export async function sent({ changes }: Desk, expected: readonly string[]): Promise<void> {
+  await waitUntil(() => changes.length >= expected.length);
+  assert.deepEqual(changes, expected);
+}
+
 /** Waits until the list shows the books asked for. */
 export async function listed(page: Page): Promise<void> {
   await waitUntil(async () => (await grid(page).getAttribute('aria-busy')) === 'false');
