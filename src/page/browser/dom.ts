@@ -40,6 +40,19 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/**
+ * A table in a part of the page that scrolls by itself.
+ * @param labelId of the element that names it.
+ */
+export function scrollable(labelId: string, columns: readonly string[], body: HTMLElement): HTMLElement {
+  const heads = columns.map((column) => make('th', { scope: 'col' }, column));
+  return make(
+    'div',
+    { class: 'scroll', role: 'region', tabindex: 0, 'aria-labelledby': labelId },
+    make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body),
+  );
+}
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /** An icon of index.html, by the name of its symbol. Screen readers pass over it. */

@@ -1,17 +1,15 @@
-// Owns: the step "Check" of an import: how a file was understood, which column is which, what comes of its rows, and the
-// correction of refused ones.
+// Owns: the step "Check" of an import: how a file was understood, which column is which, and what comes of its rows.
 
 import type { WantedColumns } from '../../files/columns.ts';
-import { icon, make } from './dom.ts';
-import type { Corrected, Figures, FileBook, RefusedRow, Understood } from './import-calls.ts';
-import { bookText, counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from './text.ts';
+import { make, scrollable } from './dom.ts';
+import type { Figures, FileBook, Understood } from './import-calls.ts';
+import { type RefusedActions, RefusedRows } from './import-refused.ts';
+import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from './text.ts';
 
 /** What a person can do in this step. */
-export interface Actions {
+export interface Actions extends RefusedActions {
   /** Reads the file again with other columns. */
   choose(columns: WantedColumns): void;
-  correct(place: number, text: string): Promise<Corrected>;
-  saveRefused(): void;
   chooseFile(): void;
   /** @param isAll whether books that are here already are added, too. */
   start(isAll: boolean): void;
@@ -40,7 +38,7 @@ export class CheckStep {
     yearless: new FigureView('without a year'),
   };
   readonly #remarks = make('p', { class: 'hint' });
-  readonly #refused = make('section');
+  readonly #refused: RefusedRows;
   readonly #first = make('section');
   readonly #skip = make('input', { type: 'checkbox', id: 'import-skip', checked: true });
   readonly #comparison = make('p', { class: 'hint' });
@@ -50,9 +48,6 @@ export class CheckStep {
   #understood: Understood;
   #figures: Figures;
   #isCompared = false;
-  #corrections = new Set<Promise<void>>();
-  /** The texts that were typed, by line and column: other columns for a field must not lose it. */
-  readonly #typed = new Map<string, string>();
 
   constructor(file: File, understood: Understood, actions: Actions) {
     this.#actions = actions;
@@ -62,6 +57,10 @@ export class CheckStep {
     const names = [...new Set(understood.names)];
     this.#selects = byField((field) => this.#makeSelect(field, names));
     this.#samples = byField((field) => make('span', { class: 'sample', id: `import-sample-${field}` }));
+    this.#refused = new RefusedRows(actions, (figures) => {
+      this.#figures = figures;
+      this.#drawFigures();
+    });
     this.#skip.addEventListener('change', () => this.#drawFigures());
     this.#start.addEventListener('click', () => this.#actions.start(!this.#skip.checked));
     this.parts = [
@@ -71,7 +70,7 @@ export class CheckStep {
       make('div', { class: 'mapping' }, ...FIELDS.flatMap((field) => this.#choiceOf(field))),
       make('ul', { class: 'tally' }, ...Object.values(this.#tally).map(({ element }) => element)),
       this.#remarks,
-      this.#refused,
+      this.#refused.element,
       this.#first,
       make(
         'label',
@@ -92,12 +91,12 @@ export class CheckStep {
 
   /** Whether something was typed, which would be lost. */
   get hasCorrections(): boolean {
-    return this.#typed.size > 0;
+    return this.#refused.hasCorrections;
   }
 
   /** Resolves when all corrections have been read. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#corrections);
+  settled(): Promise<void> {
+    return this.#refused.settled();
   }
 
   /** Shows how the file was understood, with other columns than before. */
@@ -115,8 +114,7 @@ export class CheckStep {
       select.value = column === undefined ? NONE : String([...new Set(names)].indexOf(column));
       this.#samples[field].textContent = samples[field].map(sampleText).join('  ·  ');
     }
-    this.#refused.hidden = refused.length === 0;
-    this.#refused.replaceChildren(...this.#refusedTable(refused));
+    this.#refused.show(refused, understood.figures.refused);
     this.#first.hidden = first.length === 0;
     this.#first.replaceChildren(...firstTable(first, rows));
     this.#comparison.textContent = '';
@@ -199,87 +197,6 @@ export class CheckStep {
       this.#samples[field],
     ];
   }
-
-  #refusedTable(rows: readonly RefusedRow[]): HTMLElement[] {
-    const all = this.#understood.figures.refused;
-    const hint =
-      'Correct a value, and its row is imported with the others. Rows that stay refused can be saved, and imported later.';
-    const more =
-      all > rows.length ? ` These are the first ${numberText(rows.length)} of ${numberText(all)}.` : '';
-    const body = make('tbody', {}, ...rows.map((row, place) => this.#refusedRow(row, place)));
-    return [
-      make('h3', { id: 'import-refused' }, 'Rows that are refused'),
-      make('p', { class: 'hint' }, hint + more),
-      scrollable('import-refused', ['Line', 'Column', 'Value', 'Why'], body),
-      make('button', { type: 'button', click: () => this.#actions.saveRefused() }, 'Save the refused rows'),
-    ];
-  }
-
-  #refusedRow({ line, column, text, reason }: RefusedRow, place: number): HTMLElement {
-    const why = make('td', { id: `import-why-${place}` }, reason);
-    const row = make(
-      'tr',
-      {},
-      make('td', { class: 'number' }, numberText(line)),
-      make('td', {}, column ?? 'the whole row'),
-    );
-    if (text === undefined) {
-      row.append(make('td', {}, 'is too long to be corrected here'), why);
-      return row;
-    }
-    // An input has one line.
-    const field = /[\r\n]/.test(text) ? make('textarea', { rows: 2 }) : make('input', { type: 'text' });
-    field.value = text;
-    field.setAttribute('aria-label', `${column ?? 'Row'}, line ${line}`);
-    field.setAttribute('aria-describedby', why.id);
-    field.setAttribute('aria-invalid', 'true');
-    field.spellcheck = false;
-    let read = text;
-    const typedAt = `${line} ${column}`;
-    const correct = async () => {
-      read = field.value;
-      this.#typed.set(typedAt, read);
-      const { book, row: after, figures } = await this.#actions.correct(place, read);
-      if (read !== field.value) return; // it has been changed again meanwhile
-      this.#figures = figures;
-      field.setAttribute('aria-invalid', String(book === undefined));
-      row.classList.toggle('corrected', book !== undefined);
-      if (book === undefined) {
-        why.replaceChildren(make('span', { role: 'alert' }, after.reason));
-      } else {
-        why.replaceChildren(icon('done-icon'), make('span', { role: 'status' }, `will be ${bookText(book)}`));
-      }
-      this.#drawFigures();
-    };
-    const begin = () => {
-      const correction = correct().finally(() => this.#corrections.delete(correction));
-      this.#corrections.add(correction);
-      return correction;
-    };
-    field.addEventListener('change', () => {
-      if (field.value !== read) void begin();
-    });
-    field.addEventListener('keydown', (event) => {
-      const { key, isComposing } = event as KeyboardEvent;
-      if (isComposing) return;
-      if (key === 'Enter' && !(event as KeyboardEvent).shiftKey) {
-        event.preventDefault();
-        void begin().then(() => {
-          if (row.classList.contains('corrected')) nextField(row)?.focus();
-        });
-      } else if (key === 'Escape' && field.value !== read) {
-        event.preventDefault(); // the dialog stays
-        field.value = read;
-      }
-    });
-    row.append(make('td', {}, field), why);
-    const typed = this.#typed.get(typedAt);
-    if (typed !== undefined) {
-      field.value = typed;
-      void begin();
-    }
-    return row;
-  }
 }
 
 function sampleText(value: string | number): string {
@@ -354,18 +271,4 @@ function firstTable(books: readonly FileBook[], rows: number): HTMLElement[] {
     make('h3', { id: 'import-first' }, heading),
     scrollable('import-first', Object.values(FIELD_NAMES), make('tbody', {}, ...body)),
   ];
-}
-
-/** A table in a part of the page that scrolls by itself. */
-function scrollable(labelId: string, columns: readonly string[], body: HTMLElement): HTMLElement {
-  const heads = columns.map((column) => make('th', { scope: 'col' }, column));
-  return make(
-    'div',
-    { class: 'scroll', role: 'region', tabindex: 0, 'aria-labelledby': labelId },
-    make('table', {}, make('thead', {}, make('tr', {}, ...heads)), body),
-  );
-}
-
-function nextField(row: HTMLElement): HTMLElement | null {
-  return row.nextElementSibling?.querySelector<HTMLElement>('input, textarea') ?? null;
 }
