@@ -8,6 +8,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
 COPY LICENSE ./
 COPY src src
+COPY conformance conformance
+COPY page page
 # The page for librarians uses the client.
 COPY client/src client/src
 COPY docs/openapi/openapi.json docs/openapi/

@@ -21,7 +21,7 @@ interface SavedResults extends Results {
 /** Saves results with their date, commit and machine, and writes them into the document. */
 export function save(results: Results): void {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: pathTo(''), encoding: 'utf8' }).trim();
-  const isClean = git('status', '--porcelain', 'src') === '';
+  const isClean = git('status', '--porcelain', 'src', 'page', 'client/src') === '';
   const [processor] = cpus();
   const saved: SavedResults = {
     date: new Date().toISOString().slice(0, 10),

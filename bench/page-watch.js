@@ -1,4 +1,4 @@
-// @ts-nocheck: it runs in the browser, whose types this project has for src/page/browser alone
+// @ts-nocheck: it runs in the browser, whose types this project has for page alone
 // Owns: what the benchmark of the librarians' page measures inside the page, as `watch`: when books are in sight, how
 // long frames take, how far things have shifted. It knows the page by its roles only.
 

@@ -22,7 +22,7 @@ const FILES = [
   'src/admin/page/docs.html',
   'src/admin/page/docs.js',
   'src/demo/books.csv',
-  'src/page/browser/colours.css',
+  'page/colours.css',
 ];
 
 /** The programs of threads, as `threadProgram` gets them. */

@@ -16,7 +16,7 @@ const OUTPUT = join(ROOT, 'dist/release');
 /** What the Dockerfile copies, and what it needs. */
 const IMAGE_CONTEXT = [
   ...['Dockerfile', '.dockerignore', 'LICENSE', 'package.json', 'package-lock.json'],
-  ...['src', 'client/src', 'docs/openapi/openapi.json'],
+  ...['src', 'conformance', 'page', 'client/src', 'docs/openapi/openapi.json'],
 ];
 
 const HELP = `Usage: npm run release -- VERSION

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache', import.meta.url)));
 const folder = new URL('.', import.meta.url);
-for (const file of fs.globSync('**/*.ts', { cwd: fileURLToPath(folder), exclude: ['page/browser/**'] }))
+for (const file of fs.globSync('**/*.ts', { cwd: fileURLToPath(folder) }))
   await import(new URL(file, folder).href);
 
 const { CACHE, readPage } = await import('./page/files.ts');

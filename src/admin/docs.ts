@@ -17,7 +17,7 @@ const SWAGGER = 'node_modules/swagger-ui-dist';
 /** The files of the page: URL, place and media type of each. */
 const ASSETS = [
   { url: '/docs', file: 'src/admin/page/docs.html', type: 'text/html' },
-  { url: '/docs/colours.css', file: 'src/page/browser/colours.css', type: 'text/css' },
+  { url: '/docs/colours.css', file: 'page/colours.css', type: 'text/css' },
   { url: '/docs/docs.css', file: 'src/admin/page/docs.css', type: 'text/css' },
   { url: '/docs/docs.js', file: 'src/admin/page/docs.js', type: 'text/javascript' },
   { url: '/docs/swagger-ui.css', file: `${SWAGGER}/swagger-ui.css`, type: 'text/css' },

@@ -1,13 +1,13 @@
 // Owns: `verify`: checks a running service against the contract, over HTTP only.
 
+import { type Verdict, verdictsOf } from '../../conformance/checking.ts';
+import type { Complaint } from '../../conformance/complaint.ts';
+import { REPORTS } from '../../conformance/report.ts';
+import { type Account, Service } from '../../conformance/service.ts';
+import { isSecretOf } from '../../conformance/tokens.ts';
 import { readAccount, VARIABLES } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
-import { type Verdict, verdictsOf } from '../verify/checking.ts';
-import type { Complaint } from '../verify/complaint.ts';
-import { REPORTS } from '../verify/report.ts';
-import { type Account, Service } from '../verify/service.ts';
-import { isSecretOf } from '../verify/tokens.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue verify URL [--username NAME] [--password PASSWORD] [--secret SECRET]

@@ -26,7 +26,7 @@ const POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  'trusted-types import-worker', // src/page/browser/worker.ts
+  'trusted-types import-worker', // page/worker.ts
 ];
 
 /** Of every file. */

@@ -30,7 +30,7 @@ export interface PageFile {
   readonly br: string;
 }
 
-const FOLDER = 'src/page/browser/';
+const FOLDER = 'page/';
 const INDEX = `${FOLDER}index.html`;
 const MAIN = `${FOLDER}main.ts`;
 

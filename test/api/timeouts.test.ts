@@ -4,7 +4,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { CHUNKED } from '../../src/verify/raw-requests.ts';
+import { CHUNKED } from '../../conformance/raw-requests.ts';
 import { assertRefusal } from '../support/answers.ts';
 import {
   type Attack,

@@ -1,8 +1,8 @@
 // The limits of the wire that are set by variables. The other cases are in
-// src/verify/wire.ts. Titles name the rules of docs/contract.md.
+// conformance/wire.ts. Titles name the rules of docs/contract.md.
 
 import { describe, test } from 'node:test';
-import { expectBodyLimit, expectHeaderLimit } from '../../src/verify/wire.ts';
+import { expectBodyLimit, expectHeaderLimit } from '../../conformance/wire.ts';
 import { SQLITE, startTestService } from '../support/service.ts';
 import { verifiedAt } from '../support/verified.ts';
 

@@ -1,13 +1,13 @@
 // Tokens with a clock, a second secret, a blocked store or a counter of costs: what the conformance kit cannot see. Its
-// cases are in src/verify/tokens.ts. Titles name the rules of docs/contract.md.
+// cases are in conformance/tokens.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import pg from 'pg';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
-import type { RawAnswer } from '../../src/verify/answers.ts';
 import { exchange, request, type Target } from '../support/client.ts';
 import {
   POSTGRES,

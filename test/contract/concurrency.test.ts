@@ -1,5 +1,5 @@
 // Many requests at once, on every store, by one process and by two that share the store: nothing is lost, nothing is done
-// twice, and every answer belongs to its request. One process alone is in src/verify/racing.ts, but for the ids to come.
+// twice, and every answer belongs to its request. One process alone is in conformance/racing.ts, but for the ids to come.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -9,8 +9,8 @@ import {
   raceUpdates,
   together,
   updateInPairs,
-} from '../../src/verify/racing.ts';
-import type { Service } from '../../src/verify/service.ts';
+} from '../../conformance/racing.ts';
+import type { Service } from '../../conformance/service.ts';
 import type { Client, RequestOptions } from '../support/client.ts';
 import {
   type RunningService,

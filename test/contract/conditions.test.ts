@@ -1,9 +1,9 @@
 // Rules E1 to E4 with several processes, or with a variable, on every store. The other cases are in
-// src/verify/conditions.ts.
+// conformance/conditions.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { countTogether } from '../../src/verify/conditions.ts';
+import { countTogether } from '../../conformance/conditions.ts';
 import { type Answer, type Book, Client } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { verifiedAt } from '../support/verified.ts';

@@ -1,13 +1,13 @@
-// The contract, over a socket, on every store: every rule of the conformance kit (src/verify), which can be read as the
+// The contract, over a socket, on every store: every rule of the conformance kit (conformance), which can be read as the
 // specification. The other files of this folder have what takes a store, several processes or random cases.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { perform } from '../../src/verify/checking.ts';
-import { FINDING } from '../../src/verify/finding.ts';
-import { titleOf } from '../../src/verify/rule.ts';
-import { RULES } from '../../src/verify/rules.ts';
-import type { Service } from '../../src/verify/service.ts';
+import { perform } from '../../conformance/checking.ts';
+import { FINDING } from '../../conformance/finding.ts';
+import { titleOf } from '../../conformance/rule.ts';
+import { RULES } from '../../conformance/rules.ts';
+import type { Service } from '../../conformance/service.ts';
 import {
   type RunningService,
   STORES,

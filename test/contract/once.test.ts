@@ -1,12 +1,12 @@
 // Rules B1 to B3 and I1 to I4 with variables, several processes, restarts and a store that is read, on every store. The
-// other cases are in src/verify/once.ts.
+// other cases are in conformance/once.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import type { RawAnswer } from '../../src/verify/answers.ts';
-import { expectLongest, raceWithOneKey } from '../../src/verify/once.ts';
-import type { Service } from '../../src/verify/service.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
+import { expectLongest, raceWithOneKey } from '../../conformance/once.ts';
+import type { Service } from '../../conformance/service.ts';
 import { type Answer, type Client, Connection, requestBytes } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';

@@ -1,11 +1,11 @@
 // Random bodies and ids: an accepted body comes back exactly as it was meant, and none causes an internal error. Expected
-// results are derived from the structure of a value, never by JSON.parse. The written cases are in src/verify/cases.ts.
+// results are derived from the structure of a value, never by JSON.parse. The written cases are in conformance/cases.ts.
 // Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
-import { type Body, type Fields, IDS } from '../../src/verify/cases.ts';
+import { type Body, type Fields, IDS } from '../../conformance/cases.ts';
 import { type Answer, exchange, readEnvelope } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import '../support/random.ts';

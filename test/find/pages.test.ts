@@ -1,5 +1,5 @@
 // The pages of `GET /books` that depend on all books, on the form of a cursor, or on many books, on every store. The other
-// cases are in src/verify/finding.ts. What is found is tested in find/oracle.test.ts, what a word is in find/words.test.ts.
+// cases are in conformance/finding.ts. What is found is tested in find/oracle.test.ts, what a word is in find/words.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

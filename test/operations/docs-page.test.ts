@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import type { RawAnswer } from '../../src/verify/answers.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, readEnvelope, type Target } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';

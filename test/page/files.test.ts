@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import type { RawAnswer } from '../../src/verify/answers.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { assertRefusal } from '../support/answers.ts';
 import { Connection, exchange, type Target } from '../support/client.ts';
 import { startHere } from '../support/command.ts';
@@ -17,7 +17,7 @@ const POLICY =
 const PERMISSIONS =
   'accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), picture-in-picture=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()';
 
-const MAIN = 'src/page/browser/main.ts';
+const MAIN = 'page/main.ts';
 
 describe('the files of the page', () => {
   let service: RunningService;
@@ -229,7 +229,7 @@ describe('the files of the page', () => {
     for (const target of [
       `http://localhost${version}${MAIN}`,
       `${version}${MAIN}?x=y#z`,
-      `/%76${version.slice(2)}src/page/browser/%6dain.ts`,
+      `/%76${version.slice(2)}page/%6dain.ts`,
     ]) {
       assert.equal((await get(target)).headers['content-type'], 'text/javascript; charset=utf-8', target);
     }
@@ -245,39 +245,13 @@ describe('the files of the page', () => {
 
   test('rule 34: nothing else is served: no other version, no other file of this machine', async () => {
     const paths = [
-      ...['/index.html', '/v', '/v/', '/v//', '//', '/./', '/favicon.ico', '/src/page/browser/main.ts'],
-      ...[
-        '',
-        'src',
-        'src/',
-        'src/page/browser/',
-        'src/page/browser/index.html',
-        'src/page/browser/tsconfig.json',
-      ],
+      ...['/index.html', '/v', '/v/', '/v//', '//', '/./', '/favicon.ico', '/page/main.ts'],
+      ...['', 'src', 'src/', 'page/', 'page/index.html', 'page/tsconfig.json'],
       ...['src/page/strip.ts', 'src/config.ts', 'package.json', 'node_modules/.cache/page.json'],
-      ...[
-        '../package.json',
-        '../../etc/passwd',
-        'src/page/browser/../../config.ts',
-        'src/page/browser/./main.ts',
-      ],
-      ...[
-        'src/page/browser/%2e%2e/%2e%2e/config.ts',
-        '..%2f..%2fetc%2fpasswd',
-        '%2e%2e%2f%2e%2e%2fetc%2fpasswd',
-      ],
-      ...[
-        'src\\page\\browser\\main.ts',
-        'src/page/browser/main.ts/',
-        'src/page/browser//main.ts',
-        'src%2fpage',
-      ],
-      ...[
-        'src/page/browser/main.ts%00',
-        'src/page/browser/MAIN.ts',
-        'src/page/browser/main.ts.map',
-        '__proto__',
-      ],
+      ...['../package.json', '../../etc/passwd', 'page/../../config.ts', 'page/./main.ts'],
+      ...['page/%2e%2e/%2e%2e/config.ts', '..%2f..%2fetc%2fpasswd', '%2e%2e%2f%2e%2e%2fetc%2fpasswd'],
+      ...['src\\page\\browser\\main.ts', 'page/main.ts/', 'page//main.ts', 'src%2fpage'],
+      ...['page/main.ts%00', 'page/MAIN.ts', 'page/main.ts.map', '__proto__'],
       ...['constructor', 'file:///etc/passwd'],
     ].map((path) => (path.startsWith('/') ? path : `${version}${path}`));
     const hash = version.slice('/v/'.length, -1);

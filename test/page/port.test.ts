@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { unreadable } from '../../src/verify/raw-requests.ts';
+import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { unusedPort } from '../support/ports.ts';

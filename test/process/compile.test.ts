@@ -27,10 +27,7 @@ test('a start after the installation translates no file, and neither does its wr
   await compile(folder);
   const translated = translationsIn(folder);
   const heads = [...translated.keys()].sort();
-  assert.equal(
-    translated.size,
-    globSync('src/**/*.ts', { cwd: folder, exclude: ['src/page/browser/**'] }).length,
-  );
+  assert.equal(translated.size, globSync('{src,conformance}/**/*.ts', { cwd: folder }).length);
 
   // A process, and each of its threads, adds what it had to translate to its cache when it ends. Only the thread loads
   // this file: if it is in the cache again, the thread has the same cache.
@@ -44,7 +41,7 @@ test('a start after the installation translates no file, and neither does its wr
 });
 
 describe('the files of the page', () => {
-  const MAIN = 'src/page/browser/main.ts';
+  const MAIN = 'page/main.ts';
   let folder: string;
   let cache: string;
   /** As the installation makes it. */
@@ -168,7 +165,7 @@ async function start(
 /** This project in a folder of its own, with a cache that no other test uses. */
 function installation(): string {
   const folder = temporaryFolder();
-  for (const sources of ['src', 'client/src'])
+  for (const sources of ['src', 'conformance', 'page', 'client/src'])
     cpSync(pathTo(sources), join(folder, sources), { recursive: true });
   cpSync(pathTo('package.json'), join(folder, 'package.json'));
   mkdirSync(join(folder, 'node_modules'));

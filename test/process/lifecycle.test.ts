@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import type { RawAnswer } from '../../src/verify/answers.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { Ledger } from '../support/ledger.ts';

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import type { RawAnswer } from '../../src/verify/answers.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, request } from '../support/client.ts';
 import { holdBooks } from '../support/locks.ts';
 import { execute } from '../support/postgres.ts';

@@ -5,9 +5,10 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { withFigures } from '../../bench/document.ts';
+import { titleOf } from '../../conformance/rule.ts';
+import { RULES } from '../../conformance/rules.ts';
+import { pageWithMap } from '../../docs/map.ts';
 import { describeApi } from '../../docs/openapi/document.ts';
-import { titleOf } from '../../src/verify/rule.ts';
-import { RULES } from '../../src/verify/rules.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -118,22 +119,8 @@ test('every link of the documentation leads to a file and to a heading of it', (
   }
 });
 
-test('the map of the architecture has every file of src, and no other', () => {
-  const [, map = ''] = /^```\nsrc\/\n(.*?)^```$/ms.exec(read('docs/architecture.md')) ?? [];
-  const named = new Set<string>();
-  let folder = '';
-  for (const line of map.split('\n')) {
-    // Other files that a line, or a line below it, names are in the folder of its first file.
-    const [, path] = /^ {2}(\S+\.[jt]s)\s/.exec(line) ?? [];
-    if (path !== undefined) folder = dirname(path);
-    for (const name of matches(line, /(?<![\w/-])((?:[a-z-]+\/)*[a-z-]+\.[jt]s)\b/g)) {
-      named.add(name.includes('/') ? name : join(folder, name));
-    }
-  }
-  const files = paths('src/**/*.{ts,js}')
-    .map((path) => path.slice('src/'.length))
-    .filter((path) => !path.startsWith('admin/page/'));
-  assert.deepEqual([...named].toSorted(), files.toSorted());
+test('the map of docs/architecture.md is what the heads of the files say', () => {
+  assert.equal(read('docs/architecture.md'), pageWithMap());
 });
 
 test('no document runs the service with npx, which would run a package of that name from the registry elsewhere', () => {

@@ -100,7 +100,7 @@ async function run(
   for (const path of ['test/run.ts', 'test/support', 'package.json']) {
     cpSync(pathTo(path), join(folder, path), { recursive: true });
   }
-  for (const path of ['src', 'node_modules']) symlinkSync(pathTo(path), join(folder, path));
+  for (const path of ['src', 'conformance', 'node_modules']) symlinkSync(pathTo(path), join(folder, path));
   for (const [path, content] of Object.entries(tests)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), content);

@@ -1,7 +1,7 @@
 // Owns: the checks that apply to every answer on the service's port.
 
 import assert from 'node:assert/strict';
-import type { RawAnswer } from '../../src/verify/answers.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { readEnvelope } from './client.ts';
 
 /** Fails unless an answer has the form of every answer (rules 20 and 24). Returns its data. */

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { appendFileSync } from 'node:fs';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { AnswerReader, type RawAnswer } from '../../src/verify/answers.ts';
+import { AnswerReader, type RawAnswer } from '../../conformance/answers.ts';
 
 export interface Target {
   readonly url: string;

@@ -1,7 +1,7 @@
 // Owns: requests byte by byte, including those that no HTTP library would send, for tests of the service and of a proxy
 // in front of it.
 
-import { CHUNKED } from '../../src/verify/raw-requests.ts';
+import { CHUNKED } from '../../conformance/raw-requests.ts';
 
 export const HOST = 'Host: books.test\r\n';
 

@@ -2,7 +2,7 @@
 // project's service has beyond the kit's rules.
 
 import assert from 'node:assert/strict';
-import { type Exchange, Service } from '../../src/verify/service.ts';
+import { type Exchange, Service } from '../../conformance/service.ts';
 import { record, type Target } from './client.ts';
 import { ENVIRONMENT, SECRET } from './service.ts';
 

@@ -61,11 +61,13 @@ describe('the image', () => {
     const expected = [
       'LICENSE',
       'client',
+      'conformance',
       'data',
       'docs',
       'node_modules',
       'package-lock.json',
       'package.json',
+      'page',
       'src',
     ];
     assert.deepEqual(app.trim().split('\n').toSorted(), expected);

@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { unreadable } from '../../src/verify/raw-requests.ts';
+import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
 import { answer, startFront } from '../support/front.ts';
 import { unusedPort } from '../support/ports.ts';

@@ -9,11 +9,11 @@ import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
-import { perform, type Verdict, verdictsOf } from '../../src/verify/checking.ts';
-import { FINDING } from '../../src/verify/finding.ts';
-import { titleOf } from '../../src/verify/rule.ts';
-import { RULES } from '../../src/verify/rules.ts';
-import { type Limits, Service } from '../../src/verify/service.ts';
+import { perform, type Verdict, verdictsOf } from '../../conformance/checking.ts';
+import { FINDING } from '../../conformance/finding.ts';
+import { titleOf } from '../../conformance/rule.ts';
+import { RULES } from '../../conformance/rules.ts';
+import { type Limits, Service } from '../../conformance/service.ts';
 import { Client } from '../support/client.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
@@ -321,7 +321,7 @@ describe('verify', () => {
 });
 
 test('the kit imports only itself and modules of Node.js: nothing of what it checks', () => {
-  for (const file of globSync('src/verify/*.ts', { cwd: pathTo('') })) {
+  for (const file of globSync('conformance/*.ts', { cwd: pathTo('') })) {
     for (const [, module = ''] of readFileSync(pathTo(file), 'utf8').matchAll(/from '([^']+)'/g)) {
       assert.match(module, /^(node:|\.\/)/, file);
     }

@@ -1,7 +1,7 @@
 // Owns: how the catalogue is doing: how many books there are, what is missing in them, how fast it answers, and which
 // came last. Each figure leads to its books.
 
-import type { BookCatalogue } from '../../../client/src/book-catalogue.ts';
+import type { BookCatalogue } from '../client/src/book-catalogue.ts';
 import { find, make } from './dom.ts';
 import type { Session } from './session.ts';
 import { bookText, numberText } from './text.ts';

@@ -1,6 +1,6 @@
 // Owns: the step "Check" of an import: how a file was understood, which column is which, and what comes of its rows.
 
-import type { WantedColumns } from '../../files/columns.ts';
+import type { WantedColumns } from '../src/files/columns.ts';
 import { make, scrollable } from './dom.ts';
 import type { Figures, FileBook, Understood } from './import-calls.ts';
 import { type RefusedActions, RefusedRows } from './import-refused.ts';

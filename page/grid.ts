@@ -1,8 +1,8 @@
 // Owns: the rows in sight, of however many there are; the cell with the focus, and the keys of the list.
 // Refuses: to know how a change is stored: it reports what a person wants.
 
-import type { Book } from '../../../client/src/book.ts';
-import type { Term } from '../../books/words.ts';
+import type { Book } from '../client/src/book.ts';
+import type { Term } from '../src/books/words.ts';
 import { CellEditor, type Onward } from './cell-editor.ts';
 import { find } from './dom.ts';
 import { LongScroll } from './long-scroll.ts';

@@ -2,7 +2,7 @@
 // get lost: a chunk of books is sent again with the key of its first attempt.
 // Refuses: to give up while the catalogue does not answer. Only a person ends that.
 
-import { type BookCatalogue, CatalogueError } from '../../../client/src/book-catalogue.ts';
+import { type BookCatalogue, CatalogueError } from '../client/src/book-catalogue.ts';
 import { type FileBook, keyOf } from './import-calls.ts';
 import type { ImportFile } from './import-file.ts';
 import { randomKey } from './request-key.ts';

@@ -1,8 +1,8 @@
 // Owns: books as a file that a browser saves, the same bytes as those of the command `export`.
 
-import type { BookCatalogue, Search } from '../../../client/src/book-catalogue.ts';
-import type { Book } from '../../books/book.ts';
-import { asCsv, asCsvFile, asJson, asJsonFile } from '../../files/writing.ts';
+import type { BookCatalogue, Search } from '../client/src/book-catalogue.ts';
+import type { Book } from '../src/books/book.ts';
+import { asCsv, asCsvFile, asJson, asJsonFile } from '../src/files/writing.ts';
 import { make } from './dom.ts';
 import type { Session } from './session.ts';
 

@@ -1,6 +1,6 @@
 // Owns: the dialog for one book: adding one, with a warning if the catalogue has it, and changing one on a phone.
 
-import type { Book, NewBook } from '../../../client/src/book.ts';
+import type { Book, NewBook } from '../client/src/book.ts';
 import { readFields } from './book-fields.ts';
 import { find, make } from './dom.ts';
 import { show } from './messages.ts';

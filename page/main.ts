@@ -1,7 +1,7 @@
 // Owns: the parts of the page and what connects them: what is shown, the address, and what is said about it.
 
-import type { Book } from '../../../client/src/book.ts';
-import { termsOf } from '../../books/words.ts';
+import type { Book } from '../client/src/book.ts';
+import { termsOf } from '../src/books/words.ts';
 import { BookDialog, showAdded } from './book-dialog.ts';
 import { readFields } from './book-fields.ts';
 import { Deletions } from './deletions.ts';

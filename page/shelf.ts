@@ -1,8 +1,8 @@
 // Owns: which books stand where in the order that is shown: pages of it, requested when they come into sight, and
 // forgotten when there are too many.
 
-import type { Book } from '../../../client/src/book.ts';
-import type { Page, Search } from '../../../client/src/search.ts';
+import type { Book } from '../client/src/book.ts';
+import type { Page, Search } from '../client/src/search.ts';
 import type { Session } from './session.ts';
 
 /** Books of a page. */

@@ -2,7 +2,7 @@
 // page for half an hour. Work that finds nobody logged in waits for a login, and is then carried out.
 // Refuses: to store anything. A reload of the page asks for the password again.
 
-import { BookCatalogue, CatalogueError, WrongCredentials } from '../../../client/src/book-catalogue.ts';
+import { BookCatalogue, CatalogueError, WrongCredentials } from '../client/src/book-catalogue.ts';
 import { find, refocus } from './dom.ts';
 import { counted } from './text.ts';
 

@@ -1,6 +1,6 @@
 // Owns: the dialog by which a person saves books as a file: what is shown, or all of them.
 
-import type { Search } from '../../../client/src/search.ts';
+import type { Search } from '../client/src/search.ts';
 import { find, icon, make } from './dom.ts';
 import { type ExportFormat, exportBooks, saveFile } from './export.ts';
 import { ProgressView } from './progress.ts';

@@ -2,8 +2,8 @@
 // the book can be put back as a new entry.
 // Refuses: to delete a book that somebody else has changed meanwhile.
 
-import type { Book } from '../../../client/src/book.ts';
-import { BookChanged } from '../../../client/src/book-catalogue.ts';
+import type { Book } from '../client/src/book.ts';
+import { BookChanged } from '../client/src/book-catalogue.ts';
 import type { RowState } from './grid.ts';
 import { announce, show } from './messages.ts';
 import { randomKey } from './request-key.ts';

@@ -2,13 +2,13 @@
 // page. It reads files with the same code as the command `import`.
 // Refuses: whole files that are not books, with a sentence for people.
 
-import { keepsIds, NoTitleColumn, type WantedColumns } from '../../files/columns.ts';
-import { correct, correctable, valueIn } from '../../files/correcting.ts';
-import { NotText, NotUtf8 } from '../../files/decoding.ts';
-import { type Reading, readBooks } from '../../files/reading.ts';
-import { type ReadBook, type RefusedRecord, shorten } from '../../files/rows.ts';
-import { asRefused, refusedHeader, refusedName } from '../../files/writing.ts';
-import { OperatorError } from '../../operator-error.ts';
+import { keepsIds, NoTitleColumn, type WantedColumns } from '../src/files/columns.ts';
+import { correct, correctable, valueIn } from '../src/files/correcting.ts';
+import { NotText, NotUtf8 } from '../src/files/decoding.ts';
+import { type Reading, readBooks } from '../src/files/reading.ts';
+import { type ReadBook, type RefusedRecord, shorten } from '../src/files/rows.ts';
+import { asRefused, refusedHeader, refusedName } from '../src/files/writing.ts';
+import { OperatorError } from '../src/operator-error.ts';
 import {
   bookOf,
   type Calls,

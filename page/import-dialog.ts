@@ -1,7 +1,7 @@
 // Owns: the dialog by which a person imports a file, in three steps: the file, a check, the import.
 // Refuses: to store anything before the check was seen.
 
-import type { WantedColumns } from '../../files/columns.ts';
+import type { WantedColumns } from '../src/files/columns.ts';
 import { find, icon, make } from './dom.ts';
 import { saveFile } from './export.ts';
 import type { Figures, Understood } from './import-calls.ts';

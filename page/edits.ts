@@ -2,8 +2,8 @@
 // Refuses: to overwrite a change of somebody else. Only the fields that a person has changed are stored, and only if
 // nobody else has changed them since that person saw them.
 
-import type { Book, BookChanges } from '../../../client/src/book.ts';
-import { BookChanged, CatalogueError } from '../../../client/src/book-catalogue.ts';
+import type { Book, BookChanges } from '../client/src/book.ts';
+import { BookChanged, CatalogueError } from '../client/src/book-catalogue.ts';
 import { find, make, refocus } from './dom.ts';
 import type { RowState } from './grid.ts';
 import { announce, show } from './messages.ts';
