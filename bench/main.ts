@@ -5,6 +5,7 @@ import { get } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { measureBulk } from './bulk.ts';
+import { shareCpu } from './cpu-share.ts';
 import { save } from './document.ts';
 import { measureFinds } from './find.ts';
 import { applyLoad, CONNECTIONS, GENERATOR } from './load.ts';
@@ -46,6 +47,9 @@ const HELP = `Usage: npm run bench -- [options]
 
 /** The operations that are measured with one process and with two. */
 const WORKERS_OPERATIONS = ['read', 'create', 'update', 'mix'] as const;
+
+/** The part of a core that each process gets there: on two cores, the load and PostgreSQL then have more than they need. */
+const WORKERS_SHARE = 1 / 3;
 
 const { values: options } = parseArgs({
   options: {
@@ -207,6 +211,7 @@ async function measureWorkers(store: BenchStore): Promise<WorkersRow[]> {
   const seconds = Number(options.seconds);
   const one = await startService(store.dbUrl);
   const two = await startService(store.dbUrl, { WORKERS: '2' });
+  const shares = shareCpu([...one.pids(), ...two.pids()], WORKERS_SHARE);
   await store.addBooks(STANDING_BOOKS);
   const rows: WorkersRow[] = [];
   for (const operation of WORKERS_OPERATIONS) {
@@ -227,6 +232,7 @@ async function measureWorkers(store: BenchStore): Promise<WorkersRow[]> {
     }
     rows.push({ operation, store: store.name, ...medians(rounds) });
   }
+  shares.end();
   await one.stop();
   await two.stop();
   return rows;

@@ -32,6 +32,8 @@ export interface Measured {
   readonly port: number;
   /** Milliseconds from the start of the process to its first answer. */
   readonly startup: number;
+  /** It, and the processes that it has started. */
+  pids(): readonly number[];
   /** CPU seconds so far, user and system, children included; NaN where there is no /proc. */
   cpuSeconds(): number;
   /** Bytes in memory, children included; NaN where there is no /proc. */
@@ -132,6 +134,7 @@ async function start(
   return {
     port,
     startup,
+    pids: () => family(pid),
     cpuSeconds: () => sum(family(pid), cpuSeconds),
     residentBytes: () => sum(family(pid), (member) => memoryBytes(member, 'VmRSS')),
     async stop() {
