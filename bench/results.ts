@@ -243,7 +243,15 @@ export function tablesOf(results: Results): readonly Table[] {
       ]),
     },
     {
-      head: ['workers, each a third of a core', 'store', '1: requests/s', '2: requests/s', '2 × 1', '1: p99, ms', '2: p99, ms'],
+      head: [
+        'workers, each a third of a core',
+        'store',
+        '1: requests/s',
+        '2: requests/s',
+        '2 × 1',
+        '1: p99, ms',
+        '2: p99, ms',
+      ],
       rows: workers.map((row) => [
         row.operation,
         row.store,
