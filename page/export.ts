@@ -2,7 +2,8 @@
 
 import type { BookCatalogue, Search } from '../client/src/book-catalogue.ts';
 import type { Book } from '../src/books/book.ts';
-import { asCsv, asCsvFile, asJson, asJsonFile } from '../src/files/writing.ts';
+import { asCsv, asJson } from '../src/books/line.ts';
+import { asCsvFile, asJsonFile } from '../src/files/writing.ts';
 import { make } from './dom.ts';
 import type { Session } from './session.ts';
 

@@ -1,7 +1,7 @@
 // Owns: what the page and the worker that has read a file say to each other, and which books are equal.
 
 import type { WantedColumns } from '../src/files/columns.ts';
-import type { Format } from '../src/files/reading.ts';
+import type { Format } from '../src/files/rows.ts';
 import type { Field } from './text.ts';
 
 /** A book as the file has it. */

@@ -5,8 +5,8 @@
 import { keepsIds, NoTitleColumn, type WantedColumns } from '../src/files/columns.ts';
 import { correct, correctable, valueIn } from '../src/files/correcting.ts';
 import { NotText, NotUtf8 } from '../src/files/decoding.ts';
-import { type Reading, readBooks } from '../src/files/reading.ts';
-import { type ReadBook, type RefusedRecord, shorten } from '../src/files/rows.ts';
+import { readBooks } from '../src/files/reading.ts';
+import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../src/files/rows.ts';
 import { asRefused, refusedHeader, refusedName } from '../src/files/writing.ts';
 import { OperatorError } from '../src/operator-error.ts';
 import {

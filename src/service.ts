@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
-import { credentialCheck } from './auth/credentials.ts';
+import { credentialCheck, knownLogin } from './auth/credentials.ts';
 import { LoginGuard, type TakeTurn } from './auth/login-guard.ts';
 import { Tokens } from './auth/tokens.ts';
 import { Catalogue } from './books/catalogue.ts';
@@ -14,8 +14,7 @@ import { type ListenAddress, listen, PortRefused, portTaken } from './listen.ts'
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
-import { buildMetric, loginMetric, logMetric, serviceMetrics } from './metrics/service.ts';
-import { knownLogin } from './page/known-login.ts';
+import { buildMetric, loginMetric, logMetric, serviceMetrics } from './service-metrics.ts';
 import { readDbUrl } from './stores/open.ts';
 
 /** Milliseconds for requests in progress to finish, and then for the store to close (rule 27: within 10 s). */

@@ -10,10 +10,10 @@ import type { Config } from './config.ts';
 import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
-import { buildMetric, loginMetric, logMetric } from './metrics/service.ts';
 import { OperatorError } from './operator-error.ts';
 import { IS_EXECUTABLE } from './project.ts';
 import { type PortUse, type Service, startService } from './service.ts';
+import { buildMetric, loginMetric, logMetric } from './service-metrics.ts';
 
 /** Milliseconds between two attempts to replace a worker, if the first one fails. */
 const RETRY_PAUSE = 1000;

@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Credentials } from '../auth/credentials.ts';
 import type { Answer } from '../http/answer.ts';
 import { readProjectFile } from '../project.ts';
 
@@ -32,22 +33,23 @@ export type OperationsHandler = (request: IncomingMessage) => Answer | Promise<A
 /**
  * @param servicePort port of the service; 0 until the system has chosen it.
  * @param pagePort that of the page for librarians; undefined without a page, or before it is open.
- * @param login what the page fills in.
+ * @param login the pair that the page fills in.
  */
 export function docsRoutes(
   servicePort: () => number,
   pagePort: () => number | undefined,
-  login: Answer,
+  login: Credentials | undefined,
 ): readonly (readonly [path: string, OperationsHandler])[] {
   return [
     ['/', () => ({ status: 302, headers: ['location', 'docs'], body: '' })],
-    ['/docs/login.json', () => login],
-    [
-      '/docs/page.json',
-      () => ({ status: 200, headers: JSON_HEADERS, body: JSON.stringify({ port: pagePort() }) }),
-    ],
+    ['/docs/login.json', () => json(login ?? {})],
+    ['/docs/page.json', () => json({ port: pagePort() })],
     ...ASSETS.map(({ url, file, type }) => [url, assetHandler(file, type, servicePort)] as const),
   ];
+}
+
+function json(value: object): Answer {
+  return { status: 200, headers: JSON_HEADERS, body: JSON.stringify(value) };
 }
 
 function assetHandler(file: string, type: string, servicePort: () => number): OperationsHandler {

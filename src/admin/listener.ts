@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
 import { describeApi } from '../api/openapi.ts';
+import { knownLogin } from '../auth/credentials.ts';
 import { type Config, isLoopback } from '../config.ts';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
 import { namesThisMachine } from '../http/host.ts';
@@ -13,7 +14,6 @@ import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import { listen, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
-import { knownLogin } from '../page/known-login.ts';
 import type { Service } from '../service.ts';
 import { docsRoutes, type OperationsHandler } from './docs.ts';
 

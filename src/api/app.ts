@@ -4,16 +4,11 @@
 
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { BlockList, Socket } from 'node:net';
-import type { CheckCredentials } from '../auth/credentials.ts';
-import type { TakeTurn } from '../auth/login-guard.ts';
-import type { Tokens } from '../auth/tokens.ts';
-import type { Catalogue } from '../books/catalogue.ts';
+import type { Socket } from 'node:net';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
-import type { Log } from '../log/log.ts';
 import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
 import { allowOrigins, isPreflight, permission } from './cors.ts';
@@ -28,45 +23,15 @@ import {
   REQUEST_TIMEOUT,
   TOKEN_REQUIRED,
 } from './envelope.ts';
-import { Exchange } from './exchange.ts';
+import { type AppParts, Exchange, type Handler } from './exchange.ts';
 import { Faults } from './faults.ts';
 import { logIn } from './login.ts';
-import type { RequestCounts } from './request-counts.ts';
 
 // Milliseconds (rule 22).
 const HEADERS_TIMEOUT = 15_000;
 const WHOLE_REQUEST_TIMEOUT = 30_000;
 /** Longer than the idle timeouts of common load balancers, so that they, not we, close first. */
 const KEEP_ALIVE_TIMEOUT = 72_000;
-
-export interface AppParts {
-  readonly catalogue: Catalogue;
-  readonly tokens: Tokens;
-  readonly checkCredentials: CheckCredentials;
-  readonly takeTurn: TakeTurn;
-  /** Addresses and networks whose X-Forwarded-For is trusted. */
-  readonly trustedProxies: BlockList;
-  /** Origins whose pages may call from a browser. */
-  readonly corsOrigins: readonly string[];
-  /** Whether books can be searched. */
-  readonly find: boolean;
-  /** Whether a change or a removal must have `If-Match` (rule E4). */
-  readonly requireIfMatch: boolean;
-  /** Port of the operations listener, whose /docs page calls from a browser. */
-  readonly docsPort: number | undefined;
-  /** What the page fills into its login. */
-  readonly knownLogin: Answer;
-  /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
-  readonly onlyThisMachine: boolean;
-  readonly log: Log;
-  readonly requests: RequestCounts;
-  /** Bytes, and so are `bulkLimit`, for many books, and `headerLimit`. */
-  readonly bodyLimit: number;
-  readonly bulkLimit: number;
-  readonly headerLimit: number;
-}
-
-type Handler = (exchange: Exchange, parts: AppParts) => Promise<Answer>;
 
 /** In the path of a route, stands for one segment of any text. */
 const ID = ':id';

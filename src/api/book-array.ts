@@ -6,9 +6,9 @@ import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { groupText } from '../books/catalogue.ts';
-import { ArraySplitter, type JsonRecord, type SplitText } from '../files/json-splitter.ts';
 import { type BodyRoom, BodyTooLarge, bodyPieces } from '../http/body.ts';
-import { parseJsonText } from '../json.ts';
+import { parseJsonText } from '../json/object.ts';
+import { ArraySplitter, type JsonRecord, type SplitText } from '../json/splitter.ts';
 import { OperatorError } from '../operator-error.ts';
 
 /** Most books of one request. */

@@ -5,7 +5,6 @@ import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts'
 import { meets } from '../books/condition.ts';
 import type { Answer } from '../http/answer.ts';
 import { BodyRoom, parseJsonObject, readBody } from '../http/body.ts';
-import type { AppParts } from './app.ts';
 import { InvalidBooks, readBookArray } from './book-array.ts';
 import { conditionOf } from './conditions.ts';
 import {
@@ -27,7 +26,7 @@ import {
   pageRetrieved,
   replayOf,
 } from './envelope.ts';
-import type { Exchange } from './exchange.ts';
+import type { AppParts, Exchange } from './exchange.ts';
 import { pageHeaders, readQuery } from './query.ts';
 
 /** In place of a key that cannot be one. */

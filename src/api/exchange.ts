@@ -1,8 +1,16 @@
-// Owns: one request as the gate and the handlers see it.
+// Owns: one request as the gate and the handlers see it, and what they have to answer it.
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { BlockList } from 'node:net';
+import type { CheckCredentials, Credentials } from '../auth/credentials.ts';
+import type { TakeTurn } from '../auth/login-guard.ts';
+import type { Tokens } from '../auth/tokens.ts';
+import type { Catalogue } from '../books/catalogue.ts';
+import type { Answer } from '../http/answer.ts';
 import type { Path } from '../http/path.ts';
+import type { Log } from '../log/log.ts';
+import type { RequestCounts } from './request-counts.ts';
 
 export class Exchange {
   readonly request: IncomingMessage;
@@ -24,3 +32,34 @@ export class Exchange {
     if (this.#before !== undefined && !this.#before.closed) await once(this.#before, 'close');
   }
 }
+
+/** What the application is made of. */
+export interface AppParts {
+  readonly catalogue: Catalogue;
+  readonly tokens: Tokens;
+  readonly checkCredentials: CheckCredentials;
+  readonly takeTurn: TakeTurn;
+  /** Addresses and networks whose X-Forwarded-For is trusted. */
+  readonly trustedProxies: BlockList;
+  /** Origins whose pages may call from a browser. */
+  readonly corsOrigins: readonly string[];
+  /** Whether books can be searched. */
+  readonly find: boolean;
+  /** Whether a change or a removal must have `If-Match` (rule E4). */
+  readonly requireIfMatch: boolean;
+  /** Port of the operations listener, whose /docs page calls from a browser. */
+  readonly docsPort: number | undefined;
+  /** The pair that the page fills into its login. */
+  readonly knownLogin: Credentials | undefined;
+  /** The built-in pair logs in, so a `Host` that does not name this machine is refused (rule 33). */
+  readonly onlyThisMachine: boolean;
+  readonly log: Log;
+  readonly requests: RequestCounts;
+  /** Bytes, and so are `bulkLimit`, for many books, and `headerLimit`. */
+  readonly bodyLimit: number;
+  readonly bulkLimit: number;
+  readonly headerLimit: number;
+}
+
+/** What a route does: its answer is all that a client gets. */
+export type Handler = (exchange: Exchange, parts: AppParts) => Promise<Answer>;

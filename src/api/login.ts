@@ -4,7 +4,6 @@ import { type BlockList, isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../http/answer.ts';
 import { parseJsonObject, readBody } from '../http/body.ts';
-import type { AppParts } from './app.ts';
 import {
   INVALID_CREDENTIALS,
   INVALID_LOGIN,
@@ -12,7 +11,7 @@ import {
   tokenGenerated,
   tooManyAttempts,
 } from './envelope.ts';
-import type { Exchange } from './exchange.ts';
+import type { AppParts, Exchange } from './exchange.ts';
 
 /** A login. A missing field is valid but matches nothing; a field that is not text is invalid (rule 15). */
 export const LOGIN = {

@@ -1,6 +1,19 @@
-// Owns: the one pair that logs in (rules 14 and 15). Independent of HTTP.
+// Owns: the one pair that logs in (rules 14 and 15), and whether pages may fill it in for a person. Independent of HTTP.
 
 import { hash, timingSafeEqual } from 'node:crypto';
+
+export interface Credentials {
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The pair if it is the built-in one, which everybody knows anyway: pages fill it in. Undefined if an operator set it. */
+export function knownLogin(
+  config: Credentials & { readonly builtInCredentials: boolean },
+): Credentials | undefined {
+  const { builtInCredentials, username, password } = config;
+  return builtInCredentials ? { username, password } : undefined;
+}
 
 /** Whether a username and a password are the configured ones; an absent field is not. */
 export type CheckCredentials = (username: string | undefined, password: string | undefined) => boolean;

@@ -3,9 +3,10 @@
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Book } from '../books/book.ts';
+import { asCsv, asJson } from '../books/line.ts';
 import { allOf, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
 import { readReadUrl, readStoreUrl } from '../config.ts';
-import { asCsv, asCsvFile, asJson, asJsonFile } from '../files/writing.ts';
+import { asCsvFile, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type BulkStore, booksOf, type RecordFormat } from '../stores/bulk.ts';

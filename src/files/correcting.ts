@@ -1,10 +1,9 @@
 // Owns: correcting a rejected record: which text of it a person can change, and reading it again with that text.
 
-import { parseJsonText } from '../json.ts';
+import { quoted } from '../books/line.ts';
+import { parseJsonText } from '../json/object.ts';
 import { Tokenizer } from './csv-tokenizer.ts';
-import type { Reading } from './reading.ts';
-import type { ReadBook, RefusedRecord } from './rows.ts';
-import { quoted } from './writing.ts';
+import type { ReadBook, Reading, RefusedRecord } from './rows.ts';
 
 /** What a person can change of a record: the value of its column, or all of it. */
 export interface Correctable {

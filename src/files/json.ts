@@ -3,13 +3,20 @@
 // Refuses: one by one, records that are not objects or have a field that is invalid for a book (rules 2 to 4).
 
 import { type BookChanges, readBookChanges } from '../books/book.ts';
-import { type JsonObject, parseJsonText } from '../json.ts';
+import { type JsonObject, parseJsonText } from '../json/object.ts';
+import { ArraySplitter, type JsonRecord, LineSplitter } from '../json/splitter.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds } from './columns.ts';
 import { TextInput } from './decoding.ts';
-import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
-import type { Reading, ReadingOptions } from './reading.ts';
-import { isFull, type OpenBatch, readBatches, readFileId, shorten } from './rows.ts';
+import {
+  isFull,
+  type OpenBatch,
+  type Reading,
+  type ReadingOptions,
+  readBatches,
+  readFileId,
+  shorten,
+} from './rows.ts';
 import { readYear } from './years.ts';
 
 /** Characters of the file whose objects determine the columns. */

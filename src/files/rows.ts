@@ -1,7 +1,47 @@
-// Owns: the results of reading: books and rejected records, in batches.
+// Owns: what is read, and how: the interpretation of a file, and its books and rejected records, in batches.
 
 import { type BookFields, readBookId } from '../books/book.ts';
+import type { Columns, WantedColumns } from './columns.ts';
 import type { TextInput } from './decoding.ts';
+
+export type Format = 'csv' | 'json' | 'jsonl';
+
+export interface ReadingOptions {
+  /** The file's name, or `-`. */
+  readonly name: string;
+  /** If undefined, the name and the beginning of the file determine it. */
+  readonly format?: Format | undefined;
+  /** A label of the WHATWG Encoding Standard; if undefined, that of the byte order mark, else UTF-8. */
+  readonly encoding?: string | undefined;
+  /** One character; if undefined, the header determines it. */
+  readonly delimiter?: string | undefined;
+  readonly columns: WantedColumns;
+  /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
+  readonly ids?: 'keep' | 'new' | undefined;
+}
+
+/** How a file is interpreted, and its content. */
+export interface Reading {
+  readonly format: Format;
+  readonly keepsIds: boolean;
+  /** Of all columns, in the order of the file. */
+  readonly names: readonly string[];
+  /** All are undefined for a file without records. */
+  readonly columns: Columns;
+  /** For CSV: the header as it stands, without the column of reasons of an earlier import. */
+  readonly header: { readonly text: string; readonly delimiter: string } | undefined;
+  /**
+   * Can be iterated over once. A string is part of a larger piece of the file and keeps that piece in memory: copy
+   * strings that must stay for long.
+   * @throws OperatorError where the file cannot be read further, after everything before that point.
+   */
+  readonly batches: AsyncIterable<ReadBatch>;
+  /**
+   * Reads other records as those of the file: corrected ones. They are in CSV without a header, or in JSON Lines, and
+   * without the column of reasons.
+   */
+  again(records: string): AsyncIterable<ReadBatch>;
+}
 
 /** A book that may be stored (rules 1 to 4). A text or a year that the record lacks is '' or 0. */
 export interface ReadBook extends BookFields {

@@ -1,32 +1,9 @@
 // Owns: how books are written into files, CSV or JSON, and rejected records into a file that can be corrected and
 // imported. Twin of `reading.ts`.
 
-import { type Book, type BookFields, FIELD_NAMES } from '../books/book.ts';
+import { CSV_HEADER, quoted } from '../books/line.ts';
 import { REFUSED } from './columns.ts';
-import type { Format, Reading } from './reading.ts';
-import type { RefusedRecord } from './rows.ts';
-
-/** The line before the first book in a file of CSV. */
-export const CSV_HEADER = `${['id', ...FIELD_NAMES].join()}\n`;
-
-/** A book's line in a file of CSV: `7,"Emma",…,1815`. Texts are always quoted, quotes in them doubled. */
-export function asCsv(book: Book): string {
-  return `${book.id},${asCsvFields(book)}`;
-}
-
-/** The same line without the id. */
-export function asCsvFields(book: BookFields): string {
-  const values = FIELD_NAMES.map((name) => {
-    const value = book[name];
-    return typeof value === 'string' ? quoted(value) : value;
-  });
-  return `${values.join()}\n`;
-}
-
-/** A book's line in JSON Lines. */
-export function asJson(book: Book): string {
-  return `${JSON.stringify(book)}\n`;
-}
+import type { Format, Reading, RefusedRecord } from './rows.ts';
 
 /**
  * The chunks of a file of CSV.
@@ -94,9 +71,4 @@ function refusedJson(record: RefusedRecord): string {
 
 function explain({ column, reason }: RefusedRecord): string {
   return column === undefined ? reason : `${column}: ${reason}`;
-}
-
-/** A text as a field of CSV. */
-export function quoted(text: string): string {
-  return `"${text.replaceAll('"', '""')}"`;
 }

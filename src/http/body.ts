@@ -4,7 +4,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { type JsonObject, parseJsonText } from '../json.ts';
+import { type JsonObject, parseJsonText } from '../json/object.ts';
 
 /** The body is longer than the limit. */
 export class BodyTooLarge extends Error {}

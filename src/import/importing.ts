@@ -1,8 +1,7 @@
 // Owns: storing a file's books, group by group, and counting them, however the import ends.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
-import type { Reading } from '../files/reading.ts';
-import type { ReadBatch, ReadBook, RefusedRecord } from '../files/rows.ts';
+import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
 import type { StoredBooks } from '../stores/bulk.ts';
 import type { Progress } from '../terminal/progress.ts';
 import type { ImportMode } from './modes.ts';

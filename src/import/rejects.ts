@@ -5,8 +5,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
-import type { Reading } from '../files/reading.ts';
-import type { RefusedRecord } from '../files/rows.ts';
+import type { Reading, RefusedRecord } from '../files/rows.ts';
 import { asRefused, refusedHeader, refusedName } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 

@@ -4,8 +4,7 @@
 // there is unknown and left out.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
-import type { Format, Reading } from '../files/reading.ts';
-import type { RefusedRecord } from '../files/rows.ts';
+import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { Outcome } from './importing.ts';
 import type { Rejects } from './rejects.ts';

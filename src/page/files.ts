@@ -3,6 +3,7 @@
 // Refuses: every path but those of a fixed list: no part of a URL becomes the name of a file.
 
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Credentials } from '../auth/credentials.ts';
 import type { Answer, HeaderList } from '../http/answer.ts';
 import { IS_EXECUTABLE, PROJECT, readProjectFile } from '../project.ts';
 import { digestOf, type Page } from './strip.ts';
@@ -72,9 +73,16 @@ export class PageFiles {
   readonly #login: Answer;
   #assets: Promise<ReadonlyMap<string, Asset>> | undefined;
 
-  /** @param login what the page fills in. */
-  constructor(login: Answer) {
-    this.#login = { ...login, headers: [...HEADERS, ...login.headers] };
+  /** @param login the pair that the page fills in. */
+  constructor(login: Credentials | undefined) {
+    const headers = [
+      ...HEADERS,
+      'content-type',
+      'application/json; charset=utf-8',
+      'cache-control',
+      'no-store',
+    ];
+    this.#login = { status: 200, headers, body: JSON.stringify(login ?? {}) };
   }
 
   /** @returns undefined if there is no such file. */

@@ -3,7 +3,7 @@
 
 import { createHash } from 'node:crypto';
 import type { Book } from '../books/book.ts';
-import { asCsv, CSV_HEADER } from '../files/writing.ts';
+import { asCsv, CSV_HEADER } from '../books/line.ts';
 import type { BulkStore } from './bulk.ts';
 
 /** SHA-256 of a catalogue in CSV, computed from its text or from its books, ascending by id. */

@@ -66,7 +66,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a year is rounded to an integer',
-    file: 'src/json.ts',
+    file: 'src/json/object.ts',
     from: 'return isIntegerText(context.source) ? value : Number.NaN;',
     to: 'return value;',
     test: {

@@ -35,7 +35,7 @@ export async function startUnableApp(
     requireIfMatch: false,
     corsOrigins: [],
     docsPort: undefined,
-    knownLogin: { status: 200, headers: [], body: '{}' },
+    knownLogin: undefined,
     onlyThisMachine: false,
     log,
     requests: new RequestCounts(),

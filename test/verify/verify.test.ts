@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { globSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -318,14 +318,6 @@ describe('verify', () => {
       assert.doesNotMatch(stderr, /hidden/);
     }
   });
-});
-
-test('the kit imports only itself and modules of Node.js: nothing of what it checks', () => {
-  for (const file of globSync('conformance/*.ts', { cwd: pathTo('') })) {
-    for (const [, module = ''] of readFileSync(pathTo(file), 'utf8').matchAll(/from '([^']+)'/g)) {
-      assert.match(module, /^(node:|\.\/)/, file);
-    }
-  }
 });
 
 describe('a service that cannot be checked', () => {

@@ -6,7 +6,7 @@ import { finished } from 'node:stream/promises';
 import type pg from 'pg';
 import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { Book, BookFields } from '../../books/book.ts';
-import { asCsv, asCsvFields } from '../../files/writing.ts';
+import { asCsv, asCsvFields } from '../../books/line.ts';
 import {
   type BulkMode,
   type BulkStore,

@@ -3,10 +3,19 @@
 // Refuses: an array that is cut off, or has anything but commas between its elements.
 
 import { OperatorError } from '../operator-error.ts';
-import type { TextInput } from './decoding.ts';
 
 /** The text that has been read and is still needed. */
-export type SplitText = Pick<TextInput, 'text' | 'at' | 'line' | 'ended' | 'advance'>;
+export interface SplitText {
+  /** The part before `at` is no longer needed. */
+  readonly text: string;
+  readonly at: number;
+  /** The line of `at`, from 1. */
+  readonly line: number;
+  /** Whether the text reaches the end of the input. */
+  readonly ended: boolean;
+  /** Releases the text before an index. */
+  advance(to: number): void;
+}
 
 export interface JsonRecord {
   readonly text: string;
@@ -116,7 +125,7 @@ export class LineSplitter {
   readonly ended = false;
 
   /** Takes the next line from the input; undefined when it needs more text, or there is no more. */
-  next(input: TextInput): JsonRecord | undefined {
+  next(input: SplitText): JsonRecord | undefined {
     const { text } = input;
     const start = skipSpace(text, input.at);
     const end = lineEnd(text, start);

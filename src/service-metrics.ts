@@ -3,11 +3,11 @@
 // Refuses: labels whose values a client can make up, and secrets.
 
 import { versions } from 'node:process';
-import type { RequestCounts } from '../api/request-counts.ts';
-import type { LoginOutcomes } from '../auth/login-guard.ts';
-import type { BatchFigures } from '../books/batches.ts';
-import { version } from '../version.ts';
-import { counter, gauge, histogram, type Metric, type Sample } from './prometheus.ts';
+import type { RequestCounts } from './api/request-counts.ts';
+import type { LoginOutcomes } from './auth/login-guard.ts';
+import type { BatchFigures } from './books/batches.ts';
+import { counter, gauge, histogram, type Metric, type Sample } from './metrics/prometheus.ts';
+import { version } from './version.ts';
 
 export interface ServiceFigures {
   readonly requests: RequestCounts;
