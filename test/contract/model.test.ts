@@ -9,6 +9,7 @@ import fc from 'fast-check';
 import type { Client, RequestOptions } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import '../support/random.ts';
+import { scaled } from '../support/scale.ts';
 
 const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
 const INVALID = { status: 400, message: 'Invalid input', data: null };
@@ -20,7 +21,7 @@ const KEY_USED = { status: 422, message: 'Idempotency key already used', data: n
 const NO_TAG = '"AAAAAAAAAAAAAAAAAAAAAA"';
 
 // A failing case is run again in ever smaller forms; a minute of that is enough.
-const RUNS = { numRuns: 10, interruptAfterTimeLimit: 60_000 };
+const RUNS = { numRuns: scaled(10), interruptAfterTimeLimit: 60_000 };
 
 interface Book {
   id: number;

@@ -9,11 +9,12 @@ import { type Body, type Fields, IDS } from '../../conformance/cases.ts';
 import { type Answer, exchange, readEnvelope } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import '../support/random.ts';
+import { scaled } from '../support/scale.ts';
 
 const EMPTY = { title: '', author: '', year: 0 };
 const INVALID = { status: 400, message: 'Invalid input', data: null };
 // A failing case is run again in ever smaller forms; a minute of that is enough.
-const RUNS = { numRuns: 300, interruptAfterTimeLimit: 60_000 };
+const RUNS = { numRuns: scaled(300), interruptAfterTimeLimit: 60_000 };
 
 for (const store of STORES) {
   describe(`parsing on ${store.name}`, () => {
@@ -114,7 +115,7 @@ for (const store of STORES) {
           });
           assert.equal(answers.length, spellings.length);
         }),
-        { ...RUNS, numRuns: 20 },
+        { ...RUNS, numRuns: scaled(20) },
       );
     });
   });
