@@ -3,7 +3,7 @@
 
 import { parseArgs } from 'node:util';
 import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
-import { type Environment, SECRETS, VARIABLES, type Variable } from './config.ts';
+import { type Environment, SECRETS, SETTINGS, type Setting } from './config.ts';
 import { OperatorError } from './operator-error.ts';
 import { version } from './version.ts';
 
@@ -31,7 +31,7 @@ A catalogue of books: JSON over HTTP.
 
 The configuration is in environment variables, all of them optional:
 
-${Object.entries<Variable>(VARIABLES).map(variableHelp).join('')}
+${Object.values<Setting>(SETTINGS).map(variableHelp).join('')}
 ${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the value instead.
 `;
 
@@ -51,9 +51,9 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
 ]);
 
 /** The lines of a variable: its name, its help and, in brackets, its default. */
-function variableHelp([name, { help, absent }]: readonly [string, Variable]): string {
+function variableHelp({ name, help, absent }: Setting): string {
   const lines = [''];
-  for (const word of `${help} (${absent})`.split(' ')) {
+  for (const word of `${help} (${absent})`.replaceAll('`', '').split(' ')) {
     const longer = `${lines.at(-1)} ${word}`;
     if (longer.length > HELP_WIDTH) lines.push(` ${word}`);
     else lines[lines.length - 1] = longer;

@@ -1,4 +1,4 @@
-// Owns: the settings (rules 14, 16, 22, 25 to 27), read once into one frozen Config.
+// Owns: the settings (rules 14, 16, 22, 25 to 27), each in one place, read once into one frozen Config.
 // Refuses: an invalid value, in one sentence that names the variable. It touches neither `process` nor the store;
 // `stores/open.ts` interprets DB_URL.
 
@@ -9,305 +9,246 @@ import { OperatorError } from './operator-error.ts';
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-export interface Config {
-  readonly port: number;
-  /** Address to listen on; undefined is every interface. */
-  readonly host: string | undefined;
-  readonly dbUrl: string;
-  /** Where lists and searches are read if possible; undefined if everything is read where it is written. */
-  readonly readUrl: string | undefined;
-  readonly signingSecret: string;
+/** The pair that logs in until an operator sets another one. */
+export const BUILT_IN = { username: 'admin', password: 'password' } as const;
+
+const LOOPBACK = '127.0.0.1';
+const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is at least as long as its digest
+const LAST_PORT = 65_535;
+const MEBIBYTE = 1024 ** 2;
+
+/** A variable. Its texts have code in backticks. */
+export interface Setting<Value = unknown> {
+  readonly name: string;
+  readonly help: string;
+  /** The default: a value, or words for it. */
+  readonly absent: string;
+  /** @throws OperatorError if the value is invalid. */
+  readonly read: (given: Given) => Value;
+  /** The value in effect, without secrets. The URLs of stores have none: `stores/open.ts` shows them. */
+  show?(value: Value, isSet: boolean): string;
+}
+
+/** Every setting, in the order in which `config` and `--help` show them. */
+export const SETTINGS = {
+  port: wholeNumber('PORT', 'port to listen on', 8080, 0, LAST_PORT),
+  /** Undefined is every interface. */
+  host: setting(
+    'HOST',
+    'address to listen on',
+    'this machine only, until `AUTH_USERNAME`, `AUTH_PASSWORD` and `SECRET_TOKEN` are set; then every address',
+    readHost,
+    (host) => host ?? '(every address)',
+  ),
+  dbUrl: setting(
+    'DB_URL',
+    '`sqlite:<path>` or `postgres://user:password@host:port/database`, several hosts as `host:port,host:port`',
+    '`sqlite:data/books.db`',
+    (given) => given.text('DB_URL') ?? 'sqlite:data/books.db',
+  ),
+  readUrl: setting(
+    'DB_READ_URL',
+    '`postgres://…` of a standby of `DB_URL`, which answers lists and searches while it is as new as the primary',
+    'none',
+    (given) => given.text('DB_READ_URL'),
+  ),
+  signingSecret: setting(
+    'SECRET_TOKEN',
+    'secret that signs tokens; 32 bytes or more are advised',
+    'random, new at every start',
+    (given) => given.text('SECRET_TOKEN') ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
+    (_, isSet) => (isSet ? '(set)' : '(random, new at every start)'),
+  ),
+  previousSigningSecret: setting(
+    'SECRET_TOKEN_PREVIOUS',
+    'the previous secret, whose tokens are accepted until they expire',
+    'none',
+    readPreviousSecret,
+    (_, isSet) => (isSet ? '(set)' : '(none)'),
+  ),
+  username: setting(
+    'AUTH_USERNAME',
+    'username for logging in',
+    `\`${BUILT_IN.username}\``,
+    (given) => readPair(given)?.username ?? BUILT_IN.username,
+    (username) => (/\p{Cc}/u.test(username) ? JSON.stringify(username) : username),
+  ),
+  password: setting(
+    'AUTH_PASSWORD',
+    'password for logging in',
+    `\`${BUILT_IN.password}\``,
+    (given) => readPair(given)?.password ?? BUILT_IN.password,
+    (_, isSet) => (isSet ? '(set)' : BUILT_IN.password),
+  ),
+  workers: wholeNumber('WORKERS', 'number of processes that serve together, to use as many cores', 1, 1, 256),
+  find: onOrOff(
+    'FIND',
+    'whether books can be searched, which takes an index about four times their size',
+    'on',
+  ),
+  requireIfMatch: onOrOff(
+    'REQUIRE_IF_MATCH',
+    'whether a change or a removal must name the state of the book',
+    'off',
+  ),
+  /** If the operator set the port, the service must not start without it. */
+  admin: setting(
+    'ADMIN_PORT',
+    'port for operators: `/livez`, `/readyz`, `/metrics`, `/openapi.json`, `/docs`',
+    '`PORT` + 1, or none if that is in use',
+    readAdmin,
+    ({ port }) => String(port),
+  ),
+  adminHost: setting(
+    'ADMIN_HOST',
+    'address to listen on for `ADMIN_PORT`',
+    'this machine only',
+    (given) => addressOf(given.text('ADMIN_HOST') ?? LOOPBACK),
+    String,
+  ),
+  /** Undefined if there is no page. */
+  page: setting(
+    'PAGE_PORT',
+    'port of the page for librarians, which is on `HOST`, too; `off`: no page',
+    '`PORT` + 2, or none if that is in use or `FIND` is off',
+    readPage,
+    (page) => (page === undefined ? 'off' : String(page.port)),
+  ),
+  corsOrigins: list(
+    'CORS_ORIGINS',
+    'origins whose pages may call the service from a browser, separated by commas',
+    'its own `/docs`',
+    'origins without a path, such as https://books.example.org',
+    (origin) => /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin,
+  ),
+  trustedProxies: list(
+    'TRUST_PROXY',
+    'addresses or networks of proxies whose `X-Forwarded-For` is trusted, separated by commas',
+    'none',
+    'addresses or networks such as 127.0.0.1,10.0.0.0/8',
+    isNetwork,
+  ),
+  logLevel: setting(
+    'LOG_LEVEL',
+    '`fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',
+    '`info`',
+    readLogLevel,
+    String,
+  ),
+  bodyLimit: wholeNumber('BODY_LIMIT', 'largest request body, in bytes', MEBIBYTE, 1, 256 * MEBIBYTE),
+  bulkLimit: wholeNumber(
+    'BULK_LIMIT',
+    'largest body with many books, in bytes',
+    16 * MEBIBYTE,
+    1,
+    128 * MEBIBYTE,
+  ),
+  headerLimit: wholeNumber(
+    'HEADER_LIMIT',
+    'largest request line and headers, in bytes',
+    16_384,
+    1024,
+    MEBIBYTE,
+  ),
+} as const;
+
+type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Key]['read']> };
+
+export interface Config extends Settings {
   /** SECRET_TOKEN is not set, so the secret is random. */
   readonly randomSecret: boolean;
-  /** The secret before the present one; tokens that it signed are accepted until they expire. */
-  readonly previousSigningSecret: string | undefined;
-  readonly username: string;
-  readonly password: string;
-  /** Whether books can be searched. */
-  readonly find: boolean;
-  /** Whether a change or a removal must have `If-Match`. */
-  readonly requireIfMatch: boolean;
-  /** Processes that serve together. */
-  readonly workers: number;
-  /** The address of the operations listener. */
-  readonly admin: {
-    readonly port: number;
-    readonly host: string;
-    /** The operator set the port, so the service must not start without it. */
-    readonly required: boolean;
-  };
-  /** The port of the librarians' page, on `host`; undefined if there is no page. */
-  readonly page:
-    | {
-        readonly port: number;
-        /** As for `admin`. */
-        readonly required: boolean;
-      }
-    | undefined;
-  /** Origins whose pages may call the service from a browser. */
-  readonly corsOrigins: readonly string[];
-  /** Addresses or networks of the proxies whose X-Forwarded-For is trusted. */
-  readonly trustedProxies: readonly string[];
-  readonly logLevel: LogLevel;
-  /** Largest request body, in bytes. */
-  readonly bodyLimit: number;
-  /** Largest request body with many books, in bytes. */
-  readonly bulkLimit: number;
-  /** Largest request line and headers together, in bytes. */
-  readonly headerLimit: number;
   /** The built-in pair logs in, so every reader of the documentation can. */
   readonly builtInCredentials: boolean;
   /** Sentences for the operator about settings that do not prevent the start. */
   readonly warnings: readonly string[];
 }
 
-/** How `--help` explains a variable, and how `config` shows its value. */
-export interface Variable {
-  readonly help: string;
-  /** The default: a value, or words for it. */
-  readonly absent: string;
-  /** The value in effect, without secrets. The URLs of stores have none: `stores/open.ts` shows them. */
-  readonly show?: (config: Config) => string;
-}
-
-/** A variable that is a whole number. */
-interface NumberVariable extends Variable {
-  readonly least: number;
-  readonly most: number;
-  /** A word that is also valid. */
-  readonly word?: string;
-}
-
-const shownAs = (isSet: boolean) => (isSet ? '(set)' : '(none)');
-
-/** Every variable, in the order in which they are shown: reading, `config` and `--help` follow this list. */
-export const VARIABLES = {
-  PORT: {
-    help: 'port to listen on',
-    absent: '8080',
-    least: 0,
-    most: 65_535,
-    show: ({ port }) => String(port),
-  },
-  HOST: {
-    help: 'address to listen on',
-    absent:
-      'this machine only, until AUTH_USERNAME, AUTH_PASSWORD and SECRET_TOKEN are set; then every address',
-    show: ({ host }) => host ?? '(every address)',
-  },
-  DB_URL: {
-    help: 'sqlite:<path> or postgres://user:password@host:port/database, several hosts as host:port,host:port',
-    absent: 'sqlite:data/books.db',
-  },
-  DB_READ_URL: {
-    help: 'postgres://… of a standby of DB_URL, which answers lists and searches while it is as new as the primary',
-    absent: 'none',
-  },
-  SECRET_TOKEN: {
-    help: 'secret that signs tokens',
-    absent: 'random, new at every start',
-    show: ({ randomSecret }) => (randomSecret ? '(random, new at every start)' : '(set)'),
-  },
-  SECRET_TOKEN_PREVIOUS: {
-    help: 'the previous secret, whose tokens are accepted until they expire',
-    absent: 'none',
-    show: ({ previousSigningSecret }) => shownAs(previousSigningSecret !== undefined),
-  },
-  AUTH_USERNAME: {
-    help: 'username for logging in',
-    absent: 'admin',
-    show: ({ username }) => (/\p{Cc}/u.test(username) ? JSON.stringify(username) : username),
-  },
-  AUTH_PASSWORD: {
-    help: 'password for logging in',
-    absent: 'password',
-    show: ({ builtInCredentials, password }) => (builtInCredentials ? password : '(set)'),
-  },
-  WORKERS: {
-    help: 'number of processes that serve together, to use as many cores',
-    absent: '1',
-    least: 1,
-    most: 256,
-    show: ({ workers }) => String(workers),
-  },
-  FIND: {
-    help: 'on or off: whether books can be searched, which takes an index of about four times their size',
-    absent: 'on',
-    show: ({ find }) => (find ? 'on' : 'off'),
-  },
-  REQUIRE_IF_MATCH: {
-    help: 'on or off: whether a change or a removal must say which state of the book it is for',
-    absent: 'off',
-    show: ({ requireIfMatch }) => (requireIfMatch ? 'on' : 'off'),
-  },
-  ADMIN_PORT: {
-    help: 'port for operators: health, metrics, /docs',
-    absent: 'PORT + 1',
-    least: 0,
-    most: 65_535,
-    show: ({ admin }) => String(admin.port),
-  },
-  ADMIN_HOST: {
-    help: 'address to listen on for ADMIN_PORT',
-    absent: 'this machine only',
-    show: ({ admin }) => admin.host,
-  },
-  PAGE_PORT: {
-    help: 'port of the page for librarians, which is on HOST, too; off: no page',
-    absent: 'PORT + 2, or off if FIND is off',
-    least: 0,
-    most: 65_535,
-    word: 'off',
-    show: ({ page }) => (page === undefined ? 'off' : String(page.port)),
-  },
-  CORS_ORIGINS: {
-    help: 'origins whose pages may call the service from a browser',
-    absent: 'none',
-    show: ({ corsOrigins }) => corsOrigins.join(',') || '(none)',
-  },
-  TRUST_PROXY: {
-    help: 'addresses or networks of proxies whose X-Forwarded-For is trusted',
-    absent: 'none',
-    show: ({ trustedProxies }) => trustedProxies.join(',') || '(none)',
-  },
-  LOG_LEVEL: {
-    help: 'fatal, error, warn, info, debug, trace or silent',
-    absent: 'info',
-    show: ({ logLevel }) => logLevel,
-  },
-  BODY_LIMIT: {
-    help: 'largest request body, in bytes',
-    absent: '1048576',
-    least: 1,
-    most: 256 * 1024 ** 2,
-    show: ({ bodyLimit }) => String(bodyLimit),
-  },
-  BULK_LIMIT: {
-    help: 'largest request body with many books, in bytes',
-    absent: '16777216',
-    least: 1,
-    most: 128 * 1024 ** 2,
-    show: ({ bulkLimit }) => String(bulkLimit),
-  },
-  HEADER_LIMIT: {
-    help: 'largest request line and headers together, in bytes',
-    absent: '16384',
-    least: 1024,
-    most: 1024 ** 2,
-    show: ({ headerLimit }) => String(headerLimit),
-  },
-} as const satisfies Readonly<Record<string, Variable | NumberVariable>>;
-
-type Name = keyof typeof VARIABLES;
-type NumberName = { [N in Name]: (typeof VARIABLES)[N] extends NumberVariable ? N : never }[Name];
-
 /** Variables that may come from a file instead: `NAME_FILE` is the path of that file (rule 25). */
-export const SECRETS = [
-  'DB_URL',
-  'DB_READ_URL',
-  'SECRET_TOKEN',
-  'SECRET_TOKEN_PREVIOUS',
-  'AUTH_PASSWORD',
-] as const;
-type SecretName = (typeof SECRETS)[number];
+export const SECRETS = 'DB_URL DB_READ_URL SECRET_TOKEN SECRET_TOKEN_PREVIOUS AUTH_PASSWORD'.split(' ');
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads a file as bytes; throws as `fs.readFileSync` does. */
 export type ReadFile = (path: string) => Uint8Array;
 
-const LOOPBACK = '127.0.0.1';
-const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is at least as long as its digest
+/** What an operator has set. */
+class Given {
+  readonly #env: Environment;
+  readonly #readFile: ReadFile;
+  /** The values of files that have been read: a pipe can be read once. */
+  readonly #read = new Map<string, string>();
+
+  constructor(env: Environment, readFile: ReadFile) {
+    this.#env = env;
+    this.#readFile = readFile;
+  }
+
+  /** The value of a variable, of a secret one also from the file that `NAME_FILE` names, never from both (rule 25). */
+  text(name: string): string | undefined {
+    const text = this.#env[name];
+    if (text === '') throw new OperatorError(`${name} is set but empty: give it a value, or leave it out.`);
+    const path = SECRETS.includes(name) ? this.text(`${name}_FILE`) : undefined;
+    if (path === undefined) return text;
+    if (text !== undefined) throw new OperatorError(`${name} and ${name}_FILE are both set: keep one.`);
+    const value = this.#read.get(name) ?? this.#readSecret(name, path);
+    this.#read.set(name, value);
+    return value;
+  }
+
+  #readSecret(name: string, path: string): string {
+    let content: string;
+    try {
+      content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(this.#readFile(path));
+    } catch (error) {
+      const reason = error instanceof TypeError ? 'it is not UTF-8 text' : (error as Error).message;
+      throw new OperatorError(`${name}_FILE cannot be read: ${reason}.`);
+    }
+    const value = content.replace(/\r?\n$/, '');
+    if (value === '') throw new OperatorError(`${name}_FILE names an empty file: put the value into it.`);
+    return value;
+  }
+}
 
 /**
  * Reads the whole configuration.
  * @throws OperatorError if a variable is invalid.
  */
 export function readConfig(env: Environment, readFile: ReadFile): Config {
-  const username = readText(env, 'AUTH_USERNAME');
-  const password = readSecret(env, readFile, 'AUTH_PASSWORD');
-  if ((username === undefined) !== (password === undefined)) {
-    const missing = username === undefined ? 'AUTH_USERNAME' : 'AUTH_PASSWORD';
-    throw new OperatorError(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);
-  }
-  const secret = readSecret(env, readFile, 'SECRET_TOKEN');
-  const previousSecret = readSecret(env, readFile, 'SECRET_TOKEN_PREVIOUS');
-  if (previousSecret !== undefined && secret === undefined) {
-    throw new OperatorError('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS signs no tokens.');
-  }
-  const host = readHost(env, username !== undefined && secret !== undefined);
-  const port = readWholeNumber(env, 'PORT');
-
-  if (!isLoopback(host)) {
-    const missing = username === undefined ? 'AUTH_USERNAME and AUTH_PASSWORD' : 'SECRET_TOKEN';
-    if (username === undefined || secret === undefined) {
-      throw new OperatorError(
-        `HOST ${host} is reachable from other machines: set ${missing}, or use HOST=127.0.0.1.`,
-      );
-    }
-  }
-
+  const given = new Given(env, readFile);
+  const entries = Object.entries(SETTINGS).map(([key, { read }]) => [key, read(given)]);
+  const settings: Settings = Object.fromEntries(entries);
+  const { admin, find, page, signingSecret } = settings;
+  const builtInCredentials = readPair(given) === undefined;
+  const randomSecret = given.text('SECRET_TOKEN') === undefined;
   const warnings: string[] = [];
-  if (username === undefined) {
+  if (builtInCredentials) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',
     );
   }
-  if (secret === undefined) {
+  if (randomSecret) {
     warnings.push(
       'SECRET_TOKEN is not set: tokens are signed with a random secret and become invalid when this process ends.',
     );
-  } else if (Buffer.byteLength(secret) < ADVISED_SECRET_BYTES) {
+  } else if (Buffer.byteLength(signingSecret) < ADVISED_SECRET_BYTES) {
     warnings.push(`SECRET_TOKEN is shorter than ${ADVISED_SECRET_BYTES} bytes: set a longer one.`);
   }
-
-  const find = readFind(env);
-  const admin = readAdmin(env, port);
-  const page = readPage(env, port, admin, find);
   if (page === undefined && find && env.PAGE_PORT === undefined) {
     warnings.push(`ADMIN_PORT ${admin.port} is the default of PAGE_PORT: the service runs without the page.`);
   }
-
-  return Object.freeze({
-    port,
-    host,
-    dbUrl: readStoreUrl(env, readFile),
-    readUrl: readReadUrl(env, readFile),
-    signingSecret: secret ?? randomBytes(ADVISED_SECRET_BYTES).toString('base64url'),
-    randomSecret: secret === undefined,
-    previousSigningSecret: previousSecret,
-    username: username ?? VARIABLES.AUTH_USERNAME.absent,
-    password: password ?? VARIABLES.AUTH_PASSWORD.absent,
-    workers: readWholeNumber(env, 'WORKERS'),
-    find,
-    requireIfMatch: readSwitch(env, 'REQUIRE_IF_MATCH'),
-    admin,
-    page,
-    corsOrigins: readOrigins(env),
-    trustedProxies: readTrustedProxies(env),
-    logLevel: readLogLevel(env),
-    bodyLimit: readWholeNumber(env, 'BODY_LIMIT'),
-    bulkLimit: readWholeNumber(env, 'BULK_LIMIT'),
-    headerLimit: readWholeNumber(env, 'HEADER_LIMIT'),
-    builtInCredentials: username === undefined,
-    warnings,
-  });
+  return Object.freeze({ ...settings, randomSecret, builtInCredentials, warnings });
 }
 
 /**
- * Reads the URL of the store, the only setting of commands that work on the store alone.
+ * Reads one setting, for a command that needs no other.
  * @throws OperatorError if the variable is invalid.
  */
-export function readStoreUrl(env: Environment, readFile: ReadFile): string {
-  return readSecret(env, readFile, 'DB_URL') ?? VARIABLES.DB_URL.absent;
-}
-
-/**
- * Reads the URL of the standby, undefined if it is not set.
- * @throws OperatorError if the variable is invalid.
- */
-export function readReadUrl(env: Environment, readFile: ReadFile): string | undefined {
-  return readSecret(env, readFile, 'DB_READ_URL');
+export function readSetting<Key extends keyof Settings>(
+  key: Key,
+  env: Environment,
+  readFile: ReadFile,
+): Settings[Key] {
+  return SETTINGS[key].read(new Given(env, readFile)) as Settings[Key];
 }
 
 /**
@@ -318,11 +259,9 @@ export function readAccount(
   env: Environment,
   readFile: ReadFile,
 ): Readonly<Record<'username' | 'password' | 'secret', string | undefined>> {
-  return {
-    username: readText(env, 'AUTH_USERNAME'),
-    password: readSecret(env, readFile, 'AUTH_PASSWORD'),
-    secret: readSecret(env, readFile, 'SECRET_TOKEN'),
-  };
+  const given = new Given(env, readFile);
+  const [username, password] = [given.text('AUTH_USERNAME'), given.text('AUTH_PASSWORD')];
+  return { username, password, secret: given.text('SECRET_TOKEN') };
 }
 
 /** Whether only this machine can reach the address (undefined: every interface). */
@@ -330,82 +269,74 @@ export function isLoopback(host: string | undefined): boolean {
   return host === '::1' || (host !== undefined && isIP(host) === 4 && host.startsWith('127.'));
 }
 
-/** Rule 25: every address once the operator has set the pair and the secret, otherwise this machine only. */
-function readHost(env: Environment, guarded: boolean): string | undefined {
-  const host = readText(env, 'HOST');
-  if (host === undefined) return guarded ? undefined : LOOPBACK;
-  // The name stands for different addresses on different machines; every machine has 127.0.0.1.
-  return host === 'localhost' ? LOOPBACK : host;
+function setting<Value>(
+  name: string,
+  help: string,
+  absent: string,
+  read: (given: Given) => Value,
+  show?: (value: Value, isSet: boolean) => string,
+): Setting<Value> {
+  return { name, help, absent, read, ...(show && { show }) };
 }
 
-/** By default the operations listener is on the port next to PORT, for this machine only. */
-function readAdmin(env: Environment, port: number): Config['admin'] {
-  const adminPort = readWholeNumber(env, 'ADMIN_PORT', portBeside(port, 1));
-  if (adminPort === port && port !== 0) {
-    throw new OperatorError(`ADMIN_PORT ${adminPort} is the same as PORT: choose another port.`);
-  }
-  const host = readText(env, 'ADMIN_HOST') ?? LOOPBACK;
-  return {
-    port: adminPort,
-    host: host === 'localhost' ? LOOPBACK : host,
-    required: env.ADMIN_PORT !== undefined,
-  };
+function wholeNumber(
+  name: string,
+  help: string,
+  absent: number,
+  least: number,
+  most: number,
+): Setting<number> {
+  const read = (given: Given) => readNumber(given, name, least, most) ?? absent;
+  return setting(name, help, `\`${absent}\``, read, String);
 }
 
-/** By default the page is on the second port after PORT. It searches, so it needs FIND. */
-function readPage(env: Environment, port: number, admin: Config['admin'], find: boolean): Config['page'] {
-  const given = readText(env, 'PAGE_PORT');
-  if (given === 'off' || given === 'false') return undefined; // YAML turns one into the other
-  if (given === undefined) {
-    const beside = portBeside(port, 2);
-    const isFree = beside !== admin.port || beside === 0;
-    return find && isFree ? { port: beside, required: false } : undefined;
-  }
-  const pagePort = readWholeNumber(env, 'PAGE_PORT');
-  if (!find) {
+function readNumber(
+  given: Given,
+  name: string,
+  least: number,
+  most: number,
+  orWord = '',
+): number | undefined {
+  const text = given.text(name);
+  const value = Number(text);
+  if (text !== undefined && (!/^\d{1,10}$/.test(text) || value < least || value > most)) {
     throw new OperatorError(
-      `PAGE_PORT ${pagePort} needs FIND=on, because the page searches: set FIND=on, or PAGE_PORT=off.`,
+      `${name} must be a whole number from ${least} to ${most}${orWord}, not "${text}".`,
     );
   }
-  const other = pagePort === port ? 'PORT' : 'ADMIN_PORT';
-  if (pagePort !== 0 && (pagePort === port || pagePort === admin.port)) {
-    throw new OperatorError(`PAGE_PORT ${pagePort} is the same as ${other}: choose another port.`);
-  }
-  return { port: pagePort, required: true };
+  return text === undefined ? undefined : value;
 }
 
-/** A port near another one: after it, or before it where no port is left. The system chooses those of port 0. */
-function portBeside(port: number, distance: number): number {
-  if (port === 0) return 0;
-  return port + distance <= 65_535 ? port + distance : port - distance;
+/** YAML files turn `on` and `off` without quotation marks into `true` and `false`. */
+function onOrOff(name: string, help: string, absent: 'on' | 'off'): Setting<boolean> {
+  const read = (given: Given) => {
+    const text = given.text(name) ?? absent;
+    if (!/^(on|true|off|false)$/.test(text))
+      throw new OperatorError(`${name} must be on or off, not "${text}".`);
+    return text === 'on' || text === 'true';
+  };
+  return setting(name, `\`on\` or \`off\`: ${help}`, `\`${absent}\``, read, (isOn) => (isOn ? 'on' : 'off'));
 }
 
-/** Origins as browsers spell them, such as https://books.example.org, separated by commas. */
-function readOrigins(env: Environment): readonly string[] {
-  const origins = readText(env, 'CORS_ORIGINS')?.split(',') ?? [];
-  return origins.map((text) => {
-    const origin = text.trim();
-    if (!/^https?:/.test(origin) || !URL.canParse(origin) || new URL(origin).origin !== origin) {
-      throw new OperatorError(
-        `CORS_ORIGINS must list origins without a path, such as https://books.example.org, not "${origin}".`,
-      );
-    }
-    return origin;
-  });
-}
-
-/** Addresses or networks such as 10.0.0.0/8, separated by commas. */
-function readTrustedProxies(env: Environment): readonly string[] {
-  const proxies = readText(env, 'TRUST_PROXY')?.split(',') ?? [];
-  return proxies.map((text) => {
-    const proxy = text.trim();
-    if (!isNetwork(proxy)) {
-      throw new OperatorError(
-        `TRUST_PROXY must list addresses or networks such as 127.0.0.1,10.0.0.0/8, not "${proxy}".`,
-      );
-    }
-    return proxy;
-  });
+/** A list that is separated by commas. */
+function list(
+  name: string,
+  help: string,
+  absent: string,
+  what: string,
+  isValid: (item: string) => boolean,
+): Setting<readonly string[]> {
+  const read = (given: Given) => {
+    const items =
+      given
+        .text(name)
+        ?.split(',')
+        .map((item) => item.trim()) ?? [];
+    const wrong = items.find((item) => !isValid(item));
+    if (wrong !== undefined) throw new OperatorError(`${name} must list ${what}, not "${wrong}".`);
+    return items;
+  };
+  return setting(name, help, absent, read, (items) => items.join(',') || '(none)');
 }
 
 function isNetwork(text: string): boolean {
@@ -414,68 +345,90 @@ function isNetwork(text: string): boolean {
   return bits > 0 && (prefix === undefined || (Number(prefix) > 0 && Number(prefix) <= bits));
 }
 
-/**
- * Reads FIND, also for commands that work on the store alone.
- * @throws OperatorError if the variable is invalid.
- */
-export function readFind(env: Environment): boolean {
-  return readSwitch(env, 'FIND');
+/** @returns undefined if the built-in pair logs in. */
+function readPair(given: Given): { readonly username: string; readonly password: string } | undefined {
+  const [username, password] = [given.text('AUTH_USERNAME'), given.text('AUTH_PASSWORD')];
+  if (username !== undefined && password !== undefined) return { username, password };
+  if (username === password) return undefined;
+  const missing = username === undefined ? 'AUTH_USERNAME' : 'AUTH_PASSWORD';
+  throw new OperatorError(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);
 }
 
-/** YAML files turn `on` and `off` without quotation marks into `true` and `false`. */
-function readSwitch(env: Environment, name: 'FIND' | 'REQUIRE_IF_MATCH'): boolean {
-  const text = readText(env, name) ?? VARIABLES[name].absent;
-  if (text === 'on' || text === 'true') return true;
-  if (text === 'off' || text === 'false') return false;
-  throw new OperatorError(`${name} must be on or off, not "${text}".`);
-}
-
-function readLogLevel(env: Environment): LogLevel {
-  const text = readText(env, 'LOG_LEVEL') ?? VARIABLES.LOG_LEVEL.absent;
-  const level = LOG_LEVELS.find((known) => known === text);
-  if (level === undefined) {
-    throw new OperatorError(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
+function readPreviousSecret(given: Given): string | undefined {
+  const previous = given.text('SECRET_TOKEN_PREVIOUS');
+  if (previous !== undefined && given.text('SECRET_TOKEN') === undefined) {
+    throw new OperatorError('SECRET_TOKEN must be set too: SECRET_TOKEN_PREVIOUS signs no tokens.');
   }
-  return level;
+  return previous;
 }
 
-function readWholeNumber(env: Environment, name: NumberName, absent?: number): number {
-  const { least, most, word, absent: text }: NumberVariable = VARIABLES[name];
-  const given = readText(env, name);
-  if (given === undefined) return absent ?? Number(text);
-  const value = Number(given);
-  if (!/^\d{1,10}$/.test(given) || value < least || value > most) {
-    const orWord = word === undefined ? '' : `, or ${word}`;
+/** Every address once the operator has set the pair and the secret, otherwise this machine only (rules 14, 16 and 25). */
+function readHost(given: Given): string | undefined {
+  const hasPair = readPair(given) !== undefined;
+  const isGuarded = hasPair && given.text('SECRET_TOKEN') !== undefined;
+  const text = given.text('HOST');
+  if (text === undefined) return isGuarded ? undefined : LOOPBACK;
+  const host = addressOf(text);
+  if (isGuarded || isLoopback(host)) return host;
+  const missing = hasPair ? 'SECRET_TOKEN' : 'AUTH_USERNAME and AUTH_PASSWORD';
+  throw new OperatorError(
+    `HOST ${host} is reachable from other machines: set ${missing}, or use HOST=127.0.0.1.`,
+  );
+}
+
+/** The name stands for different addresses on different machines; every machine has 127.0.0.1. */
+function addressOf(host: string): string {
+  return host === 'localhost' ? LOOPBACK : host;
+}
+
+interface PortSetting {
+  readonly port: number;
+  /** Whether the operator set it. */
+  readonly required: boolean;
+}
+
+/** By default the operations listener is on the port next to PORT, for this machine only. */
+function readAdmin(given: Given): PortSetting {
+  const main = SETTINGS.port.read(given);
+  const set = readNumber(given, 'ADMIN_PORT', 0, LAST_PORT);
+  if (set === main && main !== 0) {
+    throw new OperatorError(`ADMIN_PORT ${set} is the same as PORT: choose another port.`);
+  }
+  return { port: set ?? portBeside(main, 1), required: set !== undefined };
+}
+
+/** By default the page is on the second port after PORT. It searches, so it needs FIND. */
+function readPage(given: Given): PortSetting | undefined {
+  const text = given.text('PAGE_PORT');
+  if (text === 'off' || text === 'false') return undefined; // YAML turns one into the other
+  const [main, admin, find] = [SETTINGS.port.read(given), readAdmin(given).port, SETTINGS.find.read(given)];
+  const port = readNumber(given, 'PAGE_PORT', 0, LAST_PORT, ', or off');
+  if (port === undefined) {
+    const beside = portBeside(main, 2);
+    const isFree = beside !== admin || beside === 0;
+    return find && isFree ? { port: beside, required: false } : undefined;
+  }
+  if (!find) {
     throw new OperatorError(
-      `${name} must be a whole number from ${least} to ${most}${orWord}, not "${given}".`,
+      `PAGE_PORT ${port} needs FIND=on, because the page searches: set FIND=on, or PAGE_PORT=off.`,
     );
   }
-  return value;
+  if (port !== 0 && (port === main || port === admin)) {
+    const other = port === main ? 'PORT' : 'ADMIN_PORT';
+    throw new OperatorError(`PAGE_PORT ${port} is the same as ${other}: choose another port.`);
+  }
+  return { port, required: true };
 }
 
-function readText(env: Environment, name: Name | `${SecretName}_FILE`): string | undefined {
-  const text = env[name];
-  if (text === '') {
-    throw new OperatorError(`${name} is set but empty: give it a value, or leave it out.`);
-  }
-  return text;
+/** A port near another one: after it, or before it where no port is left. The system chooses those of port 0. */
+function portBeside(port: number, distance: number): number {
+  if (port === 0) return 0;
+  return port + distance <= 65_535 ? port + distance : port - distance;
 }
 
-/** A value from `NAME` or from the file that `NAME_FILE` names, never from both (rule 25). */
-function readSecret(env: Environment, readFile: ReadFile, name: SecretName): string | undefined {
-  const text = readText(env, name);
-  const path = readText(env, `${name}_FILE`);
-  if (path === undefined) return text;
-  if (text !== undefined) throw new OperatorError(`${name} and ${name}_FILE are both set: keep one.`);
-
-  let content: string;
-  try {
-    content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFile(path));
-  } catch (error) {
-    const reason = error instanceof TypeError ? 'it is not UTF-8 text' : (error as Error).message;
-    throw new OperatorError(`${name}_FILE cannot be read: ${reason}.`);
-  }
-  const value = content.replace(/\r?\n$/, '');
-  if (value === '') throw new OperatorError(`${name}_FILE names an empty file: put the value into it.`);
-  return value;
+function readLogLevel(given: Given): LogLevel {
+  const text = given.text('LOG_LEVEL') ?? 'info';
+  const level = LOG_LEVELS.find((known) => known === text);
+  if (level !== undefined) return level;
+  throw new OperatorError(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
 }

@@ -51,7 +51,7 @@ export interface OperationsListener {
  * @throws OperatorError if a port that the operator set cannot be opened, or ADMIN_HOST cannot be used.
  */
 export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
-  const { port, host, required } = config.admin;
+  const { admin, adminHost: host } = config;
   const onlyThisMachine = isLoopback(host);
   let service: Service | undefined;
   let unready = 'starting';
@@ -97,9 +97,9 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
   let url: string;
   try {
-    url = await listen(server, { port, host, shared: false, variables });
+    url = await listen(server, { port: admin.port, host, shared: false, variables });
   } catch (error) {
-    if (required || !(error instanceof PortRefused)) throw error;
+    if (admin.required || !(error instanceof PortRefused)) throw error;
     log.warn(`${error.message} The service runs without the operations listener.`);
     return undefined;
   }

@@ -1,7 +1,7 @@
 // Owns: `backup`: a verified copy of the SQLite store in one file, with or without a running service.
 
 import { statSync } from 'node:fs';
-import { readStoreUrl } from '../config.ts';
+import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
@@ -28,7 +28,7 @@ export async function run(
   { env, stdout, stderr, stop }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
-  const url = readStoreUrl(env, readSecretFile);
+  const url = readSetting('dbUrl', env, readSecretFile);
   const { file: store } = await readDbUrl(url);
   if (store === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.');

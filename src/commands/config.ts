@@ -1,7 +1,7 @@
 // Owns: `config`: prints the configuration in effect, without its secrets, or the error in it.
 
 import { styleText } from 'node:util';
-import { type Environment, readConfig, VARIABLES, type Variable } from '../config.ts';
+import { type Config, type Environment, readConfig, SETTINGS, type Setting } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import type { CommandContext } from './command.ts';
@@ -16,10 +16,10 @@ sentence. It opens neither the store nor a port.
 export async function run({ env, stdout, stderr }: CommandContext): Promise<number> {
   const config = readConfig(env, readSecretFile);
   await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);
-  const settings = Object.entries<Variable>(VARIABLES).map(([name, { show }]) => {
-    if (show !== undefined) return [name, show(config)] as const;
-    const url = name === 'DB_URL' ? config.dbUrl : config.readUrl;
-    return [name, url === undefined ? '(none)' : describeStore(url)] as const;
+  const settings = Object.entries<Setting>(SETTINGS).map(([key, { name, show }]) => {
+    const value = config[key as keyof Config];
+    if (show !== undefined) return [name, show(value, sourceOf(env, name) !== 'default')] as const;
+    return [name, value === undefined ? '(none)' : describeStore(String(value))] as const;
   });
   if (stdout.isTTY) {
     const width = (column: readonly string[]) => Math.max(...column.map((text) => text.length));

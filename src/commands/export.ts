@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Book } from '../books/book.ts';
 import { asCsv, asJson } from '../books/line.ts';
 import { allOf, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
-import { readReadUrl, readStoreUrl } from '../config.ts';
+import { readSetting } from '../config.ts';
 import { asCsvFile, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
@@ -64,8 +64,8 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
   }
   const filters = readFilters(args.options);
-  const url = readStoreUrl(env, readSecretFile);
-  const at = await readDbUrl(url, 'DB_URL', readReadUrl(env, readSecretFile));
+  const url = readSetting('dbUrl', env, readSecretFile);
+  const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env, readSecretFile));
   if (at.file !== undefined && isPartOf(at.file, file)) {
     throw new OperatorError(`${file} is part of the store: choose another file.`);
   }

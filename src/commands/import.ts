@@ -4,7 +4,7 @@ import { closeSync, createReadStream, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { readStoreUrl } from '../config.ts';
+import { readSetting } from '../config.ts';
 import { readBooks } from '../files/reading.ts';
 import type { Reading, ReadingOptions } from '../files/rows.ts';
 import { Import, type Refuse } from '../import/importing.ts';
@@ -59,7 +59,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const { env, stop } = context;
   const options = readOptions(args);
   limitHeapGrowth();
-  const url = readStoreUrl(env, readSecretFile);
+  const url = readSetting('dbUrl', env, readSecretFile);
   const at = await readDbUrl(url);
   const stopping = new AbortController();
   stop.then(() => stopping.abort());

@@ -1,6 +1,6 @@
 // Owns: `index`: makes, checks or removes the index by which books are found.
 
-import { readFind, readStoreUrl } from '../config.ts';
+import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import type { BookIndex } from '../stores/book-index.ts';
@@ -31,8 +31,8 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   if (Object.values(options).filter(Boolean).length > 1) {
     throw new UsageError('Only one of --rebuild, --check and --remove is possible.');
   }
-  const url = readStoreUrl(env, readSecretFile);
-  if (!readFind(env) && !options.remove)
+  const url = readSetting('dbUrl', env, readSecretFile);
+  if (!readSetting('find', env, readSecretFile) && !options.remove)
     throw new OperatorError('FIND is off: there is no index to maintain.');
   const at = await readDbUrl(url);
   const index = await at.openIndex();

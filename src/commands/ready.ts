@@ -19,7 +19,8 @@ export const OPTIONS = { alive: { type: 'boolean' } } as const;
 const TIMEOUT = 4000;
 
 export async function run({ env, stdout, stderr }: CommandContext, { options }: Arguments): Promise<number> {
-  const { port, host } = readConfig(env, readSecretFile).admin;
+  const { admin, adminHost: host } = readConfig(env, readSecretFile);
+  const { port } = admin;
   try {
     const { status, text } = await ask(host, port, options.alive ? '/livez' : '/readyz');
     (status === 200 ? stdout : stderr).write(text);

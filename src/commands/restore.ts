@@ -3,7 +3,7 @@
 
 import { existsSync, realpathSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { readStoreUrl } from '../config.ts';
+import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
@@ -35,7 +35,7 @@ export async function run(
   { env, stdout, stderr, stop }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
-  const url = readStoreUrl(env, readSecretFile);
+  const url = readSetting('dbUrl', env, readSecretFile);
   const { file: named } = await readDbUrl(url);
   if (named === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: restore it with pg_restore or psql.');

@@ -5,7 +5,7 @@ import type { Complaint } from '../../conformance/complaint.ts';
 import { REPORTS } from '../../conformance/report.ts';
 import { type Account, Service } from '../../conformance/service.ts';
 import { isSecretOf } from '../../conformance/tokens.ts';
-import { readAccount, VARIABLES } from '../config.ts';
+import { BUILT_IN, readAccount } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -121,8 +121,8 @@ function readAccountOf({ env }: CommandContext, options: Arguments['options']): 
     throw new UsageError(`The ${missing} is missing: username and password are one pair.`);
   }
   return {
-    username: username ?? VARIABLES.AUTH_USERNAME.absent,
-    password: password ?? VARIABLES.AUTH_PASSWORD.absent,
+    username: username ?? BUILT_IN.username,
+    password: password ?? BUILT_IN.password,
     secret: (options.secret as string | undefined) ?? known.secret,
   };
 }

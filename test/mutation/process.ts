@@ -94,15 +94,15 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   {
     name: 'ADMIN_HOST is ignored',
     file: 'src/config.ts',
-    from: "host: host === 'localhost' ? LOOPBACK : host,",
-    to: 'host: LOOPBACK,',
+    from: "addressOf(given.text('ADMIN_HOST') ?? LOOPBACK)",
+    to: 'LOOPBACK',
     test: { file: OPERATIONS, name: 'ADMIN_HOST', store: 'SQLite' },
   },
   {
     name: 'other machines reach a service whose secret is random',
     file: 'src/config.ts',
-    from: 'if (username === undefined || secret === undefined) {',
-    to: 'if (username === undefined) {',
+    from: "hasPair && given.text('SECRET_TOKEN') !== undefined",
+    to: 'hasPair',
     test: { file: CONFIGURATION, name: 'without SECRET_TOKEN is refused', store: 'SQLite' },
   },
   {

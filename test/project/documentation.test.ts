@@ -9,6 +9,7 @@ import { titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { pageWithMap } from '../../docs/map.ts';
 import { describeApi } from '../../docs/openapi/document.ts';
+import { SETTINGS } from '../../src/config.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -79,6 +80,10 @@ test('rule 25: README, help and configuration have the same variables', async ()
   const table = read('README.md')
     .split('\n')
     .filter((line) => /^\| `[A-Z_]+`/.test(line));
+  const rows = Object.values(SETTINGS).map(
+    ({ name, help, absent }) => `| \`${name}\` | ${help} | ${absent} |`,
+  );
+  assert.deepEqual(table.slice(0, -1), rows); // the last row is that of the files
   const documented = table.flatMap((line) => matches(line.split(' | ')[0] as string, /`([A-Z_]+)`/g));
   const { stdout } = await runCommand(['config'], { DB_URL });
   const names = matches(stdout, /^([A-Z_]+)=/gm);
