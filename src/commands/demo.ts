@@ -14,7 +14,6 @@ import { OperatorError } from '../operator-error.ts';
 import { readProjectFile } from '../project.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl, type StoreAt } from '../stores/open.ts';
-import { Progress, type Screen } from '../terminal/progress.ts';
 import type { CommandContext } from './command.ts';
 import { serve } from './serve.ts';
 
@@ -37,14 +36,14 @@ PORT, ADMIN_PORT and PAGE_PORT set the ports. If none of them is set, and a usua
 chosen. TMPDIR is the folder for the store. Of all other variables, only LOG_LEVEL counts.
 `;
 
-export async function run({ env, stdout, stderr, stop }: CommandContext): Promise<number> {
+export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
   const { promise: hangup, resolve } = Promise.withResolvers();
   process.once('SIGHUP', resolve); // the terminal was closed
   const output = { stdout, stop: Promise.race([stop, hangup]) };
   const folder = makeFolder();
   try {
     const dbUrl = `sqlite:${join(folder, 'books.db')}`;
-    const count = await makeStore(dbUrl, { stderr, env });
+    const count = await makeStore(dbUrl);
     const store = `a demo with ${count} books: nothing is kept`;
     const serveOn = (ports: Environment) =>
       serve(demoConfig({ ...ports, LOG_LEVEL: env.LOG_LEVEL, DB_URL: dbUrl }), output, store);
@@ -86,10 +85,10 @@ function cannotMake(error: unknown): OperatorError {
  * @returns how many books it has.
  * @throws OperatorError
  */
-async function makeStore(dbUrl: string, screen: Screen): Promise<number> {
+async function makeStore(dbUrl: string): Promise<number> {
   try {
     const at = await readDbUrl(dbUrl);
-    const count = await fill(at, screen);
+    const count = await fill(at);
     await makeIndex(at);
     return count;
   } catch (error) {
@@ -98,14 +97,14 @@ async function makeStore(dbUrl: string, screen: Screen): Promise<number> {
 }
 
 /** @returns how many books were stored. */
-async function fill(at: StoreAt, screen: Screen): Promise<number> {
+async function fill(at: StoreAt): Promise<number> {
   const store = await at.openBulk('write');
   try {
     const file = Readable.from([await readProjectFile(BOOKS)]);
     const reading = await readBooks(file, { name: BOOKS, columns: {} });
     const mode = new AddAll({ store, scratch: undefined });
-    const importing = new Import(reading, mode, async () => {}, new AbortController().signal);
-    const { tally, inputError, failure } = await importing.run(new Progress(screen, 'rows'));
+    const importing = new Import(reading, mode, { note: async () => {} }, new AbortController().signal);
+    const { tally, inputError, failure } = await importing.run();
     const error = inputError ?? failure;
     if (error !== undefined) throw error;
     return tally.books;

@@ -7,15 +7,14 @@ import { promisify } from 'node:util';
 import { readSetting } from '../config.ts';
 import { readBooks } from '../files/reading.ts';
 import type { Reading, ReadingOptions } from '../files/rows.ts';
-import { Import, type Refuse } from '../import/importing.ts';
+import { Import } from '../import/importing.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { AddAll, type ImportMode, KeepIds, SkipExisting, type Target } from '../import/modes.ts';
-import { Rejects, rejectsPath } from '../import/rejects.ts';
+import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
-import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
@@ -80,18 +79,15 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
         'The ids of the file are kept, and each belongs to one book: --on-duplicate add needs --ids new.',
       );
     }
-    const report = new ImportReport(context, { ...options, name, store: describeStore(url) });
-    report.begin(reading);
-    const path = options.rejects ?? (options.isDryRun ? undefined : rejectsPath(file, reading));
-    const rejects = path === undefined ? undefined : new Rejects(reading, path);
+    const rejects = options.rejects ?? (options.isDryRun ? undefined : rejectsPath(file, reading));
+    const shown = { ...options, name, size, rejects, store: describeStore(url) };
+    const report = new ImportReport(context, reading, shown);
     const scratch = options.isDryRun ? await openScratch() : undefined;
     const store =
       scratch === undefined ? await at.openBulk('write') : ((await at.openBulk('read')) ?? scratch);
-    const refuse: Refuse = (records, print) => report.refuse(records, rejects, print);
     try {
-      const importing = new Import(reading, modeOf(reading, options, { store, scratch }), refuse, signal);
-      const outcome = await importing.run(new Progress(context, 'rows', size));
-      return report.end(outcome, await rejects?.close());
+      const mode = modeOf(reading, options, { store, scratch });
+      return await report.end(await new Import(reading, mode, report, signal).run());
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
       if (scratch !== store) await scratch?.close();

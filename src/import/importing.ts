@@ -3,7 +3,6 @@
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
 import type { StoredBooks } from '../stores/bulk.ts';
-import type { Progress } from '../terminal/progress.ts';
 import type { ImportMode } from './modes.ts';
 
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
@@ -37,15 +36,17 @@ export interface Outcome {
   readonly failure: unknown;
 }
 
-/** Takes rejected records, and a function that prints a line; resolves when it can take more. */
-export type Refuse = (records: readonly RefusedRecord[], print: (line: string) => void) => Promise<void>;
+/** Gets rejected records, ascending by line, and the bytes and rows that were read; resolves when it can take more. */
+export interface BatchReport {
+  note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
+}
 
 /** One import, from the first row to the last. */
 export class Import {
   readonly #batches: AsyncIterator<ReadBatch>;
   readonly #mode: ImportMode;
   readonly #signal: AbortSignal;
-  readonly #refuse: Refuse;
+  readonly #report: BatchReport;
   #done = new Tally();
   #inputError: unknown;
   /** The batch that is read while the one before it is stored. */
@@ -54,30 +55,30 @@ export class Import {
   #withTakenId: RefusedRecord[] = [];
 
   /** @param signal ends the work at a point where nothing is half done. */
-  constructor(reading: Reading, mode: ImportMode, refuse: Refuse, signal: AbortSignal) {
+  constructor(reading: Reading, mode: ImportMode, report: BatchReport, signal: AbortSignal) {
     this.#batches = reading.batches[Symbol.asyncIterator]();
     this.#mode = mode;
-    this.#refuse = refuse;
+    this.#report = report;
     this.#signal = signal;
     this.#next = this.#read();
   }
 
-  async run(progress: Progress): Promise<Outcome> {
+  async run(): Promise<Outcome> {
     let failure: unknown;
     try {
-      while ((await this.#next) !== undefined) await this.#storeGroup(progress);
+      while ((await this.#next) !== undefined) await this.#storeGroup();
       this.#signal.throwIfAborted();
     } catch (error) {
       failure = error;
     }
-    progress.end();
     return { tally: this.#done, inputError: this.#inputError, failure };
   }
 
-  async #storeGroup(progress: Progress): Promise<void> {
+  async #storeGroup(): Promise<void> {
     const tally = this.#done.copy();
-    const group = this.#group(tally, progress);
-    for await (const stored of this.#mode.take(group, (records) => this.#withTakenId.push(...records))) {
+    for await (const stored of this.#mode.take(this.#group(tally), (records) =>
+      this.#withTakenId.push(...records),
+    )) {
       tally.add(stored);
       this.#done = tally;
       this.#signal.throwIfAborted();
@@ -89,19 +90,19 @@ export class Import {
    * @yields the books of the next batches. A batch is stored, or set aside to be stored, when the next one is
    * requested.
    */
-  async *#group(tally: Tally, progress: Progress): AsyncGenerator<readonly ReadBook[], void, void> {
+  async *#group(tally: Tally): AsyncGenerator<readonly ReadBook[], void, void> {
     for (let size = 1; ; size += 1) {
       const batch = await this.#next;
       this.#signal.throwIfAborted();
       if (batch === undefined) return;
       this.#next = this.#read();
       if (batch.books.length > 0) yield batch.books;
-      await this.#note(batch, tally, progress);
+      await this.#note(batch, tally);
       if (size === this.#mode.groupSize || !(await isAtHand(this.#next, this.#mode.patience))) return;
     }
   }
 
-  async #note({ books, refused, position }: ReadBatch, tally: Tally, progress: Progress): Promise<void> {
+  async #note({ books, refused, position }: ReadBatch, tally: Tally): Promise<void> {
     const withTakenId = this.#withTakenId;
     this.#withTakenId = [];
     const refusals = [...refused, ...withTakenId].sort((one, other) => one.line - other.line);
@@ -109,8 +110,7 @@ export class Import {
     tally.refused += refusals.length;
     tally.withTakenId += withTakenId.length;
     tally.line = books.at(-1)?.line ?? tally.line;
-    await this.#refuse(refusals, (text) => progress.line(text));
-    progress.at(position, tally.read);
+    await this.#report.note(refusals, position, tally.read);
   }
 
   /** @returns undefined at the end of the file, and where it cannot be read further. */

@@ -6,8 +6,9 @@
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
-import type { Outcome } from './importing.ts';
-import type { Rejects } from './rejects.ts';
+import { Progress, type Screen } from '../terminal/progress.ts';
+import type { BatchReport, Outcome } from './importing.ts';
+import { Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -25,48 +26,53 @@ export interface ReportOptions {
   readonly store: string;
   readonly isDryRun: boolean;
   readonly onDuplicate: 'skip' | 'add';
+  /** Bytes of the file, if they are known. */
+  readonly size: number | undefined;
+  /** The path for rejected rows; undefined if they are not kept. */
+  readonly rejects: string | undefined;
 }
 
-type Writers = Readonly<Record<'stdout' | 'stderr', Pick<NodeJS.WriteStream, 'isTTY' | 'write'>>>;
+type Output = Screen & { readonly stdout: Pick<NodeJS.WriteStream, 'write'> };
 
-export class ImportReport {
-  readonly #writers: Writers;
+export class ImportReport implements BatchReport {
+  readonly #output: Output;
   readonly #options: ReportOptions;
+  readonly #rejects: Rejects | undefined;
+  readonly #progress: Progress;
   #refused = 0;
 
-  constructor(writers: Writers, options: ReportOptions) {
-    this.#writers = writers;
+  /**
+   * Prints how the file is interpreted.
+   * @throws OperatorError when no file of rejected rows can be created.
+   */
+  constructor(output: Output, reading: Reading, options: ReportOptions) {
+    this.#output = output;
     this.#options = options;
+    this.#warn(`${options.name}: ${describe(reading)}; into ${options.store}`);
+    this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects);
+    this.#progress = new Progress(output, 'rows', options.size);
   }
 
-  begin(reading: Reading): void {
-    this.#warn(`${this.#options.name}: ${describe(reading)}; into ${this.#options.store}`);
-  }
-
-  /** Prints the records, and adds them to the file of rejected rows. */
-  async refuse(
-    records: readonly RefusedRecord[],
-    rejects: Rejects | undefined,
-    print: (line: string) => void,
-  ): Promise<void> {
-    for (const { line, column, value, reason } of records) {
+  /** Prints rejected records, and adds them to their file. */
+  async note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
+    for (const { line, column, value, reason } of refused) {
       this.#refused += 1;
-      if (this.#writers.stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
+      if (this.#output.stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
-      print(printable(`${this.#options.name}:${line}: ${said}`));
+      this.#progress.line(printable(`${this.#options.name}:${line}: ${said}`));
     }
-    await rejects?.add(records);
+    await this.#rejects?.add(refused);
+    this.#progress.at(position, rows);
   }
 
-  /**
-   * @param rejects the path of the file of rejected rows.
-   * @returns the exit code: 0 if every row is in the catalogue.
-   */
-  end(outcome: Outcome, rejects: string | undefined): number {
+  /** @returns the exit code: 0 if every row is in the catalogue. */
+  async end(outcome: Outcome): Promise<number> {
+    this.#progress.end();
+    const rejects = await this.#rejects?.close();
     const { tally, failure } = outcome;
     const { read, refused, books } = tally;
-    if (this.#writers.stderr.isTTY && refused > SHOWN_REFUSALS) {
+    if (this.#output.stderr.isTTY && refused > SHOWN_REFUSALS) {
       this.#warn(`and ${refused - SHOWN_REFUSALS} more rejected rows.`);
     }
     if (this.#options.isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
@@ -122,11 +128,11 @@ export class ImportReport {
   }
 
   #say(line: string): void {
-    this.#writers.stdout.write(`${printable(line)}\n`);
+    this.#output.stdout.write(`${printable(line)}\n`);
   }
 
   #warn(line: string): void {
-    this.#writers.stderr.write(`${printable(line)}\n`);
+    this.#output.stderr.write(`${printable(line)}\n`);
   }
 }
 
