@@ -6,7 +6,8 @@ import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { OperatorError } from './operator-error.ts';
 
-const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+/** Each of them shows those before it, too, but `silent` none. */
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The pair that logs in until an operator sets another one. */

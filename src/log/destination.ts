@@ -1,8 +1,7 @@
 // Owns: where the log goes: a terminal, a pipe or a file. A slow or absent reader never delays the service.
 
-import { constants, openSync, writeSync } from 'node:fs';
+import { constants, openSync, write, writeSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import pino from 'pino';
 import type { LogLevel } from '../config.ts';
 import { createLog, type Log, readableLines } from './log.ts';
 
@@ -18,6 +17,9 @@ const PIECE = { alone: 64 * 1024, shared: 4096 };
 /** Milliseconds that a line waits for others: writing each line alone cost a quarter of the reads per second. */
 const GATHERING = 10;
 
+/** Milliseconds until a failed write is tried again. */
+const RETRY_PAUSE = 100;
+
 /** Milliseconds for writing the last lines of the log. */
 const LOG_FAREWELL = 1000;
 
@@ -31,34 +33,23 @@ export interface LogTarget {
 
 /** Writes the log. A reader that stalls or has gone loses lines, and the service does not wait for it. */
 export class LogWriter {
-  readonly #output;
-  /** Lines that wait for others. */
-  #text = '';
-  #lost = 0;
-  /** Whether everything that was passed to `#output` has been written. */
-  #isDrained = true;
-  #closed = false;
   readonly #piece: number;
   readonly #fd: number;
+  /** Lines that wait for others. */
+  #text = '';
+  /** What is left of the pieces that have been sent: the first one is being written. */
+  readonly #waiting: Buffer[] = [];
+  #backlog = 0; // bytes of them
+  #lost = 0;
+  #closed = false;
+  #onDrain = () => {};
+  readonly #writeRest = () => this.#writeAtExit();
 
   /** @param shared whether other processes write to the same output. */
   constructor({ fd, isTTY }: LogTarget, shared: boolean) {
     this.#piece = shared ? PIECE.shared : PIECE.alone;
     this.#fd = isTTY ? openTerminal(fd) : fd;
-    this.#output = pino.destination({
-      fd: this.#fd,
-      sync: false,
-      maxLength: LOG_BACKLOG,
-      maxWrite: this.#piece,
-    });
-    this.#output.on('error', () => {}); // a full disk, for example: the service goes on without its log
-    this.#output.flushSync = () => this.#writeRest(); // called at exit; sonic-boom's own would retry forever
-    this.#output.on('drain', () => {
-      this.#isDrained = true;
-    });
-    this.#output.on('drop', (text: string) => {
-      this.#lost += text.split('\n').length - 1;
-    });
+    process.on('exit', this.#writeRest);
   }
 
   /** Lines lost so far. */
@@ -68,7 +59,7 @@ export class LogWriter {
 
   /** Calls back whenever everything so far has been written. */
   onDrain(act: () => void): void {
-    this.#output.on('drain', act);
+    this.#onDrain = act;
   }
 
   /** @param text whole lines; after `close` they are ignored. */
@@ -83,24 +74,52 @@ export class LogWriter {
   async close(): Promise<void> {
     this.#send();
     this.#closed = true;
-    const left = new Promise((resolve) => this.#output.once('close', resolve));
-    this.#output.end();
-    await Promise.race([left, pause(LOG_FAREWELL, undefined)]);
+    process.off('exit', this.#writeRest);
+    const farewell = new AbortController();
+    const written = new Promise<void>((resolve) => this.onDrain(resolve));
+    if (this.#waiting.length > 0) {
+      await Promise.race([written, pause(LOG_FAREWELL, undefined, farewell).catch(() => {})]);
+    }
+    farewell.abort();
   }
 
   #send(): void {
     if (this.#text === '') return;
-    this.#isDrained = false;
-    this.#output.write(this.#text);
+    const text = this.#text;
+    const piece = Buffer.from(text);
     this.#text = '';
+    if (this.#backlog + piece.length > LOG_BACKLOG) {
+      this.#lost += text.split('\n').length - 1;
+      return;
+    }
+    this.#backlog += piece.length;
+    if (this.#waiting.push(piece) === 1) this.#writeNext();
+  }
+
+  /** In a thread of Node's pool, which may wait for the reader. */
+  #writeNext(): void {
+    const [piece] = this.#waiting;
+    if (piece === undefined) {
+      this.#onDrain();
+      return;
+    }
+    write(this.#fd, piece, (error, bytes) => {
+      if (error) {
+        setTimeout(() => this.#writeNext(), RETRY_PAUSE).unref(); // a full pipe or disk, or nobody reads any more
+        return;
+      }
+      this.#backlog -= bytes;
+      if (bytes < piece.length) this.#waiting[0] = piece.subarray(bytes);
+      else this.#waiting.shift();
+      this.#writeNext();
+    });
   }
 
   /** For a process that ends by a fault, without time for `close`. If the reader is slow, these lines are lost. */
-  #writeRest(): void {
-    if (this.#closed || !this.#isDrained) return;
+  #writeAtExit(): void {
+    if (this.#waiting.length > 0) return;
     try {
       writeSync(this.#fd, this.#text);
-      this.#text = '';
     } catch {} // nobody reads any more
   }
 }

@@ -3,8 +3,7 @@
 // Refuses: to show anything that a client sent except method, path and request id.
 
 import { styleText } from 'node:util';
-import pino, { type DestinationStream, type Logger } from 'pino';
-import type { LogLevel } from '../config.ts';
+import { LOG_LEVELS, type LogLevel } from '../config.ts';
 import { PROJECT } from '../project.ts';
 
 /** A request is slow if its answer takes this many milliseconds or more. */
@@ -17,7 +16,7 @@ const SLOW_LINES_APART = 1000;
 const NEVER_SLOW: ReadonlySet<number> = new Set([401, 503]);
 
 /** The styles of levels on a terminal; `info` has none. */
-const STYLES = { fatal: 'red', error: 'red', warn: 'yellow', debug: 'dim', trace: 'dim' } as const;
+const STYLES = { error: 'red', warn: 'yellow' } as const;
 
 /**
  * Logs that a request was answered, in one line: at `info`; a slow one at `warn`, a fault of ours at `error`.
@@ -32,42 +31,53 @@ export type LogRequest = (
   milliseconds: number,
 ) => void;
 
-export type Log = Logger & { readonly request: LogRequest; readonly linesLost: () => number };
-
-/**
- * @param destination takes one line at a time, its line end included.
- * @param linesLost returns how many of them were lost.
- */
-export function createLog(level: LogLevel, destination: DestinationStream, linesLost = () => 0): Log {
-  const logger = pino(
-    {
-      level,
-      base: null,
-      timestamp: () => `,"time":"${isoTime()}"`,
-      formatters: { level: (label) => ({ level: label }) },
-      serializers: { err: ({ name, message, stack }: Error) => ({ name, message, stack: placesOf(stack) }) },
-    },
-    destination,
-  );
-  return Object.assign(logger, { request: requestLog(logger, destination), linesLost });
+/** Takes lines, their line ends included. */
+export interface Destination {
+  write(line: string): void;
 }
 
-/** Where an error arose: its calls, innermost first, with paths inside the project. */
-function placesOf(stack = ''): string[] {
-  const calls = stack.split('\n').filter((line) => line.startsWith('    at '));
-  return calls.map((call) => call.trim().replace(PROJECT.href, ''));
+type Level = 'info' | 'warn' | 'error';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Logs a message, with fields; `err` is an error. */
+interface Write {
+  (message: string): void;
+  (fields: Fields, message: string): void;
 }
 
-/** Writes its lines without the logger, which cost a fifth of the reads per second. */
-function requestLog(logger: Logger, destination: DestinationStream): LogRequest {
-  const isEnabled = {
-    info: logger.isLevelEnabled('info'),
-    warn: logger.isLevelEnabled('warn'),
-    error: logger.isLevelEnabled('error'),
+export interface Log extends Readonly<Record<Level, Write>> {
+  readonly request: LogRequest;
+  /** How many lines were lost. */
+  readonly linesLost: () => number;
+}
+
+/** @param destination takes one line at a time. */
+export function createLog(least: LogLevel, destination: Destination, linesLost = () => 0): Log {
+  const enabled = new Set(least === 'silent' ? [] : LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(least) + 1));
+  const writer = (level: Level): Write => {
+    return (first: string | Fields, message = first) => {
+      if (!enabled.has(level)) return;
+      const { err, ...fields }: Fields = typeof first === 'string' ? {} : first;
+      const shown = { ...fields, err: err && shownError(err as Error), msg: message };
+      destination.write(`${JSON.stringify({ level, time: isoTime(), ...shown })}\n`);
+    };
   };
+  const levels = { info: writer('info'), warn: writer('warn'), error: writer('error') };
+  return { ...levels, request: requestLog(enabled, destination), linesLost };
+}
+
+/** An error with the place where it arose: its calls, innermost first, with paths inside the project. */
+function shownError({ name, message, stack = '' }: Error): object {
+  const calls = stack.split('\n').filter((line) => line.startsWith('    at '));
+  return { name, message, stack: calls.map((call) => call.trim().replace(PROJECT.href, '')) };
+}
+
+/** Puts its lines together by itself: an object and its JSON would take several times as long. */
+function requestLog(enabled: ReadonlySet<LogLevel>, destination: Destination): LogRequest {
   let nextSlow = 0;
   return (id, method, url, status, milliseconds) => {
-    let level: keyof typeof isEnabled = 'info';
+    let level: Level = 'info';
     let message = 'request';
     if (status === 500) {
       level = 'error';
@@ -76,7 +86,7 @@ function requestLog(logger: Logger, destination: DestinationStream): LogRequest 
       level = 'warn';
       message = 'slow request';
     }
-    if (!isEnabled[level]) return;
+    if (!enabled.has(level)) return;
     const query = url.indexOf('?');
     const path = JSON.stringify(query === -1 ? url : url.slice(0, query));
     const rounded = Math.round(milliseconds * 100) / 100;
@@ -103,7 +113,7 @@ function isoTime(): string {
  * Turns JSON lines into lines for people: time, level, message, then all other fields.
  * @param colours whether levels have colours.
  */
-export function readableLines(write: (text: string) => void, colours: boolean): DestinationStream {
+export function readableLines(write: (text: string) => void, colours: boolean): Destination {
   const style = (format: Parameters<typeof styleText>[0], text: string) => {
     return colours ? styleText(format, text, { validateStream: false }) : text;
   };
