@@ -22,7 +22,6 @@ const ALONE = 'test/limits/';
 
 /** The longest files, longest first: the run ends sooner if they do not begin last. */
 const LONGEST: readonly string[] = [
-  'test/page/contract.test.ts',
   'test/verify/verify.test.ts',
   'test/contract/contract.test.ts',
   'test/find/index.test.ts',

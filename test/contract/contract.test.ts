@@ -1,63 +1,50 @@
-// The contract, over a socket, on every store: every rule of the conformance kit (conformance), which can be read as the
-// specification. The other files of this folder have what takes a store, several processes or random cases.
+// The contract, over a socket, on every target of targets.ts: the rules of the conformance kit (conformance), which can be
+// read as the specification. The other files of this folder have what takes a store, several processes or random cases.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { perform } from '../../conformance/checking.ts';
-import { FINDING } from '../../conformance/finding.ts';
 import { titleOf } from '../../conformance/rule.ts';
-import { RULES } from '../../conformance/rules.ts';
 import type { Service } from '../../conformance/service.ts';
-import {
-  type RunningService,
-  STORES,
-  startTestService,
-  TESTED_FIND,
-  THROUGH_PAGE,
-} from '../support/service.ts';
+import { SQLITE, startTestService } from '../support/service.ts';
 import { verifiedAt } from '../support/verified.ts';
+import { CHOSEN } from './targets.ts';
 
-/** Without an index nothing is found. */
-const rules = process.env[TESTED_FIND] === 'off' ? RULES.filter((rule) => !FINDING.includes(rule)) : RULES;
-
-for (const store of STORES) {
-  describe(`contract on ${store.name}`, () => {
-    let service: RunningService;
+for (const { name, start, rules } of CHOSEN) {
+  describe(`contract on ${name}`, () => {
+    let stop: () => Promise<void>;
     let verified: Service;
 
     before(async () => {
-      service = await startTestService(await store.freshUrl());
-      verified = verifiedAt(service);
+      const started = await start();
+      ({ stop } = started);
+      verified = verifiedAt(started);
     });
     after(async () => {
       verified?.close();
-      await service?.stop();
-    });
-
-    for (const rule of rules) test(titleOf(rule), () => perform(rule, verified));
-
-    test('rule 5: no body has changed the prototype of objects in the process of the service', () => {
-      assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+      await stop?.();
     });
 
     test('L1, rule 13: [] without books', async () => {
-      const empty = await startTestService(await store.freshUrl());
-      try {
-        const { status, message, data } = await empty.client.request('GET', '/books');
-        assert.deepEqual([status, message, data], [200, 'Books retrieved successfully', []]);
-      } finally {
-        await empty.stop();
-      }
+      await verified.logIn();
+      const { status, message, data } = await verified.request('GET', '/books');
+      assert.deepEqual([status, message, data], [200, 'Books retrieved successfully', []]);
     });
 
-    // On the page's port it is the page.
-    if (process.env[THROUGH_PAGE] === undefined) {
-      test('rule 20: the path / is 404', async () => {
-        for (const method of ['GET', 'POST', 'DELETE']) {
-          const { status, message } = await service.client.request(method, '/', { token: null });
-          assert.deepEqual([status, message], [404, 'Not found'], method);
-        }
-      });
-    }
+    for (const rule of rules) test(titleOf(rule), () => perform(rule, verified));
   });
 }
+
+test('rule 5: no body has changed the prototype of objects in the process of the service', () => {
+  assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+});
+
+// On the port of the page it is the page.
+test('rule 20: the path / is 404', async (context) => {
+  const { client, stop } = await startTestService(await SQLITE.freshUrl());
+  context.after(stop);
+  for (const method of ['GET', 'POST', 'DELETE']) {
+    const { status, message } = await client.request(method, '/', { token: null });
+    assert.deepEqual([status, message], [404, 'Not found'], method);
+  }
+});

@@ -267,7 +267,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     file: 'src/stores/postgres/citus.ts',
     from: 'state = { ...state, ...updates[position]?.changes };',
     to: '',
-    test: { file: CITUS, name: 'the contract holds', store: 'PostgreSQL' },
+    test: { file: CITUS, name: 'with its own state', store: 'PostgreSQL' },
   },
   {
     name: 'with Citus, the pieces of a list are not separated',

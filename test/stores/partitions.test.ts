@@ -1,38 +1,21 @@
-// PostgreSQL with the table of books in partitions, as deploy/partition-books.sql makes it: what differs from a single table,
-// and the contract.
+// PostgreSQL with the table of books in partitions, as deploy/partition-books.sql makes it: what differs from a single table.
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { createTogether, raceDeletes, updateInPairs } from '../../conformance/racing.ts';
+import { partitioned } from '../contract/targets.ts';
 import { booksOf, manyBooks } from '../support/books.ts';
 import type { Book, Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
-import { runFiles } from '../support/nested-run.ts';
-import { DATABASE_TEMPLATE, execute, freshDatabase } from '../support/postgres.ts';
-import { pathTo } from '../support/repository.ts';
+import { execute, freshDatabase } from '../support/postgres.ts';
 import { startTestService, temporaryFolder } from '../support/service.ts';
-
-const PARTITION_BOOKS = readFileSync(pathTo('deploy/partition-books.sql'), 'utf8');
-
-/** The contract, as it is tested on a single table. */
-const FILES = [
-  'test/contract/concurrency.test.ts',
-  'test/contract/conditions.test.ts',
-  'test/contract/contract.test.ts',
-  'test/contract/once.test.ts',
-  'test/find/pages.test.ts',
-];
+import { verifiedAt } from '../support/verified.ts';
 
 describe('PostgreSQL with the books in partitions', { concurrency: true }, () => {
-  test('the contract holds', async (context) => {
-    const template = await partitionedDatabase();
-    const env = { [DATABASE_TEMPLATE]: new URL(template).pathname.slice(1) };
-    context.diagnostic(await runFiles(FILES, env, 1));
-  });
-
   test('rule 13: a list is ascending by id, and its books are in all partitions', async (context) => {
-    const { client, dbUrl } = await start(context, await partitionedDatabase());
+    const { client, dbUrl } = await start(context, await partitioned());
     const body = Array.from({ length: 1000 }, (_, year) => ({ title: `Book ${year}`, year }));
     assert.equal((await client.request('POST', '/books', { body })).status, 201);
     const ids = (await client.list()).map(({ id }) => id);
@@ -49,7 +32,7 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
   });
 
   test('rule 12: books that another program inserted with their ids keep them, and new ones get others', async (context) => {
-    const { client, dbUrl } = await start(context, await partitionedDatabase());
+    const { client, dbUrl } = await start(context, await partitioned());
     await execute(dbUrl, "insert into books (id, title) select n, 'theirs' from generate_series(1, 20) as n");
     assert.equal((await client.create({ title: 'ours' })).id, 21);
     const { data } = await client.request('POST', '/books', { body: [{}, {}] });
@@ -57,7 +40,7 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
   });
 
   test('rules F6 and F11: a book is found by its new id after another program has changed it', async (context) => {
-    const { client, dbUrl } = await start(context, await partitionedDatabase());
+    const { client, dbUrl } = await start(context, await partitioned());
     const { id } = await client.create({ title: 'wanderer' });
     for (const next of [id + 1000, id + 2000, id + 3000]) {
       await execute(dbUrl, `update books set id = ${next}`);
@@ -66,6 +49,17 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
     }
     const { code, stdout } = await runCommand(['index', '--check'], { DB_URL: dbUrl });
     assert.deepEqual([code, stdout], [0, '1 books are indexed, and the index is correct.\n']);
+  });
+
+  test('rules 9, 11 and 12: two services lose nothing, and do nothing twice', async (context) => {
+    const dbUrl = await partitioned();
+    const [one, other] = [await start(context, dbUrl), await start(context, dbUrl)];
+    const both = [verifiedAt(one), verifiedAt(other)] as const;
+    context.after(() => both.map((verified) => verified.close()));
+    await Promise.all(both.map((verified) => verified.logIn()));
+    await createTogether(both, 8);
+    await updateInPairs(both, 10, 3);
+    await raceDeletes(both);
   });
 
   describe('a catalogue that has books', { concurrency: 1 }, () => {
@@ -83,7 +77,7 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
         DB_URL: dbUrl,
       });
       assert.equal(code, 0);
-      await execute(dbUrl, PARTITION_BOOKS);
+      await partitioned(dbUrl);
     });
     after(async () => {
       const [table] = await execute<{ relkind: string }>(
@@ -112,14 +106,14 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
       const exported = join(folder, 'again.jsonl');
       assert.equal((await runCommand(['export', exported], { DB_URL: dbUrl })).code, 0);
       assert.equal(readFileSync(exported, 'utf8'), readFileSync(join(folder, 'books.jsonl'), 'utf8'));
-      const copy = await partitionedDatabase();
+      const copy = await partitioned();
       const copied = await runCommand(['copy', dbUrl, copy], {});
       assert.equal(copied.code, 0, copied.stderr);
       assert.deepEqual(await booksOf(copy), books);
     });
 
     test('rule 27: a column that a later version adds reaches every partition', async (context) => {
-      const older = await partitionedDatabase();
+      const older = await partitioned();
       await execute(older, 'alter table books drop column year');
       const { client } = await start(context, older);
       assert.equal((await client.create({ title: 'Emma', year: 1815 })).year, 1815);
@@ -127,13 +121,6 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
     });
   });
 });
-
-/** A database whose table of books an operator has made. */
-async function partitionedDatabase(): Promise<string> {
-  const dbUrl = await freshDatabase();
-  await execute(dbUrl, PARTITION_BOOKS);
-  return dbUrl;
-}
 
 async function start(context: TestContext, dbUrl: string) {
   const service = await startTestService(dbUrl);

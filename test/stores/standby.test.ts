@@ -7,11 +7,10 @@ import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { type Answer, type Book, Client, Connection, requestBytes } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
-import { runFiles } from '../support/nested-run.ts';
 import { operationsOf } from '../support/operations.ts';
 import { Pooler } from '../support/pooler.ts';
 import { unusedPort } from '../support/ports.ts';
-import { execute, PostgresServer, SHARED_SERVER, SHARED_STANDBY } from '../support/postgres.ts';
+import { execute, PostgresServer } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { ENVIRONMENT } from '../support/service.ts';
@@ -26,25 +25,9 @@ const UNINDEXED = 'x-unindexed-books';
 /** Books that `fill` writes. */
 const FILLED = 5000;
 
-/** The contract, as it is tested without a standby. */
-const FILES = [
-  'test/contract/concurrency.test.ts',
-  'test/contract/conditions.test.ts',
-  'test/contract/contract.test.ts',
-  'test/contract/model.test.ts',
-  'test/find/pages.test.ts',
-];
-
 const OPERATIONS: readonly Operation[] = ['list', 'search'];
 
 describe('a standby', { concurrency: 2 }, () => {
-  test('the contract holds', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair();
-    context.after(() => Promise.all([primary.remove(), standby.remove()]));
-    const env = { [SHARED_SERVER]: primary.url(), [SHARED_STANDBY]: standby.url() };
-    context.diagnostic(await runFiles(FILES, env, 1));
-  });
-
   // One at a time: they share both servers.
   describe('that follows', { concurrency: 1 }, () => {
     let primary: PostgresServer;

@@ -32,20 +32,11 @@ for (const event of events) {
 /** The environment variable with the URL of the server that a whole run shares. Set it to use your own, without TLS. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
 
-/** The environment variable with the URL of a standby of that server, which services under test then read. */
-export const SHARED_STANDBY = 'TEST_STANDBY_URL';
-
 /**
  * The environment variable with the folder in which there is a data folder as `initdb` leaves it. A whole run makes
  * one; each server has a copy.
  */
 export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
-
-/**
- * The environment variable with the name of a database of the shared server: each new database is a copy of it, so that
- * the same tests run on tables that an operator has made.
- */
-export const DATABASE_TEMPLATE = 'TEST_POSTGRES_DATABASE';
 
 /** A setting with which a server can get a standby later. */
 export const KEEPS_LOG = 'wal_keep_size=256MB';
@@ -233,20 +224,9 @@ export async function execute<Row extends pg.QueryResultRow>(url: string, sql: s
   }
 }
 
-/** The variables of a service on the shared server that make it read the standby, if there is one. */
-export function standbyOf(dbUrl: string): Record<string, string> {
-  const { [SHARED_SERVER]: shared, [SHARED_STANDBY]: standby } = process.env;
-  if (shared === undefined || standby === undefined) return {};
-  const { host, pathname } = new URL(dbUrl);
-  if (host !== new URL(shared).host) return {};
-  const url = new URL(standby);
-  url.pathname = pathname;
-  return { DB_READ_URL: url.href };
-}
-
 let databases = 0;
 
-/** A new database on the shared server: empty, or a copy of DATABASE_TEMPLATE. */
+/** A new and empty database on the shared server. */
 export async function freshDatabase(): Promise<string> {
   const shared = process.env[SHARED_SERVER];
   if (shared === undefined) {
@@ -257,7 +237,7 @@ export async function freshDatabase(): Promise<string> {
   databases += 1;
   const name = `test_${process.pid}_${databases}`;
   await execute(shared, `drop database if exists ${name}`);
-  await execute(shared, `create database ${name} template ${process.env[DATABASE_TEMPLATE] ?? 'template1'}`);
+  await execute(shared, `create database ${name}`);
   const url = new URL(shared);
   url.pathname = `/${name}`;
   return url.href;

@@ -12,7 +12,7 @@ import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
 import { accepts, Client, type Target } from './client.ts';
 import { unusedPort } from './ports.ts';
-import { freshDatabase, standbyOf } from './postgres.ts';
+import { freshDatabase } from './postgres.ts';
 import { COMMAND, IS_EXECUTABLE_TESTED } from './repository.ts';
 import { STORES_FOLDER } from './stores-folder.ts';
 import { waitUntil } from './wait.ts';
@@ -35,17 +35,10 @@ export const ONLY_STORE = 'TEST_STORE';
 /** The stores that the contract is tested on. */
 export const STORES = [SQLITE, POSTGRES].filter(({ name }) => name === (process.env[ONLY_STORE] ?? name));
 
-/** The environment variable that has tests call the port of the librarians' page instead of the service's own. */
-export const THROUGH_PAGE = 'TEST_THROUGH_PAGE';
-
 /** The secret that services under test sign with. */
 export const SECRET = 'a secret for tests that is long enough';
 
-/** The environment variable with the FIND of services under test; without it, they have none. */
-export const TESTED_FIND = 'TEST_FIND';
-
 export const ENVIRONMENT = {
-  ...(process.env[TESTED_FIND] !== undefined && { FIND: process.env[TESTED_FIND] }),
   PORT: '0',
   HOST: '127.0.0.1',
   SECRET_TOKEN: SECRET,
@@ -73,11 +66,11 @@ export async function startTestService(
   log: { write(line: string): void } = process.stderr,
 ): Promise<RunningService> {
   if (IS_EXECUTABLE_TESTED) return startExecutable(dbUrl, env, log);
-  const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...standbyOf(dbUrl), ...env };
+  const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...env };
   const config = readConfig(variables, () => new Uint8Array());
   const service = await startInTime(() => startService(config, createLog(config.logLevel, log)));
   const { pageUrl = '' } = service;
-  const target = targetAt(service.url, pageUrl);
+  const target = targetAt(service.url);
   const client = await Client.logIn(target);
   await openConnections(client, dbUrl);
   let closing: Promise<void> | undefined;
@@ -102,10 +95,6 @@ async function startExecutable(
     const { message, cause } = error as Error;
     throw new Error(typeof cause === 'string' ? cause : message); // the sentence alone, as a start in this process throws it
   }
-}
-
-function targetAt(serviceUrl: string, pageUrl: string): Target {
-  return pageOf({ pageUrl: process.env[THROUGH_PAGE] === undefined ? serviceUrl : pageUrl });
 }
 
 /**
@@ -139,7 +128,11 @@ async function openConnections(client: Client, dbUrl: string): Promise<void> {
 
 /** The port of the librarians' page. */
 export function pageOf({ pageUrl }: { readonly pageUrl: string }): Target {
-  return { url: pageUrl, port: Number(new URL(pageUrl).port) };
+  return targetAt(pageUrl);
+}
+
+function targetAt(url: string): Target {
+  return { url, port: Number(new URL(url).port) };
 }
 
 export interface CommandProcess extends Target {
@@ -190,7 +183,7 @@ export async function startCommand(
     });
   });
   return {
-    ...targetAt(url, page),
+    ...targetAt(url),
     pageUrl: page,
     process: child,
     log,
@@ -209,7 +202,7 @@ export async function startServiceProcess(
   env: Record<string, string> = {},
   observe?: (line: string) => void,
 ): Promise<ServiceProcess> {
-  const environment = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...standbyOf(dbUrl), ...env };
+  const environment = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env };
   const command = await startInTime(() => startCommand(environment, undefined, undefined, observe));
   const client = await Client.logIn(command);
   await openConnections(client, dbUrl);

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type Exchange, Service } from '../../conformance/service.ts';
-import { record, type Target } from './client.ts';
+import { record } from './client.ts';
 import { ENVIRONMENT, SECRET } from './service.ts';
 
 /** The time limit of a test file ends sooner. */
@@ -13,7 +13,7 @@ export const LIMITS = { time: 20 * 60_000, size: 256 * 1024 * 1024 };
 const LONGEST_RECORDED = 50_000;
 
 /** The account is that of services under test. */
-export function verifiedAt({ url }: Target): Service {
+export function verifiedAt({ url }: { readonly url: string }): Service {
   const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
   return new Service(new URL(url), { username, password, secret: SECRET }, LIMITS, observe);
 }

@@ -1,0 +1,95 @@
+// Owns: the list of everything that must keep the contract, and how much of it is checked where: every rule of the
+// conformance kit, or those of its level `core`.
+
+import { readFileSync } from 'node:fs';
+import { FINDING } from '../../conformance/finding.ts';
+import type { Level, Rule } from '../../conformance/rule.ts';
+import { RULES } from '../../conformance/rules.ts';
+import { execute, PostgresServer } from '../support/postgres.ts';
+import { pathTo } from '../support/repository.ts';
+import { IS_CI } from '../support/scale.ts';
+import { POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
+
+/** A service without books. */
+interface Started {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+interface Target {
+  readonly name: string;
+  readonly store: (typeof STORES)[number];
+  /** Without it, the target is checked in CI only. */
+  readonly desk?: Level;
+  readonly ci: Level;
+  /** The rules that it does not keep, as the documentation says. */
+  readonly except?: readonly Rule[];
+  start(): Promise<Started>;
+}
+
+/** Citus distributes no index. */
+const WITHOUT_INDEX = { FIND: 'off' };
+
+const TARGETS: readonly Target[] = [
+  { name: 'SQLite', store: SQLITE, desk: 'full', ci: 'full', start: () => service(SQLITE.freshUrl()) },
+  {
+    name: 'PostgreSQL',
+    store: POSTGRES,
+    desk: 'full',
+    ci: 'full',
+    start: () => service(POSTGRES.freshUrl()),
+  },
+  { name: 'the port of the page', store: SQLITE, desk: 'core', ci: 'full', start: page },
+  { name: 'partitions', store: POSTGRES, desk: 'core', ci: 'full', start: () => service(partitioned()) },
+  { name: 'a standby', store: POSTGRES, desk: 'core', ci: 'full', start: standby },
+  {
+    name: 'the statements for Citus',
+    ...{ store: POSTGRES, desk: 'core', ci: 'core', except: FINDING },
+    start: () => service(distributed(), WITHOUT_INDEX),
+  },
+];
+
+/** Those of this run, each with its rules. */
+export const CHOSEN = TARGETS.filter(({ store }) => STORES.includes(store)).flatMap((target) => {
+  const level = IS_CI ? target.ci : target.desk;
+  if (level === undefined) return [];
+  const rules = RULES.filter((rule) => level === 'full' || rule.level === level);
+  return [{ ...target, rules: rules.filter((rule) => !target.except?.includes(rule)) }];
+});
+
+async function service(dbUrl: Promise<string>, env: Record<string, string> = {}): Promise<Started> {
+  return await startTestService(await dbUrl, env);
+}
+
+async function page(): Promise<Started> {
+  const running = await startTestService(await SQLITE.freshUrl());
+  return { url: running.pageUrl, stop: running.stop };
+}
+
+/** A database in which an operator has divided the table of books into partitions. */
+export async function partitioned(dbUrl?: string): Promise<string> {
+  const divided = dbUrl ?? (await POSTGRES.freshUrl());
+  await execute(divided, readFileSync(pathTo('deploy/partition-books.sql'), 'utf8'));
+  return divided;
+}
+
+/** A database that looks as one does in which `create_distributed_table('books', 'id')` of Citus was called. */
+export async function distributed(): Promise<string> {
+  const dbUrl = await POSTGRES.freshUrl();
+  const { stop } = await startTestService(dbUrl, WITHOUT_INDEX);
+  await stop();
+  await execute(dbUrl, "create table pg_dist_partition as select 'books'::regclass as logicalrelid");
+  return dbUrl;
+}
+
+async function standby(): Promise<Started> {
+  const { primary, standby } = await PostgresServer.startPair();
+  const { url, stop } = await startTestService(primary.url(), { DB_READ_URL: standby.url() });
+  return {
+    url,
+    async stop() {
+      await stop();
+      await Promise.all([primary.remove(), standby.remove()]);
+    },
+  };
+}
