@@ -1,7 +1,6 @@
 // Owns: the order of opening (store, then the ports) and of closing (ports, requests, store).
 
 import { BlockList, connect, isIPv6, type Server } from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { buildApp } from './api/app.ts';
 import { RequestCounts } from './api/request-counts.ts';
@@ -16,6 +15,7 @@ import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, logMetric, serviceMetrics } from './service-metrics.ts';
 import { readDbUrl } from './stores/open.ts';
+import { within } from './within.ts';
 
 /** Milliseconds for requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
 const GRACE = 6000;
@@ -144,7 +144,7 @@ export async function startService(
       await closed;
       clearInterval(idle);
       clearTimeout(overdue);
-      await Promise.race([store.close(), pause(STORE_GRACE, undefined, { ref: false })]);
+      await within(STORE_GRACE, store.close());
       measurement.stop();
     },
   };

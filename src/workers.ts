@@ -14,6 +14,7 @@ import { OperatorError } from './operator-error.ts';
 import { IS_EXECUTABLE } from './project.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 import { buildMetric, loginMetric, logMetric } from './service-metrics.ts';
+import { within } from './within.ts';
 
 /** Milliseconds between two attempts to replace a worker, if the first one fails. */
 const RETRY_PAUSE = 1000;
@@ -185,19 +186,16 @@ class WorkerPool {
     }
   }
 
-  async #ask<Asked extends Question>(worker: Worker, question: Asked): Promise<Answers[Asked]> {
+  /** @returns undefined if the worker does not answer in time. */
+  async #ask<Asked extends Question>(worker: Worker, question: Asked): Promise<Answers[Asked] | undefined> {
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
-    const { promise, resolve, reject } = Promise.withResolvers<Answers[Asked]>();
-    const timer = setTimeout(() => reject(new Error('the worker does not answer')), ANSWER_TIMEOUT);
+    const { promise, resolve } = Promise.withResolvers<Answers[Asked]>();
     this.#asked.set(ticket, resolve as (answer: Answers[Question]) => void);
     sendOrder(worker, { kind: 'ask', ticket, question });
-    try {
-      return await promise;
-    } finally {
-      this.#asked.delete(ticket);
-      clearTimeout(timer);
-    }
+    const answer = await within(ANSWER_TIMEOUT, promise);
+    this.#asked.delete(ticket);
+    return answer;
   }
 
   /** Whether the store answers at least one worker. */
@@ -219,7 +217,7 @@ class WorkerPool {
       ...(await this.#measurement.metrics()),
     ];
     const answers = [...this.#serving].map(async ([number, worker]) => {
-      return [String(number), await this.#ask(worker, 'metrics').catch(() => [])] as const;
+      return [String(number), (await this.#ask(worker, 'metrics')) ?? []] as const;
     });
     return mergeMetrics(new Map<string, readonly Metric[]>([['0', own], ...(await Promise.all(answers))]));
   }

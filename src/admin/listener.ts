@@ -15,6 +15,7 @@ import { listen, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
 import type { Service } from '../service.ts';
+import { within } from '../within.ts';
 import { docsRoutes, type OperationsHandler } from './docs.ts';
 
 /** Milliseconds that /readyz waits for the store. */
@@ -64,7 +65,8 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
       '/readyz',
       async () => {
         if (service === undefined) return text(503, unready);
-        return (await answersInTime(service)) ? text(200, 'ready') : text(503, 'the store does not answer');
+        const answers = await within(READY_TIMEOUT, service.storeAnswers());
+        return answers ? text(200, 'ready') : text(503, 'the store does not answer');
       },
     ],
     [
@@ -152,12 +154,4 @@ function portOf(url: string): number {
 /** The host in a client's request, without the port. */
 function hostname(host = 'localhost'): string {
   return host.replace(/:\d*$/, '');
-}
-
-async function answersInTime(service: Service): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), READY_TIMEOUT);
-  const answers = await Promise.race([service.storeAnswers(), late]);
-  clearTimeout(timer);
-  return answers;
 }

@@ -3,6 +3,7 @@
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
 import type { StoredBooks } from '../stores/bulk.ts';
+import { within } from '../within.ts';
 import type { ImportMode } from './modes.ts';
 
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
@@ -127,11 +128,10 @@ export class Import {
 /** @param patience milliseconds. */
 async function isAtHand(next: Promise<unknown>, patience: number): Promise<boolean> {
   if (patience === Number.POSITIVE_INFINITY) return true;
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, patience, false);
-  next.then(() => {
-    clearTimeout(timer);
-    resolve(true);
-  });
-  return promise;
+  return (
+    (await within(
+      patience,
+      next.then(() => true),
+    )) === true
+  );
 }

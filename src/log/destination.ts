@@ -1,8 +1,8 @@
 // Owns: where the log goes: a terminal, a pipe or a file. A slow or absent reader never delays the service.
 
 import { constants, openSync, write, writeSync } from 'node:fs';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { LogLevel } from '../config.ts';
+import { within } from '../within.ts';
 import { createLog, type Log, readableLines } from './log.ts';
 
 /** Bytes of log that may wait for a slow reader. */
@@ -75,12 +75,8 @@ export class LogWriter {
     this.#send();
     this.#closed = true;
     process.off('exit', this.#writeRest);
-    const farewell = new AbortController();
     const written = new Promise<void>((resolve) => this.onDrain(resolve));
-    if (this.#waiting.length > 0) {
-      await Promise.race([written, pause(LOG_FAREWELL, undefined, farewell).catch(() => {})]);
-    }
-    farewell.abort();
+    if (this.#waiting.length > 0) await within(LOG_FAREWELL, written);
   }
 
   #send(): void {

@@ -1,0 +1,15 @@
+// Owns: waiting for work no longer than a time.
+
+/** @returns the result of the work, undefined after so many milliseconds; the work goes on then. */
+export async function within<Result>(
+  milliseconds: number,
+  work: Promise<Result>,
+): Promise<Result | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(late.resolve, milliseconds, undefined);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
