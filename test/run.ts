@@ -9,7 +9,7 @@ import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
-import { PostgresServer, SHARED_SERVER } from './support/postgres.ts';
+import { NoPostgres, PostgresServer, SHARED_SERVER } from './support/postgres.ts';
 import { seed as chosenSeed, SEED } from './support/random.ts';
 import { pathTo } from './support/repository.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
@@ -261,7 +261,8 @@ function byLength(one: string, other: string): number {
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch((error) => {
-  if (!(error instanceof UsageError) && !String(error.code).startsWith('ERR_PARSE_ARGS')) throw error;
+  const isExplained = error instanceof UsageError || error instanceof NoPostgres;
+  if (!isExplained && !String(error.code).startsWith('ERR_PARSE_ARGS')) throw error;
   process.stderr.write(`${error.message}\n`);
   return 2;
 });

