@@ -14,7 +14,7 @@ import {
   YEARS,
 } from './cases.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { full, type Rule } from './rule.ts';
 import type { Answer, Book, Service } from './service.ts';
 import { BOOK_NOT_FOUND, created, INVALID, INVALID_LOGIN, retrieved, updated } from './words.ts';
 
@@ -24,26 +24,18 @@ const EMPTY = { title: '', author: '', year: 0 };
 const TOGETHER = 16;
 
 export const BODIES: readonly Rule[] = [
-  {
-    numbers: 'C2, U3, rules 1 and 6',
-    name: 'every form of a JSON object is read',
-    level: 'full',
-    writes: true,
-    check: (service) => expectAccepted(service, READABLE),
-  },
-  {
-    numbers: 'C1, U2, rules 4 and 6',
-    name: 'a body that is not a JSON object in UTF-8 is 400 and stores nothing',
-    level: 'full',
-    writes: true,
-    check: (service) => expectRefused(service, UNREADABLE),
-  },
-  {
-    numbers: 'T1, rule 15',
-    name: 'a login that is not a JSON object in UTF-8, or whose fields are not texts, is 400',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  full.writing('C2, U3, rules 1 and 6', 'every form of a JSON object is read', (service) =>
+    expectAccepted(service, READABLE),
+  ),
+  full.writing(
+    'C1, U2, rules 4 and 6',
+    'a body that is not a JSON object in UTF-8 is 400 and stores nothing',
+    (service) => expectRefused(service, UNREADABLE),
+  ),
+  full(
+    'T1, rule 15',
+    'a login that is not a JSON object in UTF-8, or whose fields are not texts, is 400',
+    async (service) => {
       const username = JSON.stringify(service.account.username);
       const password = JSON.stringify(service.account.password);
       const values = ['null', 'true', '0', '1.5', '[]', `[${username}]`, '{}'];
@@ -58,35 +50,25 @@ export const BODIES: readonly Rule[] = [
       );
       for (const answer of answers) expectAnswer(answer, INVALID_LOGIN);
     },
-  },
-  {
-    numbers: 'C1, U2, rules 2, 3 and 4',
-    name: 'a field of a wrong type or value is 400 and stores nothing',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'C1, U2, rules 2, 3 and 4',
+    'a field of a wrong type or value is 400 and stores nothing',
+    async (service) => {
       const wrong = ['title', 'author'].flatMap((key) => NO_TEXTS.map((value) => `{"${key}":${value}}`));
       await expectRefused(service, [...wrong, ...NO_YEARS.map((value) => `{"year":${value}}`)]);
     },
-  },
-  {
-    numbers: 'rule 3',
-    name: 'a year is exactly the number in the text',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      await expectAccepted(
-        service,
-        YEARS.map(([text, year]) => [`{"year":${text}}`, { year }]),
-      );
-    },
-  },
-  {
-    numbers: 'rule 4',
-    name: 'text that breaks other programs comes back code point for code point',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing('rule 3', 'a year is exactly the number in the text', async (service) => {
+    await expectAccepted(
+      service,
+      YEARS.map(([text, year]) => [`{"year":${text}}`, { year }]),
+    );
+  }),
+  full.writing(
+    'rule 4',
+    'text that breaks other programs comes back code point for code point',
+    async (service) => {
       const books = await expectAccepted(
         service,
         NAUGHTY.map((text) => [JSON.stringify({ title: text, author: text }), { title: text, author: text }]),
@@ -94,35 +76,25 @@ export const BODIES: readonly Rule[] = [
       const listed = new Map((await service.list()).map((book) => [book.id, book]));
       for (const book of books) expectEqual(listed.get(book.id), book, 'The book in the list');
     },
-  },
-  {
-    numbers: 'rules 4 and 22',
-    name: 'a title that fills a whole body comes back code point for code point',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'rules 4 and 22',
+    'a title that fills a whole body comes back code point for code point',
+    async (service) => {
       const room = 1024 * 1024 - '{"title":""}'.length;
       for (const unit of ['x', 'é', '漢', '📚']) {
         const title = unit.repeat(Math.floor(room / Buffer.byteLength(unit)));
         await expectAccepted(service, [[`{"title":"${title}"}`, { title }]]);
       }
     },
-  },
-  {
-    numbers: 'rule 5',
-    name: 'keys are compared after unescaping, and no key is special',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      await expectAccepted(service, KEYS);
-    },
-  },
-  {
-    numbers: 'rule 6',
-    name: 'a deeply nested body is read or 400, and the service keeps running',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing('rule 5', 'keys are compared after unescaping, and no key is special', async (service) => {
+    await expectAccepted(service, KEYS);
+  }),
+  full.writing(
+    'rule 6',
+    'a deeply nested body is read or 400, and the service keeps running',
+    async (service) => {
       for (const inner of ['0', '0.5']) {
         for (const depth of [100, 10_000, 100_000]) {
           for (const [opening, closing] of [
@@ -138,18 +110,12 @@ export const BODIES: readonly Rule[] = [
       }
       await service.create('{}');
     },
-  },
-  {
-    numbers: 'G2, rule 10',
-    name: 'a path names the book whose id it spells, and no other',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      for (const path of IDS.filter((id) => !/[\s"<>\\^`{|}]/.test(id))) {
-        expectAnswer(await service.request('GET', `/book/${path}`), BOOK_NOT_FOUND);
-      }
-    },
-  },
+  ),
+  full('G2, rule 10', 'a path names the book whose id it spells, and no other', async (service) => {
+    for (const path of IDS.filter((id) => !/[\s"<>\\^`{|}]/.test(id))) {
+      expectAnswer(await service.request('GET', `/book/${path}`), BOOK_NOT_FOUND);
+    }
+  }),
 ];
 
 /** Creates a book from each body and updates another one with it: both must then have exactly these fields. */

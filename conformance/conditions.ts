@@ -2,7 +2,7 @@
 // knows.
 
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { full, type Rule } from './rule.ts';
 import type { Answer, Book, RequestOptions, Service } from './service.ts';
 import { BOOK_NOT_FOUND, DELETED, INVALID, retrieved, TOKEN_REQUIRED, UNMET, updated } from './words.ts';
 
@@ -29,12 +29,10 @@ const remove = (service: Service, id: number, headers: Headers = {}) =>
   service.request('DELETE', `/book/${id}`, { headers });
 
 export const CONDITIONS: readonly Rule[] = [
-  {
-    numbers: 'E1',
-    name: 'every answer with one book has its tag, and no other answer has one',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  full.writing(
+    'E1',
+    'every answer with one book has its tag, and no other answer has one',
+    async (service) => {
       const { id, tag } = await create(service);
       for (const method of ['GET', 'HEAD']) {
         const answer = await service.request(method, `/book/${id}`);
@@ -53,13 +51,11 @@ export const CONDITIONS: readonly Rule[] = [
         expectEqual(answer.headers.get('etag'), null, 'etag', answer);
       }
     },
-  },
-  {
-    numbers: 'E1',
-    name: 'every state of a book has its own tag; the same state has the same',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'E1',
+    'every state of a book has its own tag; the same state has the same',
+    async (service) => {
       const { id, tag } = await create(service, { title: 'ab', author: 'c', year: 1 });
       const tags = new Set([tag]);
       const bodies = [
@@ -86,43 +82,35 @@ export const CONDITIONS: readonly Rule[] = [
         expectEqual(tagIn(answer), tag, 'The tag of the same state', answer);
       }
     },
-  },
-  {
-    numbers: 'E2',
-    name: 'a client that has the book gets 304 without a body',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { book, id, tag } = await create(service);
-      for (const known of [tag, `W/${tag}`, '*', `${OTHER}, ${tag}`, `${OTHER} ,,\t W/${tag} ,`]) {
-        for (const method of ['GET', 'HEAD']) {
-          const headers = { 'if-none-match': known };
-          const answer = await service.request(method, `/book/${id}`, { headers });
-          expectAnswer(answer, { status: 304 });
-          expectEqual(answer.headers.get('etag'), tag, 'etag', answer);
-          expectEqual(answer.headers.get('cache-control'), 'no-store', 'cache-control', answer);
-          expect(answer.headers.has('x-request-id'), '304 has x-request-id.', answer);
-          expectEqual(answer.headers.get('content-type'), null, 'content-type', answer);
-        }
+  ),
+  full.writing('E2', 'a client that has the book gets 304 without a body', async (service) => {
+    const { book, id, tag } = await create(service);
+    for (const known of [tag, `W/${tag}`, '*', `${OTHER}, ${tag}`, `${OTHER} ,,\t W/${tag} ,`]) {
+      for (const method of ['GET', 'HEAD']) {
+        const headers = { 'if-none-match': known };
+        const answer = await service.request(method, `/book/${id}`, { headers });
+        expectAnswer(answer, { status: 304 });
+        expectEqual(answer.headers.get('etag'), tag, 'etag', answer);
+        expectEqual(answer.headers.get('cache-control'), 'no-store', 'cache-control', answer);
+        expect(answer.headers.has('x-request-id'), '304 has x-request-id.', answer);
+        expectEqual(answer.headers.get('content-type'), null, 'content-type', answer);
       }
-      const unreadable = [...UNREADABLE, `${tag} x`, `${tag},x`];
-      for (const known of [OTHER, tag.toLowerCase(), tag.slice(1, -1), ...unreadable]) {
-        expectAnswer(await read(service, id, { 'if-none-match': known }), retrieved(book));
-      }
-      await change(service, id, { year: 1 });
-      expectAnswer(await read(service, id, { 'if-none-match': tag }), { status: 200 });
-      await remove(service, id);
-      expectAnswer(await read(service, id, { 'if-none-match': '*' }), BOOK_NOT_FOUND);
-      const list = await service.request('GET', '/books', { headers: { 'if-none-match': '*' } });
-      expectAnswer(list, { status: 200 });
-    },
-  },
-  {
-    numbers: 'E3',
-    name: 'a book is changed in the state that the client knows, and in no other',
-    level: 'full',
-    writes: true,
-    async check(service) {
+    }
+    const unreadable = [...UNREADABLE, `${tag} x`, `${tag},x`];
+    for (const known of [OTHER, tag.toLowerCase(), tag.slice(1, -1), ...unreadable]) {
+      expectAnswer(await read(service, id, { 'if-none-match': known }), retrieved(book));
+    }
+    await change(service, id, { year: 1 });
+    expectAnswer(await read(service, id, { 'if-none-match': tag }), { status: 200 });
+    await remove(service, id);
+    expectAnswer(await read(service, id, { 'if-none-match': '*' }), BOOK_NOT_FOUND);
+    const list = await service.request('GET', '/books', { headers: { 'if-none-match': '*' } });
+    expectAnswer(list, { status: 200 });
+  }),
+  full.writing(
+    'E3',
+    'a book is changed in the state that the client knows, and in no other',
+    async (service) => {
       const { book, id, tag } = await create(service);
       const unreadable = [...UNREADABLE, `${tag} x`, `${tag},x`];
       for (const known of [OTHER, `W/${tag}`, tag.slice(1, -1), `${OTHER}, W/${tag}`, ...unreadable]) {
@@ -146,33 +134,25 @@ export const CONDITIONS: readonly Rule[] = [
       expectAnswer(await remove(service, id, { 'if-match': tagIn(await read(service, id)) }), DELETED);
       expectAnswer(await read(service, id), BOOK_NOT_FOUND);
     },
-  },
-  {
-    numbers: 'E3',
-    name: 'If-None-Match is the opposite, and both may be there',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id, tag } = await create(service);
-      for (const known of [tag, `W/${tag}`, '*']) {
-        expectAnswer(await change(service, id, { year: 1 }, { 'if-none-match': known }), UNMET);
-        expectAnswer(await remove(service, id, { 'if-none-match': known }), UNMET);
-      }
-      const both = (match: string, none: string) => ({ 'if-match': match, 'if-none-match': none });
-      expectAnswer(await change(service, id, { year: 1 }, both(tag, tag)), UNMET);
-      expectAnswer(await change(service, id, { year: 1 }, both(OTHER, OTHER)), UNMET);
-      expectAnswer(await read(service, id, both(OTHER, tag)), UNMET);
-      expectAnswer(await read(service, id, both(tag, tag)), { status: 304 });
-      expectAnswer(await change(service, id, { year: 1 }, both(tag, OTHER)), { status: 200 });
-      expectAnswer(await remove(service, id, { 'if-none-match': tag }), DELETED);
-    },
-  },
-  {
-    numbers: 'E3',
-    name: 'a request that would fail without a condition fails likewise with one',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing('E3', 'If-None-Match is the opposite, and both may be there', async (service) => {
+    const { id, tag } = await create(service);
+    for (const known of [tag, `W/${tag}`, '*']) {
+      expectAnswer(await change(service, id, { year: 1 }, { 'if-none-match': known }), UNMET);
+      expectAnswer(await remove(service, id, { 'if-none-match': known }), UNMET);
+    }
+    const both = (match: string, none: string) => ({ 'if-match': match, 'if-none-match': none });
+    expectAnswer(await change(service, id, { year: 1 }, both(tag, tag)), UNMET);
+    expectAnswer(await change(service, id, { year: 1 }, both(OTHER, OTHER)), UNMET);
+    expectAnswer(await read(service, id, both(OTHER, tag)), UNMET);
+    expectAnswer(await read(service, id, both(tag, tag)), { status: 304 });
+    expectAnswer(await change(service, id, { year: 1 }, both(tag, OTHER)), { status: 200 });
+    expectAnswer(await remove(service, id, { 'if-none-match': tag }), DELETED);
+  }),
+  full.writing(
+    'E3',
+    'a request that would fail without a condition fails likewise with one',
+    async (service) => {
       const { id } = await create(service);
       const headers = { 'if-match': OTHER };
       for (const method of ['PUT', 'DELETE']) {
@@ -187,13 +167,11 @@ export const CONDITIONS: readonly Rule[] = [
       }
       expectAnswer(await service.request('DELETE', '/book/0', { headers }), BOOK_NOT_FOUND);
     },
-  },
-  {
-    numbers: 'E3',
-    name: `of ${RACERS} changes and removals with one tag exactly one takes place`,
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'E3',
+    `of ${RACERS} changes and removals with one tag exactly one takes place`,
+    async (service) => {
       for (let round = 0; round < ROUNDS; round += 1) {
         const { book, id, tag } = await create(service);
         const headers = { 'if-match': tag };
@@ -217,14 +195,8 @@ export const CONDITIONS: readonly Rule[] = [
           expectEqual({ ...final.data, year: 0 }, { ...book, year: 0 }, 'The book', final);
       }
     },
-  },
-  {
-    numbers: 'E3',
-    name: 'clients that count in one book lose no step',
-    level: 'full',
-    writes: true,
-    check: (service) => countTogether([service]),
-  },
+  ),
+  full.writing('E3', 'clients that count in one book lose no step', (service) => countTogether([service])),
 ];
 
 /**

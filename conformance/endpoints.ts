@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { core, full, type Rule } from './rule.ts';
 import type { RequestOptions, Service } from './service.ts';
 import {
   BAD_REQUEST,
@@ -38,12 +38,10 @@ const readBack = async (service: Service, book: { readonly id: number }) => {
 };
 
 export const LOGIN: readonly Rule[] = [
-  {
-    numbers: 'T3, T4',
-    name: 'the right password gets a token whose only claim is exp, 15 minutes ahead',
-    level: 'core',
-    writes: false,
-    async check(service) {
+  core(
+    'T3, T4',
+    'the right password gets a token whose only claim is exp, 15 minutes ahead',
+    async (service) => {
       const { username, password } = service.account;
       const answer = await logIn(service, { username, password });
       expectAnswer(answer, { status: 200, message: 'Token generated successfully' });
@@ -58,110 +56,72 @@ export const LOGIN: readonly Rule[] = [
       const isRight = Number.isInteger(exp) && Math.abs(ahead - LIFETIME) <= CLOCK;
       expect(isRight, `exp is ${LIFETIME} seconds ahead, not ${ahead}.`, answer);
     },
-  },
-  {
-    numbers: 'T1',
-    name: 'a body that is not JSON, or has a field of a wrong type, is 400',
-    level: 'core',
-    writes: false,
-    async check(service) {
-      for (const body of [undefined, '', '{', '[]', '{"username":1,"password":"x"}']) {
-        expectAnswer(await logIn(service, body), INVALID_LOGIN);
-      }
-    },
-  },
-  {
-    numbers: 'T1, rule 15',
-    name: 'a body that is not a login request is 400',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const [username, password] = quoted(service);
-      for (const body of [
-        `{"username":${username},"password":${password}} x`,
-        `{"username":${username},"password":null}`,
-        `{"username":1,"password":${password}}`,
-      ]) {
-        expectAnswer(await logIn(service, body), INVALID_LOGIN);
-      }
-    },
-  },
-  {
-    numbers: 'T2',
-    name: 'another username or password is 401',
-    level: 'core',
-    writes: false,
-    async check(service) {
-      const { username, password } = service.account;
-      expectAnswer(await logIn(service, { username, password: `${password}x` }), WRONG_LOGIN);
-      expectAnswer(await logIn(service, { username: `${username}x`, password }), WRONG_LOGIN);
-    },
-  },
-  {
-    numbers: 'T2, rule 15',
-    name: 'any other username or password is 401, and so is a missing field',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const { username, password } = service.account;
-      for (const body of [
-        {},
-        { username },
-        { password },
-        { username, password: '' },
-        { username, password: `${password} ` },
-        { username: password, password: username },
-        // The built-in account, once another one is set.
-        ...(username === 'admin' ? [] : [{ username: 'admin', password: 'password' }]),
-        {
-          username: username.toUpperCase() === username ? username.toLowerCase() : username.toUpperCase(),
-          password,
-        },
-        `{"username":"x\\ud800","password":${quoted(service)[1]}}`,
-      ]) {
-        expectAnswer(await logIn(service, body), WRONG_LOGIN);
-      }
-    },
-  },
-  {
-    numbers: 'T3, rule 5',
-    name: 'unknown fields are ignored and the last duplicate wins',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const [username, password] = quoted(service);
-      const body = `{"password":"x","username":${username},"password":${password},"__proto__":1}`;
-      expectAnswer(await logIn(service, body), { status: 200 });
-    },
-  },
+  ),
+  core('T1', 'a body that is not JSON, or has a field of a wrong type, is 400', async (service) => {
+    for (const body of [undefined, '', '{', '[]', '{"username":1,"password":"x"}']) {
+      expectAnswer(await logIn(service, body), INVALID_LOGIN);
+    }
+  }),
+  full('T1, rule 15', 'a body that is not a login request is 400', async (service) => {
+    const [username, password] = quoted(service);
+    for (const body of [
+      `{"username":${username},"password":${password}} x`,
+      `{"username":${username},"password":null}`,
+      `{"username":1,"password":${password}}`,
+    ]) {
+      expectAnswer(await logIn(service, body), INVALID_LOGIN);
+    }
+  }),
+  core('T2', 'another username or password is 401', async (service) => {
+    const { username, password } = service.account;
+    expectAnswer(await logIn(service, { username, password: `${password}x` }), WRONG_LOGIN);
+    expectAnswer(await logIn(service, { username: `${username}x`, password }), WRONG_LOGIN);
+  }),
+  full('T2, rule 15', 'any other username or password is 401, and so is a missing field', async (service) => {
+    const { username, password } = service.account;
+    for (const body of [
+      {},
+      { username },
+      { password },
+      { username, password: '' },
+      { username, password: `${password} ` },
+      { username: password, password: username },
+      // The built-in account, once another one is set.
+      ...(username === 'admin' ? [] : [{ username: 'admin', password: 'password' }]),
+      {
+        username: username.toUpperCase() === username ? username.toLowerCase() : username.toUpperCase(),
+        password,
+      },
+      `{"username":"x\\ud800","password":${quoted(service)[1]}}`,
+    ]) {
+      expectAnswer(await logIn(service, body), WRONG_LOGIN);
+    }
+  }),
+  full('T3, rule 5', 'unknown fields are ignored and the last duplicate wins', async (service) => {
+    const [username, password] = quoted(service);
+    const body = `{"password":"x","username":${username},"password":${password},"__proto__":1}`;
+    expectAnswer(await logIn(service, body), { status: 200 });
+  }),
 ];
 
 export const GATE: readonly Rule[] = [
-  {
-    numbers: 'A1, A3',
-    name: 'without a token every endpoint but the login is 401',
-    level: 'core',
-    writes: false,
-    async check(service) {
-      for (const [method, path] of [
-        ['POST', '/book'],
-        ['GET', '/books'],
-        ['GET', NO_BOOK],
-        ['PUT', NO_BOOK],
-        ['DELETE', NO_BOOK],
-      ] as const) {
-        for (const token of [null, '']) {
-          expectAnswer(await service.request(method, path, { token }), TOKEN_REQUIRED);
-        }
+  core('A1, A3', 'without a token every endpoint but the login is 401', async (service) => {
+    for (const [method, path] of [
+      ['POST', '/book'],
+      ['GET', '/books'],
+      ['GET', NO_BOOK],
+      ['PUT', NO_BOOK],
+      ['DELETE', NO_BOOK],
+    ] as const) {
+      for (const token of [null, '']) {
+        expectAnswer(await service.request(method, path, { token }), TOKEN_REQUIRED);
       }
-    },
-  },
-  {
-    numbers: 'A1, A3, rule 24',
-    name: 'without a token every protected endpoint is 401 with WWW-Authenticate',
-    level: 'full',
-    writes: false,
-    async check(service) {
+    }
+  }),
+  full(
+    'A1, A3, rule 24',
+    'without a token every protected endpoint is 401 with WWW-Authenticate',
+    async (service) => {
       for (const [method, path] of [
         ['POST', '/book'],
         ['POST', '/books'],
@@ -179,32 +139,24 @@ export const GATE: readonly Rule[] = [
         }
       }
     },
-  },
-  {
-    numbers: 'A2, A4',
-    name: 'a token that is malformed, or comes after a scheme, is 401',
-    level: 'core',
-    writes: false,
-    async check(service) {
-      for (const token of ['x', 'a.b.c', `Bearer ${service.token}`, service.token.slice(0, -5)]) {
-        for (const [method, path, body] of [
-          ['POST', '/book', '{'],
-          ['GET', '/books', undefined],
-          ['GET', NO_BOOK, undefined],
-          ['PUT', NO_BOOK, '{}'],
-          ['DELETE', NO_BOOK, undefined],
-        ] as const) {
-          expectAnswer(await service.request(method, path, { token, body }), INVALID_TOKEN);
-        }
+  ),
+  core('A2, A4', 'a token that is malformed, or comes after a scheme, is 401', async (service) => {
+    for (const token of ['x', 'a.b.c', `Bearer ${service.token}`, service.token.slice(0, -5)]) {
+      for (const [method, path, body] of [
+        ['POST', '/book', '{'],
+        ['GET', '/books', undefined],
+        ['GET', NO_BOOK, undefined],
+        ['PUT', NO_BOOK, '{}'],
+        ['DELETE', NO_BOOK, undefined],
+      ] as const) {
+        expectAnswer(await service.request(method, path, { token, body }), INVALID_TOKEN);
       }
-    },
-  },
-  {
-    numbers: 'A2, A4, rules 9 and 18',
-    name: 'a token after a scheme is 401 before book and body are checked',
-    level: 'full',
-    writes: true,
-    async check(service) {
+    }
+  }),
+  full.writing(
+    'A2, A4, rules 9 and 18',
+    'a token after a scheme is 401 before book and body are checked',
+    async (service) => {
       const book = await service.create({ title: 'guarded' });
       const methods: [path: string, methods: string[]][] = [
         ['/book', ['POST']],
@@ -222,133 +174,86 @@ export const GATE: readonly Rule[] = [
       }
       await readBack(service, book);
     },
-  },
-  {
-    numbers: 'A5',
-    name: 'a valid token lets a reader through',
-    level: 'core',
-    writes: false,
-    async check(service) {
-      expectAnswer(await service.request('GET', '/books'), { status: 200 });
-      expectAnswer(await service.request('GET', NO_BOOK), BOOK_NOT_FOUND);
-    },
-  },
+  ),
+  core('A5', 'a valid token lets a reader through', async (service) => {
+    expectAnswer(await service.request('GET', '/books'), { status: 200 });
+    expectAnswer(await service.request('GET', NO_BOOK), BOOK_NOT_FOUND);
+  }),
 ];
 
 export const CREATE: readonly Rule[] = [
-  {
-    numbers: 'C2',
-    name: 'stores a book and returns it with its id',
-    level: 'core',
-    writes: true,
-    async check(service) {
-      for (const body of [
-        { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 },
-        { title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 },
-      ]) {
-        const answer = await service.request('POST', '/book', { body });
-        const id = answer.data?.id;
-        expectAnswer(answer, created({ id, ...body }));
-        expect(Number.isInteger(id) && id >= 0, 'The id is an unsigned integer.', answer);
-        await readBack(service, answer.data);
-      }
-    },
-  },
-  {
-    numbers: 'C2, rule 24',
-    name: 'a new book comes with its Location, and its id is safe and above 0',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  core.writing('C2', 'stores a book and returns it with its id', async (service) => {
+    for (const body of [
+      { title: 'Don Quijote', author: 'Miguel de Cervantes', year: 1605 },
+      { title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 },
+    ]) {
+      const answer = await service.request('POST', '/book', { body });
+      const id = answer.data?.id;
+      expectAnswer(answer, created({ id, ...body }));
+      expect(Number.isInteger(id) && id >= 0, 'The id is an unsigned integer.', answer);
+      await readBack(service, answer.data);
+    }
+  }),
+  full.writing(
+    'C2, rule 24',
+    'a new book comes with its Location, and its id is safe and above 0',
+    async (service) => {
       const answer = await service.request('POST', '/book', { body: { title: 'located' } });
       const { id } = answer.data;
       expect(Number.isSafeInteger(id) && id > 0, 'The id is an integer from 1 to 2^53−1.', answer);
       expectEqual(answer.headers.get('location'), `/book/${id}`, 'location', answer);
     },
-  },
-  {
-    numbers: 'C1',
-    name: 'malformed JSON or a field of a wrong type is 400, and nothing is stored',
-    level: 'core',
-    writes: true,
-    check: (service) =>
-      refuseNew(service, (mark) => WRONG_TYPES.map((body) => body.replaceAll('MARK', mark))),
-  },
-  {
-    numbers: 'C1, rules 2, 3, 4 and 6',
-    name: 'a body that cannot be read as book fields is 400, and nothing is stored',
-    level: 'full',
-    writes: true,
-    check: (service) => refuseNew(service, () => UNREADABLE_BOOKS),
-  },
-  {
-    numbers: 'rule 1',
-    name: 'absent fields are empty',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const answer = await service.request('POST', '/book', { body: {} });
-      expectAnswer(answer, created({ id: answer.data?.id, title: '', author: '', year: 0 }));
+  ),
+  core.writing('C1', 'malformed JSON or a field of a wrong type is 400, and nothing is stored', (service) =>
+    refuseNew(service, (mark) => WRONG_TYPES.map((body) => body.replaceAll('MARK', mark))),
+  ),
+  full.writing(
+    'C1, rules 2, 3, 4 and 6',
+    'a body that cannot be read as book fields is 400, and nothing is stored',
+    (service) => refuseNew(service, () => UNREADABLE_BOOKS),
+  ),
+  full.writing('rule 1', 'absent fields are empty', async (service) => {
+    const answer = await service.request('POST', '/book', { body: {} });
+    expectAnswer(answer, created({ id: answer.data?.id, title: '', author: '', year: 0 }));
+    await readBack(service, answer.data);
+  }),
+  full.writing('rule 3', 'every mathematical integer within 2^53-1 is kept exactly', async (service) => {
+    for (const [text, year] of [
+      ['2020.0', 2020],
+      ['1e3', 1000],
+      ['-720', -720],
+      ['9007199254740991', 9007199254740991],
+      ['-9007199254740991', -9007199254740991],
+    ] as const) {
+      const { id } = await service.create(`{"year":${text}}`);
+      await readBack(service, { id, title: '', author: '', year } as { id: number });
+    }
+  }),
+  full.writing('rule 3', '-0 is 0', async (service) => {
+    const answer = await service.request('POST', '/book', { body: '{"year":-0}' });
+    const book = { id: answer.data?.id, title: '', author: '', year: 0 };
+    expectAnswer(answer, created(book));
+    await readBack(service, book);
+  }),
+  full.writing('rule 4', 'text comes back code point for code point', async (service) => {
+    const ids: number[] = [];
+    for (const text of TEXTS) {
+      const answer = await service.request('POST', '/book', { body: { title: text, author: text } });
+      expectAnswer(answer, created({ id: answer.data?.id, title: text, author: text, year: 0 }));
       await readBack(service, answer.data);
-    },
-  },
-  {
-    numbers: 'rule 3',
-    name: 'every mathematical integer within 2^53-1 is kept exactly',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      for (const [text, year] of [
-        ['2020.0', 2020],
-        ['1e3', 1000],
-        ['-720', -720],
-        ['9007199254740991', 9007199254740991],
-        ['-9007199254740991', -9007199254740991],
-      ] as const) {
-        const { id } = await service.create(`{"year":${text}}`);
-        await readBack(service, { id, title: '', author: '', year } as { id: number });
-      }
-    },
-  },
-  {
-    numbers: 'rule 3',
-    name: '-0 is 0',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const answer = await service.request('POST', '/book', { body: '{"year":-0}' });
-      const book = { id: answer.data?.id, title: '', author: '', year: 0 };
-      expectAnswer(answer, created(book));
-      await readBack(service, book);
-    },
-  },
-  {
-    numbers: 'rule 4',
-    name: 'text comes back code point for code point',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const ids: number[] = [];
-      for (const text of TEXTS) {
-        const answer = await service.request('POST', '/book', { body: { title: text, author: text } });
-        expectAnswer(answer, created({ id: answer.data?.id, title: text, author: text, year: 0 }));
-        await readBack(service, answer.data);
-        ids.push(answer.data.id);
-      }
-      const listed = new Map((await service.list()).map((book) => [book.id, book.title]));
-      expectEqual(
-        ids.map((id) => listed.get(id)),
-        TEXTS,
-        'The titles in the list',
-      );
-    },
-  },
-  {
-    numbers: 'rule 5',
-    name: 'id, unknown keys and __proto__ are ignored, keys are case-sensitive, the last duplicate counts',
-    level: 'full',
-    writes: true,
-    async check(service) {
+      ids.push(answer.data.id);
+    }
+    const listed = new Map((await service.list()).map((book) => [book.id, book.title]));
+    expectEqual(
+      ids.map((id) => listed.get(id)),
+      TEXTS,
+      'The titles in the list',
+    );
+  }),
+  full.writing(
+    'rule 5',
+    'id, unknown keys and __proto__ are ignored, keys are case-sensitive, the last duplicate counts',
+    async (service) => {
       const body = `{"id":"x","ID":7,"Title":"no","title":1,"title":"yes","__proto__":{"author":"no"},
         "constructor":{"prototype":{"polluted":true}},"year":7,"extra":[{}]}`;
       const answer = await service.request('POST', '/book', { body });
@@ -357,67 +262,41 @@ export const CREATE: readonly Rule[] = [
       const other = await service.request('POST', '/book', { body: { id } });
       expect(other.data.id !== id, 'A new book has another id than the one in its body.', other);
     },
-  },
-  {
-    numbers: 'rule 7',
-    name: 'Content-Type is ignored',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      for (const type of ['application/json', 'text/plain', 'nonsense', ';']) {
-        const headers = { 'content-type': type };
-        expectAnswer(await service.request('POST', '/book', { body: '{"title":"typed"}', headers }), {
-          status: 201,
-        });
-      }
-      const untyped = await service.request('POST', '/book', { body: '{"title":"untyped"}' });
-      expectEqual(untyped.data?.title, 'untyped', 'The title', untyped);
-    },
-  },
+  ),
+  full.writing('rule 7', 'Content-Type is ignored', async (service) => {
+    for (const type of ['application/json', 'text/plain', 'nonsense', ';']) {
+      const headers = { 'content-type': type };
+      expectAnswer(await service.request('POST', '/book', { body: '{"title":"typed"}', headers }), {
+        status: 201,
+      });
+    }
+    const untyped = await service.request('POST', '/book', { body: '{"title":"untyped"}' });
+    expectEqual(untyped.data?.title, 'untyped', 'The title', untyped);
+  }),
 ];
 
 export const READ: readonly Rule[] = [
-  {
-    numbers: 'G1',
-    name: 'returns the book',
-    level: 'core',
-    writes: true,
-    async check(service) {
-      await readBack(service, await service.create({ title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 }));
-    },
-  },
-  {
-    numbers: 'G2',
-    name: 'a book that does not exist is 404',
-    level: 'core',
-    writes: false,
-    async check(service) {
-      expectAnswer(await service.request('GET', '/book/2147483647'), BOOK_NOT_FOUND);
-    },
-  },
-  {
-    numbers: 'rule 7',
-    name: 'a body and its type are ignored when books are read',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const book = await service.create({ title: 'read with a body' });
-      const sent = { headers: { 'content-type': 'application/json' }, body: '{' };
-      for (const path of [`/book/${book.id}`, '/books']) {
-        for (const method of ['GET', 'HEAD']) {
-          expectAnswer(await service.request(method, path, sent), { status: 200 });
-        }
+  core.writing('G1', 'returns the book', async (service) => {
+    await readBack(service, await service.create({ title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 }));
+  }),
+  core('G2', 'a book that does not exist is 404', async (service) => {
+    expectAnswer(await service.request('GET', '/book/2147483647'), BOOK_NOT_FOUND);
+  }),
+  full.writing('rule 7', 'a body and its type are ignored when books are read', async (service) => {
+    const book = await service.create({ title: 'read with a body' });
+    const sent = { headers: { 'content-type': 'application/json' }, body: '{' };
+    for (const path of [`/book/${book.id}`, '/books']) {
+      for (const method of ['GET', 'HEAD']) {
+        expectAnswer(await service.request(method, path, sent), { status: 200 });
       }
-      expectAnswer(await service.request('GET', `/book/${book.id}`, sent), retrieved(book));
-      expectAnswer(await service.request('GET', NO_BOOK, sent), BOOK_NOT_FOUND);
-    },
-  },
-  {
-    numbers: 'rules 7 and 22',
-    name: 'an ignored body is not read as a request, and may have any size',
-    level: 'full',
-    writes: true,
-    async check(service) {
+    }
+    expectAnswer(await service.request('GET', `/book/${book.id}`, sent), retrieved(book));
+    expectAnswer(await service.request('GET', NO_BOOK, sent), BOOK_NOT_FOUND);
+  }),
+  full.writing(
+    'rules 7 and 22',
+    'an ignored body is not read as a request, and may have any size',
+    async (service) => {
       const book = await service.create({});
       const path = `/book/${book.id}`;
       const removal = service.bytes('DELETE', path).toString();
@@ -429,13 +308,11 @@ export const READ: readonly Rule[] = [
       ]);
       for (const answer of answers) expectAnswer(answer, retrieved(book));
     },
-  },
-  {
-    numbers: 'rule 10',
-    name: 'an id that is not canonical decimal names no book, for every method',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'rule 10',
+    'an id that is not canonical decimal names no book, for every method',
+    async (service) => {
       const book = await service.create({ title: 'untouched' });
       const id = String(book.id);
       // A service that reads only the beginning, or rounds, finds this book and no other one.
@@ -456,25 +333,17 @@ export const READ: readonly Rule[] = [
       }
       await readBack(service, book);
     },
-  },
-  {
-    numbers: 'rule 10',
-    name: 'reading an id in any other spelling is 404',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      for (const odd of ODD_IDS) expectAnswer(await service.request('GET', `/book/${odd}`), BOOK_NOT_FOUND);
-    },
-  },
+  ),
+  full('rule 10', 'reading an id in any other spelling is 404', async (service) => {
+    for (const odd of ODD_IDS) expectAnswer(await service.request('GET', `/book/${odd}`), BOOK_NOT_FOUND);
+  }),
 ];
 
 export const UPDATE: readonly Rule[] = [
-  {
-    numbers: 'U3',
-    name: 'fields that are present are applied, absent ones keep their values',
-    level: 'core',
-    writes: true,
-    async check(service) {
+  core.writing(
+    'U3',
+    'fields that are present are applied, absent ones keep their values',
+    async (service) => {
       const { id } = await service.create({ title: 'a', author: 'b', year: 1 });
       const steps: [object, object][] = [
         [{ title: 'A' }, { title: 'A', author: 'b', year: 1 }],
@@ -491,142 +360,82 @@ export const UPDATE: readonly Rule[] = [
         await readBack(service, book);
       }
     },
-  },
-  {
-    numbers: 'rules 5 and 8',
-    name: '{}, unknown keys and id change nothing',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const book = await service.create({ title: 'same', author: 'same', year: 3 });
-      for (const body of ['{}', '{"id":1,"Title":"x","__proto__":{"title":"x"}}', '{"id":null}']) {
-        expectAnswer(await service.request('PUT', `/book/${book.id}`, { body }), updated(book));
-      }
-      await readBack(service, book);
-    },
-  },
-  {
-    numbers: 'U1, rule 9',
-    name: 'a missing book is 404, whatever the body',
-    level: 'core',
-    writes: true,
-    async check(service) {
-      for (const body of ['{"title":"x"}', '{', '', '{"year":"1999"}', undefined]) {
-        expectAnswer(await service.request('PUT', '/book/2147483647', { body }), BOOK_NOT_FOUND);
-      }
-    },
-  },
-  {
-    numbers: 'U2',
-    name: 'malformed JSON or a field of a wrong type is 400, and the book is unchanged',
-    level: 'core',
-    writes: true,
-    check: (service) => refuseChanges(service, WRONG_TYPES),
-  },
-  {
-    numbers: 'U2, rules 2, 3, 4 and 6',
-    name: 'a body that cannot be read as book fields is 400, and the book is unchanged',
-    level: 'full',
-    writes: true,
-    check: (service) => refuseChanges(service, UNREADABLE_BOOKS),
-  },
-  {
-    numbers: 'rules 3 and 4',
-    name: 'numbers and text are kept exactly',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({});
-      const body = '{"title":"e\\u0301 \\ud83d\\udcda","year":-9.007199254740991e15}';
-      const book = { id, title: 'e\u0301 📚', author: '', year: -9007199254740991 };
-      expectAnswer(await service.request('PUT', `/book/${id}`, { body }), updated(book));
-    },
-  },
+  ),
+  full.writing('rules 5 and 8', '{}, unknown keys and id change nothing', async (service) => {
+    const book = await service.create({ title: 'same', author: 'same', year: 3 });
+    for (const body of ['{}', '{"id":1,"Title":"x","__proto__":{"title":"x"}}', '{"id":null}']) {
+      expectAnswer(await service.request('PUT', `/book/${book.id}`, { body }), updated(book));
+    }
+    await readBack(service, book);
+  }),
+  core.writing('U1, rule 9', 'a missing book is 404, whatever the body', async (service) => {
+    for (const body of ['{"title":"x"}', '{', '', '{"year":"1999"}', undefined]) {
+      expectAnswer(await service.request('PUT', '/book/2147483647', { body }), BOOK_NOT_FOUND);
+    }
+  }),
+  core.writing(
+    'U2',
+    'malformed JSON or a field of a wrong type is 400, and the book is unchanged',
+    (service) => refuseChanges(service, WRONG_TYPES),
+  ),
+  full.writing(
+    'U2, rules 2, 3, 4 and 6',
+    'a body that cannot be read as book fields is 400, and the book is unchanged',
+    (service) => refuseChanges(service, UNREADABLE_BOOKS),
+  ),
+  full.writing('rules 3 and 4', 'numbers and text are kept exactly', async (service) => {
+    const { id } = await service.create({});
+    const body = '{"title":"e\\u0301 \\ud83d\\udcda","year":-9.007199254740991e15}';
+    const book = { id, title: 'e\u0301 📚', author: '', year: -9007199254740991 };
+    expectAnswer(await service.request('PUT', `/book/${id}`, { body }), updated(book));
+  }),
 ];
 
 export const REMOVE: readonly Rule[] = [
-  {
-    numbers: 'D1',
-    name: 'removes the book, and a later GET is 404',
-    level: 'core',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({ title: 'gone', author: 'gone', year: 1 });
-      expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
-      expectAnswer(await service.request('GET', `/book/${id}`), BOOK_NOT_FOUND);
-      expectAnswer(await service.request('PUT', `/book/${id}`, { body: { title: 'back' } }), BOOK_NOT_FOUND);
-    },
-  },
-  {
-    numbers: 'D2, rule 11',
-    name: 'a book that never existed or no longer exists is 404',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  core.writing('D1', 'removes the book, and a later GET is 404', async (service) => {
+    const { id } = await service.create({ title: 'gone', author: 'gone', year: 1 });
+    expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
+    expectAnswer(await service.request('GET', `/book/${id}`), BOOK_NOT_FOUND);
+    expectAnswer(await service.request('PUT', `/book/${id}`, { body: { title: 'back' } }), BOOK_NOT_FOUND);
+  }),
+  full.writing('D2, rule 11', 'a book that never existed or no longer exists is 404', async (service) => {
+    const { id } = await service.create({});
+    expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
+    expectAnswer(await service.request('DELETE', `/book/${id}`), BOOK_NOT_FOUND);
+    expectAnswer(await service.request('DELETE', NO_BOOK), BOOK_NOT_FOUND);
+  }),
+  full.writing('rule 7', 'a body and its type are ignored when a book is removed', async (service) => {
+    const headers = { 'content-type': 'application/json' };
+    for (const body of [undefined, '', '{']) {
       const { id } = await service.create({});
-      expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
-      expectAnswer(await service.request('DELETE', `/book/${id}`), BOOK_NOT_FOUND);
-      expectAnswer(await service.request('DELETE', NO_BOOK), BOOK_NOT_FOUND);
-    },
-  },
-  {
-    numbers: 'rule 7',
-    name: 'a body and its type are ignored when a book is removed',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const headers = { 'content-type': 'application/json' };
-      for (const body of [undefined, '', '{']) {
-        const { id } = await service.create({});
-        expectAnswer(await service.request('DELETE', `/book/${id}`, { headers, body }), DELETED);
-      }
-    },
-  },
-  {
-    numbers: 'rule 12',
-    name: 'the id of a removed book is not used again',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({});
-      expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
-      const next = await service.request('POST', '/book', { body: {} });
-      expect(next.data?.id > id, `The next id is above ${id}.`, next);
-    },
-  },
+      expectAnswer(await service.request('DELETE', `/book/${id}`, { headers, body }), DELETED);
+    }
+  }),
+  full.writing('rule 12', 'the id of a removed book is not used again', async (service) => {
+    const { id } = await service.create({});
+    expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
+    const next = await service.request('POST', '/book', { body: {} });
+    expect(next.data?.id > id, `The next id is above ${id}.`, next);
+  }),
 ];
 
 export const LIST: readonly Rule[] = [
-  {
-    numbers: 'L1',
-    name: 'the list has every book as it is now',
-    level: 'core',
-    writes: true,
-    async check(service) {
-      await expectListed(service, (books) => books.toSorted((one, other) => one.id - other.id));
-    },
-  },
-  {
-    numbers: 'L1, rule 13',
-    name: 'the list is ascending by id',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      await expectListed(service, (books) => books);
-      const ids = (await service.list()).map(({ id }) => id);
-      const fallen = ids.findIndex((id, position) => position > 0 && id <= (ids[position - 1] as number));
-      expect(fallen === -1, `The ids ascend, also at position ${fallen}.`);
-    },
-  },
+  core.writing('L1', 'the list has every book as it is now', async (service) => {
+    await expectListed(service, (books) => books.toSorted((one, other) => one.id - other.id));
+  }),
+  full.writing('L1, rule 13', 'the list is ascending by id', async (service) => {
+    await expectListed(service, (books) => books);
+    const ids = (await service.list()).map(({ id }) => id);
+    const fallen = ids.findIndex((id, position) => position > 0 && id <= (ids[position - 1] as number));
+    expect(fallen === -1, `The ids ascend, also at position ${fallen}.`);
+  }),
 ];
 
 export const ANY_REQUEST: readonly Rule[] = [
-  {
-    numbers: 'rule 20',
-    name: 'unknown paths are 404, other methods 405 with Allow, and neither needs a token',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  full(
+    'rule 20',
+    'unknown paths are 404, other methods 405 with Allow, and neither needs a token',
+    async (service) => {
       for (const path of ['/Book', '/books/', '/book/', '/book/1/', '//books', '/book//1', '/token/x']) {
         for (const method of ['GET', 'POST', 'DELETE']) {
           expectAnswer(await service.request(method, path, { token: null }), NOT_FOUND);
@@ -646,99 +455,71 @@ export const ANY_REQUEST: readonly Rule[] = [
         }
       }
     },
-  },
-  {
-    numbers: 'rule 21',
-    name: 'HEAD is answered like GET, without a body',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({ title: 'headed' });
-      const get = await service.request('GET', `/book/${id}`);
-      const head = await service.request('HEAD', `/book/${id}`);
-      expectAnswer(head, { status: 200 });
-      expectEqual(
-        head.headers.get('content-length'),
-        get.headers.get('content-length'),
-        'content-length',
-        head,
-      );
-      for (const [path, status] of [
-        [NO_BOOK, 404],
-        ['/books', 200],
-        ['/token', 405],
-        ['/nowhere', 404],
-      ] as const) {
-        expectAnswer(await service.request('HEAD', path), { status });
-      }
-    },
-  },
-  {
-    numbers: 'rule 24',
-    name: 'headers of every answer',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({});
-      const ids = new Set<string | null>();
-      const requests: [string, string, RequestOptions][] = [
-        ['GET', '/books', {}],
-        ['HEAD', '/books', {}],
-        ['POST', '/book', { body: {} }],
-        ['POST', '/book', { body: '{' }],
-        ['PUT', `/book/${id}`, { body: {} }],
-        ['DELETE', `/book/${id}`, {}],
-        ['GET', '/book/x', {}],
-        ['GET', '/books', { token: null }],
-        ['GET', '/nowhere', {}],
-        ['PATCH', '/books', {}],
-        ['GET', '/%zz', {}],
-        ['POST', '/token', { body: '[]' }],
-      ];
-      for (const [method, path, options] of requests) {
-        const answer = await service.request(method, path, options);
-        const of = (name: string) => answer.headers.get(name);
-        expectEqual(of('content-type'), 'application/json; charset=utf-8', 'content-type', answer);
-        expectEqual(of('x-content-type-options'), 'nosniff', 'x-content-type-options', answer);
-        expectEqual(of('cache-control'), 'no-store', 'cache-control', answer);
-        expect(
-          /^[\w.:-]{1,128}$/.test(of('x-request-id') ?? ''),
-          'Every answer has an x-request-id.',
-          answer,
-        );
-        ids.add(of('x-request-id'));
-      }
-      expectEqual(ids.size, requests.length, 'The number of different x-request-ids');
-    },
-  },
-  {
-    numbers: 'rule 24',
-    name: 'a client may set the id of its request',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const sent = (id: string) => service.request('GET', NO_BOOK, { headers: { 'x-request-id': id } });
-      const named = await sent('mine:42');
-      expectEqual(named.headers.get('x-request-id'), 'mine:42', 'x-request-id', named);
-      const odd = await sent('a b"c');
-      expect(odd.headers.get('x-request-id') !== 'a b"c', 'An id with a quotation mark is replaced.', odd);
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'an invalid percent-escape is 400',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      for (const path of ['/%', '/%zz', '/book/%', '/book/%2', '/book/%g1', '/book/%e9', '/book/%c3%28']) {
-        for (const method of ['GET', 'DELETE']) {
-          for (const token of [service.token, null]) {
-            expectAnswer(await service.request(method, path, { token }), BAD_REQUEST);
-          }
+  ),
+  full.writing('rule 21', 'HEAD is answered like GET, without a body', async (service) => {
+    const { id } = await service.create({ title: 'headed' });
+    const get = await service.request('GET', `/book/${id}`);
+    const head = await service.request('HEAD', `/book/${id}`);
+    expectAnswer(head, { status: 200 });
+    expectEqual(
+      head.headers.get('content-length'),
+      get.headers.get('content-length'),
+      'content-length',
+      head,
+    );
+    for (const [path, status] of [
+      [NO_BOOK, 404],
+      ['/books', 200],
+      ['/token', 405],
+      ['/nowhere', 404],
+    ] as const) {
+      expectAnswer(await service.request('HEAD', path), { status });
+    }
+  }),
+  full.writing('rule 24', 'headers of every answer', async (service) => {
+    const { id } = await service.create({});
+    const ids = new Set<string | null>();
+    const requests: [string, string, RequestOptions][] = [
+      ['GET', '/books', {}],
+      ['HEAD', '/books', {}],
+      ['POST', '/book', { body: {} }],
+      ['POST', '/book', { body: '{' }],
+      ['PUT', `/book/${id}`, { body: {} }],
+      ['DELETE', `/book/${id}`, {}],
+      ['GET', '/book/x', {}],
+      ['GET', '/books', { token: null }],
+      ['GET', '/nowhere', {}],
+      ['PATCH', '/books', {}],
+      ['GET', '/%zz', {}],
+      ['POST', '/token', { body: '[]' }],
+    ];
+    for (const [method, path, options] of requests) {
+      const answer = await service.request(method, path, options);
+      const of = (name: string) => answer.headers.get(name);
+      expectEqual(of('content-type'), 'application/json; charset=utf-8', 'content-type', answer);
+      expectEqual(of('x-content-type-options'), 'nosniff', 'x-content-type-options', answer);
+      expectEqual(of('cache-control'), 'no-store', 'cache-control', answer);
+      expect(/^[\w.:-]{1,128}$/.test(of('x-request-id') ?? ''), 'Every answer has an x-request-id.', answer);
+      ids.add(of('x-request-id'));
+    }
+    expectEqual(ids.size, requests.length, 'The number of different x-request-ids');
+  }),
+  full('rule 24', 'a client may set the id of its request', async (service) => {
+    const sent = (id: string) => service.request('GET', NO_BOOK, { headers: { 'x-request-id': id } });
+    const named = await sent('mine:42');
+    expectEqual(named.headers.get('x-request-id'), 'mine:42', 'x-request-id', named);
+    const odd = await sent('a b"c');
+    expect(odd.headers.get('x-request-id') !== 'a b"c', 'An id with a quotation mark is replaced.', odd);
+  }),
+  full('rule 20', 'an invalid percent-escape is 400', async (service) => {
+    for (const path of ['/%', '/%zz', '/book/%', '/book/%2', '/book/%g1', '/book/%e9', '/book/%c3%28']) {
+      for (const method of ['GET', 'DELETE']) {
+        for (const token of [service.token, null]) {
+          expectAnswer(await service.request(method, path, { token }), BAD_REQUEST);
         }
       }
-    },
-  },
+    }
+  }),
 ];
 
 /** Creates with bodies that must be refused, and looks whether any of them was stored all the same. */

@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { full, type Rule } from './rule.ts';
 import type { Answer, Book, Service } from './service.ts';
 import { INVALID_TOKEN, invalidParameter } from './words.ts';
 
@@ -138,39 +138,24 @@ const KEYS: readonly (readonly [title: string, same: readonly string[]])[] = [
 ];
 
 export const FINDING: readonly Rule[] = [
-  {
-    numbers: 'rule F1',
-    name: 'an empty query string is the list, and no page',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      for (const path of ['/books', '/books?']) {
-        const answer = await service.request('GET', path);
-        expectAnswer(answer, { status: 200, message: 'Books retrieved successfully' });
-        for (const name of ['link', 'x-total-count'])
-          expectEqual(answer.headers.get(name), null, name, answer);
-      }
-    },
-  },
-  {
-    numbers: 'rule F1',
-    name: 'other paths ignore their query',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const answer = await service.request('POST', '/book?limit=0', { body: { title: 'gone' } });
-      expectAnswer(answer, { status: 201 });
-      for (const method of ['GET', 'DELETE']) {
-        expectAnswer(await service.request(method, `/book/${answer.data.id}?limit=0`), { status: 200 });
-      }
-    },
-  },
-  {
-    numbers: 'rules F2, F3 and F8 to F10',
-    name: 'each parameter finds and orders as it should',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  full('rule F1', 'an empty query string is the list, and no page', async (service) => {
+    for (const path of ['/books', '/books?']) {
+      const answer = await service.request('GET', path);
+      expectAnswer(answer, { status: 200, message: 'Books retrieved successfully' });
+      for (const name of ['link', 'x-total-count']) expectEqual(answer.headers.get(name), null, name, answer);
+    }
+  }),
+  full.writing('rule F1', 'other paths ignore their query', async (service) => {
+    const answer = await service.request('POST', '/book?limit=0', { body: { title: 'gone' } });
+    expectAnswer(answer, { status: 201 });
+    for (const method of ['GET', 'DELETE']) {
+      expectAnswer(await service.request(method, `/book/${answer.data.id}?limit=0`), { status: 200 });
+    }
+  }),
+  full.writing(
+    'rules F2, F3 and F8 to F10',
+    'each parameter finds and orders as it should',
+    async (service) => {
       const { mark, ids } = await store(service, BOOKS);
       for (const [query, found] of FOUND) {
         const answer = await page(service, encoded(query.replaceAll('MARK', mark)));
@@ -180,24 +165,20 @@ export const FINDING: readonly Rule[] = [
         );
       }
     },
-  },
-  {
-    numbers: 'rule F3',
-    name: 'an invalid parameter is 400 and named, and so is a name that is unknown or sent twice',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full(
+    'rule F3',
+    'an invalid parameter is 400 and named, and so is a name that is unknown or sent twice',
+    async (service) => {
       for (const [query, name] of REFUSED) {
         expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
       }
     },
-  },
-  {
-    numbers: 'rules F3 and F5',
-    name: 'a cursor is valid with its own order, and without an offset',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'rules F3 and F5',
+    'a cursor is valid with its own order, and without an offset',
+    async (service) => {
       const { mark, ids } = await store(service, BOOKS);
       const first = await page(service, `sort=title&limit=2&author_contains=${mark}`);
       const next = linksOf(first).next ?? '';
@@ -214,94 +195,62 @@ export const FINDING: readonly Rule[] = [
         expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
       }
     },
-  },
-  {
-    numbers: 'rule F12',
-    name: 'quotation marks, OR, NOT and minus have no meaning',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { mark, ids } = await store(service, BOOKS);
-      for (const [q, found] of [
-        ['%22brown+emma%22', [5]],
-        ['emma+-brown', [5]],
-        ['emma+OR+ilias', []],
-        ['emma+NOT+brown', []],
-      ] as const) {
-        const answer = await page(service, `q=${q}&author_contains=${mark}`);
-        expectFound(
-          answer,
-          found.map((place) => ids[place - 1] as number),
-        );
-      }
-    },
-  },
-  {
-    numbers: 'rules F1 and F3',
-    name: 'HEAD is answered like GET, without a body',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { mark } = await store(service, BOOKS);
-      const path = `/books?sort=title&limit=2&author_contains=${mark}`;
-      const head = await service.search(path, {}, 'HEAD');
-      const got = await service.search(path);
-      for (const name of ['link', 'x-total-count', 'content-length', 'content-type']) {
-        expectEqual(head.headers.get(name), got.headers.get(name), name, head);
-      }
-      expectAnswer(await service.request('HEAD', '/books?nope'), { status: 400 });
-    },
-  },
-  {
-    numbers: 'rule 9',
-    name: 'the token is checked before the query',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      expectAnswer(await service.request('GET', '/books?nope', { token: 'x' }), INVALID_TOKEN);
-    },
-  },
-  {
-    numbers: 'rule F4',
-    name: 'links lead to the next page and to the first',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { mark, ids } = await store(service, BOOKS);
-      const begin = `/books?sort=-title&limit=4&author_contains=${mark}`;
-      const first = await service.search(begin);
-      expectFound(first, [ids[3], ids[0], ids[2], ids[4]]);
-      expectEqual(linksOf(first).first, begin, 'The link to the first page', first);
-      const last = await service.search(linksOf(first).next ?? '');
-      expectFound(last, [ids[1], ids[5]]);
-      expectEqual(linksOf(last), { first: begin }, 'The links of the last page', last);
-    },
-  },
-  {
-    numbers: 'rule F4',
-    name: 'with an offset, links go by offset',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { mark } = await store(service, BOOKS);
-      const begin = `/books?author_contains=${mark}&limit=2`;
-      const linksAt = async (offset: number) => linksOf(await service.search(`${begin}&offset=${offset}`));
-      expectEqual(
-        await linksAt(3),
-        { next: `${begin}&offset=5`, first: begin, prev: `${begin}&offset=1` },
-        'The links of a page',
+  ),
+  full.writing('rule F12', 'quotation marks, OR, NOT and minus have no meaning', async (service) => {
+    const { mark, ids } = await store(service, BOOKS);
+    for (const [q, found] of [
+      ['%22brown+emma%22', [5]],
+      ['emma+-brown', [5]],
+      ['emma+OR+ilias', []],
+      ['emma+NOT+brown', []],
+    ] as const) {
+      const answer = await page(service, `q=${q}&author_contains=${mark}`);
+      expectFound(
+        answer,
+        found.map((place) => ids[place - 1] as number),
       );
-      expectEqual((await linksAt(1)).prev, `${begin}&offset=0`, 'The link to the page before');
-      expectEqual((await linksAt(0)).prev, undefined, 'The link to the page before the first one');
-      expectEqual((await linksAt(4)).next, undefined, 'The link to the page after the last one');
-    },
-  },
-  {
-    numbers: 'rule F4',
-    name: 'a page has 100 books without limit, and ends before 1 MiB of texts',
-    level: 'full',
-    writes: true,
-    async check(service) {
+    }
+  }),
+  full.writing('rules F1 and F3', 'HEAD is answered like GET, without a body', async (service) => {
+    const { mark } = await store(service, BOOKS);
+    const path = `/books?sort=title&limit=2&author_contains=${mark}`;
+    const head = await service.search(path, {}, 'HEAD');
+    const got = await service.search(path);
+    for (const name of ['link', 'x-total-count', 'content-length', 'content-type']) {
+      expectEqual(head.headers.get(name), got.headers.get(name), name, head);
+    }
+    expectAnswer(await service.request('HEAD', '/books?nope'), { status: 400 });
+  }),
+  full('rule 9', 'the token is checked before the query', async (service) => {
+    expectAnswer(await service.request('GET', '/books?nope', { token: 'x' }), INVALID_TOKEN);
+  }),
+  full.writing('rule F4', 'links lead to the next page and to the first', async (service) => {
+    const { mark, ids } = await store(service, BOOKS);
+    const begin = `/books?sort=-title&limit=4&author_contains=${mark}`;
+    const first = await service.search(begin);
+    expectFound(first, [ids[3], ids[0], ids[2], ids[4]]);
+    expectEqual(linksOf(first).first, begin, 'The link to the first page', first);
+    const last = await service.search(linksOf(first).next ?? '');
+    expectFound(last, [ids[1], ids[5]]);
+    expectEqual(linksOf(last), { first: begin }, 'The links of the last page', last);
+  }),
+  full.writing('rule F4', 'with an offset, links go by offset', async (service) => {
+    const { mark } = await store(service, BOOKS);
+    const begin = `/books?author_contains=${mark}&limit=2`;
+    const linksAt = async (offset: number) => linksOf(await service.search(`${begin}&offset=${offset}`));
+    expectEqual(
+      await linksAt(3),
+      { next: `${begin}&offset=5`, first: begin, prev: `${begin}&offset=1` },
+      'The links of a page',
+    );
+    expectEqual((await linksAt(1)).prev, `${begin}&offset=0`, 'The link to the page before');
+    expectEqual((await linksAt(0)).prev, undefined, 'The link to the page before the first one');
+    expectEqual((await linksAt(4)).next, undefined, 'The link to the page after the last one');
+  }),
+  full.writing(
+    'rule F4',
+    'a page has 100 books without limit, and ends before 1 MiB of texts',
+    async (service) => {
       const many = await store(
         service,
         Array.from({ length: 101 }, (_, year) => ({ title: 'x', author: '', year })),
@@ -319,13 +268,11 @@ export const FINDING: readonly Rule[] = [
         'The books of all pages',
       );
     },
-  },
-  {
-    numbers: 'rule F5',
-    name: 'a walk meets every book once, even if others are removed meanwhile',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'rule F5',
+    'a walk meets every book once, even if others are removed meanwhile',
+    async (service) => {
       const books = Array.from({ length: 60 }, (_, year) => ({
         title: `${year % 7}`,
         author: '',
@@ -354,53 +301,39 @@ export const FINDING: readonly Rule[] = [
         'The books of all pages, while others are removed',
       );
     },
-  },
-  {
-    numbers: 'rule F6',
-    name: 'a total of 1,000 or fewer is shown, and any on demand',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { mark } = await store(service, BOOKS);
-      for (const [query, prefer, total] of [
-        [`q=${mark}&limit=1`, undefined, '6'],
-        [`q=${mark}+emma&limit=1`, undefined, '2'],
-        [`q=${mark}+nothing`, undefined, '0'],
-        [`q=${mark}+emma&offset=5`, undefined, '2'],
-        [`q=${mark}+emma`, 'count=exact', '2'],
-        [`q=${mark}+emma`, 'return=minimal, Count="exact"; x', '2'],
-        [`q=${mark}+emma`, 'count=planned', '2'],
-      ] as const) {
-        const answer = await page(service, query, prefer === undefined ? {} : { prefer });
-        expectEqual(answer.headers.get('x-total-count'), total, 'x-total-count', answer);
-        const applied = prefer === undefined || prefer === 'count=planned' ? null : 'count=exact';
-        expectEqual(answer.headers.get('preference-applied'), applied, 'preference-applied', answer);
+  ),
+  full.writing('rule F6', 'a total of 1,000 or fewer is shown, and any on demand', async (service) => {
+    const { mark } = await store(service, BOOKS);
+    for (const [query, prefer, total] of [
+      [`q=${mark}&limit=1`, undefined, '6'],
+      [`q=${mark}+emma&limit=1`, undefined, '2'],
+      [`q=${mark}+nothing`, undefined, '0'],
+      [`q=${mark}+emma&offset=5`, undefined, '2'],
+      [`q=${mark}+emma`, 'count=exact', '2'],
+      [`q=${mark}+emma`, 'return=minimal, Count="exact"; x', '2'],
+      [`q=${mark}+emma`, 'count=planned', '2'],
+    ] as const) {
+      const answer = await page(service, query, prefer === undefined ? {} : { prefer });
+      expectEqual(answer.headers.get('x-total-count'), total, 'x-total-count', answer);
+      const applied = prefer === undefined || prefer === 'count=planned' ? null : 'count=exact';
+      expectEqual(answer.headers.get('preference-applied'), applied, 'preference-applied', answer);
+    }
+  }),
+  full.writing('rules F7 and F8', 'words are found however they are written', async (service) => {
+    for (const [title, queries] of WORDS) {
+      const { mark, ids } = await store(service, [{ title, author: '', year: 0 }]);
+      for (const query of queries) {
+        const words = encodeURIComponent(query);
+        expectFound(await page(service, `title_contains=${words}&author_contains=${mark}`), ids);
+        expectFound(await page(service, `q=${words}&author_contains=${mark}`), ids);
       }
-    },
-  },
-  {
-    numbers: 'rules F7 and F8',
-    name: 'words are found however they are written',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      for (const [title, queries] of WORDS) {
-        const { mark, ids } = await store(service, [{ title, author: '', year: 0 }]);
-        for (const query of queries) {
-          const words = encodeURIComponent(query);
-          expectFound(await page(service, `title_contains=${words}&author_contains=${mark}`), ids);
-          expectFound(await page(service, `q=${words}&author_contains=${mark}`), ids);
-        }
-        expectFound(await page(service, `q=nowhere&author_contains=${mark}`), []);
-      }
-    },
-  },
-  {
-    numbers: 'rule F8',
-    name: 'titles with one key are equal, and begin with the beginnings of that key',
-    level: 'full',
-    writes: true,
-    async check(service) {
+      expectFound(await page(service, `q=nowhere&author_contains=${mark}`), []);
+    }
+  }),
+  full.writing(
+    'rule F8',
+    'titles with one key are equal, and begin with the beginnings of that key',
+    async (service) => {
       for (const [title, same] of KEYS) {
         const { mark, ids } = await store(service, [{ title, author: '', year: 0 }]);
         for (const text of same) {
@@ -411,13 +344,11 @@ export const FINDING: readonly Rule[] = [
         }
       }
     },
-  },
-  {
-    numbers: 'rule F10',
-    name: 'with words in q, titles that are it come first, then those that begin with it',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'rule F10',
+    'with words in q, titles that are it come first, then those that begin with it',
+    async (service) => {
       const titles = ['Before Emma', 'Emma Woodhouse', 'Emma', 'Emmanuelle, and Emma', 'Emma Brown', 'EMMA!'];
       const { mark, ids } = await store(
         service,
@@ -427,23 +358,17 @@ export const FINDING: readonly Rule[] = [
       expectFound(await page(service, `q=emma&author_contains=${mark}`), order([2, 5, 4, 1, 0, 3]));
       expectFound(await page(service, `q=emma*&author_contains=${mark}`), order([2, 5, 4, 1, 3, 0]));
     },
-  },
-  {
-    numbers: 'rule F11',
-    name: 'a search sees every write that was answered before it',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { mark, ids } = await store(service, [{ title: 'one', author: '', year: 1 }]);
-      const [id] = ids;
-      expectFound(await page(service, `q=one+${mark}`), ids);
-      await service.request('PUT', `/book/${id}`, { body: { title: 'other' } });
-      expectFound(await page(service, `q=one+${mark}`), []);
-      expectFound(await page(service, `q=other+${mark}`), ids);
-      await service.request('DELETE', `/book/${id}`);
-      expectFound(await page(service, `q=${mark}`), []);
-    },
-  },
+  ),
+  full.writing('rule F11', 'a search sees every write that was answered before it', async (service) => {
+    const { mark, ids } = await store(service, [{ title: 'one', author: '', year: 1 }]);
+    const [id] = ids;
+    expectFound(await page(service, `q=one+${mark}`), ids);
+    await service.request('PUT', `/book/${id}`, { body: { title: 'other' } });
+    expectFound(await page(service, `q=one+${mark}`), []);
+    expectFound(await page(service, `q=other+${mark}`), ids);
+    await service.request('DELETE', `/book/${id}`);
+    expectFound(await page(service, `q=${mark}`), []);
+  }),
 ];
 
 /** Stores books; the word that is added to each author is in no other book. */

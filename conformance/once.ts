@@ -3,7 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { full, type Rule } from './rule.ts';
 import type { Answer, Service } from './service.ts';
 import {
   createdAll,
@@ -38,57 +38,43 @@ const post = (service: Service, path: string, body: unknown, key?: string) =>
 const countBooks = async (service: Service) => (await service.list()).length;
 
 export const MANY: readonly Rule[] = [
-  {
-    numbers: 'B1',
-    name: 'stores all books of an array, and returns their ids in its order',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const answer = await post(service, '/books', BOOKS);
-      expectAnswer(answer, { status: 201, message: 'Books created successfully' });
-      const ids: number[] = answer.data;
-      expectEqual(ids.length, BOOKS.length, 'The number of ids', answer);
-      expectEqual(answer.headers.get('location'), null, 'location', answer);
-      expectEqual(answer.headers.get('etag'), null, 'etag', answer);
-      for (const [position, id] of ids.entries()) {
-        expectAnswer(await service.request('GET', `/book/${id}`), retrieved({ id, ...STORED[position] }));
-      }
-      const ascending = ids.toSorted((one, other) => one - other);
-      expectEqual(ids, ascending, 'The ids', answer);
-      expectAnswer(await post(service, '/books', ' \n[ ] '), createdAll([]));
-    },
-  },
-  {
-    numbers: 'B1',
-    name: '10,000 books at most, with 16 MiB, each as long as a body may be',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const before = await countBooks(service);
-      const books = Array.from({ length: MOST_BOOKS }, (_, year) => ({ title: `book ${year}`, year }));
-      const stored = await post(service, '/books', books);
-      expectAnswer(stored, { status: 201 });
-      const ids: number[] = stored.data;
-      expectEqual(new Set(ids).size, MOST_BOOKS, 'The number of different ids', stored);
-      for (const position of [0, 1, 4999, 9999]) {
-        const answer = await service.request('GET', `/book/${ids[position]}`);
-        expectEqual(answer.data?.year, position, 'The year', answer);
-      }
-      expectAnswer(await post(service, '/books', [...books, {}]), TOO_LARGE);
-      expectEqual(await countBooks(service), before + MOST_BOOKS, 'The number of books');
-      await expectLongest(service, MEBIBYTE);
-      const largest = `[{}${' '.repeat(16 * MEBIBYTE - 4)}]`;
-      expectEqual(largest.length, 16 * MEBIBYTE, 'The length of the largest body');
-      expectAnswer(await post(service, '/books', largest), { status: 201 });
-      expectAnswer(await post(service, '/books', ` ${largest}`), TOO_LARGE);
-    },
-  },
-  {
-    numbers: 'B2',
-    name: 'one element that is not a book: 400 names its position, and nothing is stored',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  full.writing('B1', 'stores all books of an array, and returns their ids in its order', async (service) => {
+    const answer = await post(service, '/books', BOOKS);
+    expectAnswer(answer, { status: 201, message: 'Books created successfully' });
+    const ids: number[] = answer.data;
+    expectEqual(ids.length, BOOKS.length, 'The number of ids', answer);
+    expectEqual(answer.headers.get('location'), null, 'location', answer);
+    expectEqual(answer.headers.get('etag'), null, 'etag', answer);
+    for (const [position, id] of ids.entries()) {
+      expectAnswer(await service.request('GET', `/book/${id}`), retrieved({ id, ...STORED[position] }));
+    }
+    const ascending = ids.toSorted((one, other) => one - other);
+    expectEqual(ids, ascending, 'The ids', answer);
+    expectAnswer(await post(service, '/books', ' \n[ ] '), createdAll([]));
+  }),
+  full.writing('B1', '10,000 books at most, with 16 MiB, each as long as a body may be', async (service) => {
+    const before = await countBooks(service);
+    const books = Array.from({ length: MOST_BOOKS }, (_, year) => ({ title: `book ${year}`, year }));
+    const stored = await post(service, '/books', books);
+    expectAnswer(stored, { status: 201 });
+    const ids: number[] = stored.data;
+    expectEqual(new Set(ids).size, MOST_BOOKS, 'The number of different ids', stored);
+    for (const position of [0, 1, 4999, 9999]) {
+      const answer = await service.request('GET', `/book/${ids[position]}`);
+      expectEqual(answer.data?.year, position, 'The year', answer);
+    }
+    expectAnswer(await post(service, '/books', [...books, {}]), TOO_LARGE);
+    expectEqual(await countBooks(service), before + MOST_BOOKS, 'The number of books');
+    await expectLongest(service, MEBIBYTE);
+    const largest = `[{}${' '.repeat(16 * MEBIBYTE - 4)}]`;
+    expectEqual(largest.length, 16 * MEBIBYTE, 'The length of the largest body');
+    expectAnswer(await post(service, '/books', largest), { status: 201 });
+    expectAnswer(await post(service, '/books', ` ${largest}`), TOO_LARGE);
+  }),
+  full.writing(
+    'B2',
+    'one element that is not a book: 400 names its position, and nothing is stored',
+    async (service) => {
       const before = await countBooks(service);
       const elements = [
         ...['null', '1', '"x"', '[]', '[{}]', '{"title":null}', '{"year":1999.5}', '{"year":"1"}'],
@@ -110,13 +96,11 @@ export const MANY: readonly Rule[] = [
       );
       expectEqual(await countBooks(service), before + 2, 'The number of books');
     },
-  },
-  {
-    numbers: 'B2',
-    name: 'a body that is not an array of JSON in UTF-8 is 400, and nothing is stored',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'B2',
+    'a body that is not an array of JSON in UTF-8 is 400, and nothing is stored',
+    async (service) => {
       const before = await countBooks(service);
       const bodies = [
         ...['', ' ', '{}', '{"a":{}}', '1', 'null', '"[]"', 'x', '[', ']', '[{}', '[{},', '[{},]', '[,{}]'],
@@ -128,38 +112,30 @@ export const MANY: readonly Rule[] = [
       expectEqual(await countBooks(service), before, 'The number of books');
       expectAnswer(await post(service, '/books', [{}]), { status: 201 });
     },
-  },
-  {
-    numbers: 'B1 and B2',
-    name: 'however the body is cut into pieces, it is read as a whole',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const body = Buffer.from(` [ ${BOOKS.map((book) => JSON.stringify(book)).join(' ,\n')} ] `);
-      for (const size of [1, 2, 3, 7, 50]) {
-        const connection = service.connect();
-        const headers = { 'transfer-encoding': 'chunked' };
-        await connection.send(service.bytes('POST', '/books', { headers }));
-        for (let at = 0; at < body.length; at += size) {
-          const piece = body.subarray(at, at + size);
-          const length = Buffer.from(`${piece.length.toString(16)}\r\n`);
-          await connection.send(Buffer.concat([length, piece, Buffer.from('\r\n')]));
-        }
-        await connection.send('0\r\n\r\n');
-        const [answer] = await connection.answers(1);
-        expectAnswer(answer, { status: 201 });
-        const id = answer?.data[2];
-        expectAnswer(await service.request('GET', `/book/${id}`), retrieved({ id, ...STORED[2] }));
-        connection.close();
+  ),
+  full.writing('B1 and B2', 'however the body is cut into pieces, it is read as a whole', async (service) => {
+    const body = Buffer.from(` [ ${BOOKS.map((book) => JSON.stringify(book)).join(' ,\n')} ] `);
+    for (const size of [1, 2, 3, 7, 50]) {
+      const connection = service.connect();
+      const headers = { 'transfer-encoding': 'chunked' };
+      await connection.send(service.bytes('POST', '/books', { headers }));
+      for (let at = 0; at < body.length; at += size) {
+        const piece = body.subarray(at, at + size);
+        const length = Buffer.from(`${piece.length.toString(16)}\r\n`);
+        await connection.send(Buffer.concat([length, piece, Buffer.from('\r\n')]));
       }
-    },
-  },
-  {
-    numbers: 'B3',
-    name: 'a request whose client leaves stores nothing, and the connection of a refused one goes on',
-    level: 'full',
-    writes: true,
-    async check(service) {
+      await connection.send('0\r\n\r\n');
+      const [answer] = await connection.answers(1);
+      expectAnswer(answer, { status: 201 });
+      const id = answer?.data[2];
+      expectAnswer(await service.request('GET', `/book/${id}`), retrieved({ id, ...STORED[2] }));
+      connection.close();
+    }
+  }),
+  full.writing(
+    'B3',
+    'a request whose client leaves stores nothing, and the connection of a refused one goes on',
+    async (service) => {
       const { id } = await service.create({});
       const before = await countBooks(service);
       const leaving = service.connect();
@@ -179,145 +155,108 @@ export const MANY: readonly Rule[] = [
       staying.close();
       expectEqual(await countBooks(service), before, 'The number of books');
     },
-  },
-  {
-    numbers: 'B3',
-    name: 'it needs a token, and the path has three methods',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      expectAnswer(await service.request('POST', '/books', { body: '[', token: null }), TOKEN_REQUIRED);
-      for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-        const answer = await service.request(method, '/books');
-        expectAnswer(answer, METHOD_NOT_ALLOWED);
-        expectEqual(answer.headers.get('allow'), 'GET, HEAD, POST', 'allow', answer);
-      }
-    },
-  },
+  ),
+  full('B3', 'it needs a token, and the path has three methods', async (service) => {
+    expectAnswer(await service.request('POST', '/books', { body: '[', token: null }), TOKEN_REQUIRED);
+    for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+      const answer = await service.request(method, '/books');
+      expectAnswer(answer, METHOD_NOT_ALLOWED);
+      expectEqual(answer.headers.get('allow'), 'GET, HEAD, POST', 'allow', answer);
+    }
+  }),
 ];
 
 export const KEYS_OF_REQUESTS: readonly Rule[] = [
-  {
-    numbers: 'I1',
-    name: 'a key is visible ASCII, with or without quotation marks',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const unique = randomUUID();
-      const valid = [
-        '"',
-        `!~${unique}`,
-        unique.padEnd(255, 'x'),
-        `"${unique.padEnd(255, 'y')}"`,
-        unique,
-        `"${unique}`,
-      ];
-      for (const key of valid) {
-        const answer = await post(service, '/book', {}, key);
-        // A single character may be in use already.
-        if (key.length > 1 || answer.status !== 422) expectAnswer(answer, { status: 201 });
-      }
-      const invalid = [
-        ...['', '""', 'x'.repeat(256), `"${'x'.repeat(256)}"`, 'a b', '"a b"', 'caf\u00e9', 'a, b', 'a\tb'],
-      ];
-      for (const key of invalid) {
-        expectAnswer(await post(service, '/book', '{', key), INVALID_KEY);
-        expectAnswer(await post(service, '/books', '[', key), INVALID_KEY);
-      }
-      const list = await service.request('GET', '/books', { headers: { 'idempotency-key': '' } });
-      expectAnswer(list, { status: 200 });
-      const { id } = await service.create({});
-      const headers = { 'idempotency-key': 'a b' };
-      expectAnswer(await service.request('PUT', `/book/${id}`, { body: {}, headers }), { status: 200 });
-    },
-  },
-  {
-    numbers: 'I2',
-    name: 'the same request again gets the first answer, and stores nothing',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const key = randomUUID();
-      const first = await post(service, '/book', BOOKS[0], key);
-      expectAnswer(first, { status: 201 });
-      expectEqual(first.headers.get('idempotent-replayed'), null, 'idempotent-replayed', first);
-      await service.request('PUT', `/book/${first.data.id}`, { body: { year: 1 } });
-      await service.request('DELETE', `/book/${first.data.id}`);
-      const before = await countBooks(service);
-      const equal = '{"id":9, "year":1605.0, "author":"Miguel de Cervantes", "title":"Don Quijote"}';
-      for (const [body, sent] of [
-        [BOOKS[0], key],
-        [BOOKS[0], `"${key}"`],
-        [equal, key],
-      ] as const) {
-        const again = await post(service, '/book', body, sent);
-        expectAnswer(again, first);
-        expectEqual(again.headers.get('idempotent-replayed'), 'true', 'idempotent-replayed', again);
-        for (const name of ['location', 'etag']) {
-          expectEqual(again.headers.get(name), first.headers.get(name), name, again);
-        }
-      }
-      for (const other of [{}, { ...BOOKS[0], year: 1606 }, { ...BOOKS[0], title: 'don quijote' }]) {
-        expectAnswer(await post(service, '/book', other, key), KEY_USED);
-      }
-      expectAnswer(await post(service, '/books', [BOOKS[0]], key), KEY_USED);
-      expectEqual(await countBooks(service), before, 'The number of books');
-      const another = await post(service, '/book', BOOKS[0], randomUUID());
-      expect(another.data.id !== first.data.id, 'Another key stores another book.', another);
-    },
-  },
-  {
-    numbers: 'I2',
-    name: 'a key counts for a whole array',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const key = randomUUID();
-      const first = await post(service, '/books', BOOKS, key);
-      expectAnswer(first, { status: 201 });
-      const before = await countBooks(service);
-      const again = await post(service, '/books', JSON.stringify(STORED, null, 2), key);
+  full.writing('I1', 'a key is visible ASCII, with or without quotation marks', async (service) => {
+    const unique = randomUUID();
+    const valid = [
+      '"',
+      `!~${unique}`,
+      unique.padEnd(255, 'x'),
+      `"${unique.padEnd(255, 'y')}"`,
+      unique,
+      `"${unique}`,
+    ];
+    for (const key of valid) {
+      const answer = await post(service, '/book', {}, key);
+      // A single character may be in use already.
+      if (key.length > 1 || answer.status !== 422) expectAnswer(answer, { status: 201 });
+    }
+    const invalid = [
+      ...['', '""', 'x'.repeat(256), `"${'x'.repeat(256)}"`, 'a b', '"a b"', 'caf\u00e9', 'a, b', 'a\tb'],
+    ];
+    for (const key of invalid) {
+      expectAnswer(await post(service, '/book', '{', key), INVALID_KEY);
+      expectAnswer(await post(service, '/books', '[', key), INVALID_KEY);
+    }
+    const list = await service.request('GET', '/books', { headers: { 'idempotency-key': '' } });
+    expectAnswer(list, { status: 200 });
+    const { id } = await service.create({});
+    const headers = { 'idempotency-key': 'a b' };
+    expectAnswer(await service.request('PUT', `/book/${id}`, { body: {}, headers }), { status: 200 });
+  }),
+  full.writing('I2', 'the same request again gets the first answer, and stores nothing', async (service) => {
+    const key = randomUUID();
+    const first = await post(service, '/book', BOOKS[0], key);
+    expectAnswer(first, { status: 201 });
+    expectEqual(first.headers.get('idempotent-replayed'), null, 'idempotent-replayed', first);
+    await service.request('PUT', `/book/${first.data.id}`, { body: { year: 1 } });
+    await service.request('DELETE', `/book/${first.data.id}`);
+    const before = await countBooks(service);
+    const equal = '{"id":9, "year":1605.0, "author":"Miguel de Cervantes", "title":"Don Quijote"}';
+    for (const [body, sent] of [
+      [BOOKS[0], key],
+      [BOOKS[0], `"${key}"`],
+      [equal, key],
+    ] as const) {
+      const again = await post(service, '/book', body, sent);
       expectAnswer(again, first);
       expectEqual(again.headers.get('idempotent-replayed'), 'true', 'idempotent-replayed', again);
-      for (const other of [[], BOOKS.slice(1), BOOKS.toReversed(), [BOOKS]]) {
-        const expected = Array.isArray(other[0]) ? invalidAt(1) : KEY_USED;
-        expectAnswer(await post(service, '/books', other, key), expected);
+      for (const name of ['location', 'etag']) {
+        expectEqual(again.headers.get(name), first.headers.get(name), name, again);
       }
-      expectAnswer(await post(service, '/book', {}, key), KEY_USED);
-      const empty = randomUUID();
-      for (let time = 0; time < 2; time += 1) {
-        expectAnswer(await post(service, '/books', [], empty), createdAll([]));
-      }
-      expectEqual(await countBooks(service), before, 'The number of books');
-    },
-  },
-  {
-    numbers: 'I3',
-    name: 'of many requests with one key at the same moment, one is carried out',
-    level: 'full',
-    writes: true,
-    check: (service) => raceWithOneKey([service]),
-  },
-  {
-    numbers: 'I3',
-    name: 'a request that failed leaves no key',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const key = randomUUID();
-      expectAnswer(await post(service, '/book', { year: null }, key), INVALID);
-      expectAnswer(await post(service, '/books', [{}, null], key), invalidAt(2));
-      const headers = { 'idempotency-key': key };
-      expectAnswer(
-        await service.request('POST', '/book', { body: {}, headers, token: null }),
-        TOKEN_REQUIRED,
-      );
-      expectAnswer(await post(service, '/book', { title: 'x'.repeat(MEBIBYTE) }, key), TOO_LARGE);
-      const answer = await post(service, '/book', { title: 'now' }, key);
-      expectAnswer(answer, { status: 201 });
-      expectEqual(answer.headers.get('idempotent-replayed'), null, 'idempotent-replayed', answer);
-    },
-  },
+    }
+    for (const other of [{}, { ...BOOKS[0], year: 1606 }, { ...BOOKS[0], title: 'don quijote' }]) {
+      expectAnswer(await post(service, '/book', other, key), KEY_USED);
+    }
+    expectAnswer(await post(service, '/books', [BOOKS[0]], key), KEY_USED);
+    expectEqual(await countBooks(service), before, 'The number of books');
+    const another = await post(service, '/book', BOOKS[0], randomUUID());
+    expect(another.data.id !== first.data.id, 'Another key stores another book.', another);
+  }),
+  full.writing('I2', 'a key counts for a whole array', async (service) => {
+    const key = randomUUID();
+    const first = await post(service, '/books', BOOKS, key);
+    expectAnswer(first, { status: 201 });
+    const before = await countBooks(service);
+    const again = await post(service, '/books', JSON.stringify(STORED, null, 2), key);
+    expectAnswer(again, first);
+    expectEqual(again.headers.get('idempotent-replayed'), 'true', 'idempotent-replayed', again);
+    for (const other of [[], BOOKS.slice(1), BOOKS.toReversed(), [BOOKS]]) {
+      const expected = Array.isArray(other[0]) ? invalidAt(1) : KEY_USED;
+      expectAnswer(await post(service, '/books', other, key), expected);
+    }
+    expectAnswer(await post(service, '/book', {}, key), KEY_USED);
+    const empty = randomUUID();
+    for (let time = 0; time < 2; time += 1) {
+      expectAnswer(await post(service, '/books', [], empty), createdAll([]));
+    }
+    expectEqual(await countBooks(service), before, 'The number of books');
+  }),
+  full.writing('I3', 'of many requests with one key at the same moment, one is carried out', (service) =>
+    raceWithOneKey([service]),
+  ),
+  full.writing('I3', 'a request that failed leaves no key', async (service) => {
+    const key = randomUUID();
+    expectAnswer(await post(service, '/book', { year: null }, key), INVALID);
+    expectAnswer(await post(service, '/books', [{}, null], key), invalidAt(2));
+    const headers = { 'idempotency-key': key };
+    expectAnswer(await service.request('POST', '/book', { body: {}, headers, token: null }), TOKEN_REQUIRED);
+    expectAnswer(await post(service, '/book', { title: 'x'.repeat(MEBIBYTE) }, key), TOO_LARGE);
+    const answer = await post(service, '/book', { title: 'now' }, key);
+    expectAnswer(answer, { status: 201 });
+    expectEqual(answer.headers.get('idempotent-replayed'), null, 'idempotent-replayed', answer);
+  }),
 ];
 
 /** An element of an array may be as long as a body with one book, however long the array is. */

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { full, type Rule } from './rule.ts';
 import type { Answer, Book, RequestOptions, Service } from './service.ts';
 import {
   BOOK_NOT_FOUND,
@@ -21,110 +21,86 @@ import {
 type Services = readonly [Service, ...Service[]];
 
 export const RACES: readonly Rule[] = [
-  {
-    numbers: 'rule 9',
-    name: 'in 200 pairs of simultaneous updates of different fields, none is lost',
-    level: 'full',
-    writes: true,
-    check: (service) => updateInPairs([service], 25, 8),
-  },
-  {
-    numbers: 'rule 9',
-    name: '64 simultaneous updates of one book are answered as if they came one by one',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  full.writing(
+    'rule 9',
+    'in 200 pairs of simultaneous updates of different fields, none is lost',
+    (service) => updateInPairs([service], 25, 8),
+  ),
+  full.writing(
+    'rule 9',
+    '64 simultaneous updates of one book are answered as if they came one by one',
+    async (service) => {
       let book = await service.create({});
       for (let round = 0; round < 5; round += 1) book = await raceUpdates([service], book, round);
     },
-  },
-  {
-    numbers: 'rule 9',
-    name: 'pipelined changes of one book are applied in order',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      let book: Book = { id: (await service.create({})).id, title: '', author: '', year: 0 };
-      const changes = Array.from({ length: 1200 }, (_, position) => {
-        return position % 2 === 0 ? { title: `${position}` } : { year: position };
-      });
-      const answers = await service.requestAll(changes.map((body) => ['PUT', `/book/${book.id}`, { body }]));
-      for (const [position, answer] of answers.entries()) {
-        book = { ...book, ...changes[position] };
-        expectAnswer(answer, updated(book));
-      }
-    },
-  },
-  {
-    numbers: 'rule 11',
-    name: 'of 32 deletes racing for one book exactly one is 200',
-    level: 'full',
-    writes: true,
-    check: (service) => together(5, () => raceDeletes([service])),
-  },
-  {
-    numbers: 'rule 12',
-    name: 'each of 800 creates by 16 clients gets a unique id and is answered with its own book',
-    level: 'full',
-    writes: true,
-    check: (service) => createTogether([service], 50),
-  },
-  {
-    numbers: 'rules 2 to 10 and 18',
-    name: 'an invalid request never fails its neighbours',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({ title: 'kept' });
-      const faults: [string, string, RequestOptions, Parameters<typeof expectAnswer>[1]][] = [
-        ['POST', '/book', { body: '{"title":' }, INVALID],
-        ['POST', '/book', { body: { title: null } }, INVALID],
-        ['POST', '/book', { body: '{"title":"\\u0000"}' }, INVALID],
-        ['POST', '/book', { body: '{"title":"\\ud800"}' }, INVALID],
-        ['POST', '/book', { body: '{"year":9223372036854775808}' }, INVALID],
-        ['POST', '/book', { body: { title: 'ok' }, token: 'x.y.z' }, INVALID_TOKEN],
-        ['PUT', `/book/${id}`, { body: { year: '1' } }, INVALID],
-        ['PUT', NO_BOOK, { body: { title: 'x' } }, BOOK_NOT_FOUND],
-        ['PUT', NO_BOOK, { body: '[]' }, BOOK_NOT_FOUND],
-        ['PUT', '/book/9223372036854775808', { body: {} }, BOOK_NOT_FOUND],
-        ['GET', NO_BOOK, {}, BOOK_NOT_FOUND],
-        ['GET', '/book/18446744073709551616', {}, BOOK_NOT_FOUND],
-        ['DELETE', NO_BOOK, {}, BOOK_NOT_FOUND],
-        ['DELETE', `/book/-${id}`, {}, BOOK_NOT_FOUND],
-      ];
-      await Promise.all([
-        together(5 * faults.length, async (position) => {
-          const [method, path, options, expected] = faults[
-            position % faults.length
-          ] as (typeof faults)[number];
-          expectAnswer(await service.request(method, path, options), expected);
-        }),
-        together(50, async (position) => {
-          const body = position % 2 === 0 ? '{"title":"abandoned"}' : '{"title":"half';
-          const headers = { 'content-length': '21' };
-          const leaving = service.connect();
-          await leaving.send(
-            Buffer.concat([service.bytes('PUT', `/book/${id}`, { headers }), Buffer.from(body)]),
-          );
-          leaving.close();
-        }),
-        together(60, async (position) => {
-          const fields = { title: `good ${position}`, author: '', year: position };
-          const answer = await service.request('POST', '/book', { body: fields });
-          const book = { id: answer.data?.id, ...fields };
-          expectAnswer(answer, created(book));
-          const body = { author: `author ${position}` };
-          const path = `/book/${book.id}`;
-          expectAnswer(await service.request('PUT', path, { body }), updated({ ...book, ...body }));
-          expectAnswer(await service.request('GET', path), retrieved({ ...book, ...body }));
-          expectAnswer(await service.request('DELETE', path), DELETED);
-        }),
-      ]);
-      const final = await service.request('GET', `/book/${id}`);
-      const title = final.data?.title === 'abandoned' ? 'abandoned' : 'kept';
-      expectAnswer(final, retrieved({ id, title, author: '', year: 0 }));
-    },
-  },
+  ),
+  full.writing('rule 9', 'pipelined changes of one book are applied in order', async (service) => {
+    let book: Book = { id: (await service.create({})).id, title: '', author: '', year: 0 };
+    const changes = Array.from({ length: 1200 }, (_, position) => {
+      return position % 2 === 0 ? { title: `${position}` } : { year: position };
+    });
+    const answers = await service.requestAll(changes.map((body) => ['PUT', `/book/${book.id}`, { body }]));
+    for (const [position, answer] of answers.entries()) {
+      book = { ...book, ...changes[position] };
+      expectAnswer(answer, updated(book));
+    }
+  }),
+  full.writing('rule 11', 'of 32 deletes racing for one book exactly one is 200', (service) =>
+    together(5, () => raceDeletes([service])),
+  ),
+  full.writing(
+    'rule 12',
+    'each of 800 creates by 16 clients gets a unique id and is answered with its own book',
+    (service) => createTogether([service], 50),
+  ),
+  full.writing('rules 2 to 10 and 18', 'an invalid request never fails its neighbours', async (service) => {
+    const { id } = await service.create({ title: 'kept' });
+    const faults: [string, string, RequestOptions, Parameters<typeof expectAnswer>[1]][] = [
+      ['POST', '/book', { body: '{"title":' }, INVALID],
+      ['POST', '/book', { body: { title: null } }, INVALID],
+      ['POST', '/book', { body: '{"title":"\\u0000"}' }, INVALID],
+      ['POST', '/book', { body: '{"title":"\\ud800"}' }, INVALID],
+      ['POST', '/book', { body: '{"year":9223372036854775808}' }, INVALID],
+      ['POST', '/book', { body: { title: 'ok' }, token: 'x.y.z' }, INVALID_TOKEN],
+      ['PUT', `/book/${id}`, { body: { year: '1' } }, INVALID],
+      ['PUT', NO_BOOK, { body: { title: 'x' } }, BOOK_NOT_FOUND],
+      ['PUT', NO_BOOK, { body: '[]' }, BOOK_NOT_FOUND],
+      ['PUT', '/book/9223372036854775808', { body: {} }, BOOK_NOT_FOUND],
+      ['GET', NO_BOOK, {}, BOOK_NOT_FOUND],
+      ['GET', '/book/18446744073709551616', {}, BOOK_NOT_FOUND],
+      ['DELETE', NO_BOOK, {}, BOOK_NOT_FOUND],
+      ['DELETE', `/book/-${id}`, {}, BOOK_NOT_FOUND],
+    ];
+    await Promise.all([
+      together(5 * faults.length, async (position) => {
+        const [method, path, options, expected] = faults[position % faults.length] as (typeof faults)[number];
+        expectAnswer(await service.request(method, path, options), expected);
+      }),
+      together(50, async (position) => {
+        const body = position % 2 === 0 ? '{"title":"abandoned"}' : '{"title":"half';
+        const headers = { 'content-length': '21' };
+        const leaving = service.connect();
+        await leaving.send(
+          Buffer.concat([service.bytes('PUT', `/book/${id}`, { headers }), Buffer.from(body)]),
+        );
+        leaving.close();
+      }),
+      together(60, async (position) => {
+        const fields = { title: `good ${position}`, author: '', year: position };
+        const answer = await service.request('POST', '/book', { body: fields });
+        const book = { id: answer.data?.id, ...fields };
+        expectAnswer(answer, created(book));
+        const body = { author: `author ${position}` };
+        const path = `/book/${book.id}`;
+        expectAnswer(await service.request('PUT', path, { body }), updated({ ...book, ...body }));
+        expectAnswer(await service.request('GET', path), retrieved({ ...book, ...body }));
+        expectAnswer(await service.request('DELETE', path), DELETED);
+      }),
+    ]);
+    const final = await service.request('GET', `/book/${id}`);
+    const title = final.data?.title === 'abandoned' ? 'abandoned' : 'kept';
+    expectAnswer(final, retrieved({ id, title, author: '', year: 0 }));
+  }),
 ];
 
 /** Calls `act` so many times, all at once. */

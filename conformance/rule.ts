@@ -1,9 +1,12 @@
-// Owns: what a rule is that a running service can be checked for.
+// Owns: what a rule is that a running service can be checked for, and how one is written.
 
 import type { Service } from './service.ts';
 
 /** core: the part of the contract that every implementation has. full: all of docs/contract.md. */
 export type Level = 'core' | 'full';
+
+/** @throws Complaint if the service breaks the rule. */
+type Check = (service: Service) => Promise<unknown>;
 
 export interface Rule {
   /** The rules of docs/contract.md that it checks, such as `C1, rules 2, 3, 4 and 6`. */
@@ -14,10 +17,22 @@ export interface Rule {
   /** Whether it stores, changes or removes books, or would if the service were wrong. */
   readonly writes: boolean;
   /** Whether it signs tokens. */
-  readonly needsSecret?: true;
-  /** @throws Complaint if the service breaks the rule. */
-  check(service: Service): Promise<unknown>;
+  readonly needsSecret: boolean;
+  readonly check: Check;
 }
+
+/** How the rules of a level are written: `core('T1', 'a body that is not JSON is 400', async (service) => {…})`. */
+function rulesOf(level: Level) {
+  const marked = (writes: boolean, needsSecret: boolean) => {
+    return (numbers: string, name: string, check: Check): Rule => {
+      return { numbers, name, level, writes, needsSecret, check };
+    };
+  };
+  return Object.assign(marked(false, false), { writing: marked(true, false), signing: marked(false, true) });
+}
+
+export const core = rulesOf('core');
+export const full = rulesOf('full');
 
 /** Such as `D1: removes the book, and a later GET is 404`. */
 export function titleOf({ numbers, name }: Rule): string {

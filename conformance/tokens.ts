@@ -3,7 +3,7 @@
 
 import { constants, createHash, createHmac, generateKeyPairSync, sign } from 'node:crypto';
 import { expectAnswer } from './complaint.ts';
-import type { Rule } from './rule.ts';
+import { core, full, type Rule } from './rule.ts';
 import type { Service } from './service.ts';
 import { BOOK_NOT_FOUND, INVALID_TOKEN, NO_BOOK, TOKEN_REQUIRED } from './words.ts';
 
@@ -64,12 +64,10 @@ export async function isSecretOf(service: Service): Promise<boolean> {
 }
 
 export const TOKENS: readonly Rule[] = [
-  {
-    numbers: 'A4',
-    name: 'a token of another secret, or of an algorithm outside the HMAC family, is 401',
-    level: 'core',
-    writes: false,
-    async check(service) {
+  core(
+    'A4',
+    'a token of another secret, or of an algorithm outside the HMAC family, is 401',
+    async (service) => {
       const claims = claimsNow();
       const unsigned = `${encode('{"alg":"none","typ":"JWT"}')}.${encode(claims)}`;
       const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -83,26 +81,16 @@ export const TOKENS: readonly Rule[] = [
         ['RS256', `${asymmetric}.${signature}`],
       ]);
     },
-  },
-  {
-    numbers: 'A4',
-    name: 'an expired token is 401',
-    level: 'core',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      await expectAccepted(service, [['a token of the secret', signer.of(claimsNow())]]);
-      await expectRefused(service, [['expired', signer.of(`{"exp":${now() - HOUR}}`)]]);
-    },
-  },
-  {
-    numbers: 'A5, rule 17',
-    name: 'HS256, HS384 and HS512 with the right secret are accepted',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+  ),
+  core.signing('A4', 'an expired token is 401', async (service) => {
+    const signer = new Signer(service);
+    await expectAccepted(service, [['a token of the secret', signer.of(claimsNow())]]);
+    await expectRefused(service, [['expired', signer.of(`{"exp":${now() - HOUR}}`)]]);
+  }),
+  full.signing(
+    'A5, rule 17',
+    'HS256, HS384 and HS512 with the right secret are accepted',
+    async (service) => {
       const signer = new Signer(service);
       const claims = claimsNow();
       const headers = [
@@ -117,134 +105,98 @@ export const TOKENS: readonly Rule[] = [
         ...headers.map((header) => [header, signer.make(header, claims)] as const),
       ]);
     },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'an algorithm is neither inferred nor trusted',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      const claims = claimsNow();
-      const crossed = Object.keys(HASHES).flatMap((algorithm) => {
-        const others = Object.entries(HASHES).filter(([other]) => other !== algorithm);
-        return others.map(([other, hash]) => {
-          return [
-            `${algorithm} by ${other}`,
-            signer.make(`{"alg":"${algorithm}"}`, claims, { hash }),
-          ] as const;
-        });
+  ),
+  full.signing('A4, rule 18', 'an algorithm is neither inferred nor trusted', async (service) => {
+    const signer = new Signer(service);
+    const claims = claimsNow();
+    const crossed = Object.keys(HASHES).flatMap((algorithm) => {
+      const others = Object.entries(HASHES).filter(([other]) => other !== algorithm);
+      return others.map(([other, hash]) => {
+        return [`${algorithm} by ${other}`, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
       });
-      const algorithms = [
-        ...['"hs256"', '"HS256 "', '"HS1"', '"sha256"', '""', 'null', '256', '["HS256"]', '{}'],
-      ];
-      await expectRefused(service, [
-        ...crossed,
-        ...algorithms.map((algorithm) => [algorithm, signer.make(`{"alg":${algorithm}}`, claims)] as const),
-        ['no alg', signer.make('{"typ":"JWT"}', claims)],
-        ['ALG', signer.make('{"ALG":"HS256"}', claims)],
-        ['an inherited alg', signer.make('{"__proto__":{"alg":"HS256"}}', claims)],
-      ]);
-    },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'unsigned tokens are refused, however "none" is spelled',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      await expectRefused(
-        service,
-        ['none', 'None', 'NONE', 'nOnE'].flatMap((algorithm): Named => {
-          const signed = `${encode(`{"alg":"${algorithm}","typ":"JWT"}`)}.${encode(claimsNow())}`;
-          return [
-            signed,
-            `${signed}.`,
-            `${signed}.${signer.hmac(signed)}`,
-            `${signed}.${encode('none')}`,
-          ].map((token) => [algorithm, token]);
-        }),
-      );
-    },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'tokens with a valid signature of another algorithm are refused',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
-      const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-      const edwards = generateKeyPairSync('ed25519');
-      const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
-      const signers: Record<string, (text: Buffer) => Buffer> = {
-        RS256: (text) => sign('sha256', text, rsa.privateKey),
-        PS256: (text) => sign('sha256', text, { key: rsa.privateKey, ...pss }),
-        ES256: (text) => sign('sha256', text, { key: elliptic.privateKey, dsaEncoding: 'ieee-p1363' }),
-        EdDSA: (text) => sign(null, text, edwards.privateKey),
-      };
-      const claims = claimsNow();
-      const signed = Object.entries(signers).map(([algorithm, signer]) => {
+    });
+    const algorithms = [
+      ...['"hs256"', '"HS256 "', '"HS1"', '"sha256"', '""', 'null', '256', '["HS256"]', '{}'],
+    ];
+    await expectRefused(service, [
+      ...crossed,
+      ...algorithms.map((algorithm) => [algorithm, signer.make(`{"alg":${algorithm}}`, claims)] as const),
+      ['no alg', signer.make('{"typ":"JWT"}', claims)],
+      ['ALG', signer.make('{"ALG":"HS256"}', claims)],
+      ['an inherited alg', signer.make('{"__proto__":{"alg":"HS256"}}', claims)],
+    ]);
+  }),
+  full.signing('A4, rule 18', 'unsigned tokens are refused, however "none" is spelled', async (service) => {
+    const signer = new Signer(service);
+    await expectRefused(
+      service,
+      ['none', 'None', 'NONE', 'nOnE'].flatMap((algorithm): Named => {
+        const signed = `${encode(`{"alg":"${algorithm}","typ":"JWT"}`)}.${encode(claimsNow())}`;
+        return [signed, `${signed}.`, `${signed}.${signer.hmac(signed)}`, `${signed}.${encode('none')}`].map(
+          (token) => [algorithm, token],
+        );
+      }),
+    );
+  }),
+  full('A4, rule 18', 'tokens with a valid signature of another algorithm are refused', async (service) => {
+    const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const elliptic = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const edwards = generateKeyPairSync('ed25519');
+    const pss = { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 };
+    const signers: Record<string, (text: Buffer) => Buffer> = {
+      RS256: (text) => sign('sha256', text, rsa.privateKey),
+      PS256: (text) => sign('sha256', text, { key: rsa.privateKey, ...pss }),
+      ES256: (text) => sign('sha256', text, { key: elliptic.privateKey, dsaEncoding: 'ieee-p1363' }),
+      EdDSA: (text) => sign(null, text, edwards.privateKey),
+    };
+    const claims = claimsNow();
+    const signed = Object.entries(signers).map(([algorithm, signer]) => {
+      const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
+      return [algorithm, `${text}.${signer(Buffer.from(text)).toString('base64url')}`] as const;
+    });
+    const keyed = [rsa, elliptic, edwards].flatMap(({ publicKey }): Named => {
+      const secret = publicKey.export({ type: 'spki', format: 'pem' }).toString();
+      return Object.entries(HASHES).map(([algorithm, hash]) => {
         const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
-        return [algorithm, `${text}.${signer(Buffer.from(text)).toString('base64url')}`] as const;
+        const mac = createHmac(hash, secret).update(text).digest('base64url');
+        return [`${algorithm} keyed with a public key`, `${text}.${mac}`];
       });
-      const keyed = [rsa, elliptic, edwards].flatMap(({ publicKey }): Named => {
-        const secret = publicKey.export({ type: 'spki', format: 'pem' }).toString();
-        return Object.entries(HASHES).map(([algorithm, hash]) => {
-          const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
-          const mac = createHmac(hash, secret).update(text).digest('base64url');
-          return [`${algorithm} keyed with a public key`, `${text}.${mac}`];
-        });
+    });
+    await expectRefused(service, [...signed, ...keyed]);
+  }),
+  full.signing('A4, rule 18', 'keys inside a token are never trusted', async (service) => {
+    const signer = new Signer(service);
+    const claims = claimsNow();
+    const own = 'a secret of the attacker, long enough to be one';
+    const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+    const elsewhere = '"http://127.0.0.1:9/keys"';
+    const hints = [
+      `"jwk":{"kty":"oct","k":"${encode(own)}"}`,
+      `"jwk":${JSON.stringify(publicKey.export({ format: 'jwk' }))}`,
+      `"jku":${elsewhere}`,
+      `"x5u":${elsewhere}`,
+      `"x5c":["${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}"]`,
+      '"kid":"../../../../dev/null"',
+      `"kid":"' union select '${own}"`,
+      '"kid":{"toString":1}',
+    ];
+    const tokens = hints.flatMap((hint): Named => {
+      const keyed = [own, '', 'null', 'undefined'].map((secret) => {
+        return [
+          `${hint} by "${secret}"`,
+          signer.make(`{"alg":"HS256",${hint}}`, claims, { secret }),
+        ] as const;
       });
-      await expectRefused(service, [...signed, ...keyed]);
-    },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'keys inside a token are never trusted',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      const claims = claimsNow();
-      const own = 'a secret of the attacker, long enough to be one';
-      const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-      const elsewhere = '"http://127.0.0.1:9/keys"';
-      const hints = [
-        `"jwk":{"kty":"oct","k":"${encode(own)}"}`,
-        `"jwk":${JSON.stringify(publicKey.export({ format: 'jwk' }))}`,
-        `"jku":${elsewhere}`,
-        `"x5u":${elsewhere}`,
-        `"x5c":["${publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}"]`,
-        '"kid":"../../../../dev/null"',
-        `"kid":"' union select '${own}"`,
-        '"kid":{"toString":1}',
-      ];
-      const tokens = hints.flatMap((hint): Named => {
-        const keyed = [own, '', 'null', 'undefined'].map((secret) => {
-          return [
-            `${hint} by "${secret}"`,
-            signer.make(`{"alg":"HS256",${hint}}`, claims, { secret }),
-          ] as const;
-        });
-        const signed = `${encode(`{"alg":"RS256",${hint}}`)}.${encode(claims)}`;
-        const signature = sign('sha256', Buffer.from(signed), privateKey).toString('base64url');
-        return [...keyed, [`${hint} by RS256`, `${signed}.${signature}`]];
-      });
-      await expectRefused(service, tokens);
-    },
-  },
-  {
-    numbers: 'rule 17',
-    name: 'a token with a critical header (crit) is refused, whatever its value',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+      const signed = `${encode(`{"alg":"RS256",${hint}}`)}.${encode(claims)}`;
+      const signature = sign('sha256', Buffer.from(signed), privateKey).toString('base64url');
+      return [...keyed, [`${hint} by RS256`, `${signed}.${signature}`]];
+    });
+    await expectRefused(service, tokens);
+  }),
+  full.signing(
+    'rule 17',
+    'a token with a critical header (crit) is refused, whatever its value',
+    async (service) => {
       const signer = new Signer(service);
       const forms = ['null', '[]', '{}', '""', 'false', '0', '["exp"]', '["b64"]', '["unknown"]', '[null]'];
       await expectRefused(
@@ -255,84 +207,48 @@ export const TOKENS: readonly Rule[] = [
         }),
       );
     },
-  },
-  {
-    numbers: 'rule 17',
-    name: 'exp must be a number in the future',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      const time = later();
-      const refused = [
-        ...[
-          `"${time}"`,
-          `[${time}]`,
-          `{"value":${time}}`,
-          'null',
-          'true',
-          '""',
-          '1e999',
-          '-1e999',
-          '0',
-          '-1',
-        ],
-        ...[`-${time}`, String(now() - HOUR), `${now() - HOUR}.999`],
-      ];
-      const lacking = ['{}', `{"Exp":${time}}`, `{"__proto__":{"exp":${time}}}`, `{"nbf":1,"iat":1}`];
-      await expectRefused(service, [
-        ...refused.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
-        ...lacking.map((claims) => [claims, signer.of(claims)] as const),
-        ['the last exp counts', signer.of(`{"exp":${time},"exp":1}`)],
-      ]);
-      const accepted = [String(time), `${time}.5`, `${time}.0`, '4e9', '1e300', '9007199254740993'];
-      await expectAccepted(service, [
-        ...accepted.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
-        ['the last exp counts', signer.of(`{"exp":1,"exp":${time}}`)],
-      ]);
-    },
-  },
-  {
-    numbers: 'rule 17',
-    name: 'nbf, if present, must be a number that is not in the future',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      const time = later();
-      const withNbf = (nbf: string) => [`nbf ${nbf}`, signer.of(`{"exp":${time},"nbf":${nbf}}`)] as const;
-      const refused = [String(time), `${time}.5`, '1e999', 'null', '"1"', '[]', '{}', 'true', 'false'];
-      await expectRefused(service, refused.map(withNbf));
-      await expectAccepted(service, ['0', '-1', '1.5', String(now() - HOUR)].map(withNbf));
-    },
-  },
-  {
-    numbers: 'rule 17',
-    name: 'iat and all other claims are ignored',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
-      const signer = new Signer(service);
-      const time = later();
-      const forms = [String(time), '0', '-1', '1.5', '1e999', 'null', '"yesterday"', '[]', '{}', 'true'];
-      const others =
-        '"sub":"x","aud":["a"],"iss":7,"jti":null,"admin":true,"__proto__":{"exp":1},"x":{"y":[]}';
-      await expectAccepted(service, [
-        ...forms.map((iat) => [`iat ${iat}`, signer.of(`{"exp":${time},"iat":${iat}}`)] as const),
-        ['other claims', signer.of(`{"exp":${time},${others}}`)],
-      ]);
-    },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'tokens with a wrong secret, a wrong form or anything around them are refused',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+  ),
+  full.signing('rule 17', 'exp must be a number in the future', async (service) => {
+    const signer = new Signer(service);
+    const time = later();
+    const refused = [
+      ...[`"${time}"`, `[${time}]`, `{"value":${time}}`, 'null', 'true', '""', '1e999', '-1e999', '0', '-1'],
+      ...[`-${time}`, String(now() - HOUR), `${now() - HOUR}.999`],
+    ];
+    const lacking = ['{}', `{"Exp":${time}}`, `{"__proto__":{"exp":${time}}}`, `{"nbf":1,"iat":1}`];
+    await expectRefused(service, [
+      ...refused.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
+      ...lacking.map((claims) => [claims, signer.of(claims)] as const),
+      ['the last exp counts', signer.of(`{"exp":${time},"exp":1}`)],
+    ]);
+    const accepted = [String(time), `${time}.5`, `${time}.0`, '4e9', '1e300', '9007199254740993'];
+    await expectAccepted(service, [
+      ...accepted.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
+      ['the last exp counts', signer.of(`{"exp":1,"exp":${time}}`)],
+    ]);
+  }),
+  full.signing('rule 17', 'nbf, if present, must be a number that is not in the future', async (service) => {
+    const signer = new Signer(service);
+    const time = later();
+    const withNbf = (nbf: string) => [`nbf ${nbf}`, signer.of(`{"exp":${time},"nbf":${nbf}}`)] as const;
+    const refused = [String(time), `${time}.5`, '1e999', 'null', '"1"', '[]', '{}', 'true', 'false'];
+    await expectRefused(service, refused.map(withNbf));
+    await expectAccepted(service, ['0', '-1', '1.5', String(now() - HOUR)].map(withNbf));
+  }),
+  full.signing('rule 17', 'iat and all other claims are ignored', async (service) => {
+    const signer = new Signer(service);
+    const time = later();
+    const forms = [String(time), '0', '-1', '1.5', '1e999', 'null', '"yesterday"', '[]', '{}', 'true'];
+    const others = '"sub":"x","aud":["a"],"iss":7,"jti":null,"admin":true,"__proto__":{"exp":1},"x":{"y":[]}';
+    await expectAccepted(service, [
+      ...forms.map((iat) => [`iat ${iat}`, signer.of(`{"exp":${time},"iat":${iat}}`)] as const),
+      ['other claims', signer.of(`{"exp":${time},${others}}`)],
+    ]);
+  }),
+  full.signing(
+    'A4, rule 18',
+    'tokens with a wrong secret, a wrong form or anything around them are refused',
+    async (service) => {
       const signer = new Signer(service);
       const valid = signer.of(claimsNow());
       const wrongs = wrongForms(service, signer, valid);
@@ -343,13 +259,11 @@ export const TOKENS: readonly Rule[] = [
         wrongs.map(([name, token]) => [`${name}, once the token was accepted`, token]),
       );
     },
-  },
-  {
-    numbers: 'A2, rule 18',
-    name: 'the first of two Authorization headers counts, whatever their case',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full(
+    'A2, rule 18',
+    'the first of two Authorization headers counts, whatever their case',
+    async (service) => {
       const { token } = service;
       const other = token.slice(0, -5);
       for (const [first, second, expected] of [
@@ -364,14 +278,11 @@ export const TOKENS: readonly Rule[] = [
         expectAnswer(answer, expected);
       }
     },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'a signed token is refused if a segment is not base64url or not a JSON object',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+  ),
+  full.signing(
+    'A4, rule 18',
+    'a signed token is refused if a segment is not base64url or not a JSON object',
+    async (service) => {
       const signer = new Signer(service);
       const header = encode('{"alg":"HS256"}');
       const text = claimsNow();
@@ -405,14 +316,11 @@ export const TOKENS: readonly Rule[] = [
         }),
       );
     },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'every HMAC case of Wycheproof’s JsonWebSignature vectors except the valid one is refused',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+  ),
+  full.signing(
+    'A4, rule 18',
+    'every HMAC case of Wycheproof’s JsonWebSignature vectors except the valid one is refused',
+    async (service) => {
       // The cases of https://github.com/C2SP/wycheproof, testvectors_v1/json_web_signature_test.json, group hs256, made
       // from a token that this service accepts.
       const signer = new Signer(service);
@@ -450,14 +358,11 @@ export const TOKENS: readonly Rule[] = [
         'rejectsEmptyString',
       );
     },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'a signed token is refused if its parts are not UTF-8 (RFC 8725, section 3.7)',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+  ),
+  full.signing(
+    'A4, rule 18',
+    'a signed token is refused if its parts are not UTF-8 (RFC 8725, section 3.7)',
+    async (service) => {
       const signer = new Signer(service);
       const latin1 = (text: string) => Buffer.from(text, 'latin1').toString('base64url');
       const utf16 = (text: string) => Buffer.from(text, 'utf16le').toString('base64url');
@@ -471,13 +376,11 @@ export const TOKENS: readonly Rule[] = [
         ['claims with a byte order mark', signed(`${header}.${encode(`\ufeff${claims}`)}`)],
       ]);
     },
-  },
-  {
-    numbers: 'A4, rule 18',
-    name: 'a token with any single bit changed is refused, even after the original was accepted',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full(
+    'A4, rule 18',
+    'a token with any single bit changed is refused, even after the original was accepted',
+    async (service) => {
       const { token } = service;
       const changed: [string, string][] = [];
       for (let position = 0; position < token.length; position += 1) {
@@ -491,14 +394,11 @@ export const TOKENS: readonly Rule[] = [
       await expectAccepted(service, [['the token itself', token]]);
       await expectRefused(service, changed);
     },
-  },
-  {
-    numbers: 'rule 18',
-    name: 'a signature has only one valid spelling, even after that was accepted',
-    level: 'full',
-    writes: false,
-    needsSecret: true,
-    async check(service) {
+  ),
+  full.signing(
+    'rule 18',
+    'a signature has only one valid spelling, even after that was accepted',
+    async (service) => {
       const signer = new Signer(service);
       for (const [algorithm, hash] of Object.entries(HASHES)) {
         const token = signer.make(`{"alg":"${algorithm}"}`, claimsNow(), { hash });
@@ -511,7 +411,7 @@ export const TOKENS: readonly Rule[] = [
         await expectRefused(service, spellings);
       }
     },
-  },
+  ),
 ];
 
 /** Texts in place of a token, each with a name. */

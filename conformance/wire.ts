@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { CHUNKED, unreadable } from './raw-requests.ts';
-import type { Rule } from './rule.ts';
+import { full, type Rule } from './rule.ts';
 import type { Answer, Service } from './service.ts';
 import {
   BAD_REQUEST,
@@ -60,12 +60,10 @@ function composePublic(service: Service, method: string, path: string, headers: 
 }
 
 export const WIRE: readonly Rule[] = [
-  {
-    numbers: 'rule 20',
-    name: 'requests that are not valid HTTP are 400 and close the connection, and the request after them is not carried out',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  full.writing(
+    'rule 20',
+    'requests that are not valid HTTP are 400 and close the connection, and the request after them is not carried out',
+    async (service) => {
       const book = await service.create({ title: 'still there' });
       const remove = Buffer.from(compose(service, 'DELETE', `/book/${book.id}`));
       for (const [name, bytes] of unreadable(hostOf(service))) {
@@ -77,151 +75,107 @@ export const WIRE: readonly Rule[] = [
       }
       expectAnswer(await service.request('GET', `/book/${book.id}`), retrieved(book));
     },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'methods of protocols that only look like HTTP are 400',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
-      for (const method of methods) {
-        for (const path of ['/books', '/nowhere', '/%zz']) {
-          const [answer] = await service.exchange(`${method} ${path} RTSP/1.0\r\n${hostOf(service)}\r\n`);
-          expectAnswer(answer, BAD_REQUEST);
-        }
-      }
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'a truncated request is 400',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const mark = randomUUID();
-      const body = `{"title":"${mark}"}`;
-      const half = compose(service, 'POST', '/book', { body }).slice(0, -4);
-      const size = body.length.toString(16);
-      const chunk = `${compose(service, 'POST', '/book', { headers: CHUNKED })}${size}\r\n${body}\r\n`;
-      for (const bytes of ['GET /bo', half, chunk]) {
-        const connection = service.connect();
-        connection.end(bytes);
-        const [answer] = await connection.answers(1);
+  ),
+  full('rule 20', 'methods of protocols that only look like HTTP are 400', async (service) => {
+    const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
+    for (const method of methods) {
+      for (const path of ['/books', '/nowhere', '/%zz']) {
+        const [answer] = await service.exchange(`${method} ${path} RTSP/1.0\r\n${hostOf(service)}\r\n`);
         expectAnswer(answer, BAD_REQUEST);
-        await connection.untilClosed();
       }
-      expectEqual(await service.listed(mark), [], 'Books of truncated requests');
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'a missing or second Host is 400 on every path; HTTP/1.0 needs none',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const host = hostOf(service);
-      const authorization = authorizationOf(service);
-      for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
-        for (const hosts of ['', host + host, `${host}host: other.test\r\n`, `${host}X: y\r\nHOST:\r\n`]) {
-          const bytes = `GET ${path} HTTP/1.1\r\n${authorization}${hosts}\r\n`;
-          const answers = await service.exchange(bytes + compose(service, 'GET', NO_BOOK), 2);
-          expectAnswer(answers[0], BAD_REQUEST);
-          expectEqual(answers.length, 1, 'The number of answers', answers[1]);
-        }
-      }
-      const [twice] = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${host}${host}${authorization}\r\n`);
-      expectAnswer(twice, BAD_REQUEST);
-      const old = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${authorization}\r\n`, UNTIL_CLOSED);
-      // Rule 33 holds while only this machine is served.
-      expectStatuses(old, [old[0]?.status === 421 ? 421 : 404]);
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'CONNECT is 400',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      for (const target of ['elsewhere.test:443', '/books']) {
-        const answers = await service.exchange(composePublic(service, 'CONNECT', target, ''), UNTIL_CLOSED);
-        expectStatuses(answers, [400]);
+    }
+  }),
+  full.writing('rule 20', 'a truncated request is 400', async (service) => {
+    const mark = randomUUID();
+    const body = `{"title":"${mark}"}`;
+    const half = compose(service, 'POST', '/book', { body }).slice(0, -4);
+    const size = body.length.toString(16);
+    const chunk = `${compose(service, 'POST', '/book', { headers: CHUNKED })}${size}\r\n${body}\r\n`;
+    for (const bytes of ['GET /bo', half, chunk]) {
+      const connection = service.connect();
+      connection.end(bytes);
+      const [answer] = await connection.answers(1);
+      expectAnswer(answer, BAD_REQUEST);
+      await connection.untilClosed();
+    }
+    expectEqual(await service.listed(mark), [], 'Books of truncated requests');
+  }),
+  full('rule 20', 'a missing or second Host is 400 on every path; HTTP/1.0 needs none', async (service) => {
+    const host = hostOf(service);
+    const authorization = authorizationOf(service);
+    for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
+      for (const hosts of ['', host + host, `${host}host: other.test\r\n`, `${host}X: y\r\nHOST:\r\n`]) {
+        const bytes = `GET ${path} HTTP/1.1\r\n${authorization}${hosts}\r\n`;
+        const answers = await service.exchange(bytes + compose(service, 'GET', NO_BOOK), 2);
         expectAnswer(answers[0], BAD_REQUEST);
+        expectEqual(answers.length, 1, 'The number of answers', answers[1]);
       }
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'a target may be absolute, as a proxy sends it',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const book = await service.create({ title: 'absolute' });
-      const origin = `http://${service.host}`;
-      const targets: [string, Expected][] = [
-        [`${origin}/books`, { status: 200, message: 'Books retrieved successfully' }],
-        [`${origin}/book/${book.id}?x=y`, retrieved(book)],
-        [`${origin}/book/abc`, BOOK_NOT_FOUND],
-        [`${origin}/nowhere`, NOT_FOUND],
-        [origin, NOT_FOUND],
-        [`${origin}/%zz`, BAD_REQUEST],
-        ['*', NOT_FOUND],
-      ];
-      for (const [target, expected] of targets) {
-        const [answer] = await service.exchange(compose(service, 'GET', target));
-        expectAnswer(answer, expected);
-      }
-    },
-  },
-  {
-    numbers: 'rule 21',
-    name: 'segments such as .. are not resolved',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const targets: [string, Expected][] = [
-        ...['/../books', '/./books', '/book/../books', '/%2e%2e/books', '/books/..', '/books;x=1'].map(
-          (target): [string, Expected] => [target, NOT_FOUND],
-        ),
-        ['\\books', BAD_REQUEST],
-        ['/book\\1', NOT_FOUND],
-        ['/book%2f1', NOT_FOUND],
-        ['/book/..', BOOK_NOT_FOUND],
-        ['/book/1%2f2', BOOK_NOT_FOUND],
-      ];
-      for (const [target, expected] of targets) {
-        const [answer] = await service.exchange(compose(service, 'GET', target));
-        expectAnswer(answer, expected);
-      }
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'an Upgrade header is ignored',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({});
-      const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
-      const http2 = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
-      for (const headers of [websocket, http2]) {
-        const connection = service.connect();
-        await connection.send(compose(service, 'GET', `/book/${id}`, { headers }));
-        await connection.answers(1);
-        await connection.send(compose(service, 'GET', NO_BOOK, { headers }));
-        const [there, missing] = await connection.answers(2);
-        expectAnswer(there, { status: 200, message: 'Book retrieved successfully' });
-        expectAnswer(missing, BOOK_NOT_FOUND);
-        connection.close();
-      }
-    },
-  },
-  {
-    numbers: 'C2',
-    name: 'a client that expects 100 Continue before it sends its body gets it',
-    level: 'full',
-    writes: true,
-    async check(service) {
+    }
+    const [twice] = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${host}${host}${authorization}\r\n`);
+    expectAnswer(twice, BAD_REQUEST);
+    const old = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${authorization}\r\n`, UNTIL_CLOSED);
+    // Rule 33 holds while only this machine is served.
+    expectStatuses(old, [old[0]?.status === 421 ? 421 : 404]);
+  }),
+  full('rule 20', 'CONNECT is 400', async (service) => {
+    for (const target of ['elsewhere.test:443', '/books']) {
+      const answers = await service.exchange(composePublic(service, 'CONNECT', target, ''), UNTIL_CLOSED);
+      expectStatuses(answers, [400]);
+      expectAnswer(answers[0], BAD_REQUEST);
+    }
+  }),
+  full.writing('rule 20', 'a target may be absolute, as a proxy sends it', async (service) => {
+    const book = await service.create({ title: 'absolute' });
+    const origin = `http://${service.host}`;
+    const targets: [string, Expected][] = [
+      [`${origin}/books`, { status: 200, message: 'Books retrieved successfully' }],
+      [`${origin}/book/${book.id}?x=y`, retrieved(book)],
+      [`${origin}/book/abc`, BOOK_NOT_FOUND],
+      [`${origin}/nowhere`, NOT_FOUND],
+      [origin, NOT_FOUND],
+      [`${origin}/%zz`, BAD_REQUEST],
+      ['*', NOT_FOUND],
+    ];
+    for (const [target, expected] of targets) {
+      const [answer] = await service.exchange(compose(service, 'GET', target));
+      expectAnswer(answer, expected);
+    }
+  }),
+  full('rule 21', 'segments such as .. are not resolved', async (service) => {
+    const targets: [string, Expected][] = [
+      ...['/../books', '/./books', '/book/../books', '/%2e%2e/books', '/books/..', '/books;x=1'].map(
+        (target): [string, Expected] => [target, NOT_FOUND],
+      ),
+      ['\\books', BAD_REQUEST],
+      ['/book\\1', NOT_FOUND],
+      ['/book%2f1', NOT_FOUND],
+      ['/book/..', BOOK_NOT_FOUND],
+      ['/book/1%2f2', BOOK_NOT_FOUND],
+    ];
+    for (const [target, expected] of targets) {
+      const [answer] = await service.exchange(compose(service, 'GET', target));
+      expectAnswer(answer, expected);
+    }
+  }),
+  full.writing('rule 20', 'an Upgrade header is ignored', async (service) => {
+    const { id } = await service.create({});
+    const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
+    const http2 = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
+    for (const headers of [websocket, http2]) {
+      const connection = service.connect();
+      await connection.send(compose(service, 'GET', `/book/${id}`, { headers }));
+      await connection.answers(1);
+      await connection.send(compose(service, 'GET', NO_BOOK, { headers }));
+      const [there, missing] = await connection.answers(2);
+      expectAnswer(there, { status: 200, message: 'Book retrieved successfully' });
+      expectAnswer(missing, BOOK_NOT_FOUND);
+      connection.close();
+    }
+  }),
+  full.writing(
+    'C2',
+    'a client that expects 100 Continue before it sends its body gets it',
+    async (service) => {
       const body = '{"title":"expected"}';
       const bytes = compose(service, 'POST', '/book', { body, headers: 'Expect: 100-continue\r\n' });
       const connection = service.connect();
@@ -233,24 +187,16 @@ export const WIRE: readonly Rule[] = [
       expectAnswer(answer, created({ id: answer?.data?.id, title: 'expected', author: '', year: 0 }));
       connection.close();
     },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'an unknown expectation is ignored',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const headers = 'Expect: something-unknown\r\n';
-      const [answer] = await service.exchange(compose(service, 'POST', '/book', { body: '{}', headers }));
-      expectAnswer(answer, { status: 201, message: 'Book created successfully' });
-    },
-  },
-  {
-    numbers: 'C2',
-    name: 'a body may arrive byte by byte, in chunks of any size, with extensions and trailers',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing('rule 20', 'an unknown expectation is ignored', async (service) => {
+    const headers = 'Expect: something-unknown\r\n';
+    const [answer] = await service.exchange(compose(service, 'POST', '/book', { body: '{}', headers }));
+    expectAnswer(answer, { status: 201, message: 'Book created successfully' });
+  }),
+  full.writing(
+    'C2',
+    'a body may arrive byte by byte, in chunks of any size, with extensions and trailers',
+    async (service) => {
       const text = '{"title":"Ὀδύσσεια","year":-700}';
       const whole = Buffer.from(compose(service, 'POST', '/book', { body: text }));
       const bytes = [...Buffer.from(text)].map((byte) => Buffer.from([byte]));
@@ -266,85 +212,69 @@ export const WIRE: readonly Rule[] = [
         connection.close();
       }
     },
-  },
-  {
-    numbers: 'rules 9 and 20',
-    name: 'pipelined requests are answered in order',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({ title: 'first' });
-      const second = { id, title: 'second', author: '', year: 0 };
-      const requests: [string, Expected][] = [
-        [compose(service, 'PUT', `/book/${id}`, { body: '{"title":"second"}' }), updated(second)],
-        [compose(service, 'GET', NO_BOOK), BOOK_NOT_FOUND],
-        [compose(service, 'PATCH', '/books'), METHOD_NOT_ALLOWED],
-        [compose(service, 'POST', '/book', { body: '{' }), INVALID],
-        [composePublic(service, 'GET', '/books', ''), TOKEN_REQUIRED],
-        [compose(service, 'GET', `/book/${id}`), retrieved(second)],
-        [compose(service, 'GET', '/%zz'), BAD_REQUEST],
-        [composePublic(service, 'POST', '/token', 'Content-Length: 2\r\n', '[]'), INVALID_LOGIN],
-        [
-          compose(service, 'POST', '/book', { body: '{}' }),
-          { status: 201, message: 'Book created successfully' },
-        ],
-        [compose(service, 'GET', '/nowhere'), NOT_FOUND],
-      ];
-      const rounds = 20;
-      const bytes = requests.map(([request]) => request).join('');
-      const answers = await service.exchange(bytes.repeat(rounds), requests.length * rounds);
-      expectEqual(answers.length, requests.length * rounds, 'The number of answers');
-      for (const [position, answer] of answers.entries()) {
-        const [, expected] = requests[position % requests.length] as [string, Expected];
-        expectAnswer(answer, expected, `answer ${position}`);
-      }
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'a refusal never overtakes the answers before it',
-    level: 'full',
-    writes: true,
-    async check(service) {
-      const { id } = await service.create({});
-      const body = '{"title":"before"}';
-      const create = compose(service, 'POST', '/book', { body });
-      const update = compose(service, 'PUT', `/book/${id}`, { body });
-      const badChunk = `${CHUNKED}\r\nzz\r\n`;
-      const host = hostOf(service);
-      const refused: [string, Expected][] = [
-        ['garbage\r\n\r\n', BAD_REQUEST],
-        [`GET /books HTTP/1.1\r\n${host}X: ${'x'.repeat(20_000)}\r\n\r\n`, HEADERS_TOO_LARGE],
-        [`POST /token HTTP/1.1\r\n${host}${badChunk}`, BAD_REQUEST],
-        [`POST /book HTTP/1.1\r\n${host}${badChunk}`, BAD_REQUEST],
-        [composePublic(service, 'CONNECT', 'elsewhere.test:443', ''), BAD_REQUEST],
-      ];
-      for (const [bytes, expected] of refused) {
-        const answers = await service.exchange(create + update + bytes, UNTIL_CLOSED);
-        expectStatuses(answers, [201, 200, expected.status]);
-        expectAnswer(answers[2], expected);
-      }
-    },
-  },
-  {
-    numbers: 'C2',
-    name: 'a client that closes its side after a request still gets the answer',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing('rules 9 and 20', 'pipelined requests are answered in order', async (service) => {
+    const { id } = await service.create({ title: 'first' });
+    const second = { id, title: 'second', author: '', year: 0 };
+    const requests: [string, Expected][] = [
+      [compose(service, 'PUT', `/book/${id}`, { body: '{"title":"second"}' }), updated(second)],
+      [compose(service, 'GET', NO_BOOK), BOOK_NOT_FOUND],
+      [compose(service, 'PATCH', '/books'), METHOD_NOT_ALLOWED],
+      [compose(service, 'POST', '/book', { body: '{' }), INVALID],
+      [composePublic(service, 'GET', '/books', ''), TOKEN_REQUIRED],
+      [compose(service, 'GET', `/book/${id}`), retrieved(second)],
+      [compose(service, 'GET', '/%zz'), BAD_REQUEST],
+      [composePublic(service, 'POST', '/token', 'Content-Length: 2\r\n', '[]'), INVALID_LOGIN],
+      [
+        compose(service, 'POST', '/book', { body: '{}' }),
+        { status: 201, message: 'Book created successfully' },
+      ],
+      [compose(service, 'GET', '/nowhere'), NOT_FOUND],
+    ];
+    const rounds = 20;
+    const bytes = requests.map(([request]) => request).join('');
+    const answers = await service.exchange(bytes.repeat(rounds), requests.length * rounds);
+    expectEqual(answers.length, requests.length * rounds, 'The number of answers');
+    for (const [position, answer] of answers.entries()) {
+      const [, expected] = requests[position % requests.length] as [string, Expected];
+      expectAnswer(answer, expected, `answer ${position}`);
+    }
+  }),
+  full.writing('rule 20', 'a refusal never overtakes the answers before it', async (service) => {
+    const { id } = await service.create({});
+    const body = '{"title":"before"}';
+    const create = compose(service, 'POST', '/book', { body });
+    const update = compose(service, 'PUT', `/book/${id}`, { body });
+    const badChunk = `${CHUNKED}\r\nzz\r\n`;
+    const host = hostOf(service);
+    const refused: [string, Expected][] = [
+      ['garbage\r\n\r\n', BAD_REQUEST],
+      [`GET /books HTTP/1.1\r\n${host}X: ${'x'.repeat(20_000)}\r\n\r\n`, HEADERS_TOO_LARGE],
+      [`POST /token HTTP/1.1\r\n${host}${badChunk}`, BAD_REQUEST],
+      [`POST /book HTTP/1.1\r\n${host}${badChunk}`, BAD_REQUEST],
+      [composePublic(service, 'CONNECT', 'elsewhere.test:443', ''), BAD_REQUEST],
+    ];
+    for (const [bytes, expected] of refused) {
+      const answers = await service.exchange(create + update + bytes, UNTIL_CLOSED);
+      expectStatuses(answers, [201, 200, expected.status]);
+      expectAnswer(answers[2], expected);
+    }
+  }),
+  full.writing(
+    'C2',
+    'a client that closes its side after a request still gets the answer',
+    async (service) => {
       const connection = service.connect();
       connection.end(compose(service, 'POST', '/book', { body: '{}' }));
       const [answer] = await connection.answers(1);
       expectAnswer(answer, { status: 201, message: 'Book created successfully' });
       await connection.untilClosed();
     },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'a refusal that leaves the framing intact leaves the connection usable',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing(
+    'rule 20',
+    'a refusal that leaves the framing intact leaves the connection usable',
+    async (service) => {
       const book = await service.create({});
       const unread = `Content-Length: ${MUCH.length}\r\n`;
       const unreadBody = ' '.repeat(MUCH.length);
@@ -375,13 +305,11 @@ export const WIRE: readonly Rule[] = [
       }
       connection.close();
     },
-  },
-  {
-    numbers: 'rule 22',
-    name: 'a request line and headers of 16 KiB are read; path, names and values of 16 KiB are 431',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full(
+    'rule 22',
+    'a request line and headers of 16 KiB are read; path, names and values of 16 KiB are 431',
+    async (service) => {
       const start = composePublic(service, 'GET', '/nowhere', 'X: ');
       const value = 'x'.repeat(HEADER_LIMIT - start.length - 2);
       const whole = composePublic(service, 'GET', '/nowhere', `X: ${value}\r\n`);
@@ -389,39 +317,24 @@ export const WIRE: readonly Rule[] = [
       expectAnswer((await service.exchange(whole))[0], NOT_FOUND);
       await expectHeaderLimit(service, HEADER_LIMIT);
     },
-  },
-  {
-    numbers: 'rule 22',
-    name: '1,000 header lines are read, one more is 431',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      // One line is Host.
-      const lines = (count: number) =>
-        composePublic(service, 'GET', '/nowhere', 'X: y\r\n'.repeat(count - 1));
-      expectAnswer((await service.exchange(lines(MOST_LINES)))[0], NOT_FOUND);
-      expectAnswer((await service.exchange(lines(MOST_LINES + 1)))[0], HEADERS_TOO_LARGE);
-    },
-  },
-  {
-    numbers: 'rule 22',
-    name: 'trailers of 16 KiB are 431',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const trailers = `0\r\nX: ${'x'.repeat(HEADER_LIMIT)}\r\n\r\n`;
-      const bytes = `${composePublic(service, 'POST', '/token', CHUNKED)}${trailers}`;
-      const answers = await service.exchange(bytes, UNTIL_CLOSED);
-      expectStatuses(answers, [431]);
-      expectAnswer(answers[0], HEADERS_TOO_LARGE);
-    },
-  },
-  {
-    numbers: 'rule 24',
-    name: 'an answer has the id of its request if that is up to 128 letters, digits, _, ., : or -',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full('rule 22', '1,000 header lines are read, one more is 431', async (service) => {
+    // One line is Host.
+    const lines = (count: number) => composePublic(service, 'GET', '/nowhere', 'X: y\r\n'.repeat(count - 1));
+    expectAnswer((await service.exchange(lines(MOST_LINES)))[0], NOT_FOUND);
+    expectAnswer((await service.exchange(lines(MOST_LINES + 1)))[0], HEADERS_TOO_LARGE);
+  }),
+  full('rule 22', 'trailers of 16 KiB are 431', async (service) => {
+    const trailers = `0\r\nX: ${'x'.repeat(HEADER_LIMIT)}\r\n\r\n`;
+    const bytes = `${composePublic(service, 'POST', '/token', CHUNKED)}${trailers}`;
+    const answers = await service.exchange(bytes, UNTIL_CLOSED);
+    expectStatuses(answers, [431]);
+    expectAnswer(answers[0], HEADERS_TOO_LARGE);
+  }),
+  full(
+    'rule 24',
+    'an answer has the id of its request if that is up to 128 letters, digits, _, ., : or -',
+    async (service) => {
       const kept = ['a', '7', '-', 'AZaz09_.:-', 'x'.repeat(128)];
       const replaced = ['x'.repeat(129), 'a b', 'a/b', 'a,b', 'a@b', 'a;b', 'a"b', '\u00e9', '\u00b2', ''];
       for (const sent of [...kept, ...replaced]) {
@@ -432,13 +345,11 @@ export const WIRE: readonly Rule[] = [
         else expect(/^[\w.:-]{1,128}$/.test(id) && id !== sent, 'The id is replaced.', answer);
       }
     },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'a client that sends far more before it reads still gets the refusal of a request that HTTP does not allow',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full(
+    'rule 20',
+    'a client that sends far more before it reads still gets the refusal of a request that HTTP does not allow',
+    async (service) => {
       const refused: [string, Expected][] = [
         [composePublic(service, 'GET', '/books', `X: ${MUCH}\r\n`), HEADERS_TOO_LARGE],
         [composePublic(service, 'GET', '/books', 'X: y\r\n'.repeat(MEBIBYTE)), HEADERS_TOO_LARGE],
@@ -450,13 +361,11 @@ export const WIRE: readonly Rule[] = [
       ];
       for (const [bytes, expected] of refused) await sendThenLook(service, bytes, expected);
     },
-  },
-  {
-    numbers: 'rules 20 and 22',
-    name: 'a client that sends far more before it reads still gets the refusal of its last request',
-    level: 'full',
-    writes: false,
-    async check(service) {
+  ),
+  full(
+    'rules 20 and 22',
+    'a client that sends far more before it reads still gets the refusal of its last request',
+    async (service) => {
       const close = `Connection: close\r\nContent-Length: ${MUCH.length}\r\n`;
       const old = `POST /token HTTP/1.0\r\n${hostOf(service)}Content-Length: ${MUCH.length}\r\n\r\n${MUCH}`;
       const refused: [string, Expected][] = [
@@ -467,32 +376,20 @@ export const WIRE: readonly Rule[] = [
       ];
       for (const [bytes, expected] of refused) await sendThenLook(service, bytes, expected);
     },
-  },
-  {
-    numbers: 'rule 22',
-    name: '1 MiB is read, one byte more is 413, however it is framed',
-    level: 'full',
-    writes: true,
-    check: (service) => expectBodyLimit(service, BODY_LIMIT),
-  },
-  {
-    numbers: 'rule 22',
-    name: 'an announced body that is too large is 413 before any of it is sent',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
-        const bytes = compose(service, 'POST', '/book', { headers: `Content-Length: ${length}\r\n` });
-        expectAnswer((await service.exchange(bytes))[0], TOO_LARGE);
-      }
-    },
-  },
-  {
-    numbers: 'U1, rule 9',
-    name: 'a PUT to a missing book is 404 even if its body is too large',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full.writing('rule 22', '1 MiB is read, one byte more is 413, however it is framed', (service) =>
+    expectBodyLimit(service, BODY_LIMIT),
+  ),
+  full('rule 22', 'an announced body that is too large is 413 before any of it is sent', async (service) => {
+    for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
+      const bytes = compose(service, 'POST', '/book', { headers: `Content-Length: ${length}\r\n` });
+      expectAnswer((await service.exchange(bytes))[0], TOO_LARGE);
+    }
+  }),
+  full.writing(
+    'U1, rule 9',
+    'a PUT to a missing book is 404 even if its body is too large',
+    async (service) => {
       const body = bodyOf(BODY_LIMIT + 1);
       for (const bytes of [
         compose(service, 'PUT', NO_BOOK, { body }),
@@ -501,26 +398,18 @@ export const WIRE: readonly Rule[] = [
         expectAnswer((await service.exchange(bytes))[0], BOOK_NOT_FOUND);
       }
     },
-  },
-  {
-    numbers: 'A3',
-    name: 'a request without a token is answered before its body is sent',
-    level: 'full',
-    writes: false,
-    async check(service) {
-      const headers = `Content-Length: ${100 * MEBIBYTE}\r\n`;
-      expectAnswer(
-        (await service.exchange(composePublic(service, 'POST', '/book', headers)))[0],
-        TOKEN_REQUIRED,
-      );
-    },
-  },
-  {
-    numbers: 'rule 20',
-    name: 'garbage after the request for a long list does not cut the list short',
-    level: 'full',
-    writes: true,
-    async check(service) {
+  ),
+  full('A3', 'a request without a token is answered before its body is sent', async (service) => {
+    const headers = `Content-Length: ${100 * MEBIBYTE}\r\n`;
+    expectAnswer(
+      (await service.exchange(composePublic(service, 'POST', '/book', headers)))[0],
+      TOKEN_REQUIRED,
+    );
+  }),
+  full.writing(
+    'rule 20',
+    'garbage after the request for a long list does not cut the list short',
+    async (service) => {
       // Together far more than two sockets buffer, so that the list is in progress when the garbage is read.
       const books = Array.from({ length: 30 }, () => ({ title: 'x'.repeat(400_000) }));
       for (const book of books) await service.create(book);
@@ -531,7 +420,7 @@ export const WIRE: readonly Rule[] = [
       expectEqual(list?.data?.length, whole.length, 'The books in the list', refusal);
       expectAnswer(refusal, BAD_REQUEST);
     },
-  },
+  ),
 ];
 
 /** The limit counts the path and the names and values of headers, but not spaces, colons and line ends. */
