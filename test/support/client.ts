@@ -1,7 +1,6 @@
 // Owns: the client side of the tests. Everything goes over a socket, and every answer is checked to be an envelope.
 
 import assert from 'node:assert/strict';
-import { appendFileSync } from 'node:fs';
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { AnswerReader, type RawAnswer } from '../../conformance/answers.ts';
@@ -81,26 +80,6 @@ export class Client implements Requester {
   }
 }
 
-/** A request and its answer. */
-export interface Exchange {
-  readonly method: string;
-  readonly path: string;
-  /** Headers that the test set, names in lower case. */
-  readonly requestHeaders: Readonly<Record<string, string>>;
-  /** In base64. */
-  readonly requestBody: string;
-  readonly status: number;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
-/** Adds an exchange to the file that TEST_RECORD names, as a line of JSON. */
-export function record(exchange: Exchange): void {
-  const { TEST_RECORD } = process.env;
-  if (TEST_RECORD !== undefined) appendFileSync(TEST_RECORD, `${JSON.stringify(exchange)}\n`);
-}
-
 // Tests send many requests: with this agent, a request takes a sixth of the time that it takes with fetch.
 const connections = new Agent({ keepAlive: true });
 
@@ -117,7 +96,7 @@ export async function request(
   const sent = bytesOf(body);
   const requestHeaders = { ...(token != null && { authorization: token }), ...headers };
   const response = await send(new URL(`${url}${path}`), method, requestHeaders, sent);
-  return readAnswer(method, path, { headers: requestHeaders, body: sent }, response);
+  return readAnswer(method, response);
 }
 
 interface Received {
@@ -126,24 +105,8 @@ interface Received {
   readonly text: string;
 }
 
-/** Records an exchange and checks that its answer is an envelope; 304 and an answer to HEAD have no body. */
-function readAnswer(
-  method: string,
-  path: string,
-  sent: { readonly headers: Readonly<Record<string, string>>; readonly body: Buffer | undefined },
-  { status, headers, text }: Received,
-): Answer {
-  if (process.env.TEST_RECORD !== undefined) {
-    record({
-      method,
-      path,
-      requestHeaders: sent.headers,
-      requestBody: (sent.body ?? Buffer.alloc(0)).toString('base64'),
-      status,
-      headers: Object.fromEntries(headers),
-      body: text,
-    });
-  }
+/** Checks that an answer is an envelope; 304 and an answer to HEAD have no body. */
+function readAnswer(method: string, { status, headers, text }: Received): Answer {
   if (method === 'HEAD' || status === 304) {
     assert.equal(text, '');
     return { status, message: '', data: undefined, headers };
@@ -247,10 +210,9 @@ export async function requestAll(
   const answers = await exchange(target, bytes, requests.length);
   assert.equal(answers.length, requests.length, 'the connection was closed before the last answer');
   return answers.map(({ status, headers, body }, position) => {
-    const [method, path, options = {}] = requests[position] as Parameters<typeof requestBytes>;
-    const sent = { headers: options.headers ?? {}, body: bytesOf(options.body) };
+    const [method] = requests[position] as Parameters<typeof requestBytes>;
     const text = Buffer.from(body, 'latin1').toString();
-    return readAnswer(method, path, sent, { status, headers: new Headers(headers), text });
+    return readAnswer(method, { status, headers: new Headers(headers), text });
   });
 }
 

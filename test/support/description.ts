@@ -1,10 +1,11 @@
-// Owns: reading the description of the API in tests: which answer it describes for a request, and whether an answer
-// matches it.
+// Owns: reading the description of the API in tests: which requests and answers it describes, and whether those of an
+// exchange are among them.
 
 import assert from 'node:assert/strict';
-import { request as httpRequest } from 'node:http';
+import { readFileSync } from 'node:fs';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { Exchange } from './client.ts';
+import type { Exchange } from '../../conformance/service.ts';
+import { pathTo } from './repository.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each test asserts what it must be
 export type Document = any;
@@ -22,20 +23,12 @@ export const OPERATIONS: [method: string, path: string][] = [
   ['DELETE', '/book/1'],
 ];
 
-/** @param host the Host header. */
-export function describedBy(url: string, host = new URL(url).host): Promise<Document> {
-  return new Promise((resolve, reject) => {
-    const asking = httpRequest(`${url}/openapi.json`, { headers: { host } }, async (response) => {
-      assert.equal(response.statusCode, 200);
-      assert.equal(response.headers['content-type'], 'application/json; charset=utf-8');
-      resolve(JSON.parse((await response.toArray()).join('')));
-    });
-    asking.on('error', reject);
-    asking.end();
-  });
-}
+export const DOCUMENT: Document = JSON.parse(readFileSync(pathTo('docs/openapi/openapi.json'), 'utf8'));
 
-export function dereferenced(value: unknown, document: Document): Document {
+/** The document with every reference resolved. */
+export const API: Document = dereferenced(DOCUMENT, DOCUMENT);
+
+function dereferenced(value: unknown, document: Document): Document {
   if (Array.isArray(value)) return value.map((item) => dereferenced(item, document));
   if (typeof value !== 'object' || value === null) return value;
   if ('$ref' in value) {
@@ -62,25 +55,61 @@ export function templateOf(path: string): string {
   return /^\/book\/[^/]+$/.test(plain) ? '/book/{id}' : plain;
 }
 
-export function operationOf(api: Document, { method, path }: Exchange): Document {
-  return api.paths[templateOf(path)]?.[method.toLowerCase()];
+export function operationOf({ method, path }: Pick<Exchange, 'method' | 'path'>): Document {
+  return API.paths[templateOf(path)]?.[method.toLowerCase()];
 }
 
-export function responsesFor(api: Document, exchange: Exchange): Document {
-  return operationOf(api, exchange)?.responses ?? api['x-responses-to-other-requests'];
-}
-
-/** Fails unless status, headers and body are described for such a request. */
-export function assertDescribed(api: Document, exchange: Exchange): void {
+/**
+ * Fails unless status, headers and body of the answer are described for such a request, and the body of the request exactly
+ * if it was accepted.
+ */
+export function assertDescribed(exchange: Exchange): void {
   const { method, path, status, body } = exchange;
   const name = `${method} ${path.slice(0, 60)} ${status} ${body.slice(0, 100)}`;
-  const response = responsesFor(api, exchange)[status];
+  const operation = operationOf(exchange);
+  const response = (operation?.responses ?? API['x-responses-to-other-requests'])[status];
   assert.ok(response, `${name} is not described`);
-  if (method !== 'HEAD' && status !== 304) {
-    const isDescribed = checkOf(response.content['application/json'].schema);
-    assert.ok(isDescribed(JSON.parse(body)), `${name}: ${JSON.stringify(isDescribed.errors)}`);
-  }
   assertHeaders(exchange, response, name);
+  if (method === 'HEAD' || status === 304) return;
+  const isDescribed = checkOf(response.content['application/json'].schema);
+  const envelope = JSON.parse(body) as { message: string };
+  assert.ok(isDescribed(envelope), `${name}: ${JSON.stringify(isDescribed.errors)}`);
+  const schema = operation?.requestBody?.content['application/json'].schema;
+  if (schema !== undefined) assertRequest(exchange, schema, envelope.message);
+}
+
+function assertRequest({ status, requestBody }: Exchange, schema: object, message: string): void {
+  const isAccepted = status < 300 || message === 'Invalid credentials';
+  if (!isAccepted && !/^Invalid (input|request payload)/.test(message)) return;
+  const body = readBody(requestBody);
+  if (body === TOO_DEEP) return;
+  assert.equal(checkOf(schema)(body), isAccepted, `${JSON.stringify(body)?.slice(0, 100)}: ${message}`);
+}
+
+/** In place of a body that is nested too deeply to be read here. */
+const TOO_DEEP = Symbol();
+
+/** A body as JSON; undefined if it is not JSON. A number that JSON.parse would round to an integer becomes 0.5. */
+function readBody(bytes: Uint8Array): unknown {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+    return JSON.parse(text, (_key, value, context?: { source?: string }) =>
+      Number.isInteger(value) && !isExactly(value, context?.source ?? '') ? 0.5 : value,
+    );
+  } catch (error) {
+    return error instanceof RangeError ? TOO_DEEP : undefined;
+  }
+}
+
+/** Whether the text of a number denotes exactly this integer. */
+function isExactly(value: number, source: string): boolean {
+  const [, digits = '', fraction = '', exponent = '0'] = /^(-?\d+)\.?(\d*)[eE]?(.*)$/.exec(source) ?? [];
+  const shift = Number(exponent || '0') - fraction.length;
+  const whole = BigInt(digits + fraction);
+  if (whole === 0n || value === 0) return whole === 0n && value === 0;
+  return shift < 0
+    ? whole === BigInt(value) * 10n ** BigInt(-shift)
+    : whole * 10n ** BigInt(shift) === BigInt(value);
 }
 
 /** The described messages: constant ones, and the patterns of others. */

@@ -1,28 +1,37 @@
 // Owns: a service under test as the conformance kit sees it, without limits of speed; and what every answer of this
-// project's service has beyond the kit's rules.
+// project's service has beyond the kit's rules: it is described, among others.
 
 import assert from 'node:assert/strict';
 import { type Exchange, Service } from '../../conformance/service.ts';
-import { record } from './client.ts';
+import { assertDescribed } from './description.ts';
 import { ENVIRONMENT, SECRET } from './service.ts';
 
 /** The time limit of a test file ends sooner. */
 export const LIMITS = { time: 20 * 60_000, size: 256 * 1024 * 1024 };
 
 /** Characters; reading longer bodies again would take long, and shows nothing that shorter ones do not. */
-const LONGEST_RECORDED = 50_000;
+const LONGEST_READ = 50_000;
 
-/** The account is that of services under test. */
-export function verifiedAt({ url }: { readonly url: string }): Service {
+/**
+ * The account is that of services under test.
+ * @param observe gets every exchange.
+ */
+export function verifiedAt(
+  { url }: { readonly url: string },
+  observe: (exchange: Exchange) => void = () => {},
+): Service {
   const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
-  return new Service(new URL(url), { username, password, secret: SECRET }, LIMITS, observe);
+  return new Service(new URL(url), { username, password, secret: SECRET }, LIMITS, (exchange) => {
+    observe(exchange);
+    assertRight(exchange);
+  });
 }
 
-/** Records an exchange, and fails unless its answer has the headers of rule 24 and its fields in their order. */
-function observe({ requestBody, ...exchange }: Exchange): void {
-  const { method, status, headers, body } = exchange;
-  const isRecorded = method !== '' && requestBody.length + body.length < LONGEST_RECORDED;
-  if (isRecorded) record({ ...exchange, requestBody: Buffer.from(requestBody).toString('base64') });
+/** Fails unless the exchange is described, and its answer has the headers of rule 24 and its fields in their order. */
+function assertRight(exchange: Exchange): void {
+  const { method, status, headers, body, requestBody } = exchange;
+  // Without a method it is an answer to bytes of any kind.
+  if (method !== '' && requestBody.length + body.length < LONGEST_READ) assertDescribed(exchange);
   assert.equal(headers['cache-control'], 'no-store');
   assert.match(headers['x-request-id'] ?? '', /^[\w.:-]+$/);
   if (status === 304) return;
