@@ -236,7 +236,7 @@ function makeUtf8Decoder(): Decoder {
   };
 }
 
-/** Several times as fast as one that keeps the beginning of a character by itself (`stream`). */
+/** It gets whole characters: one that keeps the beginning of a character by itself (`stream`) would lose it with the error. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
