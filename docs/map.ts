@@ -4,6 +4,7 @@
 
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 /** Folders whose every program is on the map, in this order. */
 const BUILDINGS = ['src', 'page', 'conformance', 'client/src'];
@@ -26,7 +27,7 @@ export function pageWithMap(): string {
 }
 
 function mapOf(building: string): string {
-  const files = globSync(`${building}/**/*.{ts,js}`, { cwd: PROJECT.pathname });
+  const files = globSync(`${building}/**/*.{ts,js}`, { cwd: fileURLToPath(PROJECT) });
   const rooms = Map.groupBy(files.toSorted(), dirname);
   return [...rooms]
     .toSorted(([one], [other]) => (one < other ? -1 : 1))

@@ -633,8 +633,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
 
   describe('rule 26: TLS by sslmode', { concurrency: 2 }, () => {
     const certificate = (name: string) => pathTo(`test/fixtures/tls/${name}`);
-    const authority = `sslrootcert=${certificate('authority.crt')}`;
-    const stranger = `sslrootcert=${certificate('stranger.crt')}`;
+    const authority = `sslrootcert=${encodeURIComponent(certificate('authority.crt'))}`;
+    const stranger = `sslrootcert=${encodeURIComponent(certificate('stranger.crt'))}`;
     let server: PostgresServer;
     /** A database of a server without TLS. */
     let plainUrl: string;

@@ -231,11 +231,16 @@ export function spawnService(
   });
 }
 
-/** NODE_OPTIONS that run a script before the service. A single executable ignores `--import`. */
+/** NODE_OPTIONS that run a script before the service. */
 export function preloaded(script: string): string {
   const file = join(temporaryFolder(), 'preloaded.cjs');
   writeFileSync(file, script);
-  return `--require=${file}`;
+  return preloading(file);
+}
+
+/** NODE_OPTIONS that run this file before the service. A single executable ignores `--import`. */
+export function preloading(file: string): string {
+  return `--require=${JSON.stringify(file)}`;
 }
 
 /** Resolves at the end of a process, with its exit code and what it printed. */

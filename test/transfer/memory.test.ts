@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { countOf, fill, manyBooks } from '../support/books.ts';
 import { COMMAND, pathTo } from '../support/repository.ts';
-import { endOf, SQLITE, STORES, temporaryFolder } from '../support/service.ts';
+import { endOf, preloading, SQLITE, STORES, temporaryFolder } from '../support/service.ts';
 
 const MEBIBYTE = 1024 * 1024;
 
@@ -97,7 +97,7 @@ describe('memory does not grow with the number of books', () => {
       env: {
         DB_URL,
         PEAK_MEMORY: file,
-        NODE_OPTIONS: `--require=${pathTo('test/support/peak-memory.js')}`,
+        NODE_OPTIONS: preloading(pathTo('test/support/peak-memory.js')),
       },
     });
     const { code, stderr } = await endOf(child);
