@@ -205,64 +205,18 @@ export const CREATE: readonly Rule[] = [
     },
   ),
   core.writing('C1', 'malformed JSON or a field of a wrong type is 400, and nothing is stored', (service) =>
-    refuseNew(service, (mark) => WRONG_TYPES.map((body) => body.replaceAll('MARK', mark))),
-  ),
-  full.writing(
-    'C1, rules 2, 3, 4 and 6',
-    'a body that cannot be read as book fields is 400, and nothing is stored',
-    (service) => refuseNew(service, () => UNREADABLE_BOOKS),
+    refuseNew(service, WRONG_TYPES),
   ),
   full.writing('rule 1', 'absent fields are empty', async (service) => {
     const answer = await service.request('POST', '/book', { body: {} });
     expectAnswer(answer, created({ id: answer.data?.id, title: '', author: '', year: 0 }));
     await readBack(service, answer.data);
   }),
-  full.writing('rule 3', 'every mathematical integer within 2^53-1 is kept exactly', async (service) => {
-    for (const [text, year] of [
-      ['2020.0', 2020],
-      ['1e3', 1000],
-      ['-720', -720],
-      ['9007199254740991', 9007199254740991],
-      ['-9007199254740991', -9007199254740991],
-    ] as const) {
-      const { id } = await service.create(`{"year":${text}}`);
-      await readBack(service, { id, title: '', author: '', year } as { id: number });
-    }
+  full.writing('rule 5', 'an id in a body is ignored', async (service) => {
+    const { id } = await service.create({});
+    const other = await service.request('POST', '/book', { body: { id } });
+    expect(other.data?.id !== id, 'A new book has another id than the one in its body.', other);
   }),
-  full.writing('rule 3', '-0 is 0', async (service) => {
-    const answer = await service.request('POST', '/book', { body: '{"year":-0}' });
-    const book = { id: answer.data?.id, title: '', author: '', year: 0 };
-    expectAnswer(answer, created(book));
-    await readBack(service, book);
-  }),
-  full.writing('rule 4', 'text comes back code point for code point', async (service) => {
-    const ids: number[] = [];
-    for (const text of TEXTS) {
-      const answer = await service.request('POST', '/book', { body: { title: text, author: text } });
-      expectAnswer(answer, created({ id: answer.data?.id, title: text, author: text, year: 0 }));
-      await readBack(service, answer.data);
-      ids.push(answer.data.id);
-    }
-    const listed = new Map((await service.list()).map((book) => [book.id, book.title]));
-    expectEqual(
-      ids.map((id) => listed.get(id)),
-      TEXTS,
-      'The titles in the list',
-    );
-  }),
-  full.writing(
-    'rule 5',
-    'id, unknown keys and __proto__ are ignored, keys are case-sensitive, the last duplicate counts',
-    async (service) => {
-      const body = `{"id":"x","ID":7,"Title":"no","title":1,"title":"yes","__proto__":{"author":"no"},
-        "constructor":{"prototype":{"polluted":true}},"year":7,"extra":[{}]}`;
-      const answer = await service.request('POST', '/book', { body });
-      const id = answer.data?.id;
-      expectAnswer(answer, created({ id, title: 'yes', author: '', year: 7 }));
-      const other = await service.request('POST', '/book', { body: { id } });
-      expect(other.data.id !== id, 'A new book has another id than the one in its body.', other);
-    },
-  ),
   full.writing('rule 7', 'Content-Type is ignored', async (service) => {
     for (const type of ['application/json', 'text/plain', 'nonsense', ';']) {
       const headers = { 'content-type': type };
@@ -334,9 +288,6 @@ export const READ: readonly Rule[] = [
       await readBack(service, book);
     },
   ),
-  full('rule 10', 'reading an id in any other spelling is 404', async (service) => {
-    for (const odd of ODD_IDS) expectAnswer(await service.request('GET', `/book/${odd}`), BOOK_NOT_FOUND);
-  }),
 ];
 
 export const UPDATE: readonly Rule[] = [
@@ -378,17 +329,6 @@ export const UPDATE: readonly Rule[] = [
     'malformed JSON or a field of a wrong type is 400, and the book is unchanged',
     (service) => refuseChanges(service, WRONG_TYPES),
   ),
-  full.writing(
-    'U2, rules 2, 3, 4 and 6',
-    'a body that cannot be read as book fields is 400, and the book is unchanged',
-    (service) => refuseChanges(service, UNREADABLE_BOOKS),
-  ),
-  full.writing('rules 3 and 4', 'numbers and text are kept exactly', async (service) => {
-    const { id } = await service.create({});
-    const body = '{"title":"e\\u0301 \\ud83d\\udcda","year":-9.007199254740991e15}';
-    const book = { id, title: 'e\u0301 📚', author: '', year: -9007199254740991 };
-    expectAnswer(await service.request('PUT', `/book/${id}`, { body }), updated(book));
-  }),
 ];
 
 export const REMOVE: readonly Rule[] = [
@@ -523,12 +463,9 @@ export const ANY_REQUEST: readonly Rule[] = [
 ];
 
 /** Creates with bodies that must be refused, and looks whether any of them was stored all the same. */
-async function refuseNew(service: Service, bodiesWith: (mark: string) => readonly unknown[]): Promise<void> {
-  const mark = randomUUID();
+async function refuseNew(service: Service, bodies: readonly unknown[]): Promise<void> {
   const before = new Set((await service.list()).map(({ id }) => id));
-  for (const body of bodiesWith(mark)) {
-    expectAnswer(await service.request('POST', '/book', { body }), INVALID);
-  }
+  for (const body of bodies) expectAnswer(await service.request('POST', '/book', { body }), INVALID);
   const more = (await service.list()).filter(({ id }) => !before.has(id));
   expectEqual(more, [], 'The books that were stored by refused requests');
 }
@@ -576,59 +513,13 @@ function quoted({ account }: Service): [username: string, password: string] {
 const WRONG_TYPES: readonly string[] = [
   '',
   '{',
-  '{"title":"MARK"',
-  '{"title":"MARK","author":0}',
-  '{"title":7,"author":"MARK"}',
-  '{"title":true,"author":"MARK"}',
-  '{"title":["MARK"]}',
-  '{"title":"MARK","year":"1999"}',
-  '{"title":"MARK","year":true}',
-  '{"title":"MARK","year":{}}',
-  '{"title":"MARK","year":1999.5}',
-];
-
-const UNREADABLE_BOOKS = [
-  // rule 6: not a JSON object
-  undefined,
-  'null',
-  '[{"title":"x"}]',
-  '{"title":"x"',
-  '{"title":"x"} trailing',
-  '['.repeat(100_000),
-  // rule 2: null; C1: a wrong type
-  '{"title":null}',
-  '{"year":null}',
-  '{"author":0}',
-  '{"year":"1999"}',
-  // rule 3: not an integer, or one that would be altered
-  '{"year":1999.5}',
-  '{"year":9007199254740991.2}',
-  '{"year":9007199254740993}',
-  '{"year":1e400}',
-  // rule 4: NUL, a lone surrogate, bytes that are not UTF-8
-  '{"title":"a\\u0000b"}',
-  '{"author":"x\\uDFFF"}',
-  Buffer.from('{"title":"\xff"}', 'latin1'),
-  // rule 5: the last of two equal keys counts
-  '{"title":"ok","title":5}',
-];
-
-const TEXTS = [
-  ' leading and trailing \t\r\n',
-  "'; drop table books; --",
-  '\u0001 é and e\u0301, \u202eright to left\u202c, \uffff',
-  '👩‍👩‍👧‍👦 📚 العربية 中文',
-];
-
-const ODD_IDS = [
-  '0',
-  '-1',
-  '1.5',
-  'abc',
-  '%20',
-  '9007199254740992',
-  '18446744073709551616',
-  '007',
-  '+1',
-  '%31',
+  '{"title":"kept"',
+  '{"title":"kept","author":0}',
+  '{"title":7,"author":"kept"}',
+  '{"title":true,"author":"kept"}',
+  '{"title":["kept"]}',
+  '{"title":"kept","year":"1999"}',
+  '{"title":"kept","year":true}',
+  '{"title":"kept","year":{}}',
+  '{"title":"kept","year":1999.5}',
 ];

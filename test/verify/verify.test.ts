@@ -10,8 +10,9 @@ import { type AddressInfo, createServer as createRawServer, type Server } from '
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
 import { perform, type Verdict, verdictsOf } from '../../conformance/checking.ts';
+import type { Complaint } from '../../conformance/complaint.ts';
 import { FINDING } from '../../conformance/finding.ts';
-import { titleOf } from '../../conformance/rule.ts';
+import { type Rule, titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { type Limits, Service } from '../../conformance/service.ts';
 import { Client } from '../support/client.ts';
@@ -36,28 +37,25 @@ const FOR_ALL = { level: 'full', mayWrite: true, isStopped: () => false } as con
 
 describe('wrong services', { concurrency: true }, () => {
   let verdicts: Verdict[];
-  /** What the small service does not have. */
-  let lacking: string[];
+  /** The rules that the small service keeps; it has no more than the core of the contract. */
+  let kept: readonly Rule[];
 
   before(async () => {
-    verdicts = await verify();
+    verdicts = await withService(undefined, (service) => Array.fromAsync(verdictsOf(service, FOR_ALL)));
     const failed = verdicts.filter(({ result }) => result === 'failed');
     assert.ok(failed.length > 0);
     assert.deepEqual(
       failed.filter(({ rule }) => rule.level === 'core').map(({ rule }) => titleOf(rule)),
       [],
     );
-    lacking = failed.map(({ rule }) => titleOf(rule));
+    kept = verdicts.filter(({ result }) => result === 'passed').map(({ rule }) => rule);
   });
 
   test('a service without arrays of books, searches, conditions and keys keeps no rule about them by chance', () => {
-    const kept = verdicts.filter(
-      ({ rule, result }) => result === 'passed' && /^(rules? )?[BEFI]\d/.test(rule.numbers),
-    );
-    assert.deepEqual(
-      kept.map(({ rule }) => titleOf(rule)),
-      ['rule F1: an empty query string is the list, and no page', 'rule F1: other paths ignore their query'],
-    );
+    assert.deepEqual(kept.filter(({ numbers }) => /^(rules? )?[BEFI]\d/.test(numbers)).map(titleOf), [
+      'rule F1: an empty query string is the list, and no page',
+      'rule F1: other paths ignore their query',
+    ]);
   });
 
   for (const [fault, found] of [
@@ -65,9 +63,7 @@ describe('wrong services', { concurrency: true }, () => {
       'coerces types',
       [
         'C1: malformed JSON or a field of a wrong type is 400, and nothing is stored',
-        'C1, rules 2, 3, 4 and 6: a body that cannot be read as book fields is 400, and nothing is stored',
         'U2: malformed JSON or a field of a wrong type is 400, and the book is unchanged',
-        'U2, rules 2, 3, 4 and 6: a body that cannot be read as book fields is 400, and the book is unchanged',
         'C1, U2, rules 2, 3 and 4: a field of a wrong type or value is 400 and stores nothing',
         'rules 2 to 10 and 18: an invalid request never fails its neighbours',
       ],
@@ -77,32 +73,34 @@ describe('wrong services', { concurrency: true }, () => {
       'answers 500 to odd ids',
       [
         'rule 10: an id that is not canonical decimal names no book, for every method',
-        'rule 10: reading an id in any other spelling is 404',
         'G2, rule 10: a path names the book whose id it spells, and no other',
         'rules 2 to 10 and 18: an invalid request never fails its neighbours',
       ],
     ],
   ] as const satisfies [Fault, readonly string[]][]) {
     test(`a service that ${fault} is found out in these rules and no other`, async () => {
-      const failed = (await verify(fault)).filter(({ result }) => result === 'failed');
-      const titles = failed.map(({ rule }) => titleOf(rule));
-      assert.deepEqual(
-        titles.filter((title) => !lacking.includes(title)),
-        found,
-      );
-      for (const verdict of failed) {
-        if (verdict.result !== 'failed' || lacking.includes(titleOf(verdict.rule))) continue;
-        assert.notEqual(verdict.complaint.request, '');
-        assert.notEqual(verdict.complaint.received, '');
+      const complaints = await withService(fault, async (service) => {
+        const found = new Map<string, Complaint>();
+        for (const rule of kept)
+          await perform(rule, service).catch((complaint) => found.set(titleOf(rule), complaint));
+        return found;
+      });
+      assert.deepEqual([...complaints.keys()], found);
+      for (const { request, received } of complaints.values()) {
+        assert.notEqual(request, '');
+        assert.notEqual(received, '');
       }
     });
   }
 
-  async function verify(fault?: Fault): Promise<Verdict[]> {
+  async function withService<Result>(
+    fault: Fault | undefined,
+    use: (service: Service) => Promise<Result>,
+  ): Promise<Result> {
     const small = await startSmallService(fault);
     const service = new Service(new URL(small.url), ACCOUNT, LIMITS);
     try {
-      return await Array.fromAsync(verdictsOf(service, FOR_ALL));
+      return await use(service);
     } finally {
       service.close();
       await small.stop();
@@ -122,11 +120,11 @@ test('a service that has not indexed all books yet is asked again', async (conte
     void release();
   });
   context.after(() => kit.close());
-  for (const rule of FINDING.filter(({ writes }) => writes)) {
-    release = await holdIndex(dbUrl);
-    await perform(rule, kit);
-    await release();
-  }
+  const rule = FINDING.find(({ numbers }) => numbers === 'rule F11');
+  assert.ok(rule !== undefined);
+  release = await holdIndex(dbUrl);
+  await perform(rule, kit);
+  await release();
   assert.ok(late > 0);
 });
 
