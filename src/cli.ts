@@ -88,6 +88,8 @@ export async function run(
       stdout.write(command?.HELP ?? HELP);
       return 0;
     }
+    const stopping = new AbortController();
+    stop.then(() => stopping.abort());
     const context: CommandContext = {
       env,
       get stdin() {
@@ -96,6 +98,7 @@ export async function run(
       stdout,
       stderr,
       stop,
+      signal: stopping.signal,
     };
     return await (command ?? (await load())).run(context, { options, operands });
   } catch (error) {

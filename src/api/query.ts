@@ -45,40 +45,6 @@ interface Parameters {
   offset: number | undefined;
 }
 
-/** Reads the value of a parameter that is not a filter; false if it is invalid. */
-type ReadParameter = (value: string, found: Parameters) => boolean;
-
-const READERS = new Map<string, ReadParameter>([
-  [
-    'sort',
-    (value, found) => {
-      found.order = readSort(value);
-      return found.order !== undefined;
-    },
-  ],
-  [
-    'limit',
-    (value, found) => {
-      found.limit = readNumber(value) ?? 0;
-      return found.limit >= 1 && found.limit <= LARGEST_PAGE;
-    },
-  ],
-  [
-    'cursor',
-    (value, found) => {
-      found.cursor = value;
-      return found.offset === undefined;
-    },
-  ],
-  [
-    'offset',
-    (value, found) => {
-      found.offset = readNumber(value);
-      return found.offset !== undefined && found.cursor === undefined;
-    },
-  ],
-]);
-
 /**
  * @param query as it was sent, without `?`.
  * @param find whether books can be searched; if not, every parameter is invalid.
@@ -136,9 +102,23 @@ export function pageHeaders(query: Query, page: Page): HeaderList {
   return headers;
 }
 
+/** @returns false if there is no such parameter, or its value is invalid. */
 function read(name: string, value: string, found: Parameters): boolean {
-  if (!isFilterName(name)) return READERS.get(name)?.(value, found) ?? false;
-  const filters = readFilter(name, value);
+  switch (name) {
+    case 'sort':
+      found.order = readSort(value);
+      return found.order !== undefined;
+    case 'limit':
+      found.limit = readNumber(value) ?? 0;
+      return found.limit >= 1 && found.limit <= LARGEST_PAGE;
+    case 'cursor':
+      found.cursor = value;
+      return found.offset === undefined;
+    case 'offset':
+      found.offset = readNumber(value);
+      return found.offset !== undefined && found.cursor === undefined;
+  }
+  const filters = isFilterName(name) ? readFilter(name, value) : undefined;
   if (filters === undefined) return false;
   found.filters.push(filters);
   if (name === 'q' && filters.words.length > 0) found.words = value;

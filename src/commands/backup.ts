@@ -25,7 +25,7 @@ export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(
-  { env, stdout, stderr, stop }: CommandContext,
+  { env, stdout, stderr, signal }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   const url = readSetting('dbUrl', env, readSecretFile);
@@ -33,7 +33,7 @@ export async function run(
   if (store === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.');
   }
-  const steps = new StepProgress({ stderr, env }, stop);
+  const steps = new StepProgress({ stderr, env }, signal);
   try {
     if (isPartOf(store, file)) throw new OperatorError(`${file} is part of the store: choose another file.`);
     assertFree(file, options.overwrite === true);

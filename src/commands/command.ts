@@ -10,6 +10,8 @@ export interface CommandContext {
   readonly stderr: NodeJS.WriteStream;
   /** Resolves when the process is asked to end. */
   readonly stop: Promise<unknown>;
+  /** Aborts when the process is asked to end. */
+  readonly signal: AbortSignal;
 }
 
 /** The arguments after the name of a command. */

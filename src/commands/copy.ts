@@ -50,10 +50,6 @@ async function copy(
   overwrite: boolean,
   context: CommandContext,
 ): Promise<{ books: number; checksum: string }> {
-  let isStopped = false;
-  context.stop.then(() => {
-    isStopped = true;
-  });
   return source.inSnapshot(() =>
     target.inTransaction(async () => {
       const there = await target.count();
@@ -66,7 +62,7 @@ async function copy(
         const read = new Checksum();
         let books = 0;
         for await (const batch of booksOf(source)) {
-          if (isStopped) throw new Error('stopped');
+          if (context.signal.aborted) throw new Error('stopped');
           await target.insertWithIds(batch);
           read.addBooks(batch);
           books += batch.length;

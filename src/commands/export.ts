@@ -57,7 +57,7 @@ interface Source {
 }
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
-  const { env, stdout, stderr, stop } = context;
+  const { env, stdout, stderr, signal } = context;
   const [file = '-'] = args.operands;
   const content = FORMATS.get(args.options.format ?? endingOf(file));
   if (content === undefined) {
@@ -72,9 +72,6 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const store = await at.openBulk('read');
   if (store === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
 
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  stop.then(() => stopping.abort());
   try {
     const books = await store.inSnapshot(async () => {
       const count = await store.count();

@@ -55,15 +55,11 @@ export const OPTIONS = {
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
-  const { env, stop } = context;
+  const { env, signal } = context;
   const options = readOptions(args);
   limitHeapGrowth();
   const url = readSetting('dbUrl', env, readSecretFile);
   const at = await readDbUrl(url);
-  const stopping = new AbortController();
-  stop.then(() => stopping.abort());
-  const { signal } = stopping;
-
   const file = options.reading.name;
   const name = file === '-' ? 'stdin' : file;
   const { bytes, size } = await openInput(file, context, signal);

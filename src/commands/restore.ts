@@ -32,7 +32,7 @@ export const OPTIONS = { overwrite: { type: 'boolean' } } as const;
 export const OPERANDS = ['FILE'] as const;
 
 export async function run(
-  { env, stdout, stderr, stop }: CommandContext,
+  { env, stdout, stderr, signal }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   const url = readSetting('dbUrl', env, readSecretFile);
@@ -40,7 +40,7 @@ export async function run(
   if (named === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: restore it with pg_restore or psql.');
   }
-  const steps = new StepProgress({ stderr, env }, stop);
+  const steps = new StepProgress({ stderr, env }, signal);
   try {
     const backup = statSync(file, { throwIfNoEntry: false });
     if (backup === undefined) throw new OperatorError(`${file} does not exist.`);

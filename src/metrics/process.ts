@@ -77,44 +77,20 @@ function runtimeMetrics(): Metric[] {
   const { rss, heapTotal, heapUsed, external } = memoryUsage();
   const { active, idle } = performance.eventLoopUtilization(); // milliseconds
   return [
-    counter(
-      'process_cpu_user_seconds_total',
-      'CPU time of the process in user mode, in seconds.',
-      user / 1e6,
-    ),
-    counter(
-      'process_cpu_system_seconds_total',
-      'CPU time of the process in system mode, in seconds.',
-      system / 1e6,
-    ),
-    counter(
-      'process_cpu_seconds_total',
-      'CPU time of the process in user and system mode, in seconds.',
-      (user + system) / 1e6,
-    ),
-    gauge(
-      'process_start_time_seconds',
-      'Start time of the process, in Unix seconds.',
-      performance.timeOrigin / 1000,
-    ),
+    counter('process_cpu_user_seconds_total', 'CPU time in user mode, in seconds.', user / 1e6),
+    counter('process_cpu_system_seconds_total', 'CPU time in system mode, in seconds.', system / 1e6),
+    counter('process_cpu_seconds_total', 'CPU time in both modes, in seconds.', (user + system) / 1e6),
+    gauge('process_start_time_seconds', 'Start time, in Unix seconds.', performance.timeOrigin / 1000),
     gauge('process_resident_memory_bytes', 'Resident memory of the process, in bytes.', rss),
     gauge('nodejs_heap_size_total_bytes', 'Size of the JavaScript heap, in bytes.', heapTotal),
     gauge('nodejs_heap_size_used_bytes', 'Used part of the JavaScript heap, in bytes.', heapUsed),
-    gauge(
-      'nodejs_external_memory_bytes',
-      'Memory of JavaScript objects outside the heap, in bytes.',
-      external,
-    ),
+    gauge('nodejs_external_memory_bytes', 'Memory of objects outside the heap, in bytes.', external),
     counter(
       'nodejs_event_loop_active_seconds_total',
-      'Time that the event loop was busy, in seconds.',
+      'Time of work in the event loop, in seconds.',
       active / 1000,
     ),
-    counter(
-      'nodejs_event_loop_idle_seconds_total',
-      'Time that the event loop waited for work, in seconds.',
-      idle / 1000,
-    ),
+    counter('nodejs_event_loop_idle_seconds_total', 'Time without work there, in seconds.', idle / 1000),
   ];
 }
 
@@ -128,19 +104,12 @@ async function linuxMetrics(): Promise<Metric[]> {
     ]);
     const limit = /^Max open files +(\d+)/m.exec(limits)?.[1]; // or `unlimited`
     const kibibytes = Number(/^VmSize:\s+(\d+) kB$/m.exec(status)?.[1]);
-    return [
+    const metrics = [
       gauge('process_open_fds', 'Open file descriptors of the process.', descriptors.length),
-      ...(limit === undefined
-        ? []
-        : [
-            gauge(
-              'process_max_fds',
-              'Largest number of open file descriptors that the process may have.',
-              Number(limit),
-            ),
-          ]),
       gauge('process_virtual_memory_bytes', 'Virtual memory of the process, in bytes.', kibibytes * 1024),
     ];
+    if (limit !== undefined) metrics.push(gauge('process_max_fds', 'Most that may be open.', Number(limit)));
+    return metrics;
   } catch {
     return []; // another system
   }

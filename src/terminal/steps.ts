@@ -4,16 +4,14 @@ import { Progress, type Screen } from './progress.ts';
 
 export class StepProgress {
   readonly #screen: Screen;
-  #isStopped = false;
+  readonly #signal: AbortSignal;
   #unit = '';
   #progress: Progress | undefined;
 
-  /** @param stop resolves when the work must stop. */
-  constructor(screen: Screen, stop: Promise<unknown>) {
+  /** @param signal aborts when the work must stop. */
+  constructor(screen: Screen, signal: AbortSignal) {
     this.#screen = screen;
-    stop.then(() => {
-      this.#isStopped = true;
-    });
+    this.#signal = signal;
   }
 
   /**
@@ -21,7 +19,7 @@ export class StepProgress {
    * @throws Error when the work must stop.
    */
   at(unit: string, done: number, total: number): void {
-    if (this.#isStopped) throw new Error('stopped');
+    if (this.#signal.aborted) throw new Error('stopped');
     if (unit !== this.#unit) {
       this.end();
       this.#unit = unit;

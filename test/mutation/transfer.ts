@@ -20,7 +20,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
   {
     name: 'a copy goes on after a signal',
     file: 'src/commands/copy.ts',
-    from: "if (isStopped) throw new Error('stopped');",
+    from: "if (context.signal.aborted) throw new Error('stopped');",
     to: 'if (isStopped) isStopped = true;',
     test: { file: 'test/transfer/export.test.ts', name: 'copy: a signal ends it', store: 'SQLite' },
   },
