@@ -104,7 +104,7 @@ export const STORES_MUTANTS: readonly Mutant[] = [
   {
     name: 'a statement goes on after its callers have been answered with 503',
     file: 'src/stores/postgres/connections.ts',
-    from: 'Math.min(STATEMENT_TIMEOUTS[kind], deadline - performance.now())',
+    from: 'Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now())',
     to: 'STATEMENT_TIMEOUTS[kind]',
     test: { file: POSTGRES, name: 'waited behind another', store: 'PostgreSQL' },
   },

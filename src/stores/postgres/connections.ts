@@ -29,6 +29,7 @@ export const STATEMENT_TIMEOUTS: Readonly<Record<StatementPool, number>> = {
 };
 export const LIST_LOCK_TIMEOUT = 4000;
 export const QUERY_TIMEOUT = 4300;
+const NOTICE_TIME = 100; // from the server's end of a statement to its notice here
 const IDLE_TIMEOUT = 30_000;
 const SEARCH_PAUSE = 200;
 const WATCH_PAUSE = 2000;
@@ -109,7 +110,7 @@ export class Connections {
     for (let attempt = 1; ; attempt += 1) {
       const { client, pools } = await this.#connect(kind, deadline);
       try {
-        const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - performance.now());
+        const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now());
         const result = await queryWithin<Row>(client, 'statement_timeout', left, text, values);
         client.release();
         return result;
