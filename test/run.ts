@@ -9,7 +9,8 @@ import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
 import { parseArgs } from 'node:util';
-import { NoPostgres, PostgresServer, SHARED_SERVER } from './support/postgres.ts';
+import { OLDER_VERSIONS, olderLibrary } from './support/older-postgres.ts';
+import { NoPostgres, PostgresServer, SERVER_MODULE, SHARED_SERVER } from './support/postgres.ts';
 import { seed as chosenSeed, SEED } from './support/random.ts';
 import { pathTo } from './support/repository.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
@@ -60,6 +61,18 @@ const FAST: readonly string[] = [
   'test/transfer/reading.test.ts',
 ];
 
+/** What another version of the server can change, beside the contract, which has it in its list of targets. */
+const OF_SERVER: readonly string[] = [
+  'test/find/index.test.ts',
+  'test/stores/bulk.test.ts',
+  'test/stores/failover.test.ts',
+  'test/stores/outage.test.ts',
+  'test/stores/partitions.test.ts',
+  'test/stores/postgres.test.ts',
+  'test/stores/standby.test.ts',
+  'test/transfer/import.test.ts',
+];
+
 /** Files at a time, on two cores: some of them only wait. */
 const CONCURRENCY = 3;
 
@@ -80,6 +93,7 @@ Runs these test files. Without any, it runs all files except those in ${BY_NAME_
 
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
+  --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings; without FILE, what it can change
   --fast             the inner loop: the fast files, on SQLite; no PostgreSQL is started
   --watch            run again whenever a file or something that it imports changes
   --random           files and tests in random order
@@ -119,6 +133,7 @@ async function main(args: string[]): Promise<number> {
     options: {
       name: { type: 'string', multiple: true, default: [] },
       store: { type: 'string' },
+      postgres: { type: 'string' },
       fast: { type: 'boolean', default: false },
       watch: { type: 'boolean', default: false },
       random: { type: 'boolean', default: false },
@@ -133,12 +148,16 @@ async function main(args: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const store = values.fast ? 'SQLite' : values.store;
+  const store = values.fast ? 'SQLite' : values.postgres === undefined ? values.store : 'PostgreSQL';
   if (store !== undefined && !STORE_NAMES.includes(store)) {
     throw new UsageError(`--store must be one of ${STORE_NAMES.join(', ')}, not "${store}".`);
   }
   if (store !== undefined) process.env[ONLY_STORE] = store;
-  const files = positionals.length > 0 ? positionals : values.fast ? FAST : allFiles();
+  const older = OLDER_VERSIONS.find((version) => String(version) === values.postgres);
+  if (values.postgres !== undefined && older === undefined) {
+    throw new UsageError(`--postgres must be one of ${OLDER_VERSIONS.join(', ')}, not "${values.postgres}".`);
+  }
+  const files = positionals.length > 0 ? positionals : values.fast ? FAST : older ? OF_SERVER : allFiles();
   const missing = files.find((file) => !existsSync(file));
   if (missing !== undefined) throw new UsageError(`${missing}: there is no such file.`);
 
@@ -156,6 +175,7 @@ async function main(args: string[]): Promise<number> {
   process.once('SIGINT', () => interrupted.abort());
   process.once('SIGTERM', () => interrupted.abort());
 
+  if (older !== undefined) process.env[SERVER_MODULE] = await olderLibrary(older);
   const needsServer = store !== 'SQLite' && process.env[SHARED_SERVER] === undefined;
   const server = needsServer ? await PostgresServer.start() : undefined;
   if (server !== undefined) process.env[SHARED_SERVER] = server.url();

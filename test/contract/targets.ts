@@ -1,14 +1,22 @@
 // Owns: the list of everything that must keep the contract, and how much of it is checked where: every rule of the
 // conformance kit, or those of its level `core`.
 
+import assert from 'node:assert/strict';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
 import { FINDING } from '../../conformance/finding.ts';
 import type { Level, Rule } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
-import { execute, PostgresServer } from '../support/postgres.ts';
+import { accepts } from '../support/client.ts';
+import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
+import { unusedPort } from '../support/ports.ts';
+import { execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { IS_CI } from '../support/scale.ts';
-import { POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
 
 /** A service without books. */
 interface Started {
@@ -47,6 +55,10 @@ const TARGETS: readonly Target[] = [
     ...{ store: POSTGRES, desk: 'core', ci: 'core', except: FINDING },
     start: () => service(distributed(), WITHOUT_INDEX),
   },
+  { name: 'the executable', store: SQLITE, ci: 'full', start: executable },
+  ...OLDER_VERSIONS.map((version): Target => {
+    return { name: `PostgreSQL ${version}`, store: POSTGRES, ci: 'full', start: () => older(version) };
+  }),
 ];
 
 /** Those of this run, each with its rules. */
@@ -90,6 +102,37 @@ async function standby(): Promise<Started> {
     async stop() {
       await stop();
       await Promise.all([primary.remove(), standby.remove()]);
+    },
+  };
+}
+
+async function older(version: OlderVersion): Promise<Started> {
+  const server = await PostgresServer.start([], {}, await makeTemplate(await olderLibrary(version)));
+  const [row] = await execute<{ server_version: string }>(server.url(), 'show server_version');
+  assert.equal(Number.parseInt(row?.server_version ?? '', 10), version);
+  const { url, stop } = await startTestService(server.url());
+  return {
+    url,
+    async stop() {
+      await stop();
+      await server.remove();
+    },
+  };
+}
+
+/** The single executable, as it is built of this clone. */
+async function executable(): Promise<Started> {
+  await promisify(execFile)('npm', ['run', 'build:binary'], { cwd: pathTo('') });
+  const port = await unusedPort();
+  const env = { ...ENVIRONMENT, PORT: String(port), DB_URL: await SQLITE.freshUrl() };
+  const child = spawn(pathTo('dist/book-catalogue'), { env, stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  await waitUntil(() => child.exitCode !== null || accepts('127.0.0.1', port));
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
     },
   };
 }

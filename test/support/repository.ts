@@ -12,9 +12,7 @@ export function pathTo(path: string): string {
 }
 
 /** The environment variable with the path of a single executable to test; without it, this clone is tested. */
-export const TESTED_EXECUTABLE = 'TEST_EXECUTABLE';
-
-const executable = process.env[TESTED_EXECUTABLE];
+const executable = process.env.TEST_EXECUTABLE;
 
 export const IS_EXECUTABLE_TESTED = executable !== undefined;
 
