@@ -1,4 +1,4 @@
-// Owns: the answers in a stream of bytes that may come in pieces.
+// Owns: the answers in a stream of bytes that may come in pieces, what they are to the rules, and what they may take.
 
 /** An answer as it was on the wire. */
 export interface RawAnswer {
@@ -7,6 +7,25 @@ export interface RawAnswer {
   readonly headers: Record<string, string>;
   /** One character for each byte. */
   readonly body: string;
+}
+
+/** An envelope with its headers; without a body (304, `HEAD`) the message is '' and the data undefined. */
+export interface Answer {
+  readonly status: number;
+  readonly message: string;
+  // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each rule says what it must be
+  readonly data: any;
+  readonly headers: Headers;
+  /** The request, for a complaint about the answer. */
+  readonly request: string;
+}
+
+/** What an answer may take. */
+export interface Limits {
+  /** Milliseconds until the whole answer is there. */
+  readonly time: number;
+  /** Characters of its body. */
+  readonly size: number;
 }
 
 /** Reads answers that are framed by Content-Length or in chunks. Interim answers (1xx) are left out. */

@@ -1,6 +1,7 @@
 // Owns: the rules about bodies, byte by byte: every form of JSON, and text that only looks like it. An accepted body comes
 // back exactly as it was meant, a refused one stores nothing, and no body causes an internal error.
 
+import type { Answer } from './answers.ts';
 import {
   type Body,
   type Fields,
@@ -15,7 +16,7 @@ import {
 } from './cases.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
-import type { Answer, Book, Service } from './service.ts';
+import type { Book, Service } from './service.ts';
 import { BOOK_NOT_FOUND, created, INVALID, INVALID_LOGIN, retrieved, updated } from './words.ts';
 
 const EMPTY = { title: '', author: '', year: 0 };

@@ -1,9 +1,10 @@
 // Owns: rules E1 to E3: the tag of a book, and requests that are carried out only in the state of a book that their sender
 // knows.
 
+import type { Answer } from './answers.ts';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
-import type { Answer, Book, RequestOptions, Service } from './service.ts';
+import type { Book, RequestOptions, Service } from './service.ts';
 import { BOOK_NOT_FOUND, DELETED, INVALID, retrieved, TOKEN_REQUIRED, UNMET, updated } from './words.ts';
 
 /** A tag that no book has. */

@@ -2,9 +2,8 @@
 // Refuses: an answer that does not come in time, and an end that must not be.
 
 import type { Socket } from 'node:net';
-import { AnswerReader, type RawAnswer } from './answers.ts';
+import { type Answer, AnswerReader, type Limits, type RawAnswer } from './answers.ts';
 import { Complaint, shown, Unanswered } from './complaint.ts';
-import type { Answer, Limits } from './service.ts';
 
 export class Connection {
   readonly socket: Socket;

@@ -2,9 +2,10 @@
 // authors share a word that no other book has, so that they find these alone.
 
 import { randomBytes } from 'node:crypto';
+import type { Answer } from './answers.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
-import type { Answer, Book, Service } from './service.ts';
+import type { Book, Service } from './service.ts';
 import { INVALID_TOKEN, invalidParameter } from './words.ts';
 
 const HUGE = 9007199254740991;

@@ -2,9 +2,10 @@
 // are sent.
 
 import { randomUUID } from 'node:crypto';
+import type { Answer } from './answers.ts';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
-import type { Answer, Service } from './service.ts';
+import type { Service } from './service.ts';
 import {
   createdAll,
   INVALID,

@@ -3,9 +3,10 @@
 
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import type { Answer } from './answers.ts';
 import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
-import type { Answer, Book, RequestOptions, Service } from './service.ts';
+import type { Book, RequestOptions, Service } from './service.ts';
 import {
   BOOK_NOT_FOUND,
   created,

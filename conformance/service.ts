@@ -12,7 +12,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import type { RawAnswer } from './answers.ts';
+import type { Answer, Limits, RawAnswer } from './answers.ts';
 import { Complaint, shown, Unanswered } from './complaint.ts';
 import { Connection } from './connection.ts';
 
@@ -35,14 +35,6 @@ export interface Account {
   readonly secret: string | undefined;
 }
 
-/** What an answer may take. */
-export interface Limits {
-  /** Milliseconds until the whole answer is there. */
-  readonly time: number;
-  /** Characters of its body. */
-  readonly size: number;
-}
-
 /** A request and its answer. */
 export interface Exchange {
   readonly method: string;
@@ -54,17 +46,6 @@ export interface Exchange {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-}
-
-/** An envelope with its headers; without a body (304, `HEAD`) the message is '' and the data undefined. */
-export interface Answer {
-  readonly status: number;
-  readonly message: string;
-  // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each rule says what it must be
-  readonly data: any;
-  readonly headers: Headers;
-  /** The request, for a complaint about the answer. */
-  readonly request: string;
 }
 
 export interface RequestOptions {

@@ -3,10 +3,11 @@
 // stored.
 
 import { randomUUID } from 'node:crypto';
+import type { Answer } from './answers.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { CHUNKED, unreadable } from './raw-requests.ts';
 import { full, type Rule } from './rule.ts';
-import type { Answer, Service } from './service.ts';
+import type { Service } from './service.ts';
 import {
   BAD_REQUEST,
   BOOK_NOT_FOUND,

@@ -27,7 +27,10 @@ test('a start after the installation translates no file, and neither does its wr
   await compile(folder);
   const translated = translationsIn(folder);
   const heads = [...translated.keys()].sort();
-  assert.equal(translated.size, globSync('{src,conformance}/**/*.ts', { cwd: folder }).length);
+  assert.equal(
+    translated.size,
+    globSync('{src,conformance}/**/*.ts', { cwd: folder, exclude: ['conformance/main.ts'] }).length,
+  );
 
   // A process, and each of its threads, adds what it had to translate to its cache when it ends. Only the thread loads
   // this file: if it is in the cache again, the thread has the same cache.

@@ -2,19 +2,22 @@
 // exit code, also for a service that does not answer? That the project's own service passes is test/contract.
 
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net';
+import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { createServer as createTlsServer } from 'node:tls';
+import type { Limits } from '../../conformance/answers.ts';
 import { perform, type Verdict, verdictsOf } from '../../conformance/checking.ts';
 import type { Complaint } from '../../conformance/complaint.ts';
 import { FINDING } from '../../conformance/finding.ts';
 import { type Rule, titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
-import { type Limits, Service } from '../../conformance/service.ts';
+import { Service } from '../../conformance/service.ts';
 import { Client } from '../support/client.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
@@ -29,6 +32,7 @@ import {
   SQLITE,
   spawnService,
   startTestService,
+  temporaryFolder,
 } from '../support/service.ts';
 import { ACCOUNT, type Fault, startSmallService } from '../support/small-service.ts';
 import { LIMITS } from '../support/verified.ts';
@@ -294,6 +298,22 @@ describe('verify', () => {
     const { code, stdout } = await runCommand(args, account);
     assert.equal(code, 0, stdout);
     assert.match(stdout, /^ok \d+ - A4: an expired token is 401$/m);
+  });
+
+  test('runs in a folder of its own, with nothing but Node.js, as the same command', {
+    skip: HERE_ONLY,
+  }, async () => {
+    const folder = join(temporaryFolder(), 'kit');
+    cpSync(pathTo('conformance'), folder, { recursive: true });
+    const runAlone = (args: readonly string[]) =>
+      endOf(spawn(process.execPath, [join(folder, 'main.ts'), ...args], { cwd: folder, env: account }));
+    const args = [service.url, '--level', 'core', '--format', 'json'];
+    assert.equal((await runAlone(args)).stdout, (await run(args.slice(1))).stdout);
+    assert.deepEqual(await runAlone(['http://127.0.0.1:8080/x']), {
+      code: 2,
+      stdout: '',
+      stderr: 'URL must be that of a service without a path, such as http://127.0.0.1:8080.\n',
+    });
   });
 
   test('is called wrongly: exit code 2, and a sentence that shows no password', async () => {
