@@ -31,12 +31,6 @@ export class NotUtf8 extends OperatorError {
   }
 }
 
-/**
- * Decodes bytes. A character that is cut off at their end is kept for the next call.
- * @throws InvalidBytes
- */
-type Decoder = (bytes: Uint8Array, isLast: boolean) => string;
-
 /** The bytes are invalid in the encoding; has the text before them. */
 class InvalidBytes extends Error {
   readonly before: string;
@@ -164,9 +158,9 @@ export class TextInput {
   #decode(bytes: Uint8Array): string {
     if (this.#decoder === undefined) {
       this.#encoding ??= encodingOf(bytes);
-      this.#decoder = this.#encoding === undefined ? makeUtf8Decoder() : makeNamedDecoder(this.#encoding);
+      this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
     }
-    return this.#decoder(bytes, this.ended);
+    return this.#decoder.decode(bytes, this.ended);
   }
 
   #explain(broken: Uint8Array): OperatorError {
@@ -198,46 +192,35 @@ function encodingOf(bytes: Uint8Array): string | undefined {
   return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
 }
 
-/** @throws OperatorError when there is no such encoding. */
-function makeNamedDecoder(label: string): Decoder {
-  let decoder: TextDecoder;
-  try {
-    decoder = new TextDecoder(label, { fatal: true });
-  } catch {
-    throw new OperatorError(
-      `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
-    );
+/** Decodes bytes piece by piece, and finds where the invalid ones are. */
+class Decoder {
+  readonly #decoder: TextDecoder;
+  /** The latest bytes, as many as there may be of a character that is not complete. */
+  #latest = new Uint8Array();
+
+  /** @throws OperatorError when there is no such encoding. */
+  constructor(label: string) {
+    try {
+      this.#decoder = new TextDecoder(label, { fatal: true });
+    } catch {
+      throw new OperatorError(
+        `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
+      );
+    }
   }
-  if (decoder.encoding === 'utf-8') return makeUtf8Decoder();
-  return (bytes, isLast) => {
-    try {
-      return decoder.decode(bytes, { stream: !isLast });
-    } catch {
-      throw new InvalidBytes('');
-    }
-  };
-}
 
-/** Decodes whole characters, piece by piece, and finds where the invalid bytes are. */
-function makeUtf8Decoder(): Decoder {
-  let held: Uint8Array = new Uint8Array();
-  let begun = false;
-  return (chunk, isLast) => {
-    const bytes = joined(held, chunk);
-    const start = !begun && bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
-    const end = isLast ? bytes.length : wholeCharacters(bytes);
-    begun = true;
-    held = Uint8Array.from(bytes.subarray(end));
+  /** @throws InvalidBytes */
+  decode(bytes: Uint8Array, isLast: boolean): string {
+    const before = this.#latest;
+    this.#latest = Uint8Array.from((bytes.length < 3 ? joined(before, bytes) : bytes).subarray(-3));
     try {
-      return UTF8.decode(bytes.subarray(start, end));
+      return this.#decoder.decode(bytes, { stream: !isLast });
     } catch {
-      throw new InvalidBytes(validLines(bytes.subarray(start, end)));
+      const isUtf8 = this.#decoder.encoding === 'utf-8';
+      throw new InvalidBytes(isUtf8 ? validLines(before, bytes) : '');
     }
-  };
+  }
 }
-
-/** It gets whole characters: one that keeps the beginning of a character by itself (`stream`) would lose it with the error. */
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
   if (one.length === 0) return other;
@@ -247,31 +230,36 @@ function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
   return both;
 }
 
-/** The number of bytes without a character that is cut off at their end. */
-function wholeCharacters(bytes: Uint8Array): number {
-  for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
-    const byte = bytes[bytes.length - back] as number;
-    if (byte < 0x80) return bytes.length;
-    if (byte >= 0xc0) {
-      const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
-      return length > back ? bytes.length - back : bytes.length;
-    }
-  }
-  return bytes.length;
-}
-
-/** The first lines, those before the invalid bytes. */
-function validLines(bytes: Uint8Array): string {
-  const lines: string[] = [];
+/**
+ * The first lines of UTF-8, those before the invalid bytes.
+ * @param before the latest bytes before them; none at the beginning of the file.
+ */
+function validLines(before: Uint8Array, bytes: Uint8Array): string {
+  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: before.length > 0 });
+  const lines = joined(begunCharacter(before), bytes);
+  let text = '';
   let start = 0;
   try {
-    for (let index = 0; index < bytes.length; index += 1) {
-      if (bytes[index] !== LF && bytes[index] !== CR) continue;
-      lines.push(UTF8.decode(bytes.subarray(start, index + 1)));
+    for (let index = 0; index < lines.length; index += 1) {
+      if (lines[index] !== LF && lines[index] !== CR) continue;
+      text += decoder.decode(lines.subarray(start, index + 1), { stream: true });
       start = index + 1;
     }
   } catch {
     // these are the invalid ones
   }
-  return lines.join('');
+  return text;
+}
+
+/** The bytes at the end that begin a character: a decoder waits for the rest of it. */
+function begunCharacter(bytes: Uint8Array): Uint8Array {
+  for (let start = 0; ; start += 1) {
+    const end = bytes.subarray(start);
+    try {
+      const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+      if (decoder.decode(end, { stream: true }) === '') return end;
+    } catch {
+      // it begins within a character
+    }
+  }
 }
