@@ -39,13 +39,13 @@ export function docsRoutes(
   servicePort: () => number,
   pagePort: () => number | undefined,
   login: Credentials | undefined,
-): readonly (readonly [path: string, OperationsHandler])[] {
-  return [
-    ['/', () => ({ status: 302, headers: ['location', 'docs'], body: '' })],
-    ['/docs/login.json', () => json(login ?? {})],
-    ['/docs/page.json', () => json({ port: pagePort() })],
-    ...ASSETS.map(({ url, file, type }) => [url, assetHandler(file, type, servicePort)] as const),
-  ];
+): Readonly<Record<string, OperationsHandler>> {
+  return {
+    '/': () => ({ status: 302, headers: ['location', 'docs'], body: '' }),
+    '/docs/login.json': () => json(login ?? {}),
+    '/docs/page.json': () => json({ port: pagePort() }),
+    ...Object.fromEntries(ASSETS.map(({ url, file, type }) => [url, assetHandler(file, type, servicePort)])),
+  };
 }
 
 function json(value: object): Answer {

@@ -59,33 +59,26 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
 
   const servicePort = () => (service === undefined ? config.port : portOf(service.url));
   const pagePort = () => (service?.pageUrl === undefined ? undefined : portOf(service.pageUrl));
-  const routes = new Map<string | undefined, OperationsHandler>([
-    ['/livez', () => text(200, 'alive')],
-    [
-      '/readyz',
-      async () => {
+  const routes = new Map(
+    Object.entries<OperationsHandler>({
+      '/livez': () => text(200, 'alive'),
+      '/readyz': async () => {
         if (service === undefined) return text(503, unready);
         const answers = await within(READY_TIMEOUT, service.storeAnswers());
         return answers ? text(200, 'ready') : text(503, 'the store does not answer');
       },
-    ],
-    [
-      '/metrics',
-      async () => {
+      '/metrics': async () => {
         if (service === undefined) return text(503, unready);
         const headers = ['content-type', PROMETHEUS_TEXT];
         return { status: 200, headers, body: prometheusText(await service.metrics()) };
       },
-    ],
-    [
-      '/openapi.json',
-      async ({ headers }) => {
+      '/openapi.json': async ({ headers }) => {
         const serverUrl = `http://${hostname(headers.host)}:${servicePort()}`;
         return { status: 200, headers: JSON_HEADERS, body: await describeApi(serverUrl) };
       },
-    ],
-    ...docsRoutes(servicePort, pagePort, knownLogin(config)),
-  ]);
+      ...docsRoutes(servicePort, pagePort, knownLogin(config)),
+    }),
+  );
   const timeouts = {
     headersTimeout: REQUEST_TIMEOUT,
     requestTimeout: REQUEST_TIMEOUT,
@@ -125,7 +118,8 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '' } = request;
-    const handler = method === 'GET' || method === 'HEAD' ? routes.get(pathOf(url)?.decoded) : undefined;
+    const handler =
+      method === 'GET' || method === 'HEAD' ? routes.get(pathOf(url)?.decoded ?? '') : undefined;
     let answer: Answer;
     try {
       if (onlyThisMachine && !namesThisMachine(request.headers.host)) answer = MISDIRECTED_REQUEST;

@@ -10,16 +10,8 @@ import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds, withoutReasons } from './columns.ts';
 import { type Fault, Tokenizer } from './csv-tokenizer.ts';
 import { NotText, TextInput } from './decoding.ts';
-import {
-  isFull,
-  type OpenBatch,
-  type ReadBook,
-  type Reading,
-  type ReadingOptions,
-  readBatches,
-  readFileId,
-  shorten,
-} from './rows.ts';
+import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
+import { isFull, readBatches, readFileId, shorten } from './rows.ts';
 import { readYear } from './years.ts';
 
 /** Tried in this order; the one that splits the header into the most columns is the delimiter. */

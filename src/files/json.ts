@@ -8,15 +8,8 @@ import { ArraySplitter, type JsonRecord, LineSplitter } from '../json/splitter.t
 import { OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds } from './columns.ts';
 import { TextInput } from './decoding.ts';
-import {
-  isFull,
-  type OpenBatch,
-  type Reading,
-  type ReadingOptions,
-  readBatches,
-  readFileId,
-  shorten,
-} from './rows.ts';
+import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
+import { isFull, readBatches, readFileId, shorten } from './rows.ts';
 import { readYear } from './years.ts';
 
 /** Characters of the file whose objects determine the columns. */
