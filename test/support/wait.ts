@@ -1,8 +1,9 @@
 // Owns: waiting for a state, never for a time. A state that never comes is reported by the time limit of the whole
 // file, which the runner sets; a slow machine must not fail a test.
 
-/** Milliseconds between two checks. */
-const PAUSE = 5;
+/** Milliseconds between two checks, at least and at most; in between twice as long as a check takes, which may need a core. */
+const SHORTEST_PAUSE = 5;
+const LONGEST_PAUSE = 100;
 
 /** Milliseconds after which a wait prints its condition: the last such line explains a test that times out. */
 const REMARKABLE = 30_000;
@@ -16,11 +17,12 @@ export async function waitUntil(
   seen?: () => Promise<unknown>,
 ): Promise<void> {
   let remarkAt = performance.now() + REMARKABLE;
-  while (!(await holds())) {
+  for (let began = performance.now(); !(await holds()); began = performance.now()) {
+    const pause = Math.min(SHORTEST_PAUSE + 2 * (performance.now() - began), LONGEST_PAUSE);
     if (performance.now() >= remarkAt) {
       remarkAt += REMARKABLE;
       console.error(`still waiting for: ${holds}`, ...(seen === undefined ? [] : [await seen()]));
     }
-    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+    await new Promise((resolve) => setTimeout(resolve, pause));
   }
 }
