@@ -51,6 +51,9 @@ export const LIST_CONNECTIONS = 8;
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
 
+/** The server ended the statement, at its limit of time for example. */
+const CANCELED = '57014';
+
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;
 
@@ -109,8 +112,8 @@ export class Connections {
   ): Promise<pg.QueryResult<Row>> {
     for (let attempt = 1; ; attempt += 1) {
       const { client, pools } = await this.#connect(kind, deadline);
+      const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now());
       try {
-        const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now());
         const result = await queryWithin<Row>(client, 'statement_timeout', left, text, values);
         client.release();
         return result;
@@ -124,7 +127,8 @@ export class Connections {
           const isLost = code === undefined;
           if (isLost && !this.#broken.has(client)) this.#lost += 1;
           if (isLost && pools === this.#pools) this.#moveTo(pools.address);
-          throw this.unavailable(error);
+          const isLate = code === CANCELED && left < STATEMENT_TIMEOUTS[kind];
+          throw isLate ? new StoreUnavailable(error, 'late') : this.unavailable(error);
         }
         this.#retries += 1;
         await pause(rest);
