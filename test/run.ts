@@ -2,7 +2,7 @@
 // share, the seed of their random choices, and the exit code.
 // Refuses: to pass if no test ran, if a named file does not exist, or if a file did not report its end.
 
-import { existsSync, globSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { relative, resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
@@ -18,34 +18,11 @@ import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 /** Folders whose tests need more than npm packages, or the network; they run only when named. */
 const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'system'];
 
-/** The folder of limits in real time: its files run when all others are done, one at a time. */
-const ALONE = 'test/limits/';
-
-/** The longest files, longest first: the run ends sooner if they do not begin last. */
-const LONGEST: readonly string[] = [
-  'test/verify/verify.test.ts',
-  'test/contract/contract.test.ts',
-  'test/find/index.test.ts',
-  'test/find/oracle.test.ts',
-  'test/api/timeouts.test.ts',
-  'test/process/lifecycle.test.ts',
-  'test/contract/list.test.ts',
-  'test/process/log.test.ts',
-  'test/process/workers.test.ts',
-  'test/transfer/memory.test.ts',
-  'test/client/client.test.ts',
-  'test/transfer/export.test.ts',
-  'test/operations/metrics.test.ts',
-  'test/stores/failover.test.ts',
-  'test/api/hostile.test.ts',
-  'test/auth/guessing.test.ts',
-  'test/process/configuration.test.ts',
-];
+/** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
+const LONG = '\n// It takes long, and begins first.\n';
 
 /** The inner loop: one store, and nothing that waits for a time limit or starts a server of its own. */
 const FAST: readonly string[] = [
-  'test/api/cors.test.ts',
-  'test/api/wire.test.ts',
   'test/contract/contract.test.ts',
   'test/contract/model.test.ts',
   'test/contract/parsing.test.ts',
@@ -57,9 +34,10 @@ const FAST: readonly string[] = [
   'test/project/documentation.test.ts',
   'test/project/mutants.test.ts',
   'test/stores/bulk.test.ts',
-  'test/transfer/progress.test.ts',
-  'test/transfer/reading.test.ts',
 ];
+
+/** Rules that the inner loop leaves out: each takes a second or more. */
+const SLOW: readonly string[] = ['B1: 10,000 books', 'T2, rule 15: any other', 'rule 22: 1 MiB is read'];
 
 /** What another version of the server can change, beside the contract, which has it in its list of targets. */
 const OF_SERVER: readonly string[] = [
@@ -74,7 +52,7 @@ const OF_SERVER: readonly string[] = [
 ];
 
 /** Files at a time, on two cores: some of them only wait. */
-const CONCURRENCY = 3;
+const CONCURRENCY = 4;
 
 /** Minutes that a file may take, on the slowest machine. Nothing in the tests has a tighter limit. */
 const TIME_LIMIT = 20;
@@ -82,7 +60,7 @@ const TIME_LIMIT = 20;
 /** Where Node.js keeps the translated test files: not in the cache of the service, which a test checks. */
 const COMPILE_CACHE = pathTo('node_modules/.cache/test');
 
-/** How many files are listed at the end of the run, so that LONGEST can be kept up to date. */
+/** How many files are listed at the end of the run, which shows what takes long. */
 const NAMED = 8;
 
 const STORE_NAMES: readonly string[] = [SQLITE.name, POSTGRES.name];
@@ -110,6 +88,8 @@ class UsageError extends Error {}
 interface Options {
   readonly files: readonly string[];
   readonly names: readonly string[];
+  /** Tests that are left out. */
+  readonly skips: readonly string[];
   readonly random: boolean;
   readonly watch: boolean;
   readonly atOnce: number;
@@ -164,6 +144,7 @@ async function main(args: string[]): Promise<number> {
   const options: Options = {
     files,
     names: values.name,
+    skips: values.fast ? SLOW : [],
     random: values.random,
     watch: values.watch,
     atOnce: Number(values['at-once']),
@@ -206,9 +187,21 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   const totals: Totals = { passed: 0, failed: 0, skipped: 0, durations: new Map() };
   const report = new Spec();
   report.pipe(process.stdout, { end: false });
-  for await (const event of phases(options, seed, signal)) {
-    // The runner's own totals are of one phase; ours come last.
-    if (event.type === 'test:diagnostic' && event.data.file === undefined) continue;
+  const { files, random } = options;
+  const events = run({
+    files: (random ? files : files.toSorted(byLength)).map(pathTo),
+    concurrency: options.atOnce,
+    signal,
+    timeout: options.timeLimit,
+    watch: options.watch,
+    // Node.js 26.10 sometimes does not end a process whose threads were terminated: it waits for a handle in a busy loop.
+    execArgv: ['--test-force-exit'],
+    testNamePatterns: options.names,
+    testSkipPatterns: options.skips,
+    ...(random && { randomize: true, randomSeed: seed }),
+  });
+  for await (const event of events) {
+    if (event.type === 'test:diagnostic' && event.data.file === undefined) continue; // its own totals: ours come last
     count(totals, event);
     report.write(event);
   }
@@ -235,33 +228,6 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   return failed === 0 && passed > 0 && unfinished.length === 0;
 }
 
-/** The events of the run: first the files that run side by side, then those that run alone. */
-async function* phases(
-  options: Options,
-  seed: number,
-  signal: AbortSignal,
-): AsyncGenerator<TestEvent, void, void> {
-  const isAlone = (file: string) => file.startsWith(ALONE);
-  const sideBySide = options.files.filter((file) => !isAlone(file)).toSorted(byLength);
-  for (const [files, concurrency] of [
-    [sideBySide, options.atOnce],
-    [options.files.filter(isAlone), 1],
-  ] as const) {
-    if (files.length === 0 || signal.aborted) continue;
-    yield* run({
-      files: files.map(pathTo),
-      concurrency,
-      signal,
-      timeout: options.timeLimit,
-      watch: options.watch,
-      // Node.js 26.10 sometimes does not end a process whose threads were terminated: it waits for a handle in a busy loop.
-      execArgv: ['--test-force-exit'],
-      testNamePatterns: options.names,
-      ...(options.random && { randomize: true, randomSeed: seed }),
-    });
-  }
-}
-
 /** A file without a matching test passes as a test of its own name, and one that cannot be loaded fails as such. */
 function count(totals: Totals, { type, data }: TestEvent): void {
   if (type === 'test:summary' && data.file !== undefined) {
@@ -274,10 +240,10 @@ function count(totals: Totals, { type, data }: TestEvent): void {
   }
 }
 
-/** Longest first, the others in their order. */
+/** Long ones first, each kind in the order of its names. */
 function byLength(one: string, other: string): number {
-  const place = (file: string) => (LONGEST.includes(file) ? LONGEST.indexOf(file) : LONGEST.length);
-  return place(one) - place(other);
+  const isLong = (file: string) => Number(readFileSync(file, 'utf8').slice(0, 1000).includes(LONG));
+  return isLong(other) - isLong(one) || one.localeCompare(other);
 }
 
 process.exitCode = await main(process.argv.slice(2)).catch((error) => {

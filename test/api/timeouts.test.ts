@@ -1,6 +1,7 @@
 // The timeouts of the wire (rule 22), in real time, all side by side. Titles name the rules of docs/contract.md.
 // No timeout has an upper bound in milliseconds, since a slow machine may exceed any number: each must expire before
 // a longer one that started later in the same service.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,5 +1,6 @@
 // The contract, over a socket, on every target of targets.ts: the rules of the conformance kit (conformance), which can be
 // read as the specification. The other files of this folder have what takes a store, several processes or random cases.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,6 +1,7 @@
 // GET /books at any size, on every store: complete, in order and from one moment, in bounded memory, without delay
 // for other requests, and never a truncated list that looks complete. Most books are written directly to the store,
 // which is the quickest way to create many.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

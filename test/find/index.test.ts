@@ -1,5 +1,6 @@
 // Whether the index follows the books, whichever program writes them and however a process ends; the first index of a store that
 // has books; and the command `index`. On every store.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';

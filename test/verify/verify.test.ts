@@ -1,5 +1,6 @@
 // The conformance kit itself: does it find out wrong services, in the right rules? What does the command print, with which
 // exit code, also for a service that does not answer? That the project's own service passes is test/contract.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
