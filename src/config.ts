@@ -11,7 +11,7 @@ export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', '
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** The pair that logs in until an operator sets another one. */
-export const BUILT_IN = { username: 'admin', password: 'password' } as const;
+const BUILT_IN = { username: 'admin', password: 'password' } as const;
 
 const LOOPBACK = '127.0.0.1';
 const ADVISED_SECRET_BYTES = 32; // RFC 7518 section 3.2: an HS256 key is at least as long as its digest
