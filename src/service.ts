@@ -82,17 +82,12 @@ export async function startService(
     checkCredentials: credentialCheck(config.username, config.password),
     takeTurn: deployment.takeTurn,
     trustedProxies: blockList(config.trustedProxies),
-    corsOrigins: config.corsOrigins,
-    find: config.find,
-    requireIfMatch: config.requireIfMatch,
+    config,
     docsPort,
     knownLogin: knownLogin(config),
     onlyThisMachine: config.builtInCredentials,
     log,
     requests,
-    bodyLimit: config.bodyLimit,
-    bulkLimit: config.bulkLimit,
-    headerLimit: config.headerLimit,
   });
   let url: string;
   let pageUrl: string | undefined;

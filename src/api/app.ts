@@ -70,7 +70,7 @@ export function buildApp(parts: AppParts): App {
   const { log, requests } = parts;
   const newRequestId = requestIds();
   const faults = new Faults(log, requests);
-  const allowOrigin = allowOrigins(parts.corsOrigins, parts.docsPort);
+  const allowOrigin = allowOrigins(parts.config.corsOrigins, parts.docsPort);
   const timeouts = {
     headersTimeout: HEADERS_TIMEOUT,
     requestTimeout: WHOLE_REQUEST_TIMEOUT,
@@ -80,7 +80,7 @@ export function buildApp(parts: AppParts): App {
 
   function newServer(page: PageFiles | undefined): HttpServer {
     const http = new HttpServer(
-      { headerLimit: parts.headerLimit, ...timeouts },
+      { headerLimit: parts.config.headerLimit, ...timeouts },
       (request, response, before) => handle(http, page, request, response, before),
       refuse,
       (error) => log.error({ err: error }, 'an answer could not be sent'),

@@ -32,10 +32,10 @@ import { pageHeaders, readQuery } from './query.ts';
 /** In place of a key that cannot be one. */
 const INVALID = Symbol('invalid');
 
-export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: AppParts): Promise<Answer> {
+export async function createBook(exchange: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return INVALID_KEY;
-  const changes = await readChanges(exchange, bodyLimit);
+  const changes = await readChanges(exchange, config.bodyLimit);
   if (changes === undefined) return INVALID_BOOK;
   if (key === undefined) return bookCreated(await catalogue.create(changes));
   const outcome = await catalogue.createOnce(changes, key);
@@ -45,12 +45,13 @@ export async function createBook(exchange: Exchange, { catalogue, bodyLimit }: A
 }
 
 export async function createBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
-  const { catalogue, bodyLimit, bulkLimit } = parts;
+  const { catalogue, config } = parts;
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return INVALID_KEY;
-  using room = new BodyRoom(bulkLimit);
+  using room = new BodyRoom(config.bulkLimit);
   try {
-    const outcome = await catalogue.createAll(await readBookArray(exchange.request, room, bodyLimit), key);
+    const books = await readBookArray(exchange.request, room, config.bodyLimit);
+    const outcome = await catalogue.createAll(books, key);
     if (outcome === 'conflict') return KEY_USED;
     const answer = booksCreated(outcome.ids);
     return outcome.isReplay ? replayOf(answer) : answer;
@@ -72,8 +73,8 @@ export async function listBooks(exchange: Exchange, parts: AppParts): Promise<An
   return listRetrieved(await catalogue.list());
 }
 
-async function findBooks({ request, path }: Exchange, { catalogue, find }: AppParts): Promise<Answer> {
-  const query = readQuery(path.query, find, request.headers.prefer);
+async function findBooks({ request, path }: Exchange, { catalogue, config }: AppParts): Promise<Answer> {
+  const query = readQuery(path.query, config.find, request.headers.prefer);
   if ('invalid' in query) return invalidParameter(query.invalid);
   const page = await catalogue.search(query.search);
   return pageRetrieved(page.books, pageHeaders(query, page));
@@ -89,30 +90,30 @@ export async function readBook(exchange: Exchange, { catalogue }: AppParts): Pro
 }
 
 export async function updateBook(exchange: Exchange, parts: AppParts): Promise<Answer> {
-  const { catalogue, bodyLimit, requireIfMatch } = parts;
+  const { catalogue, config } = parts;
   const id = idOf(exchange);
   if (id === undefined) return BOOK_NOT_FOUND;
   let changes: BookChanges | undefined;
   try {
-    changes = await readChanges(exchange, bodyLimit);
+    changes = await readChanges(exchange, config.bodyLimit);
   } catch (error) {
     if (await catalogue.find(id)) throw error;
     return BOOK_NOT_FOUND;
   }
   if (changes === undefined) return (await catalogue.find(id)) ? INVALID_BOOK : BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
-  if (requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
+  if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
   const book = await (condition ? catalogue.updateIf(id, changes, condition) : catalogue.update(id, changes));
   if (book === undefined) return BOOK_NOT_FOUND;
   return book === 'unmet' ? PRECONDITION_FAILED : bookUpdated(book);
 }
 
 export async function removeBook(exchange: Exchange, parts: AppParts): Promise<Answer> {
-  const { catalogue, requireIfMatch } = parts;
+  const { catalogue, config } = parts;
   const id = idOf(exchange);
   if (id === undefined) return BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
-  if (requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
+  if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
   const removed = await (condition ? catalogue.removeIf(id, condition) : catalogue.remove(id));
   if (!removed) return BOOK_NOT_FOUND;
   return removed === 'unmet' ? PRECONDITION_FAILED : BOOK_DELETED;

@@ -7,6 +7,7 @@ import type { CheckCredentials, Credentials } from '../auth/credentials.ts';
 import type { TakeTurn } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
+import type { Config } from '../config.ts';
 import type { Answer } from '../http/answer.ts';
 import type { Path } from '../http/path.ts';
 import type { Log } from '../log/log.ts';
@@ -41,12 +42,10 @@ export interface AppParts {
   readonly takeTurn: TakeTurn;
   /** Addresses and networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
-  /** Origins whose pages may call from a browser. */
-  readonly corsOrigins: readonly string[];
-  /** Whether books can be searched. */
-  readonly find: boolean;
-  /** Whether a change or a removal must have `If-Match` (rule E4). */
-  readonly requireIfMatch: boolean;
+  readonly config: Pick<
+    Config,
+    'corsOrigins' | 'find' | 'requireIfMatch' | 'bodyLimit' | 'bulkLimit' | 'headerLimit'
+  >;
   /** Port of the operations listener, whose /docs page calls from a browser. */
   readonly docsPort: number | undefined;
   /** The pair that the page fills into its login. */
@@ -55,10 +54,6 @@ export interface AppParts {
   readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
-  /** Bytes, and so are `bulkLimit`, for many books, and `headerLimit`. */
-  readonly bodyLimit: number;
-  readonly bulkLimit: number;
-  readonly headerLimit: number;
 }
 
 /** What a route does: its answer is all that a client gets. */

@@ -24,7 +24,7 @@ export const LOGIN = {
 
 export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
   const { tokens, checkCredentials, takeTurn, log } = parts;
-  const login = parseJsonObject(await readBody(request, parts.bodyLimit));
+  const login = parseJsonObject(await readBody(request, parts.config.bodyLimit));
   if (login === undefined) return INVALID_LOGIN;
   const { username, password } = login;
   if (!isTextIfPresent(username) || !isTextIfPresent(password)) return INVALID_LOGIN;

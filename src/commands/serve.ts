@@ -71,18 +71,9 @@ async function serveWith(
     if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
     const store = shownStore ?? describeStore(config.dbUrl);
+    const { url, pageUrl: page } = service;
     if (terminal !== undefined) terminal.write(banner(service, operations, store, config));
-    else
-      log.info(
-        {
-          url: service.url,
-          page: service.pageUrl,
-          operations: operations?.url,
-          store,
-          workers: config.workers,
-        },
-        'listening',
-      );
+    else log.info({ url, page, operations: operations?.url, store, workers: config.workers }, 'listening');
     for (const warning of config.warnings) log.warn(warning);
 
     log.info({ signal: await stop }, 'stopping');

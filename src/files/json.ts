@@ -126,13 +126,8 @@ class JsonRecords {
   #add(batch: OpenBatch, record: JsonRecord): void {
     const object = parse(record);
     if (object === undefined) {
-      this.#refuse(
-        batch,
-        record,
-        undefined,
-        record.text,
-        record.isDeep ? 'is nested too deeply' : 'is not a JSON object',
-      );
+      const reason = record.isDeep ? 'is nested too deeply' : 'is not a JSON object';
+      this.#refuse(batch, record, undefined, record.text, reason);
       return;
     }
     try {
@@ -155,15 +150,9 @@ class JsonRecords {
     reason: string,
   ): void {
     const { line, text: original } = record;
+    const takesReason = parse(record) !== undefined;
     const shown = shorten(typeof value === 'object' ? JSON.stringify(value) : `${value ?? ''}`);
-    batch.refused.push({
-      line,
-      column,
-      value: shown,
-      reason,
-      original,
-      takesReason: parse(record) !== undefined,
-    });
+    batch.refused.push({ line, column, value: shown, reason, original, takesReason });
   }
 }
 

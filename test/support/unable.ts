@@ -31,17 +31,15 @@ export async function startUnableApp(
     checkCredentials,
     takeTurn: () => ({ kind: 'answer', delay: 0 }),
     trustedProxies: new BlockList(),
-    find: true,
-    requireIfMatch: false,
-    corsOrigins: [],
+    config: {
+      ...{ find: true, requireIfMatch: false, corsOrigins: [] },
+      ...{ bodyLimit: 1024, bulkLimit: 1024, headerLimit: 16_384 },
+    },
     docsPort: undefined,
     knownLogin: undefined,
     onlyThisMachine: false,
     log,
     requests: new RequestCounts(),
-    bodyLimit: 1024,
-    bulkLimit: 1024,
-    headerLimit: 16_384,
   });
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
