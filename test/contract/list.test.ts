@@ -31,8 +31,8 @@ import { waitUntil } from '../support/wait.ts';
 /** Milliseconds after which a list with a stalled reader gives way to another list (rule 22). */
 const GIVES_WAY = 5000;
 
-/** Lists of 30 MB in books of 1 MB each, more than systems buffer for a stalled reader. */
-const LARGE = { count: 30, length: 1_000_000 };
+/** Lists of 20 MB in books of 1 MB each, more than systems buffer for a stalled reader. */
+const LARGE = { count: 20, length: 1_000_000 };
 
 /** Lists of 60 MB and of 25 MB. Eight of them are more than a service should take memory for. */
 const HUGE = { count: 60, length: 1_000_000 };
