@@ -1,4 +1,4 @@
-// Owns: `index`: makes, checks or removes the index by which books are found.
+// Owns: `index`: makes or removes the index by which books are found.
 
 import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -8,7 +8,7 @@ import { describeStore, readDbUrl } from '../stores/open.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
-export const HELP = `Usage: book-catalogue index [--rebuild | --check | --remove]
+export const HELP = `Usage: book-catalogue index [--rebuild | --remove]
 
 Brings the index by which books are found up to date, and creates it if it is missing. A service does the same by
 itself, in the background, but answers searches only after its first index is complete. A large catalogue is indexed
@@ -16,21 +16,18 @@ faster by this command, before the service starts. If the command is stopped, th
 On SQLite, other programs cannot write at the end of the first index, for about 2 seconds for each million books.
 
   --rebuild  makes the index again
-  --check    then compares the index with all books, and exits with code 1 at the first difference
   --remove   removes the index and its triggers, for good if FIND is off: the service would create it again
 `;
 
 export const OPTIONS = {
   rebuild: { type: 'boolean' },
-  check: { type: 'boolean' },
   remove: { type: 'boolean' },
 } as const;
 
 export async function run(context: CommandContext, { options }: Arguments): Promise<number> {
   const { env, stdout, stop } = context;
-  if (Object.values(options).filter(Boolean).length > 1) {
-    throw new UsageError('Only one of --rebuild, --check and --remove is possible.');
-  }
+  if (options.rebuild && options.remove)
+    throw new UsageError('Only one of --rebuild and --remove is possible.');
   const url = readSetting('dbUrl', env, readSecretFile);
   if (!readSetting('find', env, readSecretFile) && !options.remove)
     throw new OperatorError('FIND is off: there is no index to maintain.');
@@ -53,17 +50,8 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     if (options.rebuild) await index.rebuild();
     else await index.create();
     const books = await bringUpToDate(index, context, goOn);
-    if (!options.check) {
-      stdout.write(`${books} books are indexed.\n`);
-      return 0;
-    }
-    const difference = await check(index, books, context, goOn);
-    stdout.write(
-      difference === undefined
-        ? `${books} books are indexed, and the index is correct.\n`
-        : `The index is wrong: ${difference}. \`book-catalogue index --rebuild\` makes it again.\n`,
-    );
-    return difference === undefined ? 0 : 1;
+    stdout.write(`${books} books are indexed.\n`);
+    return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     throw new OperatorError(`The index of ${describeStore(url)} failed: ${(error as Error).message}.`);
@@ -86,21 +74,4 @@ async function bringUpToDate(index: BookIndex, context: CommandContext, goOn: ()
     progress.end();
   }
   return index.countBooks();
-}
-
-async function check(
-  index: BookIndex,
-  books: number,
-  context: CommandContext,
-  goOn: () => void,
-): Promise<string | undefined> {
-  const progress = new Progress(context, 'books compared', books);
-  try {
-    return await index.firstDifference((compared) => {
-      goOn();
-      progress.at(Math.min(compared, books));
-    });
-  } finally {
-    progress.end();
-  }
 }

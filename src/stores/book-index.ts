@@ -26,13 +26,6 @@ export interface BookIndex {
    */
   advance(): Promise<Remaining>;
 
-  /**
-   * Compares the index with all books, read again, as of one moment.
-   * @param onProgress called with the number of books compared so far; an error that it throws ends the work.
-   * @returns the first difference, in words; undefined if there is none.
-   */
-  firstDifference(onProgress: (books: number) => void): Promise<string | undefined>;
-
   /** The number of books. */
   countBooks(): Promise<number>;
 
@@ -46,16 +39,12 @@ export class NewerIndex extends Error {
   }
 }
 
-/** What books are sorted by. */
-export interface IndexKeys {
+/** What the index stores of a book. */
+export interface IndexEntry {
+  readonly id: number;
   readonly titleKey: string;
   readonly authorKey: string;
   readonly year: number;
-}
-
-/** What the index stores of a book. */
-export interface IndexEntry extends IndexKeys {
-  readonly id: number;
   /** With one space in between; a word may occur more than once. */
   readonly titleWords: string;
   readonly authorWords: string;
@@ -71,18 +60,4 @@ export function entryOf({ id, title, author, year }: Book): IndexEntry {
     titleWords: byTitle.words,
     authorWords: byAuthor.words,
   };
-}
-
-const KEY_NAMES = { titleKey: 'the title', authorKey: 'the author', year: 'the year' } as const;
-
-/** @returns how the index differs from what it has to have of a book, in words; undefined if it does not. */
-export function differenceOf(found: IndexKeys | undefined, expected: IndexEntry): string | undefined {
-  const { id } = expected;
-  if (found === undefined) return `book ${id} is not in the index`;
-  for (const [name, inWords] of Object.entries(KEY_NAMES) as [keyof IndexKeys, string][]) {
-    if (found[name] === expected[name]) continue;
-    const [is, hasToBe] = [found[name], expected[name]].map((value) => JSON.stringify(value));
-    return `book ${id} is indexed with ${inWords} ${is} instead of ${hasToBe}`;
-  }
-  return undefined;
 }

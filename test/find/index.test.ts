@@ -5,11 +5,13 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { assertIndexCorrect } from '../support/book-index.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import type { Book, Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { holdIndex } from '../support/locks.ts';
 import { random } from '../support/random.ts';
+import { scaled } from '../support/scale.ts';
 import {
   endOf,
   POSTGRES,
@@ -25,13 +27,16 @@ import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** How often a process is killed while it indexes; TEST_KILLS overrides it. */
-const KILLS = Number(process.env.TEST_KILLS ?? 5);
+const KILLS = Number(process.env.TEST_KILLS ?? scaled(5));
 
 /** How often a book is written by one process and found by another. */
-const TIMES = 200;
+const TIMES = scaled(200);
 
 /** More books than are indexed in a second on two quiet cores. */
-const MANY = { SQLite: 150_000, PostgreSQL: 40_000 };
+const MANY = { SQLite: 45_000, PostgreSQL: 15_000 };
+
+/** More books than one step of the command indexes, several times over. */
+const STOPPED = { SQLite: 30_000, PostgreSQL: 8000 };
 
 interface Finder {
   readonly client: Client;
@@ -73,13 +78,6 @@ function index(dbUrl: string, ...args: string[]) {
   return runCommand(['index', ...args], { DB_URL: dbUrl });
 }
 
-/** Compares the whole index with all books. */
-async function assertCorrect(dbUrl: string): Promise<void> {
-  const { code, stdout, stderr } = await index(dbUrl, '--check');
-  assert.deepEqual({ code, stderr }, { code: 0, stderr: '' }, stdout);
-  assert.match(stdout, /^\d+ books are indexed, and the index is correct\.\n$/);
-}
-
 for (const store of STORES) {
   describe(`the index on ${store.name}`, () => {
     let service: RunningService;
@@ -107,7 +105,7 @@ for (const store of STORES) {
       assert.deepEqual(await found(service, 'year_gte=-1'), []);
       await sql("insert into books (id, title) values (5000, 'Again')");
       assert.deepEqual(await found(service, 'q=again'), [5000]);
-      await assertCorrect(service.dbUrl);
+      await assertIndexCorrect(service.dbUrl);
     });
 
     if (store === POSTGRES) {
@@ -120,7 +118,7 @@ for (const store of STORES) {
         assert.equal(await countFound(service, 'year_gte=-1'), 0);
         await sql("insert into books (title) values ('After')");
         assert.equal(await countFound(service, 'q=after'), 1);
-        await assertCorrect(service.dbUrl);
+        await assertIndexCorrect(service.dbUrl);
       });
     }
 
@@ -145,14 +143,14 @@ for (const store of STORES) {
       const outcome = await runCommand(['import', '-'], { DB_URL: dbUrl }, undefined, undefined, file);
       assert.equal(outcome.code, 0, outcome.stderr);
       assert.equal(await countFound({ client }, 'author=an+importer'), 5000);
-      await assertCorrect(dbUrl);
+      await assertIndexCorrect(dbUrl);
     });
   });
 
   describe(`the index on ${store.name}, with several processes`, () => {
     test('rules F11 and 28: a search sees every write that another process has answered', async (context) => {
       const dbUrl = await store.freshUrl();
-      const [writer, finder] = await Promise.all([startOn(context, dbUrl), startOn(context, dbUrl)]);
+      const [writer, finder] = await Promise.all([startProcess(context, dbUrl), startHere(context, dbUrl)]);
       for (let number = 0; number < TIMES; number += 1) {
         const { id } = await writer.client.create({ title: `Number ${number} once`, year: number });
         assert.deepEqual(await found(finder, `title_contains=${number}+once`), [id]);
@@ -164,24 +162,24 @@ for (const store of STORES) {
           assert.deepEqual(await found(finder, `year=${number}`), []);
         }
       }
-      await assertCorrect(dbUrl);
+      await assertIndexCorrect(dbUrl);
     });
 
     test('rule F11: a store that has books is indexed while a process without an index writes to it', async (context) => {
       const dbUrl = await store.freshUrl();
-      await fill(dbUrl, manyBooks(20_000));
-      const older = await startOn(context, dbUrl, { FIND: 'off' });
+      await fill(dbUrl, manyBooks(5000));
+      const older = await startProcess(context, dbUrl, { FIND: 'off' });
       let isIndexed = false;
       const write = async () => {
         for (let number = 0; !isIndexed; number += 1) {
           const { id } = await older.client.create({ title: 'Written meanwhile', year: number });
-          const other = 1 + Math.floor(random() * 20_000);
+          const other = 1 + Math.floor(random() * 5000);
           await older.client.request('PUT', `/book/${other}`, { body: { author: 'Written meanwhile' } });
           if (number % 3 === 0) await older.client.request('DELETE', `/book/${id}`);
         }
       };
       const writers = Array.from({ length: 8 }, write);
-      const newer = await startOn(context, dbUrl);
+      const newer = await startHere(context, dbUrl);
       await waitUntil(async () => (await newer.client.request('GET', '/books?limit=1')).status === 200);
       isIndexed = true;
       await Promise.all(writers);
@@ -189,11 +187,11 @@ for (const store of STORES) {
       const written = books.filter(({ title, author }) => [title, author].includes('Written meanwhile'));
       assert.equal(await countFound(newer, 'q=written+meanwhile'), written.length);
       assert.equal(await countFound(newer, 'year_gte=-1'), books.length);
-      await assertCorrect(dbUrl);
+      await assertIndexCorrect(dbUrl);
     });
 
     test('rule F11: while many new books are indexed, every search is answered', async (context) => {
-      const service = await startOn(context, await store.freshUrl());
+      const service = await startHere(context, await store.freshUrl());
       const many = MANY[store.name];
       await executeOn(
         service.dbUrl,
@@ -217,7 +215,7 @@ for (const store of STORES) {
     test('rule F11: a process that is killed while it indexes leaves nothing out', async (context) => {
       const dbUrl = await store.freshUrl();
       for (let kill = 0; kill < KILLS; kill += 1) {
-        const victim = await startOn(context, dbUrl);
+        const victim = await startProcess(context, dbUrl);
         const write = async () => {
           for (let number = 0; ; number += 1) {
             const { id } = await victim.client.create({ title: `Kill ${kill}, book ${number}` });
@@ -233,19 +231,18 @@ for (const store of STORES) {
         victim.process.kill('SIGKILL');
         await Promise.all(writers);
       }
-      const survivor = await startOn(context, dbUrl);
+      const survivor = await startHere(context, dbUrl);
       const books = await survivor.client.list();
       assert.equal(await countFound(survivor, 'year_gte=-1'), books.length);
       const changed = books.filter(({ title }) => title === 'Changed').length;
       assert.equal(await countFound(survivor, 'q=changed'), changed);
-      await assertCorrect(dbUrl);
+      await assertIndexCorrect(dbUrl);
     });
 
     test('rule F11: while the index cannot follow, a search answers from what is indexed, and says so', async (context) => {
       const dbUrl = await store.freshUrl();
-      const service = await startTestService(dbUrl);
-      const { client, stop } = service;
-      context.after(stop);
+      const service = await startHere(context, dbUrl);
+      const { client } = service;
       await client.create({ title: 'Indexed' });
       const release = await holdBehind(service);
       const books = await client.list();
@@ -256,8 +253,7 @@ for (const store of STORES) {
     });
 
     test('rule F11: while the index cannot follow, the searches of many clients are answered', async (context) => {
-      const service = await startTestService(await store.freshUrl());
-      context.after(service.stop);
+      const service = await startHere(context, await store.freshUrl());
       const release = await holdBehind(service);
       const search = async () => {
         for (let round = 0; round < 3; round += 1) {
@@ -297,64 +293,39 @@ for (const store of STORES) {
   });
 
   describe(`index: the command on ${store.name}`, () => {
-    test('index: creates the index, finds each kind of difference, and makes it again', async () => {
+    test('index: creates the index, and makes it again, whatever is wrong with it', async () => {
       const dbUrl = await store.freshUrl();
-      await fill(dbUrl, manyBooks(3000));
+      await fill(dbUrl, manyBooks(300));
       const made = await index(dbUrl);
-      assert.deepEqual([made.code, made.stdout], [0, '3000 books are indexed.\n']);
-      await assertCorrect(dbUrl);
-
-      const words = store === SQLITE ? 'book_index_words' : 'book_index';
-      const more =
-        store === SQLITE
-          ? "insert into book_index_words (rowid, title, author) values (9000, 'none', 'none')"
-          : `update book_index set words = words || '''none'':1A'::tsvector where id = 7`;
-      const less =
-        store === SQLITE
-          ? `delete from ${words} where rowid = 7`
-          : "update book_index set words = '''x'':1A' where id = 7";
-      const differences: [sql: string, difference: RegExp][] = [
-        ['delete from book_index where id = 7', /book 7 is not in the index\./],
-        [
-          "update book_index set title_key = 'z' where id = 7",
-          /book 7 is indexed with the title "z" instead of "6 x+"\./,
-        ],
-        [
-          "update book_index set author_key = 'z' where id = 7",
-          /with the author "z" instead of "somebody"\./,
-        ],
-        ['update book_index set year = 1 where id = 7', /with the year 1 instead of 6\./],
-        [
-          less,
-          store === SQLITE
-            ? /book 7 is not found by the word "6" of its title\./
-            : /book 7 is indexed with other words/,
-        ],
-        [more, store === SQLITE ? /the index has 2 words too many\./ : /book 7 is indexed with other words/],
-        [
-          store === SQLITE
-            ? "insert into book_index values (9000, '', '', 0)"
-            : "insert into book_index values (9000, '', '', 0, '')",
-          /the index has 1 books too many\./,
-        ],
+      assert.deepEqual([made.code, made.stdout], [0, '300 books are indexed.\n']);
+      await assertIndexCorrect(dbUrl);
+      const differences = [
+        'delete from book_index where id = 7',
+        "update book_index set title_key = 'z' where id = 7",
+        "update book_index set author_key = 'z' where id = 7",
+        'update book_index set year = 1 where id = 7',
+        ...(store === SQLITE
+          ? [
+              'delete from book_index_words where rowid = 7',
+              "insert into book_index_words (rowid, title, author) values (9000, 'none', 'none')",
+              "insert into book_index values (9000, '', '', 0)",
+            ]
+          : [
+              "update book_index set words = '''x'':1A' where id = 7",
+              "update book_index set words = words || '''none'':1A'::tsvector where id = 7",
+              "insert into book_index values (9000, '', '', 0, '')",
+            ]),
       ];
-      for (const [sql, difference] of differences) {
+      for (const sql of differences) {
         await executeOn(dbUrl, sql);
-        const checked = await index(dbUrl, '--check');
-        assert.equal(checked.code, 1, sql);
-        assert.match(
-          checked.stdout,
-          /^The index is wrong: .*\. `book-catalogue index --rebuild` makes it again\.\n$/,
-        );
-        assert.match(checked.stdout, difference);
-        assert.equal((await index(dbUrl, '--rebuild')).code, 0);
+        await assert.rejects(assertIndexCorrect(dbUrl), /it differs from the rebuilt index/, sql);
       }
-      await assertCorrect(dbUrl);
+      await assertIndexCorrect(dbUrl);
     });
 
     test('index: goes on where it was stopped', async () => {
       const dbUrl = await store.freshUrl();
-      await fill(dbUrl, manyBooks(60_000));
+      await fill(dbUrl, manyBooks(STOPPED[store.name]));
       const child = spawnService({ DB_URL: dbUrl }, ['index']);
       const end = endOf(child);
       const indexed = async () => {
@@ -369,12 +340,12 @@ for (const store of STORES) {
       const { code, stderr } = await end;
       const kept = await indexed();
       assert.ok(kept > 0);
-      if (kept < 60_000) {
+      if (kept < STOPPED[store.name]) {
         assert.equal(code, 1);
         assert.match(stderr, /Stopped\. The next call goes on from here\.\n$/);
       }
-      assert.deepEqual((await index(dbUrl)).stdout, '60000 books are indexed.\n');
-      await assertCorrect(dbUrl);
+      assert.deepEqual((await index(dbUrl)).stdout, `${STOPPED[store.name]} books are indexed.\n`);
+      await assertIndexCorrect(dbUrl);
     });
 
     test('index: --remove removes everything of it, and a service without it goes on', async (context) => {
@@ -404,11 +375,8 @@ for (const store of STORES) {
 
     test('index: invalid arguments end with one sentence', async () => {
       const dbUrl = await store.freshUrl();
-      const both = await index(dbUrl, '--check', '--remove');
-      assert.deepEqual(
-        [both.code, both.stderr],
-        [2, 'Only one of --rebuild, --check and --remove is possible.\n'],
-      );
+      const both = await index(dbUrl, '--rebuild', '--remove');
+      assert.deepEqual([both.code, both.stderr], [2, 'Only one of --rebuild and --remove is possible.\n']);
       const missing = await index(dbUrl);
       assert.equal(missing.code, 1);
       assert.match(missing.stderr, /^DB_URL: there is no catalogue at [^\n]*\.\n$/);
@@ -418,7 +386,13 @@ for (const store of STORES) {
   });
 }
 
-async function startOn(
+async function startHere(context: TestContext, dbUrl: string): Promise<RunningService> {
+  const service = await startTestService(dbUrl);
+  context.after(service.stop);
+  return service;
+}
+
+async function startProcess(
   context: TestContext,
   dbUrl: string,
   env: Record<string, string> = {},

@@ -8,11 +8,9 @@ import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import {
   type BookIndex,
-  differenceOf,
   entryOf,
   INDEX_VERSION,
   type IndexEntry,
-  type IndexKeys,
   NewerIndex,
   type Remaining,
 } from '../book-index.ts';
@@ -32,9 +30,6 @@ const NOTES = 500;
 
 /** Above every id, and so in the note that stands for all books. */
 const LAST_ID = Number.MAX_SAFE_INTEGER;
-
-/** Books that are compared with the index together. */
-const COMPARED = 500;
 
 // The words of a book are written by us: no parser or dictionary of the server sees them. A note is a range of ids, as
 // narrow as a statement that has written many books allows.
@@ -171,10 +166,6 @@ const INDEX = `
   )
   select exists (select from turn) as indexed, set_config('synchronous_commit', 'off', true)`;
 
-const COMPARE = `
-  select id, title_key as "titleKey", author_key as "authorKey", i.year, i.words = book.words::tsvector as "hasWords"
-  from unnest($1::bigint[], $2::text[]) as book (id, words) join book_index i using (id)`;
-
 /** Runs a statement. */
 export type Query = <Row extends pg.QueryResultRow>(
   text: string,
@@ -201,11 +192,6 @@ export interface IndexState {
 interface BooksTable {
   readonly isPartitioned: boolean;
   readonly hasTriggers: boolean;
-}
-
-interface ComparedRow extends IndexKeys {
-  readonly id: number;
-  readonly hasWords: boolean;
 }
 
 /** Which notes are carried out together. */
@@ -340,20 +326,6 @@ export class PostgresIndex implements BookIndex {
     return 0;
   }
 
-  async firstDifference(onProgress: (books: number) => void): Promise<string | undefined> {
-    for (;;) {
-      await this.#query('begin isolation level repeatable read read only');
-      if ((await this.#follower.state()).notes.length === 0) break;
-      await this.#query('rollback');
-      while ((await this.advance()) > 0);
-    }
-    try {
-      return await this.#compareAll(onProgress);
-    } finally {
-      await this.#query('rollback');
-    }
-  }
-
   async countBooks(): Promise<number> {
     const [row] = await this.#query<{ books: number }>('select count(*) as books from books');
     return row?.books ?? 0;
@@ -401,33 +373,6 @@ export class PostgresIndex implements BookIndex {
     }
     // So that the sorted part can be read without the table. The server does it by itself, later.
     await this.#query('vacuum book_index').catch(() => {});
-  }
-
-  async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
-    let compared = 0;
-    for (let last = 0; ; ) {
-      const books = await this.#query<Book>(
-        `select id, ${BEGINNINGS}, year from books where id > $1 order by id limit ${COMPARED}`,
-        [last],
-      );
-      const expected = books.map(entryOf);
-      const ids = books.map(({ id }) => id);
-      const rows = await this.#query<ComparedRow>(COMPARE, [ids, expected.map(vectorOf)]);
-      const found = new Map(rows.map((row) => [row.id, row]));
-      for (const entry of expected) {
-        const row = found.get(entry.id);
-        const difference = differenceOf(row, entry);
-        if (difference !== undefined) return difference;
-        if (!row?.hasWords) return `book ${entry.id} is indexed with other words than it has`;
-      }
-      compared += books.length;
-      last = books.at(-1)?.id ?? last;
-      onProgress(compared);
-      if (books.length < COMPARED) break;
-    }
-    const [row] = await this.#query<{ books: number }>('select count(*) as books from book_index');
-    const indexed = row?.books ?? 0;
-    return indexed === compared ? undefined : `the index has ${indexed - compared} books too many`;
   }
 
   async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {

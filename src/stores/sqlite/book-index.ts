@@ -8,15 +8,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
-import {
-  type BookIndex,
-  differenceOf,
-  entryOf,
-  INDEX_VERSION,
-  type IndexEntry,
-  NewerIndex,
-  type Remaining,
-} from '../book-index.ts';
+import { type BookIndex, entryOf, INDEX_VERSION, NewerIndex, type Remaining } from '../book-index.ts';
 import {
   BULK_BUSY_TIMEOUT,
   now,
@@ -94,16 +86,9 @@ const COUNT_PENDING = `
 /** Milliseconds that the command may keep others from writing. */
 const SLICE_TIME = 250;
 
-/** Books that are compared with the index between two calls of its progress. */
-const COMPARED = 500;
-
-const VOCABULARY = `
-  create virtual table if not exists temp.book_index_vocabulary using fts5vocab(main, 'book_index_words', 'instance')`;
-
 /** The names of everything that belongs to the index, as a pattern of `glob`. */
 export const INDEX_NAMES = 'book_index*';
 
-type Field = 'title' | 'author';
 type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
 
 /**
@@ -221,20 +206,6 @@ export class SqliteIndex implements BookIndex {
     }
   }
 
-  async firstDifference(onProgress: (books: number) => void): Promise<string | undefined> {
-    for (;;) {
-      this.#db.exec('begin');
-      if (!this.isPending) break;
-      this.#db.exec('rollback');
-      while ((await this.advance()) > 0);
-    }
-    try {
-      return await this.#compareAll(onProgress);
-    } finally {
-      this.#db.exec('rollback');
-    }
-  }
-
   async countBooks(): Promise<number> {
     return this.#number('select count(*) from books');
   }
@@ -291,59 +262,6 @@ export class SqliteIndex implements BookIndex {
     );
   }
 
-  async #compareAll(onProgress: (books: number) => void): Promise<string | undefined> {
-    const expected = new WordSum();
-    let compared = 0;
-    for await (const entries of this.#allEntries()) {
-      for (const entry of entries) {
-        const row = this.#get('select title_key, author_key, year from book_index where id = ?', entry.id);
-        const [titleKey, authorKey, year] = (row ?? []) as [string, string, number];
-        const difference = differenceOf(row && { titleKey, authorKey, year }, entry);
-        if (difference !== undefined) return difference;
-        for (const [field, word] of wordsOf(entry)) expected.add(field, word, entry.id);
-      }
-      compared += entries.length;
-      onProgress(compared);
-    }
-    const indexed = this.#number('select count(*) from book_index');
-    if (indexed !== compared) return `the index has ${indexed - compared} books too many`;
-
-    // The words of one book cannot be read, only all words with their books, in the order of the words.
-    const found = new WordSum();
-    this.#db.exec(VOCABULARY);
-    for (const row of this.#prepare('select col, term, doc from temp.book_index_vocabulary').iterate()) {
-      const [field, word, id] = row as unknown as [Field, string, number];
-      found.add(field, word, id);
-      if (found.count % COMPARED === 0) onProgress(compared);
-    }
-    return expected.equals(found) ? undefined : await this.#wordDifference(found.count - expected.count);
-  }
-
-  async #wordDifference(more: number): Promise<string> {
-    const has = 'select 1 from book_index_words where book_index_words match ? and rowid = ?';
-    for await (const entries of this.#allEntries()) {
-      for (const entry of entries) {
-        const missing = wordsOf(entry).find(([field, word]) => {
-          return this.#get(has, `${field} : "${word}"`, entry.id) === undefined;
-        });
-        if (missing) return `book ${entry.id} is not found by the word "${missing[1]}" of its ${missing[0]}`;
-      }
-    }
-    return `the index has ${more} words too many`;
-  }
-
-  /** What the index has to have of all books. */
-  async *#allEntries(): AsyncGenerator<readonly IndexEntry[], void, void> {
-    for (let last = 0; ; ) {
-      const books = this.#books('where id > ? order by id limit ?', last, COMPARED);
-      const end = books.at(-1);
-      if (end === undefined) return;
-      yield books.map(entryOf);
-      last = end.id;
-      await setImmediate(); // signals are handled here
-    }
-  }
-
   /** @param which SQL after the table. */
   #books(which: string, ...values: number[]): Book[] {
     const rows = this.#all<[number, string, string, number]>(
@@ -382,37 +300,5 @@ export class SqliteIndex implements BookIndex {
     statement.setReturnArrays(true);
     this.#statements.set(sql, statement);
     return statement;
-  }
-}
-
-/** The words by which a book is found, each once. */
-function wordsOf({
-  titleWords,
-  authorWords,
-}: IndexEntry): readonly (readonly [field: Field, word: string])[] {
-  const fields: [Field, string][] = [
-    ['title', titleWords],
-    ['author', authorWords],
-  ];
-  return fields.flatMap(([field, words]) =>
-    [...new Set(words.split(' '))].filter((word) => word !== '').map((word) => [field, word] as const),
-  );
-}
-
-/** The sum of the words of all books, in any order: two sets of words with one sum are equal, almost certainly. */
-class WordSum {
-  #sum = 0;
-  count = 0;
-
-  add(field: Field, word: string, id: number): void {
-    let hash = field === 'title' ? 0x811c9dc5 : 0x01000193;
-    for (let at = 0; at < word.length; at += 1) hash = Math.imul(hash ^ word.charCodeAt(at), 0x01000193); // FNV-1a
-    hash = Math.imul(hash ^ id ^ Math.floor(id / 2 ** 32), 0x9e3779b1);
-    this.#sum = (this.#sum + ((hash ^ (hash >>> 15)) >>> 0)) % 2 ** 52;
-    this.count += 1;
-  }
-
-  equals(other: WordSum): boolean {
-    return this.#sum === other.#sum && this.count === other.count;
   }
 }
