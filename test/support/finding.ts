@@ -210,12 +210,13 @@ function joined(parts: readonly Part[]): Part {
 }
 
 /** The books that a search finds, in its order (rules F2, F7 to F10). */
-export function found(books: readonly Known[], search: Search): Known[] {
+export function found(books: readonly Known[], search: Search): readonly Known[] {
   const has = (words: readonly string[], wanted: readonly (readonly [string, string])[] = []) =>
     wanted.every(([, word]) =>
       word.endsWith('*') ? words.some((own) => own.startsWith(word.slice(0, -1))) : words.includes(word),
     );
-  const matching = books.filter(({ keys, words, year }) => {
+  const { q, sort } = search;
+  const matching = inOrder(books, sort ?? []).filter(({ keys, words, year }) => {
     return (
       has([...words.title, ...words.author], search.q) &&
       has(words.title, search.title_contains) &&
@@ -229,20 +230,31 @@ export function found(books: readonly Known[], search: Search): Known[] {
       year <= (search.year_lte ?? year)
     );
   });
-  const { q } = search;
-  if (search.sort === undefined && q !== undefined) {
-    return matching.sort((one, other) => compare(rank(one, q), rank(other, q)));
-  }
-  const sort = search.sort ?? [];
+  if (sort !== undefined || q === undefined) return matching;
+  const ranks = new Map(matching.map((book) => [book, rank(book, q)]));
+  return matching.sort((one, other) => compare(ranks.get(one) ?? [], ranks.get(other) ?? []));
+}
+
+/** All books in each order that was asked for. */
+const ORDERS = new WeakMap<readonly Known[], Map<string, readonly Known[]>>();
+
+function inOrder(books: readonly Known[], sort: NonNullable<Search['sort']>): readonly Known[] {
   const isDescending = sort.length > 0 && sort.every((by) => by.isDescending);
   const complete = [...sort, { field: 'id' as const, isDescending }];
-  return matching.sort((one, other) => {
+  const orders = ORDERS.get(books) ?? new Map<string, readonly Known[]>();
+  ORDERS.set(books, orders);
+  const name = JSON.stringify(complete);
+  const known = orders.get(name);
+  if (known !== undefined) return known;
+  const sorted = books.toSorted((one, other) => {
     for (const { field, isDescending } of complete) {
       const [value, against] = [valueIn(one, field), valueIn(other, field)];
       if (value !== against) return value < against === isDescending ? 1 : -1;
     }
     return 0;
   });
+  orders.set(name, sorted);
+  return sorted;
 }
 
 /** Rule F10. */

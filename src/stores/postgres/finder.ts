@@ -126,7 +126,7 @@ export class PostgresFinder {
       // come one after the other wait for the same step no longer than one of them would.
       const step = this.#index(state).catch(() => 'failed');
       const stepEnd = Math.min(end, this.#indexingSince + CATCH_UP_TIME);
-      const late = pause(stepEnd - performance.now(), 'late', { ref: false });
+      const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
       const outcome = await Promise.race([step, late]);
       if (typeof outcome === 'string') return await this.#follower.countPending();
     }
