@@ -167,7 +167,7 @@ async function start(context: TestContext, env: Record<string, string> = { PORT:
     child.once('close', (code) => reject(new Error(`exit code ${code}: ${complaints}`)));
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       const entry = JSON.parse(line);
-      assert.notEqual(entry.level, 'warn', line);
+      if (entry.msg !== 'slow request') assert.notEqual(entry.level, 'warn', line); // a machine may be slow
       if (entry.msg === 'listening') resolve(entry);
     });
   });
