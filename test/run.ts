@@ -36,8 +36,14 @@ const FAST: readonly string[] = [
   'test/stores/bulk.test.ts',
 ];
 
-/** Rules that the inner loop leaves out: each takes a second or more. */
-const SLOW: readonly string[] = ['B1: 10,000 books', 'T2, rule 15: any other', 'rule 22: 1 MiB is read'];
+/** The rules that take longest, which the inner loop leaves out. */
+const SLOW: readonly string[] = [
+  'B1: 10,000 books',
+  'T2, rule 15: any other',
+  'a title that fills a whole body',
+  'rule 22: 1 MiB is read',
+  'does not cut the list short',
+];
 
 /** What another version of the server can change, beside the contract, which has it in its list of targets. */
 const OF_SERVER: readonly string[] = [

@@ -1,6 +1,7 @@
 // The image of the Dockerfile: built by buildah, on a base made from this machine's own files instead of the official
 // one, and run as containers are run: as another user, without privileges, on a read-only file system. Needs root, and
 // the packages buildah and docker-compose.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';

@@ -1,5 +1,6 @@
 // The single executable in a root that has only what it is linked to: the loader, libc and the libraries of the compiler.
 // Needs root, on Linux, and a browser, which runs outside of that root.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';

@@ -1,5 +1,6 @@
 // What `npm run release` makes: twice the same bytes, and a Debian package that keeps the books. dpkg runs in a root that
 // is a copy of this system for as long as the test lasts, with a systemd of its own or without one. Needs root, on Debian.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
