@@ -268,7 +268,7 @@ function lines({ log }: { readonly log: readonly string[] }): Line[] {
 
 function warningsOf(service: { readonly log: readonly string[] }): string[] {
   return lines(service)
-    .filter(({ level }) => level === 'warn')
+    .filter(({ level, msg }) => level === 'warn' && msg !== 'slow request')
     .map(({ msg }) => msg);
 }
 
