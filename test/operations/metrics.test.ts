@@ -230,7 +230,7 @@ describe('metrics', { concurrency: 4 }, () => {
     await client.create({ title: 'here' });
     const { samples } = (await scrape(operations)).get('book_catalogue_sqlite_file_bytes') as Family;
     for (const { labels, value } of samples) assert.ok(value > 0, labels.file ?? '');
-    const db = new DatabaseSync(fileOf(dbUrl));
+    const db = new DatabaseSync(fileOf(dbUrl), { timeout: 10_000 });
     db.exec('drop table books');
     db.close();
     const statuses = await Promise.all([attempt(client, 'GET', '/book/1'), attempt(client, 'POST', '/book')]);
