@@ -22,7 +22,7 @@ const IDLE = 1500;
 /** Milliseconds after which another token is asked for: a token lasts three times as long. */
 const RENEWAL = 300_000;
 
-/** Books that are removed at the same time. */
+/** Connections on which books are removed at the same time. */
 const REMOVALS = 64;
 
 /** Milliseconds until a service that is busy is asked again. */
@@ -255,9 +255,10 @@ export class Service {
     const ids = [...this.#stored];
     this.#stored.clear();
     const end = performance.now() + this.#limits.time;
-    const remove = async () => {
-      for (let id = ids.pop(); id !== undefined; id = ids.pop()) {
-        let status = await this.#remove(id);
+    const remove = async (some: readonly number[]) => {
+      const answers = await this.requestAll(some.map((id) => ['DELETE', `/book/${id}`])).catch(() => []);
+      for (const [position, id] of some.entries()) {
+        let status = answers[position]?.status ?? (await this.#remove(id));
         while (status === 503 && performance.now() < end) {
           await pause(BUSY_PAUSE);
           status = await this.#remove(id);
@@ -265,7 +266,8 @@ export class Service {
         if (status !== 200 && status !== 404) this.#left.push(id);
       }
     };
-    await Promise.all(Array.from({ length: REMOVALS }, remove));
+    const groups = Map.groupBy(ids, (id) => id % REMOVALS);
+    await Promise.all([...groups.values()].map(remove));
   }
 
   /** @returns the status; undefined without an answer. */
