@@ -1,22 +1,20 @@
 // The librarians' page for everybody: axe in each of its states, what screen readers get, where the focus goes, narrow
 // windows, large text, forced colours, less motion.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { after, before, describe, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { violations } from '../support/accessibility.ts';
-import { startBrowser } from '../support/browser.ts';
 import {
   BOOKS,
   type Catalogue,
   cell,
   choose,
+  describePage,
   focused,
   grid,
   listed,
-  openCatalogue,
-  openDesk,
   row,
   said,
   searchField,
@@ -120,11 +118,10 @@ const PHONE: Readonly<Record<string, Step>> = {
   },
 };
 
-/** When the service has been killed. */
+/** When the service has ended. */
 const AWAY: Readonly<Record<string, Step>> = {
   away: async ({ page, service }) => {
-    service.process.kill('SIGKILL');
-    await once(service.process, 'exit');
+    await service.stop();
     await searchField(page).fill('it');
     await page.getByRole('alert').filter({ hasText: 'Nothing is lost' }).waitFor();
   },
@@ -162,23 +159,12 @@ async function assertFocus(page: Page, state: string): Promise<void> {
   assert.notEqual(name, 'BODY', `the focus is lost: ${state}`);
 }
 
-describe('the librarians’ page for everybody', () => {
-  let browser: Browser;
-  let large: Browser;
-  before(async () => {
-    browser = await startBrowser();
-    large = await startBrowser(['--blink-settings=defaultFontSize=32']);
-  });
-  after(async () => {
-    await browser?.close();
-    await large?.close();
-  });
-
+describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk }) => {
   for (const [name, [options, steps]] of Object.entries(APPEARANCES)) {
     test(`${name}, axe finds nothing in any state, and nothing is wider than the window`, async (context) => {
       const still: BrowserContextOptions = { reducedMotion: 'reduce', ...options };
-      const catalogue = await openCatalogue(context, browser, { options: still });
-      const { page } = await openDesk(context, browser, catalogue.service.pageUrl, still);
+      const catalogue = await openCatalogue(context, { options: still });
+      const { page } = await openDesk(context, catalogue.service.pageUrl, still);
       await page.getByRole('dialog', { name: 'Book catalogue' }).waitFor();
       assert.deepEqual(await violations(page), [], 'login');
       await assertNotWider(page, 'login');
@@ -194,21 +180,8 @@ describe('the librarians’ page for everybody', () => {
     });
   }
 
-  for (const width of [1280, 640, 320]) {
-    test(`with text of 200 %, nothing is wider than a window of ${width} pixels`, async (context) => {
-      const options = { viewport: { width, height: 800 }, reducedMotion: 'reduce' } as const;
-      const catalogue = await openCatalogue(context, large, { options });
-      assert.equal(await catalogue.page.evaluate('getComputedStyle(document.body).fontSize'), '32px');
-      for (const [state, step] of Object.entries(PHONE)) {
-        await step(catalogue);
-        await assertNotWider(catalogue.page, state);
-      }
-      assert.deepEqual(await violations(catalogue.page), []);
-    });
-  }
-
   test('an empty shelf is clean, too, light and dark', async (context) => {
-    const { page } = await openCatalogue(context, browser, { books: [] });
+    const { page } = await openCatalogue(context, { books: [] });
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
       await page.getByRole('heading', { name: 'The shelf is empty' }).waitFor();
@@ -219,11 +192,10 @@ describe('the librarians’ page for everybody', () => {
   });
 
   test('an edit that could not be stored is clean, too', async (context) => {
-    const catalogue = await openCatalogue(context, browser, { options: { reducedMotion: 'reduce' } });
+    const catalogue = await openCatalogue(context, { options: { reducedMotion: 'reduce' } });
     const { page, service } = catalogue;
     await page.clock.install();
-    service.process.kill('SIGKILL');
-    await once(service.process, 'exit');
+    await service.stop();
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await row(page, 'Emma').getByRole('button', { name: 'Edit' }).waitFor();
     await page.keyboard.press('End'); // to the pencil, which gives way to another button
@@ -246,7 +218,7 @@ describe('the librarians’ page for everybody', () => {
   });
 
   test('a screen reader gets a grid with its size and order, and rows without ornaments', async (context) => {
-    const { page } = await openCatalogue(context, browser, {
+    const { page } = await openCatalogue(context, {
       books: [
         ...BOOKS,
         ...Array.from({ length: 490 }, (_, index) => ({ title: `Z ${index}`, author: 'Z', year: 1 })),
@@ -309,7 +281,7 @@ describe('the librarians’ page for everybody', () => {
   });
 
   test('what happens is said, once and politely', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     const saidOnce = async (text: string) => assert.deepEqual(await said(page, text), [text]);
     for (let time = 0; time < 2; time += 1) await said(page, '10 books'); // the count, and once more after the login
     await keyboard.search(page, 'austen');
@@ -330,7 +302,7 @@ describe('the librarians’ page for everybody', () => {
       author: '',
       year: 1,
     }));
-    const { page } = await openCatalogue(context, browser, { books });
+    const { page } = await openCatalogue(context, { books });
     await page.getByRole('rowheader', { name: 'Book 0', exact: true }).click();
     for (const key of ['PageDown', 'PageDown', 'ArrowUp', 'Control+End']) {
       await page.keyboard.press(key);
@@ -355,7 +327,7 @@ describe('the librarians’ page for everybody', () => {
 
   test('every control is large enough to be hit', async (context) => {
     for (const options of [{}, phone(390)]) {
-      const { page } = await openCatalogue(context, browser, { options });
+      const { page } = await openCatalogue(context, { options });
       await row(page, 'Emma').hover();
       await page.getByRole('button', { name: 'More' }).click();
       const controls = page.getByRole('button').or(page.getByRole('textbox')).or(page.getByRole('combobox'));
@@ -369,7 +341,7 @@ describe('the librarians’ page for everybody', () => {
   });
 
   test('in forced colours, one sees where the focus is, what is pressed, and what is deleted', async (context) => {
-    const { page } = await openCatalogue(context, browser, { options: { forcedColors: 'active' } });
+    const { page } = await openCatalogue(context, { options: { forcedColors: 'active' } });
     const chip = page.getByRole('button', { name: 'Newest first' });
     for (const [part, change] of [
       [chip, () => chip.click().then(() => searchField(page).focus())],
@@ -386,7 +358,7 @@ describe('the librarians’ page for everybody', () => {
 
   test('on a phone, the button that floats over the list can be scrolled away from its last book', async (context) => {
     const books = Array.from({ length: 40 }, (_, index) => ({ title: `Book ${index}`, author: '', year: 1 }));
-    const { page } = await openCatalogue(context, browser, { books, options: phone(390) });
+    const { page } = await openCatalogue(context, { books, options: phone(390) });
     await page.getByRole('combobox', { name: 'Order' }).selectOption('Oldest entry first');
     await page.getByRole('rowheader', { name: 'Book 0' }).waitFor();
     await page.getByRole('rowheader', { name: 'Book 0' }).hover();
@@ -400,7 +372,7 @@ describe('the librarians’ page for everybody', () => {
   });
 
   test('nothing moves for a person who wants less motion', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     const moving = () => page.evaluate('document.getAnimations().length');
     await page.keyboard.press('Insert');
     assert.notEqual(await moving(), 0, 'this test could not fail otherwise');
@@ -417,3 +389,22 @@ describe('the librarians’ page for everybody', () => {
     assert.equal(await moving(), 0);
   });
 });
+
+describePage(
+  'the librarians’ page with text of 200 %',
+  ({ openCatalogue }) => {
+    for (const width of [1280, 640, 320]) {
+      test(`nothing is wider than a window of ${width} pixels`, async (context) => {
+        const options = { viewport: { width, height: 800 }, reducedMotion: 'reduce' } as const;
+        const catalogue = await openCatalogue(context, { options });
+        assert.equal(await catalogue.page.evaluate('getComputedStyle(document.body).fontSize'), '32px');
+        for (const [state, step] of Object.entries(PHONE)) {
+          await step(catalogue);
+          await assertNotWider(catalogue.page, state);
+        }
+        assert.deepEqual(await violations(catalogue.page), []);
+      });
+    }
+  },
+  ['--blink-settings=defaultFontSize=32'],
+);

@@ -2,18 +2,14 @@
 // and where the focus goes.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { startBrowser } from '../support/browser.ts';
-import { passOn, startFront } from '../support/front.ts';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
 import {
   BOOKS,
   cell,
+  describePage,
   editor,
   focused,
-  logIn,
-  openCatalogue,
-  openDesk,
   row,
   said,
   searchField,
@@ -27,17 +23,11 @@ const BY_AUTHOR = BOOKS.map(({ title }) => title);
 
 const { mouse, keyboard } = WAYS;
 
-describe('changing books on the librarians’ page', () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser?.close());
-
+describePage('changing books on the librarians’ page', ({ openCatalogue }) => {
   const alert = (page: Page, text: string | RegExp) => page.getByRole('alert').filter({ hasText: text });
 
   test('one click selects a cell, the next makes it a field; Enter saves, and Escape leaves', async (context) => {
-    const catalogue = await openCatalogue(context, browser);
+    const catalogue = await openCatalogue(context);
     const { page, client, complaints } = catalogue;
     const title = cell(page, 'Emma', 'title');
     const field = editor(page, 'Emma', 'title');
@@ -71,7 +61,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('Tab saves and goes on, Shift and Tab go back; the row stays where it is', async (context) => {
-    const { page, client, changes } = await openCatalogue(context, browser);
+    const { page, client, changes } = await openCatalogue(context);
     await cell(page, 'The Hobbit', 'title').click();
     await page.keyboard.press('F2');
     await focused(editor(page, 'The Hobbit', 'title'));
@@ -105,7 +95,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('a year is read as the importer reads it; what is no year stays in the field with the reason', async (context) => {
-    const catalogue = await openCatalogue(context, browser);
+    const catalogue = await openCatalogue(context);
     const { page, client } = catalogue;
     const year = async (title: string) => (await client.list()).find((book) => book.title === title)?.year;
     for (const [text, value, shows] of [
@@ -144,7 +134,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('on a phone, only the fields that were touched are stored', async (context) => {
-    const catalogue = await openCatalogue(context, browser, {
+    const catalogue = await openCatalogue(context, {
       books: [{ title: ' Two\nlines ', author: 'Anon', year: -1_000_000 }],
       options: { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true },
     });
@@ -163,7 +153,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('missing values are said, and filled in', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     assert.equal(await cell(page, 'Beowulf', 'author').textContent(), 'no author');
     await keyboard.edit(page, 'Beowulf', 'author', 'A poet');
     await keyboard.edit(page, 'Beowulf', 'title', '');
@@ -177,7 +167,7 @@ describe('changing books on the librarians’ page', () => {
       { title: 'Two\nlines', author: ' spaces ', year: -12_345_678 },
       { title: 'Wide', author: 'B', year: 9007199254740991 },
     ];
-    const catalogue = await openCatalogue(context, browser, { books });
+    const catalogue = await openCatalogue(context, { books });
     const { page } = catalogue;
     await page.getByRole('rowheader', { name: 'Two' }).click();
     for (const _ of ['title', 'author', 'year']) {
@@ -193,7 +183,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('Control Z takes back changes and deletions, the latest first, and each once', async (context) => {
-    const { page, client, books, complaints } = await openCatalogue(context, browser);
+    const { page, client, books, complaints } = await openCatalogue(context);
     await keyboard.edit(page, 'Emma', 'year', '1900');
     await keyboard.edit(page, 'It', 'author', 'S. King');
     await waitUntil(async () => (await client.list())[9]?.author === 'S. King');
@@ -211,7 +201,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('in a field, Control Z is the field’s own', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     await keyboard.delete(page, 'Don Quijote');
     await searchField(page).focus();
     await page.keyboard.press('Control+z');
@@ -228,7 +218,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('a deletion is sent after ten seconds; Put back then stores the book as a new entry', async (context) => {
-    const { page, client, complaints } = await openCatalogue(context, browser);
+    const { page, client, complaints } = await openCatalogue(context);
     await page.clock.install();
     await keyboard.delete(page, 'Emma');
     await focused(cell(page, 'Emma', 'title'));
@@ -253,7 +243,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('Control Z brings a book back long after its deletion was sent, and its changes before', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await waitUntil(async () => (await client.list())[6]?.year === 1816);
     await keyboard.delete(page, 'Emma');
@@ -277,7 +267,7 @@ describe('changing books on the librarians’ page', () => {
     'reloads the page': (page: Page) => page.reload(),
   })) {
     test(`a person who ${name} has deleted what is struck through`, async (context) => {
-      const { page, client } = await openCatalogue(context, browser, { env: { REQUIRE_IF_MATCH: 'on' } });
+      const { page, client } = await openCatalogue(context, { env: { REQUIRE_IF_MATCH: 'on' } });
       await mouse.delete(page, 'Emma');
       await mouse.delete(page, 'It');
       await leave(page);
@@ -286,15 +276,13 @@ describe('changing books on the librarians’ page', () => {
   }
 
   test('an edit and a deletion right after it: the book is deleted', async (context) => {
-    const { service, client } = await openCatalogue(context, browser);
     const held: (() => void)[] = [];
-    const front = await startFront(context, (incoming, outgoing) => {
-      const send = () => passOn({ ...service, url: service.pageUrl }, incoming, outgoing);
-      if (incoming.method === 'PUT') held.push(send);
-      else send();
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.method === 'PUT') held.push(forward);
+        else forward();
+      },
     });
-    const { page } = await openDesk(context, browser, front.url);
-    await logIn(page);
     await shown(page, BY_AUTHOR);
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await page.keyboard.press('Delete');
@@ -307,7 +295,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('adding: a warning if the title is there, authors as they are spelled, and another one', async (context) => {
-    const { page, client, complaints } = await openCatalogue(context, browser);
+    const { page, client, complaints } = await openCatalogue(context);
     await page.keyboard.press('Alt+n');
     const dialog = page.getByRole('dialog', { name: 'Add a book' });
     await page.keyboard.type('the HOBBIT');
@@ -355,7 +343,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('the keys of the page work inside a cell that is edited, too', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     await cell(page, 'Emma', 'year').click();
     await page.keyboard.press('F2');
     await page.keyboard.type('1816');
@@ -372,7 +360,7 @@ describe('changing books on the librarians’ page', () => {
   });
 
   test('Enter of an input method does not save', async (context) => {
-    const catalogue = await openCatalogue(context, browser);
+    const catalogue = await openCatalogue(context);
     const { page } = catalogue;
     await cell(page, 'Emma', 'title').click();
     await page.keyboard.press('F2');

@@ -1,21 +1,19 @@
 // The librarians' page in a real browser: files of books are imported, and books are saved as files.
+// It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { test } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
 import { violations } from '../support/accessibility.ts';
-import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
-import { startBrowser } from '../support/browser.ts';
-import type { Book } from '../support/client.ts';
+import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
-import { type Desk, focused, listed, logIn, openDesk } from '../support/page.ts';
+import { describePage, focused, listed, logIn } from '../support/page.ts';
 import { unusedPort } from '../support/ports.ts';
 import {
   ENVIRONMENT,
-  type ServiceProcess,
   SQLITE,
   startCommand,
   startServiceProcess,
@@ -44,34 +42,9 @@ const HOSTILE = { title: '<img src=x onerror=alert(1)>', author: 'שלום <b>ע
 
 type Content = string | Buffer;
 
-describe('import and export on the page', () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser?.close());
-
-  /** A person in front of the page of a new service, logged in. */
-  async function sitDown(
-    context: TestContext,
-    {
-      books = [],
-      env = {},
-      options = {},
-    }: { books?: readonly Book[]; env?: Record<string, string>; options?: BrowserContextOptions } = {},
-  ): Promise<Desk & { readonly service: ServiceProcess; readonly dbUrl: string }> {
-    const dbUrl = await SQLITE.freshUrl();
-    if (books.length > 0) await fill(dbUrl, books);
-    const service = await startServiceProcess(dbUrl, env);
-    context.after(() => service.stop());
-    const desk = await openDesk(context, browser, service.pageUrl, options);
-    await logIn(desk.page);
-    await listed(desk.page);
-    return { ...desk, service, dbUrl };
-  }
-
+describePage('import and export on the page', ({ openCatalogue, openProcess }) => {
   test('a person imports an export of Goodreads, and corrects rows of it', async (context) => {
-    const { dbUrl, page, complaints } = await sitDown(context);
+    const { service, page, complaints } = await openCatalogue(context, { books: [] });
     await openImport(page);
     await choose(page, 'goodreads_library_export.csv', GOODREADS);
     await page.getByText('8 rows, separated by commas, UTF-8').waitFor();
@@ -83,7 +56,7 @@ describe('import and export on the page', () => {
       assert.equal(await chosen(page, field), column);
     }
     await figures(page, ['4 can be imported', '3 refused', '1 here already', '1 without a year']);
-    assert.equal(await countOf(dbUrl), 0, 'nothing is stored before the check was seen');
+    assert.equal(await countOf(service.dbUrl), 0, 'nothing is stored before the check was seen');
 
     const refused = page.getByRole('region', { name: 'Rows that are refused' });
     assert.deepEqual(await rowsOf(refused), [
@@ -116,7 +89,7 @@ describe('import and export on the page', () => {
     await page.getByRole('button', { name: 'Import 5 books' }).click();
     await page.getByRole('heading', { name: '5 books were added.' }).waitFor();
     await page.getByText('2 rows were refused.').first().waitFor();
-    assert.deepEqual(await storedIn(dbUrl), [HOBBIT, SOLEDAD, ILIAD, HOSTILE, HISTORY]);
+    assert.deepEqual(await storedIn(service.dbUrl), [HOBBIT, SOLEDAD, ILIAD, HOSTILE, HISTORY]);
 
     const file = await saved(page, page.getByRole('button', { name: 'Save the refused rows' }));
     assert.equal(file.name, 'goodreads_library_export.rejects.csv');
@@ -135,12 +108,12 @@ describe('import and export on the page', () => {
     await page.getByRole('textbox', { name: 'Row, line 3' }).focus();
     await page.getByRole('button', { name: 'Import 1 book' }).click();
     await page.getByRole('heading', { name: '1 book was added.' }).waitFor();
-    assert.deepEqual((await storedIn(dbUrl)).at(-1), GODS);
+    assert.deepEqual((await storedIn(service.dbUrl)).at(-1), GODS);
     assert.deepEqual(complaints(), []);
   });
 
   test('a person imports by keyboard alone', async (context) => {
-    const { dbUrl, page, complaints } = await sitDown(context);
+    const { service, page, complaints } = await openCatalogue(context, { books: [] });
     const chooser = page.waitForEvent('filechooser'); // so early, since the browser must learn of it
     await tabTo(page, page.getByRole('button', { name: 'Import', exact: true }));
     await page.keyboard.press('Enter');
@@ -175,7 +148,7 @@ describe('import and export on the page', () => {
     await tabTo(page, page.getByRole('button', { name: 'Take them out again' }));
     await page.keyboard.press('Space');
     await focused(page.getByRole('heading', { name: '5 books were taken out again.' }));
-    assert.equal(await countOf(dbUrl), 0);
+    assert.equal(await countOf(service.dbUrl), 0);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
 
@@ -186,7 +159,7 @@ describe('import and export on the page', () => {
   });
 
   test('the dialog closes, and is opened again before the browser has said so', async (context) => {
-    const { page, complaints } = await sitDown(context);
+    const { page, complaints } = await openCatalogue(context, { books: [] });
     const button = await page.getByRole('button', { name: 'Import', exact: true }).elementHandle();
     await openImport(page);
     await page.getByRole('dialog', { name: 'Import books' }).evaluate((dialog, opener) => {
@@ -200,7 +173,7 @@ describe('import and export on the page', () => {
   });
 
   test('columns are chosen by hand', async (context) => {
-    const { dbUrl, page } = await sitDown(context);
+    const { service, page } = await openCatalogue(context, { books: [] });
     await openImport(page);
     const csv = 'a;Werk;Verfasser;Jahr\n1;Emma;Jane Austen;1815\n2;Persuasion;Jane Austen;vor 1818\n';
     await choose(page, 'a.csv', csv);
@@ -216,7 +189,7 @@ describe('import and export on the page', () => {
     await page.getByRole('combobox', { name: 'Year' }).selectOption('not in the file');
     await figures(page, ['2 can be imported', '0 refused', '0 here already', '2 without a year']);
     await importAll(page, 2);
-    assert.deepEqual(await storedIn(dbUrl), [
+    assert.deepEqual(await storedIn(service.dbUrl), [
       { title: 'Emma', author: 'Jane Austen', year: 0 },
       { title: 'Persuasion', author: 'Jane Austen', year: 0 },
     ]);
@@ -249,7 +222,7 @@ describe('import and export on the page', () => {
     ],
   ];
   test('files of other forms are understood, and the page says how', async (context) => {
-    const { dbUrl, page, complaints } = await sitDown(context);
+    const { service, page, complaints } = await openCatalogue(context, { books: [] });
     let count = 0;
     for (const [name, content, understood, notice] of FILES) {
       await openImport(page);
@@ -260,7 +233,7 @@ describe('import and export on the page', () => {
       await importAll(page, 1);
       count += 1;
     }
-    const stored = await booksOf(dbUrl);
+    const stored = await booksOf(service.dbUrl);
     assert.deepEqual(
       stored,
       stored.map((_, index) => ({ id: index + 1, ...SOLEDAD })),
@@ -270,7 +243,7 @@ describe('import and export on the page', () => {
   });
 
   test('a file that cannot be imported is refused in words', async (context) => {
-    const { page } = await sitDown(context);
+    const { page } = await openCatalogue(context, { books: [] });
     await openImport(page);
     for (const [name, content, complaint] of [
       ['photo.csv', Buffer.from([0xff, 0xd8, 0xff, 0, 0, 1, 2, 3]), /This file is not text/],
@@ -297,18 +270,14 @@ describe('import and export on the page', () => {
   });
 
   test('books that are here already, or twice in the file, are left out, unless a person wants them', async (context) => {
-    const books = [
-      { id: 1, ...HOBBIT },
-      { id: 2, ...GODS, year: 0 },
-    ];
-    const { dbUrl, page } = await sitDown(context, { books });
+    const { service, page } = await openCatalogue(context, { books: [HOBBIT, { ...GODS, year: 0 }] });
     const csv = `title,author,year\n${[HOBBIT, GODS, GODS, { ...GODS, year: '' }, ILIAD].map((book) => Object.values(book).join()).join('\n')}\n`;
     await openImport(page);
     await choose(page, 'a.csv', csv);
     await figures(page, ['2 can be imported', '0 refused', '3 here already', '0 without a year']);
     await page.getByText('1 row is in this file more than once.').waitFor();
     await importAll(page, 2);
-    assert.deepEqual((await storedIn(dbUrl)).slice(2), [GODS, ILIAD]);
+    assert.deepEqual((await storedIn(service.dbUrl)).slice(2), [GODS, ILIAD]);
 
     await openImport(page);
     await choose(page, 'a.csv', csv);
@@ -318,11 +287,11 @@ describe('import and export on the page', () => {
     await page.getByRole('checkbox', { name: /^Leave out/ }).uncheck();
     await figures(page, ['5 can be imported', '0 refused', '5 here already', '1 without a year']);
     await importAll(page, 5);
-    assert.equal(await countOf(dbUrl), 9);
+    assert.equal(await countOf(service.dbUrl), 9);
   });
 
   test('a corrected row is compared with the catalogue, too', async (context) => {
-    const { dbUrl, page } = await sitDown(context, { books: [{ id: 1, ...HOBBIT }] });
+    const { service, page } = await openCatalogue(context, { books: [HOBBIT] });
     await openImport(page);
     await choose(
       page,
@@ -334,11 +303,11 @@ describe('import and export on the page', () => {
     await page.getByRole('button', { name: /^Import \d books?$/ }).click();
     await page.getByRole('heading', { name: '1 book was added.' }).waitFor();
     await page.getByText('1 was here already.').first().waitFor();
-    assert.deepEqual(await storedIn(dbUrl), [HOBBIT, ILIAD]);
+    assert.deepEqual(await storedIn(service.dbUrl), [HOBBIT, ILIAD]);
   });
 
   test('a large file is read and stored while the page answers: a person stops it, and takes the books out', async (context) => {
-    const { dbUrl, page, complaints } = await sitDown(context);
+    const { service, page, complaints } = await openCatalogue(context, { books: [] });
     await openImport(page);
     const rows = Array.from(
       { length: 100_000 },
@@ -364,7 +333,7 @@ describe('import and export on the page', () => {
       .getByText(`${(100_000 - added).toLocaleString('en')} books were not added`)
       .first()
       .waitFor();
-    const stored = await storedIn(dbUrl);
+    const stored = await storedIn(service.dbUrl);
     assert.deepEqual(
       stored.map(({ title }) => title),
       rows.slice(0, added).map((row) => row.split(',')[0]),
@@ -377,7 +346,7 @@ describe('import and export on the page', () => {
     await page.getByRole('button', { name: 'Stop here' }).click();
     const out = page.getByRole('heading', { name: /taken out again\.$/ });
     await out.waitFor();
-    assert.equal(await countOf(dbUrl), added - numberIn(await out.innerText()));
+    assert.equal(await countOf(service.dbUrl), added - numberIn(await out.innerText()));
     assert.deepEqual(complaints(), []);
   });
 
@@ -387,7 +356,7 @@ describe('import and export on the page', () => {
       PAGE_PORT: String(await unusedPort()),
       ADMIN_PORT: '0',
     };
-    const { service, dbUrl, page } = await sitDown(context, { env: ports });
+    const { service, page } = await openProcess(context, { books: [], env: ports });
     await openImport(page);
     const rows = Array.from({ length: 60_000 }, (_, index) => `Book ${index},,${index % 2000}`);
     await choose(page, 'large.csv', `title,author,year\n${rows.join('\n')}\n`);
@@ -404,7 +373,7 @@ describe('import and export on the page', () => {
     const changes = { AUTH_PASSWORD: 'another password', SECRET_TOKEN: 'another secret that is long enough' };
     const next = await startCommand({
       ...ENVIRONMENT,
-      DB_URL: dbUrl,
+      DB_URL: service.dbUrl,
       LOG_LEVEL: 'info',
       ...ports,
       ...changes,
@@ -413,7 +382,7 @@ describe('import and export on the page', () => {
     await page.getByRole('dialog', { name: 'Book catalogue' }).waitFor();
     await logIn(page, changes.AUTH_PASSWORD);
     await page.getByRole('heading', { name: '60,000 books were added.' }).waitFor();
-    const titles = (await storedIn(dbUrl)).map(({ title }) => title);
+    const titles = (await storedIn(service.dbUrl)).map(({ title }) => title);
     assert.deepEqual(
       titles,
       rows.map((row) => row.split(',')[0]),
@@ -421,7 +390,7 @@ describe('import and export on the page', () => {
   });
 
   test('a person stops while the service is silent: it is said what is not known, and can be taken out', async (context) => {
-    const { service, dbUrl, page } = await sitDown(context);
+    const { service, page } = await openProcess(context, { books: [] });
     await openImport(page);
     const rows = Array.from({ length: 300 }, (_, index) => `Book ${index}`);
     await choose(page, 'a.csv', `title\n${rows.join('\n')}\n`);
@@ -439,7 +408,7 @@ describe('import and export on the page', () => {
     service.process.kill('SIGCONT');
     await page.getByRole('button', { name: 'Take them out again' }).click();
     await page.getByRole('heading', { name: '300 books were taken out again.' }).waitFor();
-    assert.equal(await countOf(dbUrl), 0);
+    assert.equal(await countOf(service.dbUrl), 0);
   });
 
   test('the service is away while a file is checked: the page says so, and goes on', async (context) => {
@@ -448,7 +417,7 @@ describe('import and export on the page', () => {
       PAGE_PORT: String(await unusedPort()),
       ADMIN_PORT: '0',
     };
-    const { service, dbUrl, page } = await sitDown(context, { books: [{ id: 1, ...HOBBIT }], env: ports });
+    const { service, page } = await openProcess(context, { books: [HOBBIT], env: ports });
     await openImport(page);
     await choose(page, 'empty.csv', ''); // the program that reads files is loaded
     await page.getByRole('alert').filter({ hasText: 'is empty' }).waitFor();
@@ -458,13 +427,13 @@ describe('import and export on the page', () => {
       .getByText('The catalogue does not answer. This goes on by itself as soon as it does.')
       .waitFor();
     await figures(page, ['… can be imported', '3 refused', '… here already', '… without a year']);
-    const next = await startServiceProcess(dbUrl, ports);
+    const next = await startServiceProcess(service.dbUrl, ports);
     context.after(() => next.stop());
     await figures(page, ['3 can be imported', '3 refused', '2 here already', '1 without a year']);
   });
 
   test('the service is away for a day: what it may have stored is not stored again', async (context) => {
-    const { service, page } = await sitDown(context);
+    const { service, page } = await openProcess(context, { books: [] });
     await openImport(page);
     await choose(page, 'a.csv', 'title\nEmma\n');
     const start = page.getByRole('button', { name: 'Import 1 book' });
@@ -485,7 +454,10 @@ describe('import and export on the page', () => {
   });
 
   test('books that are too long for the catalogue are named, and the others are stored', async (context) => {
-    const { dbUrl, page } = await sitDown(context, { env: { BODY_LIMIT: '2000', BULK_LIMIT: '20000' } });
+    const { service, page } = await openCatalogue(context, {
+      books: [],
+      env: { BODY_LIMIT: '2000', BULK_LIMIT: '20000' },
+    });
     await openImport(page);
     const rows = Array.from(
       { length: 1000 },
@@ -498,7 +470,7 @@ describe('import and export on the page', () => {
       .getByText(/^1 book is too long for the catalogue: Book 500xxx/)
       .first()
       .waitFor();
-    const titles = (await storedIn(dbUrl)).map(({ title }) => title);
+    const titles = (await storedIn(service.dbUrl)).map(({ title }) => title);
     assert.deepEqual(
       titles,
       rows.filter((_, index) => index !== 500),
@@ -506,7 +478,7 @@ describe('import and export on the page', () => {
   });
 
   test('a file has the same result on the page and with the command', async (context) => {
-    const { dbUrl, page } = await sitDown(context);
+    const { service, page } = await openCatalogue(context, { books: [] });
     const folder = temporaryFolder();
     const file = join(folder, 'tricky.csv');
     writeFileSync(file, TRICKY);
@@ -517,7 +489,7 @@ describe('import and export on the page', () => {
     await openImport(page);
     await choose(page, 'tricky.csv', TRICKY);
     await importAll(page, expected.length);
-    assert.deepEqual(await storedIn(dbUrl), expected);
+    assert.deepEqual(await storedIn(service.dbUrl), expected);
     await openImport(page);
     await choose(page, 'tricky.csv', TRICKY);
     await page.getByText('There is nothing to import').waitFor();
@@ -526,7 +498,7 @@ describe('import and export on the page', () => {
   });
 
   test('a file is dropped: on the page, and on the dialog', async (context) => {
-    const { page } = await sitDown(context);
+    const { page } = await openCatalogue(context, { books: [] });
     await drop(page, page.getByRole('main'), 'dropped.csv', 'title\nEmma\n');
     await page.getByRole('heading', { name: 'dropped.csv' }).waitFor();
     await page.getByRole('button', { name: 'Import 1 book' }).waitFor();
@@ -536,7 +508,7 @@ describe('import and export on the page', () => {
   });
 
   test('thousands of refused rows are counted, and the first hundred shown', async (context) => {
-    const { page } = await sitDown(context);
+    const { page } = await openCatalogue(context, { books: [] });
     await openImport(page);
     const rows = Array.from({ length: 5000 }, (_, index) => `Book ${index},year ${index}`);
     await choose(page, 'a.csv', `title,year\n${rows.join('\n')}\n`);
@@ -556,7 +528,10 @@ describe('import and export on the page', () => {
     ['on a phone', { viewport: { width: 320, height: 640 } }],
   ] as const) {
     test(`${name}, each step is accessible, and nothing is wider than the window`, async (context) => {
-      const { page } = await sitDown(context, { options: { reducedMotion: 'reduce', ...options } });
+      const { page } = await openCatalogue(context, {
+        books: [],
+        options: { reducedMotion: 'reduce', ...options },
+      });
       const check = async (step: string) => {
         assert.deepEqual(await violations(page), [], step);
         for (const size of ['100%', '200%']) {
@@ -593,35 +568,36 @@ describe('import and export on the page', () => {
 
   test('a person saves every book, as the command export does, and imports them elsewhere', async (context) => {
     const books = [
-      ...[HOBBIT, SOLEDAD, ILIAD, HOSTILE].map((book, index) => ({ id: index + 1, ...book })),
+      ...[HOBBIT, SOLEDAD, ILIAD, HOSTILE],
       {
-        id: 9,
         title: 'a "quoted", title;\r\n\twith control characters \u0001\u007f\u2028',
         author: '=1+1',
         year: -1,
       },
-      ...manyBooks(2000).map((book) => ({ ...book, id: book.id + 100 })),
+      ...manyBooks(2001),
     ];
-    const { dbUrl, page, complaints } = await sitDown(context, { books });
+    const { service, client, page, complaints } = await openCatalogue(context, { books });
+    await client.request('DELETE', '/book/6'); // ids and places differ
+    await page.reload();
+    await logIn(page);
+    await listed(page);
     for (const format of ['csv', 'json']) {
       await openMenu(page, 'Export');
       await page.getByRole('heading', { name: 'Save all 2,005 books' }).waitFor();
       const file = await saved(page, page.getByRole('button', { name: `Save as ${format.toUpperCase()}` }));
       assert.match(file.name, new RegExp(`^books-\\d{4}-\\d\\d-\\d\\d\\.${format}$`));
-      const { stdout } = await runCommand(['export', '--format', format], { DB_URL: dbUrl });
+      const { stdout } = await runCommand(['export', '--format', format], { DB_URL: service.dbUrl });
       assert.equal(file.text, stdout);
       const other = await SQLITE.freshUrl();
       assert.equal((await runCommand(['import', file.path], { DB_URL: other })).code, 0);
-      assert.deepEqual(await booksOf(other), await booksOf(dbUrl));
+      assert.deepEqual(await booksOf(other), await booksOf(service.dbUrl));
     }
     assert.deepEqual(complaints(), []);
   });
 
   test('a person saves the books found, in the order that is shown, by keyboard alone', async (context) => {
     const books = [HOBBIT, SOLEDAD, { ...HOBBIT, title: 'The Hobbit, annotated', year: 2002 }, ILIAD];
-    const { dbUrl, page } = await sitDown(context, {
-      books: books.map((book, index) => ({ id: index + 1, ...book })),
-    });
+    const { service, page } = await openCatalogue(context, { books });
     await tabTo(page, page.getByRole('textbox', { name: 'Search titles and authors' }));
     await page.keyboard.type('hobbit');
     await page.getByText('2 books found').first().waitFor();
@@ -639,16 +615,15 @@ describe('import and export on the page', () => {
     const download = page.waitForEvent('download');
     await page.keyboard.press('Enter');
     const text = readFileSync(await (await download).path(), 'utf8');
-    const lines = (await runCommand(['export'], { DB_URL: dbUrl })).stdout.split('\n');
+    const lines = (await runCommand(['export'], { DB_URL: service.dbUrl })).stdout.split('\n');
     assert.equal(text, `${[lines[0], lines[3], lines[1]].join('\n')}\n`);
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
   });
 
   test('a person stops saving', async (context) => {
-    const { service, page } = await sitDown(context, { books: manyBooks(100_000, 300) });
-    await page.getByText('100,000 books').first().waitFor();
+    const { service, page } = await openProcess(context, { books: manyBooks(1000) });
     await openMenu(page, 'Export');
-    await page.getByRole('heading', { name: 'Save all 100,000 books' }).waitFor();
+    await page.getByRole('heading', { name: 'Save all 1,000 books' }).waitFor();
     service.process.kill('SIGSTOP'); // so that it does not end before
     context.after(() => service.process.kill('SIGCONT'));
     await page.getByRole('button', { name: 'Save as JSON' }).click();

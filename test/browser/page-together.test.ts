@@ -1,19 +1,17 @@
 // Two people on one book, on the librarians' page in two real browsers; and books whose texts are hostile.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { startBrowser } from '../support/browser.ts';
+import { type TestContext, test } from 'node:test';
+import type { Page } from 'playwright-core';
 import {
   BOOKS,
   type Catalogue,
   cell,
   type Desk,
+  describePage,
   editor,
   focused,
   logIn,
-  openCatalogue,
-  openDesk,
   row,
   said,
   searchField,
@@ -25,17 +23,14 @@ import { waitUntil } from '../support/wait.ts';
 const BY_AUTHOR = BOOKS.map(({ title }) => title);
 const { keyboard, mouse } = WAYS;
 
-describe('several people on the librarians’ page', () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser?.close());
-
+describePage('several people on the librarians’ page', ({ openCatalogue, openDesk, openProcess }) => {
   /** Two people who see the same list. */
-  async function openTwo(context: TestContext): Promise<{ first: Catalogue; second: Desk }> {
-    const first = await openCatalogue(context, browser);
-    const second = await openDesk(context, browser, first.service.pageUrl);
+  async function openTwo<First extends Catalogue>(
+    context: TestContext,
+    open: (context: TestContext) => Promise<First>,
+  ): Promise<{ first: First; second: Desk }> {
+    const first = await open(context);
+    const second = await openDesk(context, first.service.pageUrl);
     await logIn(second.page);
     for (const { page } of [first, second]) await shown(page, BY_AUTHOR);
     return { first, second };
@@ -46,7 +41,7 @@ describe('several people on the librarians’ page', () => {
     page.getByRole('region', { name: 'Messages' }).getByText(text);
 
   test('two people change different fields of a book: both changes are kept', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openCatalogue);
     await keyboard.edit(first.page, 'Emma', 'year', '1816');
     await waitUntil(async () => (await first.client.list())[6]?.year === 1816);
     await keyboard.edit(second.page, 'Emma', 'title', 'Emma, a novel');
@@ -64,7 +59,7 @@ describe('several people on the librarians’ page', () => {
 
   for (const choice of ['Keep theirs', 'Keep yours'] as const) {
     test(`two people change the same field: ${choice}`, async (context) => {
-      const { first, second } = await openTwo(context);
+      const { first, second } = await openTwo(context, openCatalogue);
       const { page } = second;
       await keyboard.edit(first.page, 'Emma', 'title', 'Emma (theirs)');
       await keyboard.edit(first.page, 'Emma (theirs)', 'year', '1817');
@@ -95,7 +90,7 @@ describe('several people on the librarians’ page', () => {
   }
 
   test('a person who goes on typing is asked, too, and the text in the next field is kept', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openProcess);
     const { page } = second;
     await keyboard.edit(first.page, 'Emma', 'title', 'Emma (theirs)');
     await waitUntil(async () => (await first.client.list())[6]?.title === 'Emma (theirs)');
@@ -117,7 +112,7 @@ describe('several people on the librarians’ page', () => {
   });
 
   test('both people had the same idea: nobody is asked', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openCatalogue);
     await keyboard.edit(first.page, 'Emma', 'year', '1816');
     await waitUntil(async () => (await first.client.list())[6]?.year === 1816);
     await keyboard.edit(second.page, 'Emma', 'year', '1816');
@@ -126,7 +121,7 @@ describe('several people on the librarians’ page', () => {
   });
 
   test('a book that somebody else has deleted: the typed text is shown, and can be put back', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openCatalogue);
     const { page } = second;
     await keyboard.delete(first.page, 'Emma');
     await keyboard.search(first.page, 'hobbit');
@@ -150,7 +145,7 @@ describe('several people on the librarians’ page', () => {
   });
 
   test('two people delete one book: it is gone once, and nobody is alarmed', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openCatalogue);
     await keyboard.delete(first.page, 'Emma');
     await keyboard.delete(second.page, 'Emma');
     for (const { page } of [first, second]) {
@@ -162,7 +157,7 @@ describe('several people on the librarians’ page', () => {
   });
 
   test('a book that somebody else has changed is not deleted', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openCatalogue);
     const { page } = second;
     await mouse.delete(page, 'Emma');
     await keyboard.edit(first.page, 'Emma', 'title', 'Emma (theirs)');
@@ -178,7 +173,7 @@ describe('several people on the librarians’ page', () => {
   });
 
   test('Control Z does not undo what somebody else did to the same field', async (context) => {
-    const { first, second } = await openTwo(context);
+    const { first, second } = await openTwo(context, openCatalogue);
     const { page } = second;
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await waitUntil(async () => (await first.client.list())[6]?.year === 1816);
@@ -208,7 +203,7 @@ describe('several people on the librarians’ page', () => {
       { title: '{{7*7}} %s &amp; &lt;b&gt;', author: "'; drop table books; --", year: 6 },
       { title: '', author: '', year: 0 },
     ];
-    const { page, client, complaints } = await openCatalogue(context, browser, { books });
+    const { page, client, complaints } = await openCatalogue(context, { books });
     await page.getByRole('button', { name: 'Newest first' }).click();
     const shownTitles = books.map(({ title }) => title || 'no title').toReversed();
     await shown(page, shownTitles);
@@ -250,7 +245,7 @@ describe('several people on the librarians’ page', () => {
   });
 
   test('a text with a character that cannot be stored is refused in the cell', async (context) => {
-    const { page, changes } = await openCatalogue(context, browser);
+    const { page, changes } = await openCatalogue(context);
     await cell(page, 'Emma', 'title').click();
     await page.keyboard.press('F2');
     await editor(page, 'Emma', 'title').fill('Em\u0000ma');

@@ -3,19 +3,17 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, before, describe, test } from 'node:test';
-import type { Browser, Page } from 'playwright-core';
-import { startBrowser } from '../support/browser.ts';
-import { answer, passOn, startFront } from '../support/front.ts';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { answer } from '../support/front.ts';
 import {
   BOOKS,
   cell,
+  describePage,
   editor,
   focused,
   listed,
   logIn,
-  openCatalogue,
-  openDesk,
   row,
   said,
   searchField,
@@ -30,13 +28,7 @@ import { waitUntil } from '../support/wait.ts';
 const BY_AUTHOR = BOOKS.map(({ title }) => title);
 const { keyboard, mouse } = WAYS;
 
-describe('the librarians’ page in trouble', () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser?.close());
-
+describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess }) => {
   const login = (page: Page) => page.getByRole('dialog', { name: 'Book catalogue' });
   const away = (page: Page) => page.getByRole('alert').filter({ hasText: 'Nothing is lost' });
 
@@ -53,7 +45,7 @@ describe('the librarians’ page in trouble', () => {
   }
 
   test('a token that ends while somebody types is renewed, and nobody notices', async (context) => {
-    const { page, service, complaints } = await openCatalogue(context, browser);
+    const { page, service, complaints } = await openProcess(context);
     await cell(page, 'Emma', 'title').click();
     await page.keyboard.press('F2');
     await page.keyboard.type('Emma, a nov');
@@ -72,7 +64,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('another password: a login over the page, the text is stored after it, the focus returns', async (context) => {
-    const { page, service, complaints } = await openCatalogue(context, browser);
+    const { page, service, complaints } = await openProcess(context);
     await cell(page, 'Emma', 'author').click();
     await page.keyboard.press('F2');
     await page.keyboard.type('Miss Austen');
@@ -104,7 +96,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('after thirty minutes without a touch the password is forgotten, but not the typed text', async (context) => {
-    const catalogue = await openCatalogue(context, browser);
+    const catalogue = await openCatalogue(context);
     const { page, client } = catalogue;
     await page.clock.install();
     await cell(page, 'Emma', 'title').click();
@@ -124,7 +116,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a service that is killed and returns: the list stays, and the edit is stored once', async (context) => {
-    const { page, service, complaints } = await openCatalogue(context, browser);
+    const { page, service, complaints } = await openProcess(context);
     await page.clock.install();
     await kill(service);
     await keyboard.edit(page, 'Emma', 'year', '1816');
@@ -156,7 +148,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a search while the service is away shows its books when it is back', async (context) => {
-    const { page, service } = await openCatalogue(context, browser);
+    const { page, service } = await openProcess(context);
     await kill(service);
     await searchField(page).pressSequentially('hobb');
     await away(page).waitFor();
@@ -176,7 +168,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('typing goes on while a search is tried again: no letter is lost', async (context) => {
-    const { page, service } = await openCatalogue(context, browser);
+    const { page, service } = await openProcess(context);
     await page.clock.install();
     await kill(service);
     await searchField(page).fill('x');
@@ -192,7 +184,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('without a network the line is there at once, and goes when the network is back', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     await page.context().setOffline(true);
     await away(page).waitFor();
     await keyboard.edit(page, 'Emma', 'year', '1816');
@@ -203,15 +195,13 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('an answer that was under way when the network went does not hide that it is gone', async (context) => {
-    const { service } = await openCatalogue(context, browser);
     let release: (() => void) | undefined;
-    const front = await startFront(context, (incoming, outgoing) => {
-      const pass = () => passOn({ ...service, url: service.pageUrl }, incoming, outgoing);
-      if (incoming.url?.includes('q=hobbit')) release ??= pass;
-      else pass();
+    const { page } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.url?.includes('q=hobbit')) release ??= forward;
+        else forward();
+      },
     });
-    const { page } = await openDesk(context, browser, front.url);
-    await logIn(page);
     await shown(page, BY_AUTHOR);
     await searchField(page).fill('hobbit');
     await waitUntil(() => release !== undefined);
@@ -223,16 +213,15 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a service that is busy says so, and is asked again', async (context) => {
-    const { service, client } = await openCatalogue(context, browser);
     let isBusy = false;
-    const front = await startFront(context, (incoming, outgoing) => {
-      if (isBusy) {
-        outgoing.setHeader('retry-after', '1');
-        answer(outgoing, 503, null, 'Service unavailable');
-      } else passOn({ ...service, url: service.pageUrl }, incoming, outgoing);
+    const { page, client } = await openCatalogue(context, {
+      front: (_, outgoing, forward) => {
+        if (isBusy) {
+          outgoing.setHeader('retry-after', '1');
+          answer(outgoing, 503, null, 'Service unavailable');
+        } else forward();
+      },
     });
-    const { page } = await openDesk(context, browser, front.url);
-    await logIn(page);
     await shown(page, BY_AUTHOR);
     isBusy = true;
     await mouse.edit(page, 'Emma', 'year', '1816');
@@ -247,7 +236,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a service that hangs: the page says so, keeps the list, and goes on with it', async (context) => {
-    const { page, service } = await openCatalogue(context, browser);
+    const { page, service } = await openProcess(context);
     await page.clock.install();
     service.process.kill('SIGSTOP');
     context.after(() => service.process.kill('SIGCONT'));
@@ -266,7 +255,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a book that was added while the service hung is not stored twice', async (context) => {
-    const { page, service, client } = await openCatalogue(context, browser);
+    const { page, service, client } = await openProcess(context);
     await page.clock.install();
     await page.keyboard.press('Insert');
     const dialog = page.getByRole('dialog', { name: 'Add a book' });
@@ -286,17 +275,15 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('an answer that is lost: the change, the new book and the deletion are carried out once', async (context) => {
-    const { service, client } = await openCatalogue(context, browser);
     const lost = new Set<string>();
-    const front = await startFront(context, (incoming, outgoing) => {
-      const { method = '', url = '' } = incoming;
-      const isLost = method !== 'GET' && url !== '/token' && !lost.has(method);
-      lost.add(method);
-      const give = isLost ? () => incoming.socket.destroy() : undefined;
-      passOn({ ...service, url: service.pageUrl }, incoming, outgoing, give);
+    const { page, client, complaints } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        const { method = '', url = '' } = incoming;
+        const isLost = method !== 'GET' && url !== '/token' && !lost.has(method);
+        lost.add(method);
+        forward(isLost ? () => incoming.socket.destroy() : undefined);
+      },
     });
-    const { page, complaints } = await openDesk(context, browser, front.url);
-    await logIn(page);
     await shown(page, BY_AUTHOR);
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await said(page, 'Saved');
@@ -314,7 +301,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a login while the service is away says so, and works when it is back', async (context) => {
-    const { page, service } = await openCatalogue(context, browser);
+    const { page, service } = await openProcess(context);
     await page.reload();
     await kill(service);
     await page.clock.install();
@@ -336,7 +323,7 @@ describe('the librarians’ page in trouble', () => {
   });
 
   test('a person who leaves with unsaved changes is asked to stay', async (context) => {
-    const { page, service } = await openCatalogue(context, browser);
+    const { page, service } = await openProcess(context);
     await kill(service);
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await away(page).waitFor();

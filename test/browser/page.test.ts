@@ -1,41 +1,31 @@
 // The librarians' page in a real browser: logging in, finding books, and what the page says and keeps.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import type { Browser } from 'playwright-core';
-import { startBrowser } from '../support/browser.ts';
+import { test } from 'node:test';
 import { request } from '../support/client.ts';
-import { passOn, startFront } from '../support/front.ts';
 import {
   BOOKS,
   cell,
   choose,
+  describePage,
   focused,
   grid,
   listed,
   logIn,
-  openCatalogue,
-  openDesk,
   searchField,
   sent,
   shown,
   WAYS,
 } from '../support/page.ts';
-import { SQLITE, startCommand, startServiceProcess } from '../support/service.ts';
+import { SQLITE, startCommand, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const BY_AUTHOR = BOOKS.map(({ title }) => title);
 
-describe('the librarians’ page', () => {
-  let browser: Browser;
-  before(async () => {
-    browser = await startBrowser();
-  });
-  after(() => browser?.close());
-
+describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
   for (const [name, way] of Object.entries(WAYS)) {
     test(`by ${name} alone: find, edit, add, delete, undo`, async (context) => {
-      const catalogue = await openCatalogue(context, browser);
+      const catalogue = await openCatalogue(context);
       const { page, client, books, complaints } = catalogue;
       const idOf = (title: string) => books.find((book) => book.title === title)?.id ?? 0;
       const stored = async (id: number) => (await client.request('GET', `/book/${id}`)).data;
@@ -76,9 +66,9 @@ describe('the librarians’ page', () => {
   }
 
   test('a wrong name is refused, and a person corrects it', async (context) => {
-    const service = await startServiceProcess(await SQLITE.freshUrl());
+    const service = await startTestService(await SQLITE.freshUrl());
     context.after(() => service.stop());
-    const { page, asked, complaints } = await openDesk(context, browser, service.pageUrl);
+    const { page, asked, complaints } = await openDesk(context, service.pageUrl);
     const login = page.getByRole('dialog', { name: 'Book catalogue' });
     await focused(login.getByLabel('Name'));
     await page.keyboard.type('nobody');
@@ -97,7 +87,7 @@ describe('the librarians’ page', () => {
   });
 
   test('Escape does not close the login: the page is of no use without it', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     await page.reload();
     const login = page.getByRole('dialog', { name: 'Book catalogue' });
     await login.waitFor();
@@ -107,9 +97,9 @@ describe('the librarians’ page', () => {
   });
 
   test('too many wrong passwords: the login says how many seconds to wait', async (context) => {
-    const service = await startServiceProcess(await SQLITE.freshUrl());
+    const service = await startTestService(await SQLITE.freshUrl());
     context.after(() => service.stop());
-    const { page } = await openDesk(context, browser, service.pageUrl);
+    const { page } = await openDesk(context, service.pageUrl);
     let isOver = false;
     const wrong = { body: { username: 'librarian', password: 'wrong' } };
     const guess = async () => {
@@ -134,7 +124,7 @@ describe('the librarians’ page', () => {
   test('the built-in name and password are filled in, with a warning', async (context) => {
     const service = await startCommand({ PORT: '0', DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' });
     context.after(() => service.stop());
-    const { page, complaints } = await openDesk(context, browser, service.pageUrl);
+    const { page, complaints } = await openDesk(context, service.pageUrl);
     const login = page.getByRole('dialog', { name: 'Book catalogue' });
     await login.getByText('This is still the built-in password').waitFor();
     await focused(login.getByRole('button', { name: 'Log in' }));
@@ -145,7 +135,7 @@ describe('the librarians’ page', () => {
   });
 
   test('a search finds words without their accents, beginnings of words, short words, and marks them', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     const finds: [words: string, found: string[], marked: string[]][] = [
       ['anos', ['Cien años de soledad'], ['años']],
       ['ETRANGER', ['L’Étranger'], ['L’Étranger']],
@@ -164,7 +154,7 @@ describe('the librarians’ page', () => {
   });
 
   test('a year among the words is offered as a filter', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     await WAYS.mouse.search(page, 'tolkien 1937');
     await page.getByRole('heading', { name: 'Nothing matches “tolkien 1937”' }).waitFor();
     const chip = page.getByRole('button', { name: 'Published in 1937' });
@@ -178,7 +168,7 @@ describe('the librarians’ page', () => {
   });
 
   test('nothing found: all books again, or the words become a new book', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     await WAYS.keyboard.search(page, 'Silmarillion');
     await page.getByRole('heading', { name: 'Nothing matches “Silmarillion”' }).waitFor();
     await page.getByRole('button', { name: 'Show all books' }).click();
@@ -196,15 +186,13 @@ describe('the librarians’ page', () => {
   });
 
   test('the last words win, although their answer is the first to arrive', async (context) => {
-    const { service } = await openCatalogue(context, browser);
     const held: (() => void)[] = [];
-    const front = await startFront(context, (incoming, outgoing) => {
-      const send = () => passOn({ ...service, url: service.pageUrl }, incoming, outgoing);
-      if (incoming.url?.includes('q=emm') === true) held.push(send);
-      else send();
+    const { page, complaints } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.url?.includes('q=emm') === true) held.push(forward);
+        else forward();
+      },
     });
-    const { page, complaints } = await openDesk(context, browser, front.url);
-    await logIn(page);
     await shown(page, BY_AUTHOR);
     await searchField(page).pressSequentially('emm');
     await waitUntil(() => held.length > 0);
@@ -213,14 +201,13 @@ describe('the librarians’ page', () => {
     for (const send of held) send();
     await searchField(page).press('End');
     await page.getByText('1 book found').waitFor();
-    await waitUntil(() => front.seen.length > 0);
     await shown(page, ['The Hobbit']);
     assert.equal(await searchField(page).inputValue(), 'hobbit');
     assert.deepEqual(complaints(), []);
   });
 
   test('fast typing loses no letter, and Enter goes to the books that were found last', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     await cell(page, 'Don Quijote', 'title').click();
     await page.keyboard.type('pride and prejudice'); // in the list, one just types
     await page.keyboard.press('Enter');
@@ -230,7 +217,7 @@ describe('the librarians’ page', () => {
   });
 
   test('a press on a column sorts by it, and the search stays', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     await WAYS.mouse.search(page, 'the');
     await shown(page, ['The Odyssey', 'The Hobbit']);
     const header = (name: string) => page.getByRole('columnheader', { name });
@@ -252,7 +239,7 @@ describe('the librarians’ page', () => {
   });
 
   test('chips: the newest first, and the books that lack a year or an author', async (context) => {
-    const { page, client } = await openCatalogue(context, browser);
+    const { page, client } = await openCatalogue(context);
     const chip = (name: string) => page.getByRole('button', { name });
     await chip('Newest first').click();
     await shown(page, BY_AUTHOR.toReversed());
@@ -269,7 +256,7 @@ describe('the librarians’ page', () => {
   });
 
   test('the address says what is shown, and invalid parts of it are ignored', async (context) => {
-    const { page, service, complaints } = await openCatalogue(context, browser, {
+    const { page, service, complaints } = await openCatalogue(context, {
       query: '?q=austen&sort=-title',
     });
     await shown(page, ['Pride and Prejudice', 'Emma']);
@@ -299,7 +286,7 @@ describe('the librarians’ page', () => {
   });
 
   test('how the catalogue is doing: each figure opens its list', async (context) => {
-    const { page } = await openCatalogue(context, browser);
+    const { page } = await openCatalogue(context);
     const dialog = page.getByRole('dialog', { name: 'How the catalogue is doing' });
     await choose(page, 'How the catalogue is doing');
     await dialog.getByRole('button', { name: '10 books' }).waitFor();
@@ -315,7 +302,7 @@ describe('the librarians’ page', () => {
   });
 
   test('the keys are listed; only the theme is stored, and only if one was chosen', async (context) => {
-    const { page, service, complaints } = await openCatalogue(context, browser, {
+    const { page, service, complaints } = await openCatalogue(context, {
       options: { colorScheme: 'light' },
     });
     const stored = () => page.context().storageState();
@@ -342,7 +329,7 @@ describe('the librarians’ page', () => {
   });
 
   test('who logs out leaves nothing behind', async (context) => {
-    const { page, complaints } = await openCatalogue(context, browser);
+    const { page, complaints } = await openCatalogue(context);
     await WAYS.mouse.delete(page, 'Emma');
     await choose(page, 'Log out');
     await page.getByRole('dialog', { name: 'Book catalogue' }).waitFor();

@@ -2,11 +2,19 @@
 // of the page are found by role and name only.
 
 import assert from 'node:assert/strict';
-import type { TestContext } from 'node:test';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { after, before, describe, type TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
-import { openPage } from './browser.ts';
+import { openPage, startBrowser } from './browser.ts';
 import type { Book, Client } from './client.ts';
-import { type ServiceProcess, SQLITE, startServiceProcess } from './service.ts';
+import { passOn, startFront } from './front.ts';
+import {
+  type RunningService,
+  type ServiceProcess,
+  SQLITE,
+  startServiceProcess,
+  startTestService,
+} from './service.ts';
 import { waitUntil } from './wait.ts';
 
 export type Field = 'title' | 'author' | 'year';
@@ -73,34 +81,77 @@ export async function openDesk(
 }
 
 /** A service with books, and a person who is logged in. */
-export interface Catalogue extends Desk {
-  readonly service: ServiceProcess;
+export interface Catalogue<Service = RunningService> extends Desk {
+  readonly service: Service;
   readonly client: Client;
   /** As they were stored, with their ids. */
   readonly books: readonly Book[];
 }
 
-export async function openCatalogue(
+interface CatalogueOptions {
+  readonly books?: readonly Omit<Book, 'id'>[];
+  /** Of the page's address. */
+  readonly query?: string;
+  readonly env?: Record<string, string>;
+  readonly options?: BrowserContextOptions;
+  /** Answers each request of the page, or forwards it. */
+  readonly front?: (incoming: IncomingMessage, outgoing: ServerResponse, forward: Forward) => void;
+}
+
+/** @param give see `passOn`. */
+type Forward = (give?: (answered: IncomingMessage) => void) => void;
+
+/** What a test opens in the browser of its file. */
+export interface Doors {
+  /** See `openDesk`. */
+  openDesk(context: TestContext, url: string, options?: BrowserContextOptions): Promise<Desk>;
+  openCatalogue(context: TestContext, options?: CatalogueOptions): Promise<Catalogue>;
+  /** With a service that can be killed, or stopped for a while. */
+  openProcess(context: TestContext, options?: CatalogueOptions): Promise<Catalogue<ServiceProcess>>;
+}
+
+/**
+ * Tests of the page, with one browser for all of them.
+ * @param args options of its command line.
+ */
+export function describePage(
+  title: string,
+  tests: (doors: Doors) => void,
+  args: readonly string[] = [],
+): void {
+  describe(title, () => {
+    let browser: Browser;
+    before(async () => {
+      browser = await startBrowser(args);
+    });
+    after(() => browser?.close());
+    tests({
+      openDesk: (context, url, options) => openDesk(context, browser, url, options),
+      openCatalogue: (context, options) => openCatalogue(context, browser, startTestService, options),
+      openProcess: (context, options) => openCatalogue(context, browser, startServiceProcess, options),
+    });
+  });
+}
+
+async function openCatalogue<Service extends RunningService>(
   context: TestContext,
   browser: Browser,
-  {
-    books = BOOKS,
-    query = '',
-    env = {},
-    options = {},
-  }: {
-    books?: readonly Omit<Book, 'id'>[];
-    /** Of the page's address. */
-    query?: string;
-    env?: Record<string, string>;
-    options?: BrowserContextOptions;
-  } = {},
-): Promise<Catalogue> {
-  const service = await startServiceProcess(await SQLITE.freshUrl(), env);
+  start: (dbUrl: string, env: Record<string, string>) => Promise<Service>,
+  { books = BOOKS, query = '', env = {}, options = {}, front }: CatalogueOptions = {},
+): Promise<Catalogue<Service>> {
+  const service = await start(await SQLITE.freshUrl(), env);
   context.after(() => service.stop());
-  const { status } = await service.client.request('POST', '/books', { body: books });
+  const body = books.map(({ title, author, year }) => ({ title, author, year }));
+  const { status } = await service.client.request('POST', '/books', { body });
   assert.equal(status, 201);
-  const desk = await openDesk(context, browser, `${service.pageUrl}/${query}`, options);
+  const page = { ...service, url: service.pageUrl };
+  const { url } =
+    front === undefined
+      ? page
+      : await startFront(context, (incoming, outgoing) =>
+          front(incoming, outgoing, (give) => passOn(page, incoming, outgoing, give)),
+        );
+  const desk = await openDesk(context, browser, `${url}/${query}`, options);
   await logIn(desk.page);
   await listed(desk.page);
   return { ...desk, service, client: service.client, books: await service.client.list() };
@@ -308,7 +359,7 @@ async function goTo(page: Page, title: string, column: number): Promise<void> {
 
 /** Starts the service again at the addresses that it had, with its store. */
 export async function startAgain(
-  { port, pageUrl, dbUrl }: ServiceProcess,
+  { port, pageUrl, dbUrl }: RunningService,
   env: Record<string, string> = {},
 ): Promise<ServiceProcess> {
   const ports = { PORT: String(port), PAGE_PORT: new URL(pageUrl).port };
