@@ -5,7 +5,8 @@ import type { Socket } from 'node:net';
 import { type Answer, AnswerReader, type Limits, type RawAnswer } from './answers.ts';
 import { Complaint, shown, Unanswered } from './complaint.ts';
 
-export class Connection {
+/** @typeParam Read what an answer is read as. */
+export class Connection<Read = Answer> {
   readonly socket: Socket;
   /** Resolves once the connection is closed, with the error that broke it, if any. */
   readonly closed: Promise<Error | undefined>;
@@ -13,11 +14,11 @@ export class Connection {
   received = '';
   readonly #reader = new AnswerReader();
   readonly #limits: Limits;
-  readonly #read: (raw: RawAnswer, request: string) => Answer;
+  readonly #read: (raw: RawAnswer, request: string) => Read;
   /** The beginning of the bytes that were sent. */
   #sent = '';
 
-  constructor(socket: Socket, limits: Limits, read: (raw: RawAnswer, request: string) => Answer) {
+  constructor(socket: Socket, limits: Limits, read: (raw: RawAnswer, request: string) => Read) {
     this.socket = socket;
     this.#limits = limits;
     this.#read = read;
@@ -60,12 +61,12 @@ export class Connection {
   }
 
   /** The answers received on this connection, once there are at least `count`. */
-  async answers(count: number): Promise<Answer[]> {
+  async answers(count: number): Promise<Read[]> {
     return (await this.rawAnswers(count)).map((raw) => this.#read(raw, this.#sent));
   }
 
   /** Like `answers`; there are fewer if the service closes the connection. */
-  async answersUntilClosed(count: number): Promise<Answer[]> {
+  async answersUntilClosed(count: number): Promise<Read[]> {
     await this.#until(() => this.#reader.answers.length >= count, true);
     return this.#reader.answers.slice(0, count).map((raw) => this.#read(raw, this.#sent));
   }

@@ -135,7 +135,7 @@ export class Service {
   async request(
     method: string,
     path: string,
-    { body, token = this.#token, headers = {} }: RequestOptions = {},
+    { body, token = this.token, headers = {} }: RequestOptions = {},
   ): Promise<Answer> {
     const sent = bytesOf(body);
     const requestHeaders = { ...(token !== null && { authorization: token }), ...headers };
@@ -187,7 +187,7 @@ export class Service {
   }
 
   /** The bytes of a request that asks for its connection to stay open. */
-  bytes(method: string, path: string, { body, token = this.#token, headers }: RequestOptions = {}): Buffer {
+  bytes(method: string, path: string, { body, token = this.token, headers }: RequestOptions = {}): Buffer {
     const sent = bytesOf(body);
     const lines = Object.entries({
       host: this.host,

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { LoginGuard } from '../../src/auth/login-guard.ts';
-import { Connection, request, requestBytes } from '../support/client.ts';
+import { Client, Connection, request } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -140,7 +140,7 @@ describe('brute force', { concurrency: true }, () => {
       const login = loginOf(WRONG, address);
       const id = login[2].headers['x-request-id'];
       const connection = new Connection(service);
-      await connection.send(requestBytes(...login));
+      await connection.send(new Client(service, '').bytes(...login));
       await waitUntil(() => linesOf(service).some(({ reqId }) => reqId === id)); // checked
       connection.socket.destroy();
     }
@@ -214,10 +214,10 @@ test('rule 29: addresses with failed logins are forgotten once there are too man
   assert.deepEqual(fails('192.0.2.1'), { kind: 'answer', delay: 0 });
 });
 
-/** The arguments of `requestBytes` for a login from an address, with a unique id by which the log can be searched. */
+/** The arguments of a request for a login from an address, with a unique id by which the log can be searched. */
 function loginOf(body: object, address: string) {
   const headers = { 'x-forwarded-for': address, 'x-request-id': randomUUID() };
-  return ['POST', '/token', { body, headers }] as const satisfies Parameters<typeof requestBytes>;
+  return ['POST', '/token', { body, headers, token: null }] as const;
 }
 
 /** Sends all at once, each on a connection of its own: on one connection, they would be answered in order. */

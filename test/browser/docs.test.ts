@@ -3,9 +3,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { Answer } from '../../conformance/answers.ts';
 import { violations } from '../support/accessibility.ts';
 import { openPage, startBrowser, type WatchedPage } from '../support/browser.ts';
-import { type Answer, request } from '../support/client.ts';
+import { request } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
 import { type CommandProcess, SQLITE, startCommand } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -275,7 +276,7 @@ async function call(
   page: Page,
   name: string,
   { parameters = {}, body }: { parameters?: Record<string, unknown>; body?: string },
-): Promise<Omit<Answer, 'headers'>> {
+): Promise<Pick<Answer, 'status' | 'message' | 'data'>> {
   const place = operation(page, name);
   const execute = place.getByRole('button', { name: 'Execute' });
   if (!(await execute.isVisible())) await summary(page, name).click();

@@ -4,8 +4,8 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
+import type { Book } from '../../conformance/service.ts';
 import { fill } from '../support/books.ts';
-import type { Book } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import {
   type Desk,

@@ -10,8 +10,9 @@ import {
   together,
   updateInPairs,
 } from '../../conformance/racing.ts';
-import type { Service } from '../../conformance/service.ts';
-import type { Client, RequestOptions } from '../support/client.ts';
+import type { RequestOptions, Service } from '../../conformance/service.ts';
+import { BOOK_NOT_FOUND, created, DELETED, retrieved, updated } from '../../conformance/words.ts';
+import { bare, type Client } from '../support/client.ts';
 import {
   type RunningService,
   type ServiceProcess,
@@ -20,12 +21,6 @@ import {
   startTestService,
 } from '../support/service.ts';
 import { verifiedAt } from '../support/verified.ts';
-
-const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
-const DELETED = { status: 200, message: 'Book deleted successfully', data: null };
-const created = (data: object) => ({ status: 201, message: 'Book created successfully', data });
-const retrieved = (data: object) => ({ status: 200, message: 'Book retrieved successfully', data });
-const updated = (data: object) => ({ status: 200, message: 'Book updated successfully', data });
 
 for (const store of STORES) {
   describe(`many requests at once on ${store.name}`, () => {
@@ -62,7 +57,7 @@ for (const store of STORES) {
         const final = await ask(client, 'GET', `/book/${id}`);
         let removals = 0;
         for (const { method, answer } of [...answers, { method: 'GET', answer: final }].filter(isThere)) {
-          if (answer.status === 404) assert.deepEqual(answer, NOT_FOUND);
+          if (answer.status === 404) assert.deepEqual(answer, BOOK_NOT_FOUND);
           else if (method === 'DELETE') {
             assert.deepEqual(answer, DELETED);
             removals += 1;
@@ -110,10 +105,8 @@ for (const store of STORES) {
   });
 }
 
-/** Status, message and data of one answer. */
 async function ask(client: Client, method: string, path: string, options?: RequestOptions) {
-  const { status, message, data } = await client.request(method, path, options);
-  return { status, message, data };
+  return bare(await client.request(method, path, options));
 }
 
 function isThere<Value>(value: Value | undefined): value is Value {

@@ -4,14 +4,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { countTogether } from '../../conformance/conditions.ts';
-import { type Answer, type Book, Client } from '../support/client.ts';
+import type { Book } from '../../conformance/service.ts';
+import { BOOK_NOT_FOUND, DELETED, INVALID } from '../../conformance/words.ts';
+import { bare, Client } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { verifiedAt } from '../support/verified.ts';
 
 const REQUIRED = { status: 428, message: 'Precondition required', data: null };
-const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
-const INVALID = { status: 400, message: 'Invalid input', data: null };
-const DELETED = { status: 200, message: 'Book deleted successfully', data: null };
 
 /** A tag that no book has. */
 const OTHER = '"AAAAAAAAAAAAAAAAAAAAAA"';
@@ -70,10 +69,10 @@ for (const store of STORES) {
           assert.deepEqual(bare(await client.request('DELETE', path, { headers })), REQUIRED);
         }
         assert.deepEqual(bare(await client.request('PUT', path, { body: { year: '1' } })), INVALID);
-        assert.deepEqual(bare(await client.request('PUT', '/book/0', { body: {} })), NOT_FOUND);
+        assert.deepEqual(bare(await client.request('PUT', '/book/0', { body: {} })), BOOK_NOT_FOUND);
         for (const method of ['PUT', 'DELETE']) {
           const answer = await client.request(method, '/book/9007199254740991', { body: {} });
-          assert.deepEqual(bare(answer), NOT_FOUND, method);
+          assert.deepEqual(bare(answer), BOOK_NOT_FOUND, method);
         }
         assert.deepEqual((await client.request('GET', path)).data, book);
         const matching = { headers: { 'if-match': tagIn(headers) } };
@@ -85,10 +84,6 @@ for (const store of STORES) {
       }
     });
   });
-}
-
-function bare({ status, message, data }: Answer): Omit<Answer, 'headers'> {
-  return { status, message, data };
 }
 
 /** The tag in the headers of an answer, which must be a strong one. */

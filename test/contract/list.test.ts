@@ -8,10 +8,10 @@ import { once } from 'node:events';
 import { statSync, truncateSync } from 'node:fs';
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setImmediate } from 'node:timers/promises';
-import { type Book, Connection, readEnvelope, requestBytes } from '../support/client.ts';
+import type { Book } from '../../conformance/service.ts';
+import { Connection, readEnvelope } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { residentMemory } from '../support/memory.ts';
 import { openLists } from '../support/operations.ts';
@@ -26,6 +26,7 @@ import {
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds after which a list with a stalled reader gives way to another list (rule 22). */
@@ -179,7 +180,7 @@ for (const store of STORES) {
       await fill(service.dbUrl, LARGE);
       const reader = new Connection(service);
       reader.socket.once('data', () => reader.socket.pause());
-      const ask = requestBytes('GET', '/books', { token: service.client.token });
+      const ask = service.client.bytes('GET', '/books');
       await reader.send(Buffer.concat(Array.from({ length: 40 }, () => ask)));
       await waitUntil(() => reader.socket.isPaused());
       for (let count = 0; count < 2; count += 1) {
@@ -341,17 +342,6 @@ const TEXTS = [
   ' between spaces ',
   'x'.repeat(3000),
 ];
-
-/** Runs SQL on a store, without the service. */
-async function executeOn(dbUrl: string, sql: string): Promise<void> {
-  if (!dbUrl.startsWith('sqlite:')) {
-    await execute(dbUrl, sql);
-    return;
-  }
-  const db = new DatabaseSync(fileOf(dbUrl), { timeout: 5000 });
-  db.exec(sql);
-  db.close();
-}
 
 /** Replaces all books of a store by these, inserted in reverse order. */
 async function replaceBooks(dbUrl: string, books: readonly Book[]): Promise<void> {

@@ -6,16 +6,25 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
-import type { Client, RequestOptions } from '../support/client.ts';
+import type { RequestOptions } from '../../conformance/service.ts';
+import {
+  BOOK_NOT_FOUND,
+  created,
+  createdAll,
+  DELETED,
+  INVALID,
+  invalidAt,
+  KEY_USED,
+  retrieved,
+  UNMET,
+  updated,
+} from '../../conformance/words.ts';
+import { bare, type Client } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import '../support/random.ts';
 import { scaled } from '../support/scale.ts';
 
-const NOT_FOUND = { status: 404, message: 'Book not found', data: null };
-const INVALID = { status: 400, message: 'Invalid input', data: null };
-const UNMET = { status: 412, message: 'Precondition failed', data: null };
 const NOT_MODIFIED = { status: 304, message: '', data: undefined };
-const KEY_USED = { status: 422, message: 'Idempotency key already used', data: null };
 
 /** A tag that no book has. */
 const NO_TAG = '"AAAAAAAAAAAAAAAAAAAAAA"';
@@ -153,7 +162,7 @@ class Shelf {
     const content = stored(body);
     if (this.#isUsed(key)) return this.#assertRepeated(key, '/book', content, answer, headers);
     const book = { id: answer.data?.id, ...content };
-    assert.deepEqual(answer, { status: 201, message: 'Book created successfully', data: book });
+    assert.deepEqual(answer, created(book));
     assert.equal(headers.get('idempotent-replayed'), null);
     this.#add(book);
     this.#see(book, headers);
@@ -169,13 +178,12 @@ class Shelf {
     const content: Omit<Book, 'id'>[] = [];
     for (const body of bodies) {
       if (typeof body === 'string') {
-        const message = `Invalid input: book ${content.length + 1}`;
-        return assert.deepEqual(answer, { status: 400, message, data: null });
+        return assert.deepEqual(answer, invalidAt(content.length + 1));
       }
       content.push(stored(body));
     }
     if (this.#isUsed(key)) return this.#assertRepeated(key, '/books', content, answer, headers);
-    assert.deepEqual(answer, { status: 201, message: 'Books created successfully', data: answer.data });
+    assert.deepEqual(answer, createdAll(answer.data));
     assert.equal(answer.data.length, content.length);
     assert.equal(headers.get('idempotent-replayed'), null);
     for (const [position, fields] of content.entries()) this.#add({ id: answer.data[position], ...fields });
@@ -212,10 +220,9 @@ class Shelf {
     const { sent, isMet } = await this.#decide(id, condition);
     const { answer, headers } = await this.#ask('GET', `/book/${id}`, { headers: sent });
     const book = this.books.get(id);
-    if (book === undefined) return assert.deepEqual(answer, NOT_FOUND);
+    if (book === undefined) return assert.deepEqual(answer, BOOK_NOT_FOUND);
     if (!isMet && condition?.header === 'if-match') return assert.deepEqual(answer, UNMET);
-    const retrieved = { status: 200, message: 'Book retrieved successfully', data: book };
-    assert.deepEqual(answer, isMet ? retrieved : NOT_MODIFIED);
+    assert.deepEqual(answer, isMet ? retrieved(book) : NOT_MODIFIED);
     this.#see(book, headers);
   }
 
@@ -223,11 +230,11 @@ class Shelf {
     const { sent, isMet } = await this.#decide(id, condition);
     const { answer, headers } = await this.#ask('PUT', `/book/${id}`, { body, headers: sent });
     const before = this.books.get(id);
-    if (before === undefined) return assert.deepEqual(answer, NOT_FOUND);
+    if (before === undefined) return assert.deepEqual(answer, BOOK_NOT_FOUND);
     if (typeof body === 'string') return assert.deepEqual(answer, INVALID);
     if (!isMet) return assert.deepEqual(answer, UNMET);
     const data = { ...before, ...body };
-    assert.deepEqual(answer, { status: 200, message: 'Book updated successfully', data });
+    assert.deepEqual(answer, updated(data));
     this.books.set(id, data);
     this.#see(data, headers);
   }
@@ -235,9 +242,9 @@ class Shelf {
   async #remove(id: number, condition: Condition | undefined): Promise<void> {
     const { sent, isMet } = await this.#decide(id, condition);
     const { answer } = await this.#ask('DELETE', `/book/${id}`, { headers: sent });
-    if (!this.books.has(id)) return assert.deepEqual(answer, NOT_FOUND);
+    if (!this.books.has(id)) return assert.deepEqual(answer, BOOK_NOT_FOUND);
     if (!isMet) return assert.deepEqual(answer, UNMET);
-    assert.deepEqual(answer, { status: 200, message: 'Book deleted successfully', data: null });
+    assert.deepEqual(answer, DELETED);
     this.books.delete(id);
   }
 
@@ -284,8 +291,8 @@ class Shelf {
   }
 
   async #ask(method: string, path: string, options: RequestOptions) {
-    const { headers, ...answer } = await this.#client.request(method, path, options);
-    return { answer, headers };
+    const answer = await this.#client.request(method, path, options);
+    return { answer: bare(answer), headers: answer.headers };
   }
 
   #idOf(book: number): number {

@@ -7,13 +7,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { expectLongest, raceWithOneKey } from '../../conformance/once.ts';
 import type { Service } from '../../conformance/service.ts';
-import { type Answer, type Client, Connection, requestBytes } from '../support/client.ts';
+import { TOO_LARGE } from '../../conformance/words.ts';
+import { bare, Connection } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { verifiedAt } from '../support/verified.ts';
 import { waitUntil } from '../support/wait.ts';
-
-const TOO_LARGE = { status: 413, message: 'Payload too large', data: null };
 
 /** Seconds. */
 const DAY = 24 * 3600;
@@ -21,12 +20,10 @@ const DAY = 24 * 3600;
 for (const store of STORES) {
   describe(`many at once, and once on ${store.name}`, () => {
     let service: RunningService;
-    let client: Client;
     let verified: Service;
 
     before(async () => {
       service = await startTestService(await store.freshUrl(), { BODY_LIMIT: '4096' });
-      client = service.client;
       verified = verifiedAt(service);
       await verified.logIn();
     });
@@ -46,7 +43,7 @@ for (const store of STORES) {
         assert.deepEqual(bare(await small.client.request('POST', '/books', larger)), TOO_LARGE);
         const chunked = new Connection(small);
         const headers = { 'transfer-encoding': 'chunked' };
-        await chunked.send(requestBytes('POST', '/books', { token: client.token, headers }));
+        await chunked.send(small.client.bytes('POST', '/books', { headers }));
         const piece = 'x'.repeat(600);
         await chunked.send(`258\r\n${piece}\r\n258\r\n${piece}\r\n0\r\n\r\n`);
         const [answer] = await chunked.answers(1);
@@ -60,12 +57,11 @@ for (const store of STORES) {
     test('rule 22: bodies with many books share 32 MiB; one that finds no room is 503', async () => {
       const mebibyte = 1024 * 1024;
       const crowded = await startTestService(await store.freshUrl(), { BULK_LIMIT: String(32 * mebibyte) });
-      const { token } = crowded.client;
       const book = `{"title":"${'x'.repeat(mebibyte - 100)}"}`;
       // Not recorded: a slow machine takes hundreds of them.
       const probe = async (body: string) => {
         const connection = new Connection(crowded);
-        await connection.send(requestBytes('POST', '/books', { token, body }));
+        await connection.send(crowded.client.bytes('POST', '/books', { body }));
         const [answer] = await connection.answers(1);
         connection.socket.destroy();
         return answer;
@@ -79,7 +75,7 @@ for (const store of STORES) {
             isCut = true;
           });
           const headers = { 'content-length': String(32 * mebibyte) };
-          await slow.send(requestBytes('POST', '/books', { token, headers }));
+          await slow.send(crowded.client.bytes('POST', '/books', { headers }));
           await slow.send('[');
           for (let sent = 0; sent < 31; sent += 1) await slow.send(`${book},`);
           // If the other one was faster, this one is refused, and the next attempt may succeed.
@@ -167,8 +163,4 @@ async function untilKeys(dbUrl: string, keys: string[]): Promise<void> {
       keys,
     );
   });
-}
-
-function bare({ status, message, data }: Answer): Omit<Answer, 'headers'> {
-  return { status, message, data };
 }

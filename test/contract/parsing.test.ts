@@ -6,13 +6,13 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import { type Body, type Fields, IDS } from '../../conformance/cases.ts';
-import { type Answer, exchange, readEnvelope } from '../support/client.ts';
+import { INVALID } from '../../conformance/words.ts';
+import { bare, exchange, readEnvelope } from '../support/client.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import '../support/random.ts';
 import { scaled } from '../support/scale.ts';
 
 const EMPTY = { title: '', author: '', year: 0 };
-const INVALID = { status: 400, message: 'Invalid input', data: null };
 // A failing case is run again in ever smaller forms; a minute of that is enough.
 const RUNS = { numRuns: scaled(300), interruptAfterTimeLimit: 60_000 };
 
@@ -26,7 +26,7 @@ for (const store of STORES) {
     after(() => service.stop());
 
     async function ask(method: string, path: string, body?: Body) {
-      return essenceOf(await service.client.request(method, path, { body }));
+      return bare(await service.client.request(method, path, { body }));
     }
 
     // A body is parsed without the store: one store is enough for this test.
@@ -119,10 +119,6 @@ for (const store of STORES) {
       );
     });
   });
-}
-
-function essenceOf({ status, message, data }: Answer) {
-  return { status, message, data };
 }
 
 /** Whether every % begins a percent-escape, and the bytes are UTF-8 (rule 20). */

@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
 import { assertIndexCorrect } from '../support/book-index.ts';
 import { fill, manyBooks } from '../support/books.ts';
-import type { Book, Client } from '../support/client.ts';
+import type { Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { holdIndex } from '../support/locks.ts';
 import { random } from '../support/random.ts';

@@ -3,8 +3,9 @@
 
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { Book } from '../../conformance/service.ts';
 import { fill } from '../support/books.ts';
-import type { Book, Client } from '../support/client.ts';
+import type { Client } from '../support/client.ts';
 import {
   afterThe,
   assertFound,

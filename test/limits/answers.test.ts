@@ -5,7 +5,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import type { Answer, Client } from '../support/client.ts';
+import type { Answer } from '../../conformance/answers.ts';
+import type { Client } from '../support/client.ts';
 import { holdBooks } from '../support/locks.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';

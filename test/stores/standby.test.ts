@@ -6,7 +6,9 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { type Answer, type Book, Client, Connection, requestBytes } from '../support/client.ts';
+import type { Answer } from '../../conformance/answers.ts';
+import type { Book } from '../../conformance/service.ts';
+import { Client, Connection } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { Pooler } from '../support/pooler.ts';
@@ -196,7 +198,7 @@ describe('a standby', { concurrency: 2 }, () => {
       await service.untilUsable();
       const reader = new Connection(service.target);
       reader.socket.once('data', () => reader.socket.pause());
-      await reader.send(requestBytes('GET', '/books', { token: client.token }));
+      await reader.send(client.bytes('GET', '/books'));
       await waitUntil(() => reader.socket.isPaused());
       const copies =
         "select from pg_stat_activity where state = 'active' and query like '%copy%stdout%' and pid <> pg_backend_pid()";

@@ -1,9 +1,9 @@
 // Owns: writing and reading the books of a store without a service.
 
 import assert from 'node:assert/strict';
+import type { Book } from '../../conformance/service.ts';
 import * as bulk from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
-import type { Book } from './client.ts';
 
 /** Replaces all books of a store by these; creates the store if it does not exist. */
 export async function fill(url: string, books: readonly Book[]): Promise<void> {

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { Book, Client } from './client.ts';
+import type { Book } from '../../conformance/service.ts';
+import type { Client } from './client.ts';
 
 /** A part of a text, with its part of the text's key, and with its words. */
 interface Part {

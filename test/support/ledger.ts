@@ -2,7 +2,8 @@
 // were acknowledged, which may have happened, and whether the stored books agree with that.
 
 import assert from 'node:assert/strict';
-import type { Book, Requester } from './client.ts';
+import type { Book } from '../../conformance/service.ts';
+import type { Requester } from './client.ts';
 import { randomSequence } from './random.ts';
 
 /** How a write ended: acknowledged, answered with 503 so that its outcome is unknown, or with a broken connection. */

@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { after, before, describe, type TestContext } from 'node:test';
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import type { Book } from '../../conformance/service.ts';
 import { openPage, startBrowser } from './browser.ts';
-import type { Book, Client } from './client.ts';
+import type { Client } from './client.ts';
 import { passOn, startFront } from './front.ts';
 import {
   type RunningService,

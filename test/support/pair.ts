@@ -1,7 +1,9 @@
 // Owns: two services as one client. Each request goes to the other one of them, and after an acknowledged write the
 // other one is asked whether it knows of it.
 
-import type { Answer, Book, Client, Requester, RequestOptions } from './client.ts';
+import type { Answer } from '../../conformance/answers.ts';
+import type { Book, RequestOptions } from '../../conformance/service.ts';
+import type { Client, Requester } from './client.ts';
 
 export class Pair implements Requester {
   readonly #clients: readonly [Client, Client];

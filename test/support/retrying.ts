@@ -6,7 +6,9 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Answer, type Book, Client, type RequestOptions } from './client.ts';
+import type { Answer } from '../../conformance/answers.ts';
+import type { Book, RequestOptions } from '../../conformance/service.ts';
+import { bare, Client } from './client.ts';
 import { type Front, passOn, startFront } from './front.ts';
 import { execute, PostgresServer } from './postgres.ts';
 import { random, randomSequence } from './random.ts';
@@ -254,7 +256,7 @@ class Work {
     key: string,
     body: object,
     times: number,
-  ): Promise<Omit<Answer, 'headers'>> {
+  ): Promise<ReturnType<typeof bare>> {
     const options = { body, headers: { 'idempotency-key': key } };
     const sent = Array.from({ length: times }, () => this.#untilAnswered('POST', path, options));
     const [answer, other = answer] = (await Promise.all(sent)) as [Answer, Answer?];
@@ -355,10 +357,6 @@ class Work {
     }
     assert.deepEqual([...missing.keys()], [], 'acknowledged books are lost');
   }
-}
-
-function bare({ status, message, data }: Answer): Omit<Answer, 'headers'> {
-  return { status, message, data };
 }
 
 function sum(counts: readonly number[]): number {

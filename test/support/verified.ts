@@ -3,11 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { type Exchange, Service } from '../../conformance/service.ts';
+import { LIMITS } from './client.ts';
 import { assertDescribed } from './description.ts';
 import { ENVIRONMENT, SECRET } from './service.ts';
-
-/** The time limit of a test file ends sooner. */
-export const LIMITS = { time: 20 * 60_000, size: 256 * 1024 * 1024 };
 
 /** Characters; reading longer bodies again would take long, and shows nothing that shorter ones do not. */
 const LONGEST_READ = 50_000;

@@ -6,8 +6,9 @@ import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
 import { booksOf } from '../support/books.ts';
-import { type Book, Client } from '../support/client.ts';
+import { Client } from '../support/client.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   type CommandProcess,

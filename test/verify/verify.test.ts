@@ -19,7 +19,7 @@ import { FINDING } from '../../conformance/finding.ts';
 import { type Rule, titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { Service } from '../../conformance/service.ts';
-import { Client } from '../support/client.ts';
+import { Client, LIMITS } from '../support/client.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
 import { holdIndex } from '../support/locks.ts';
@@ -36,7 +36,6 @@ import {
   temporaryFolder,
 } from '../support/service.ts';
 import { ACCOUNT, type Fault, startSmallService } from '../support/small-service.ts';
-import { LIMITS } from '../support/verified.ts';
 
 const FOR_ALL = { level: 'full', mayWrite: true, isStopped: () => false } as const;
 
