@@ -29,7 +29,11 @@ export const invalidAt = (position: number) => refusal(400, `Invalid input: book
 export const invalidParameter = (name: string) => refusal(400, `Invalid query parameter: ${name}`);
 
 export const created = (data: object) => ({ status: 201, message: 'Book created successfully', data });
-export const createdAll = (data: object) => ({ status: 201, message: 'Books created successfully', data });
+export const createdAll = <Data>(data: Data) => ({
+  status: 201,
+  message: 'Books created successfully',
+  data,
+});
 export const retrieved = (data: object) => ({ status: 200, message: 'Book retrieved successfully', data });
 export const updated = (data: object) => ({ status: 200, message: 'Book updated successfully', data });
 
