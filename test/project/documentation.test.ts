@@ -159,6 +159,7 @@ test('the figures of docs/performance.md are those of bench/results.json', () =>
 test('the version is the same everywhere', () => {
   const { version } = JSON.parse(read('package.json'));
   assert.equal(JSON.parse(read('client/package.json')).version, version);
+  assert.equal(JSON.parse(read('conformance/package.json')).version, version);
   assert.match(read('CHANGELOG.md'), new RegExp(`^## ${version} \\(\\d{4}-\\d\\d-\\d\\d\\)$`, 'm'));
   const packed = markdown().flatMap((file) => matches(read(file), /book-catalogue-client-(\d\S*?)\.tgz/g));
   assert.ok(packed.length > 0);
