@@ -5,18 +5,10 @@ import type { BookStore } from '../books/store.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { BookIndex } from './book-index.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
-import type { Hosts } from './postgres/hosts.ts';
-import type { Standbys } from './postgres/standby.ts';
-import { urlsOfHosts } from './postgres/url.ts';
-
-export interface OpenOptions {
-  /** Whether other processes already have the store open, so that it cannot be new. */
-  readonly mustExist: boolean;
-  /** Whether its books can be searched; they are then indexed. */
-  readonly find: boolean;
-  /** Called when the start waits for long, since other programs use what must be changed. It then waits on. */
-  onLongWait(): void;
-}
+import type { OpenOptions } from './options.ts';
+import type { Hosts } from './postgres/server/hosts.ts';
+import { urlsOfHosts } from './postgres/server/url.ts';
+import type { Standbys } from './postgres/standby/standby.ts';
 
 /** A store that is not open yet. Opening it throws an OperatorError when that is impossible. */
 export interface StoreAt {
@@ -80,7 +72,7 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
       return {
         file: undefined,
         open: async (options) => {
-          const { openPostgres } = await import('./postgres/store.ts');
+          const { openPostgres } = await import('./postgres/open.ts');
           return openPostgres(hosts, standbys, options).catch(refuse);
         },
         openBulk: async (mode: BulkMode) => {
@@ -88,7 +80,7 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
           return openPostgresBulk(hosts, standbys, mode).catch(refuse) as Promise<BulkStore>;
         },
         openIndex: async () => {
-          const { openPostgresIndex } = await import('./postgres/book-index.ts');
+          const { openPostgresIndex } = await import('./postgres/finding/book-index.ts');
           return openPostgresIndex(hosts).catch(refuse);
         },
       };
@@ -113,7 +105,7 @@ async function readPostgresUrl(url: string, name: string, purpose: 'writing' | '
   if (!urlsOfHosts(url).every(isWellEscaped)) {
     throw new OperatorError(`${name} is not a valid URL: percent-escape special characters in its parts.`);
   }
-  const { readHosts } = await import('./postgres/hosts.ts');
+  const { readHosts } = await import('./postgres/server/hosts.ts');
   try {
     return readHosts(url, purpose);
   } catch (error) {

@@ -45,7 +45,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: '9 lists are open on PostgreSQL',
-    file: 'src/stores/postgres/connections.ts',
+    file: 'src/stores/postgres/server/connections.ts',
     from: 'const LIST_CONNECTIONS = 8;',
     to: 'const LIST_CONNECTIONS = 9;',
     test: { file: LIST, name: 'at most 8 lists are open', store: 'PostgreSQL' },
@@ -77,7 +77,7 @@ export const CONTRACT_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'all removals of one book that meet in a batch are 200',
-    file: 'src/stores/postgres/store.ts',
+    file: 'src/stores/postgres/books/changes.ts',
     from: 'return states.delete(id);',
     to: 'return states.has(id);',
     test: {

@@ -88,7 +88,7 @@ export const FIND_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a search on PostgreSQL does not wait for the index',
-    file: 'src/stores/postgres/finder.ts',
+    file: 'src/stores/postgres/finding/finder.ts',
     from: 'if (state.notes.length === 0) return 0;',
     to: 'return 0;',
     test: { file: INDEX, name: 'another process has answered', store: 'PostgreSQL' },
@@ -102,7 +102,7 @@ export const FIND_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'on PostgreSQL, each search waits a second for the same lock',
-    file: 'src/stores/postgres/finder.ts',
+    file: 'src/stores/postgres/finding/finder.ts',
     from: 'Math.min(end, this.#indexingSince + CATCH_UP_TIME)',
     to: 'end',
     test: { file: INDEX, name: 'the searches of many clients', store: 'PostgreSQL' },
@@ -123,14 +123,14 @@ export const FIND_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'books that truncate has removed are found',
-    file: 'src/stores/postgres/book-index.ts',
+    file: 'src/stores/postgres/finding/book-index.ts',
     from: "book_index_on_truncate: 'after truncate on books for each statement',",
     to: '',
     test: { file: INDEX, name: 'removed by truncate', store: 'PostgreSQL' },
   },
   {
     name: 'the old ids of books are found',
-    file: 'src/stores/postgres/book-index.ts',
+    file: 'src/stores/postgres/finding/book-index.ts',
     from: "book_index_on_new_id: 'after update of id on books for each row when (old.id <> new.id)',",
     to: '',
     test: { file: INDEX, name: 'what other programs write', store: 'PostgreSQL' },

@@ -149,7 +149,7 @@ export const PROCESS_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'hosts that take over are not counted',
-    file: 'src/stores/postgres/connections.ts',
+    file: 'src/stores/postgres/server/connections.ts',
     from: 'this.#hostChanges += 1;',
     to: '',
     test: { file: METRICS, name: 'hosts of PostgreSQL', store: 'PostgreSQL' },

@@ -44,15 +44,15 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
-    file: 'src/stores/postgres/conditional-changes.ts',
+    file: 'src/stores/postgres/books/conditional-changes.ts',
     from: 'where free.title = old_title and free.author = old_author and free.year = old_year',
     to: '',
     test: { file: CONDITIONS, name: 'E3: clients of two processes', store: 'PostgreSQL' },
   },
   {
     name: 'on PostgreSQL, a change on a condition is lost if the book has changed since it was tested',
-    file: 'src/stores/postgres/conditional-changes.ts',
-    from: 'for (const id of await this.store(pool, columns, deadline)) changed.delete(id);',
+    file: 'src/stores/postgres/books/conditional-changes.ts',
+    from: 'for (const id of await this.#store(this.#connections, pool, columns, deadline)) changed.delete(id);',
     to: 'await this.store(pool, columns, deadline); changed.clear();',
     test: { file: CONDITIONS, name: 'E3: clients of two processes', store: 'PostgreSQL' },
   },
@@ -93,7 +93,7 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'on PostgreSQL, a key is known for longer than it lives',
-    file: 'src/stores/postgres/new-books.ts',
+    file: 'src/stores/postgres/books/new-books.ts',
     from: 'made_at > now() -',
     to: 'now() > now() -',
     test: { file: ONCE, name: 'I4: ', store: 'PostgreSQL' },
@@ -107,7 +107,7 @@ export const TOGETHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'on PostgreSQL, a call whose key another one has used is refused, even if both are equal',
-    file: 'src/stores/postgres/new-books.ts',
+    file: 'src/stores/postgres/books/new-books.ts',
     from: "if (group.once?.fingerprint !== fingerprint) return 'conflict';",
     to: "if (group !== by && group.once !== undefined) return 'conflict';",
     test: { file: ONCE, name: 'I3: of many', store: 'PostgreSQL' },

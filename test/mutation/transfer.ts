@@ -51,7 +51,7 @@ export const TRANSFER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'the password comes from the URL alone',
-    file: 'src/stores/postgres/hosts.ts',
+    file: 'src/stores/postgres/server/hosts.ts',
     from: 'url.searchParams.delete(PARAMETER);',
     to: "url.searchParams.delete(PARAMETER); url.password ||= 'none';",
     test: { file: 'test/transfer/export.test.ts', name: 'PGPASSWORD', store: 'PostgreSQL' },

@@ -16,12 +16,12 @@ import {
   storedBooks,
 } from '../bulk.ts';
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { connectToWritable, type Hosts } from './hosts.ts';
-import { begin } from './limits.ts';
-import { connectToSnapshot, type Standbys } from './standby.ts';
-import { find, WITH_IDS_IN_PARTITIONS } from './statements.ts';
-import { createStructure } from './structure.ts';
-import { AS_CSV, asJson } from './text.ts';
+import { FIND_IN_PARTITIONS } from './books/statements.ts';
+import { createStructure } from './books/structure.ts';
+import { AS_CSV, asJson } from './books/text.ts';
+import { connectToWritable, type Hosts } from './server/hosts.ts';
+import { begin } from './server/limits.ts';
+import { connectToSnapshot, type Standbys } from './standby/standby.ts';
 
 /** Milliseconds that a transaction waits for a lock. Writers of others wait behind it. */
 const LOCK_TIMEOUT = 3000;
@@ -128,7 +128,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(find(WITH_IDS_IN_PARTITIONS), [ids]);
+    return this.#query<Book>(FIND_IN_PARTITIONS, [ids]);
   }
 
   text(format: RecordFormat): AsyncIterable<Buffer> {

@@ -1,4 +1,4 @@
-// Owns: the store of books in PostgreSQL with Citus, whose table `books` is distributed by id: what differs from a single server.
+// Owns: how books are changed and listed in PostgreSQL with Citus, which distributes the table `books` by id.
 // Citus refuses `for update` on several servers, and carries out the parts of a statement one after the other.
 // Refuses: to let a locked book wait by itself: all changes of its batch wait for it. To list the books of one moment.
 // docs/engines.md says what of this was tried.
@@ -7,20 +7,14 @@ import { once } from 'node:events';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Book, BookChanges } from '../../books/book.ts';
-import type {
-  BookList,
-  BookUpdate,
-  ConditionalChange,
-  ConditionalOutcome,
-  Eventual,
-} from '../../books/store.ts';
-import { OpenLists } from '../open-lists.ts';
-import { ConditionalChanges } from './conditional-changes.ts';
-import { type Connections, LIST_CONNECTIONS, QUERY_TIMEOUT } from './connections.ts';
-import { NUMBERS } from './hosts.ts';
-import { WITH_IDS } from './statements.ts';
-import { PostgresStore, withoutLeadingComma } from './store.ts';
-import { asJson } from './text.ts';
+import type { BookList, BookUpdate } from '../../books/store.ts';
+import { ConditionalChanges, type StoreStates } from './books/conditional-changes.ts';
+import { withoutLeadingComma } from './books/lists.ts';
+import { FIND } from './books/statements.ts';
+import { asJson } from './books/text.ts';
+import { type Connections, QUERY_TIMEOUT } from './server/connections.ts';
+import { NUMBERS } from './server/hosts.ts';
+import type { TableOperations } from './store.ts';
 
 // Functions that a statement calls must not be volatile here: the servers' own `synchronous_commit` decides about durability.
 const UPDATE = `
@@ -50,122 +44,96 @@ const PIECE = 10_000;
 
 const LAST_OF_PIECE = `select id from books where id > $1 order by id offset ${PIECE - 1} limit 1`;
 
-/** Milliseconds until the first chunk of a list (rule 23). */
-const FIRST_CHUNK_TIMEOUT = 4500;
-
-class CitusConditionalChanges extends ConditionalChanges {
-  readonly #connections: Connections;
-
-  constructor(connections: Connections) {
-    super(connections, WITH_IDS);
-    this.#connections = connections;
+const storeStates: StoreStates = async (connections, pool, columns, deadline) => {
+  const stored: number[] = [];
+  for (const [statement, removes] of [
+    [UPDATE_IF, false],
+    [REMOVE_IF, true],
+  ] as const) {
+    if (!columns.at(-1)?.includes(removes)) continue;
+    const { rows } = await connections.query<{ id: number }>(pool, statement, columns, deadline);
+    stored.push(...rows.map(({ id }) => id));
   }
+  return stored;
+};
 
-  protected override async store(
-    pool: 'batches' | 'held',
-    columns: unknown[][],
-    deadline: number,
-  ): Promise<readonly number[]> {
-    const stored: number[] = [];
-    for (const [statement, removes] of [
-      [UPDATE_IF, false],
-      [REMOVE_IF, true],
-    ] as const) {
-      if (!columns.at(-1)?.includes(removes)) continue;
-      const { rows } = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
-      stored.push(...rows.map(({ id }) => id));
-    }
-    return stored;
-  }
+export function operationsOfCitus(connections: Connections): TableOperations {
+  const conditional = new ConditionalChanges(connections, FIND, storeStates);
+  return {
+    find: FIND,
+    changes: {
+      update: (updates, deadline) => update(connections, updates, deadline),
+      remove: (ids, deadline) => remove(connections, ids, deadline),
+      changeIf: (changes, deadline) => conditional.carryOut(changes, deadline),
+    },
+    list: (signal) => list(connections, signal),
+  };
 }
 
-interface BookChange extends BookChanges {
-  readonly id: number;
-}
-
-export class CitusStore extends PostgresStore {
-  readonly #connections: Connections;
-  readonly #conditionalChanges: ConditionalChanges;
-  readonly #lists = new OpenLists(LIST_CONNECTIONS);
-
-  constructor(connections: Connections) {
-    super(connections, WITH_IDS);
-    this.#connections = connections;
-    this.#conditionalChanges = new CitusConditionalChanges(connections);
-  }
-
-  override async update(
-    updates: readonly BookUpdate[],
-    deadline: number,
-  ): Promise<readonly (Book | undefined)[]> {
-    const states: (Book | undefined)[] = updates.map(() => undefined);
-    for (let open = [...updates.keys()]; open.length > 0; ) {
-      const { taken, left } = firstOfEachBook(open, updates);
-      const merged = [...taken].map(([id, positions]) => {
-        return {
-          id,
-          ...Object.assign({}, ...positions.map((position) => updates[position]?.changes)),
-        } as BookChange;
-      });
-      const columns = [
-        merged.map(({ id }) => id),
-        merged.map(({ title }) => title),
-        merged.map(({ author }) => author),
-        merged.map(({ year }) => year),
-      ];
-      const { rows } = await this.#connections.query<Book>('batches', UPDATE, columns, deadline);
-      for (const book of rows) {
-        let state = book;
-        for (const position of taken.get(book.id) ?? []) {
-          state = { ...state, ...updates[position]?.changes };
-          states[position] = state;
-        }
-      }
-      open = left;
-    }
-    return states;
-  }
-
-  override async remove(ids: readonly number[], deadline: number): Promise<readonly boolean[]> {
-    const { rows } = await this.#connections.query<Book>('batches', REMOVE, [[...new Set(ids)]], deadline);
-    const removed = new Set(rows.map(({ id }) => id));
-    return ids.map((id) => removed.delete(id)); // true for the first call of each book only
-  }
-
-  override changeIf(
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
-    return this.#conditionalChanges.carryOut(changes, deadline);
-  }
-
-  override list(): Promise<BookList> {
-    const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT);
-    return this.#lists.open(() => this.#list(signal));
-  }
-
-  async #list(signal: AbortSignal): Promise<BookList> {
-    const client = await this.#connections.takeForList();
-    const onClientError = () => {}; // the statement in progress reports it
-    client.on('error', onClientError);
-    let open = true;
-    let isWhole = false;
-    const close = () => {
-      if (!open) return;
-      open = false;
-      client.off('error', onClientError);
-      client.release(!isWhole); // a piece may still be arriving: only ending the connection stops it
-    };
-    const chunks = pieces(client, signal, () => {
-      isWhole = true;
+async function update(
+  connections: Connections,
+  updates: readonly BookUpdate[],
+  deadline: number,
+): Promise<readonly (Book | undefined)[]> {
+  const states: (Book | undefined)[] = updates.map(() => undefined);
+  for (let open = [...updates.keys()]; open.length > 0; ) {
+    const { taken, left } = firstOfEachBook(open, updates);
+    const merged = [...taken].map(([id, positions]) => {
+      return {
+        id,
+        ...Object.assign({}, ...positions.map((position) => updates[position]?.changes)),
+      } as BookChanges & { readonly id: number };
     });
-    try {
-      const first = await chunks.next();
-      return { chunks: startingWith(first, chunks), close };
-    } catch (error) {
-      close();
-      throw this.#connections.unavailable(error);
+    const columns = [
+      merged.map(({ id }) => id),
+      merged.map(({ title }) => title),
+      merged.map(({ author }) => author),
+      merged.map(({ year }) => year),
+    ];
+    const { rows } = await connections.query<Book>('batches', UPDATE, columns, deadline);
+    for (const book of rows) {
+      let state = book;
+      for (const position of taken.get(book.id) ?? []) {
+        state = { ...state, ...updates[position]?.changes };
+        states[position] = state;
+      }
     }
+    open = left;
+  }
+  return states;
+}
+
+async function remove(
+  connections: Connections,
+  ids: readonly number[],
+  deadline: number,
+): Promise<readonly boolean[]> {
+  const { rows } = await connections.query<Book>('batches', REMOVE, [[...new Set(ids)]], deadline);
+  const removed = new Set(rows.map(({ id }) => id));
+  return ids.map((id) => removed.delete(id)); // true for the first call of each book only
+}
+
+async function list(connections: Connections, signal: AbortSignal): Promise<BookList> {
+  const client = await connections.takeForList();
+  const onClientError = () => {}; // the statement in progress reports it
+  client.on('error', onClientError);
+  let open = true;
+  let isWhole = false;
+  const close = () => {
+    if (!open) return;
+    open = false;
+    client.off('error', onClientError);
+    client.release(!isWhole); // a piece may still be arriving: only ending the connection stops it
+  };
+  const chunks = pieces(client, signal, () => {
+    isWhole = true;
+  });
+  try {
+    const first = await chunks.next();
+    return { chunks: startingWith(first, chunks), close };
+  } catch (error) {
+    close();
+    throw connections.unavailable(error);
   }
 }
 

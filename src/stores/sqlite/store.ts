@@ -20,8 +20,8 @@ import {
   StoreUnavailable,
 } from '../../books/store.ts';
 import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
-import type { OpenOptions } from '../open.ts';
 import { OpenLists } from '../open-lists.ts';
+import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { SearchRequest } from './finder.ts';

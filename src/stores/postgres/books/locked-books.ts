@@ -1,7 +1,7 @@
 // Owns: calls for books that other transactions have locked: each book waits by itself, and delays no other.
 
 import { setImmediate } from 'node:timers/promises';
-import { OVERDUE } from './connections.ts';
+import { OVERDUE } from '../server/connections.ts';
 
 /** A call for a book that is locked by others. */
 interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
@@ -13,7 +13,7 @@ interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
  * Calls for books that are locked by others. Each book waits by itself. Calls that arrive while its statement waits for
  * the lock form the next statement.
  */
-export class HeldBooks<Item, Answer> {
+export class LockedBooks<Item, Answer> {
   readonly #carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>;
   /** By the id of each book in question: the calls that wait for their statement. */
   readonly #books = new Map<number, HeldCall<Item, Answer>[]>();

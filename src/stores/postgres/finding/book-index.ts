@@ -4,8 +4,8 @@
 // Refuses: to index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';
-import type { Book } from '../../books/book.ts';
-import { INDEXED_UNITS } from '../../books/words.ts';
+import type { Book } from '../../../books/book.ts';
+import { INDEXED_UNITS } from '../../../books/words.ts';
 import {
   type BookIndex,
   entryOf,
@@ -13,11 +13,11 @@ import {
   type IndexEntry,
   NewerIndex,
   type Remaining,
-} from '../book-index.ts';
-import { connectToWritable, type Hosts } from './hosts.ts';
-import { begin, queryWithin } from './limits.ts';
-import { WITH_IDS_IN_PARTITIONS } from './statements.ts';
-import { changeStructure, createStructure, type OnLongWait } from './structure.ts';
+} from '../../book-index.ts';
+import { WITH_IDS } from '../books/statements.ts';
+import { changeStructure, createStructure, type OnLongWait } from '../books/structure.ts';
+import { connectToWritable, type Hosts } from '../server/hosts.ts';
+import { begin, queryWithin } from '../server/limits.ts';
 
 /** Milliseconds to wait for a lock on the index. */
 const LOCK_TIMEOUT = 3000;
@@ -254,7 +254,7 @@ export class IndexFollower {
     const books = await this.#query<Book>(
       isRange
         ? `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`
-        : `select id, ${BEGINNINGS}, year from ${WITH_IDS_IN_PARTITIONS}`,
+        : `select id, ${BEGINNINGS}, year from ${WITH_IDS}`,
       isRange ? [range.first, range.last] : [ids],
     );
     const reached = isRange && books.length === STEP ? (books.at(-1) as Book).id : range.last;

@@ -3,14 +3,14 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Page, Search, WantedWord } from '../../books/search.ts';
-import { StoreUnavailable } from '../../books/store.ts';
-import { INDEX_VERSION } from '../book-index.ts';
-import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../finding.ts';
+import type { Page, Search, WantedWord } from '../../../books/search.ts';
+import { StoreUnavailable } from '../../../books/store.ts';
+import { INDEX_VERSION } from '../../book-index.ts';
+import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../../finding.ts';
+import { type Connections, STATEMENT_TIMEOUTS } from '../server/connections.ts';
+import { connectToWritable, type Hosts } from '../server/hosts.ts';
+import type { Standby } from '../standby/standby.ts';
 import { IndexFollower, type IndexState, PostgresIndex } from './book-index.ts';
-import { type Connections, STATEMENT_TIMEOUTS } from './connections.ts';
-import { connectToWritable, type Hosts } from './hosts.ts';
-import type { Standby } from './standby.ts';
 
 // Milliseconds: for bringing the index up to date before a search; for a statement of it; and until the next look for
 // books to index, with jitter.

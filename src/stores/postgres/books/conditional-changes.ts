@@ -1,27 +1,27 @@
 // Owns: changes of books in PostgreSQL that take effect only on a condition (rule E3).
 
-import type { Book } from '../../books/book.ts';
-import { meets } from '../../books/condition.ts';
+import type { Book } from '../../../books/book.ts';
+import { meets } from '../../../books/condition.ts';
 import {
   type ConditionalChange,
   type ConditionalOutcome,
   type Eventual,
   StoreUnavailable,
-} from '../../books/store.ts';
-import type { Connections } from './connections.ts';
-import { HeldBooks } from './held-books.ts';
-import { DURABLY, find, type WithIds } from './statements.ts';
+} from '../../../books/store.ts';
+import type { Connections } from '../server/connections.ts';
+import { LockedBooks } from './locked-books.ts';
+import { DURABLY, WITH_IDS } from './statements.ts';
 
 // Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
 // would be another one on each relative of PostgreSQL.
-const changeIf = (withIds: WithIds, whenLocked: 'skip locked' | '') => `
+const changeIf = (whenLocked: 'skip locked' | '') => `
   with change as (
     select *
     from unnest(
       $1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[], $8::boolean[]
     ) as change (id, old_title, old_author, old_year, title, author, year, is_removal)
   ), free as materialized (
-    select id, title, author, year from ${withIds} and ${DURABLY} for update of books ${whenLocked}
+    select id, title, author, year from ${WITH_IDS} and ${DURABLY} for update of books ${whenLocked}
   ), same as materialized (
     select change.* from change join free using (id)
     where free.title = old_title and free.author = old_author and free.year = old_year
@@ -32,24 +32,42 @@ const changeIf = (withIds: WithIds, whenLocked: 'skip locked' | '') => `
     delete from books using same where books.id = same.id and is_removal
   )
   select id from same`;
+const STATEMENTS = { batches: changeIf('skip locked'), held: changeIf('') };
 
 /** How often a condition is tested while others change the book in between. */
 const MOST_TESTS = 5;
 
+/**
+ * Stores new states of books that still are as they were.
+ * @param pool `held` waits for locks of others.
+ * @param columns ids; old titles, authors and years; new ones; whether the book is removed.
+ * @returns the ids of those books.
+ */
+export type StoreStates = (
+  connections: Connections,
+  pool: 'batches' | 'held',
+  columns: unknown[][],
+  deadline: number,
+) => Promise<readonly number[]>;
+
+const storeStates: StoreStates = async (connections, pool, columns, deadline) => {
+  const { rows } = await connections.query<{ id: number }>(pool, STATEMENTS[pool], columns, deadline);
+  return rows.map(({ id }) => id);
+};
+
 export class ConditionalChanges {
   readonly #connections: Connections;
   readonly #find: string;
-  readonly #changeIf: string;
-  readonly #changeIfHeld: string;
-  readonly #held = new HeldBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
+  readonly #store: StoreStates;
+  readonly #held = new LockedBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
     this.#carryOutHeld(changes, deadline),
   );
 
-  constructor(connections: Connections, withIds: WithIds) {
+  /** @param find the statement that finds the books with given ids. */
+  constructor(connections: Connections, find: string, store: StoreStates = storeStates) {
     this.#connections = connections;
-    this.#find = find(withIds);
-    this.#changeIf = changeIf(withIds, 'skip locked');
-    this.#changeIfHeld = changeIf(withIds, '');
+    this.#find = find;
+    this.#store = store;
   }
 
   async carryOut(
@@ -115,22 +133,7 @@ export class ConditionalChanges {
       old.map(({ id }) => after.get(id)?.year),
       old.map(({ id }) => !after.has(id)),
     ];
-    for (const id of await this.store(pool, columns, deadline)) changed.delete(id);
+    for (const id of await this.#store(this.#connections, pool, columns, deadline)) changed.delete(id);
     return { outcomes, unsettled: changed };
-  }
-
-  /**
-   * Stores new states of books that still are as they were.
-   * @param columns ids; old titles, authors and years; new ones; whether the book is removed.
-   * @returns the ids of those books.
-   */
-  protected async store(
-    pool: 'batches' | 'held',
-    columns: unknown[][],
-    deadline: number,
-  ): Promise<readonly number[]> {
-    const statement = pool === 'held' ? this.#changeIfHeld : this.#changeIf;
-    const { rows } = await this.#connections.query<{ id: number }>(pool, statement, columns, deadline);
-    return rows.map(({ id }) => id);
   }
 }

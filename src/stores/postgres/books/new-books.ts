@@ -1,9 +1,9 @@
 // Owns: storing new books in PostgreSQL, and the keys by which a request stores its books once (rules I1 to I4).
 
 import pg from 'pg';
-import type { BookFields } from '../../books/book.ts';
-import { type BookGroup, type GroupOutcome, KEY_LIFETIME, StoreUnavailable } from '../../books/store.ts';
-import type { Connections } from './connections.ts';
+import type { BookFields } from '../../../books/book.ts';
+import { type BookGroup, type GroupOutcome, KEY_LIFETIME, StoreUnavailable } from '../../../books/store.ts';
+import type { Connections } from '../server/connections.ts';
 import { DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
 

@@ -5,8 +5,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-import { withTypes } from '../columns.ts';
-import { begin } from './limits.ts';
+import { withTypes } from '../../columns.ts';
+import { begin } from '../server/limits.ts';
 
 const COLUMNS = withTypes('bigint');
 

@@ -1,27 +1,33 @@
-// Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most.
-// A standby is read in a snapshot of which both of these hold, so that no client ever sees the past:
-// 1. It has everything that the primary showed when the request came: the standby had replayed the primary's log up to
-//    there before the snapshot was taken. Positions of two timelines are not compared.
-// 2. It has nothing that the primary does not show yet: the primary is asked again after the snapshot was taken. A standby
-//    may show a change earlier than the primary, for example while that one waits for another standby. If clients saw
-//    it, the next read of the book would go back in time.
+// Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most: finding a
+// usable one, its connections, and leaving it when it fails. `fence.ts` has how a snapshot of it is had.
 // Refuses: to make a request wait for a standby that is late, away, silent, or not one: then the primary is read.
 
-import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { Batches } from '../../books/batches.ts';
-import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
-import { OperatorError } from '../../operator-error.ts';
-import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from './connections.ts';
-import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from './hosts.ts';
+import { Batches } from '../../../books/batches.ts';
+import { counter, gauge, type Metric } from '../../../metrics/prometheus.ts';
+import { OperatorError } from '../../../operator-error.ts';
+import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from '../server/connections.ts';
+import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from '../server/hosts.ts';
+import {
+  ask,
+  assertMarked,
+  before,
+  FENCE,
+  type Fence,
+  type FenceRow,
+  fenceOf,
+  openSnapshot,
+  type Primary,
+  replayed,
+  withTimeout,
+} from './fence.ts';
 
-// Milliseconds: that a request waits for a snapshot; between two looks whether the standby has replayed enough; between
-// two questions whether it still answers, and for the answer.
+// Milliseconds: that a request waits for a snapshot; between two questions whether the standby still answers, and for the
+// answer.
 const LIMIT = 500;
-const LOOK_PAUSE = 2;
-const SIGN_PAUSE = 100;
-const SIGN_TIMEOUT = 400;
+const HEARTBEAT_PAUSE = 100;
+const HEARTBEAT_TIMEOUT = 400;
 
 // Milliseconds: to connect to a host and to ask what it is, while no request waits for it; until the next search for a
 // standby, with jitter; and in which the start tries again what may be wrong only because the standby has not replayed a
@@ -43,46 +49,8 @@ const CONNECTIONS = LIST_CONNECTIONS + 2;
 /** Requests that come together ask the primary once. */
 const FENCES = { size: 512, weight: 1, inFlight: 1 };
 
-/** Begins the transaction of a snapshot, which takes it with its first statement. */
-const BEGIN = 'begin isolation level repeatable read read only';
-
 /** A wrong password, no such database, a missing right: an operator has to change something. */
 const WRONG = /^(28|3D000|42501)/;
-
-// What a transaction that commits asynchronously has written is shown before it is in the log on disk, and a standby gets
-// only what is there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and
-// for nothing else). The position is that of all that is shown, since what commits writes its log first.
-const FENCE = `
-  select left(pg_walfile_name(written), 8) as timeline, pg_current_snapshot()::text as snapshot,
-    case when $1 and flushed < written then pg_logical_emit_message(true, 'book-catalogue', '') else written end as position,
-    set_config('synchronous_commit', 'local', true)
-  from (select pg_current_wal_flush_lsn() as flushed, pg_current_wal_insert_lsn() as written offset 0) as log`;
-
-// The timeline of the stream is that of what is replayed, or a newer one. Without a stream there is no row.
-const FOLLOWS = `pg_is_in_recovery() and status = 'streaming' and received_tli = $1`;
-
-const STATE = `
-  select ${FOLLOWS} as follows, pg_last_wal_replay_lsn() >= $2::pg_lsn as "hasReplayed",
-    pg_postmaster_start_time()::text as server
-  from pg_stat_wal_receiver`;
-
-// It is asked within the snapshot, so its answer is about a later moment than that of the snapshot. A pooler may have sent
-// the question before to another server, which is noticed by the time of its start. A standby does not say which
-// transactions were in progress in a snapshot, only which are: of those that the primary does not show yet, none may
-// have been committed here.
-const COMPARISON = `
-  select ${FOLLOWS} and pg_postmaster_start_time()::text = $2 as follows,
-    pg_snapshot_xmax(seen) <= pg_snapshot_xmax(shown) and not exists (
-      select from pg_snapshot_xip(shown) as id
-      where case when id < pg_snapshot_xmax(seen) then pg_xact_status(id) = 'committed' end
-    ) as "isShown"
-  from pg_stat_wal_receiver, pg_current_snapshot() as seen, cast($3 as pg_snapshot) as shown`;
-
-// A standby of a copy of the primary has the same identity and timeline, but not what has just been written to the primary.
-// No request has this key, since it has a space. (What is left of it when this process dies is removed as a key is.)
-const WRITE_MARK = `insert into book_requests (key, fingerprint, ids) values ('standby ' || $1, '', '{}')`;
-const HAS_MARK = `select exists (select from book_requests where key = 'standby ' || $1) as "isThere"`;
-const REMOVE_MARK = `delete from book_requests where key = 'standby ' || $1`;
 
 // Of the server, the database, and what its role may do.
 const IDENTITY = `
@@ -99,44 +67,12 @@ export interface Standbys {
   readonly shownUrl: string;
 }
 
-/** What the primary shows at a moment. */
-interface Fence {
-  readonly timeline: number;
-  /** In its log; what is shown was written before. */
-  readonly position: string;
-  /** Which of its transactions have ended. */
-  readonly snapshot: string;
-}
-
-interface FenceRow extends pg.QueryResultRow {
-  readonly timeline: string;
-  readonly position: string;
-  readonly snapshot: string;
-}
-
-interface State extends pg.QueryResultRow {
-  readonly follows: boolean;
-  readonly hasReplayed: boolean;
-  readonly server: string;
-}
-
 interface Identity extends pg.QueryResultRow {
   readonly cluster: string;
   readonly database: string;
   readonly role: string;
   readonly seesStream: boolean;
   readonly mayRead: boolean;
-}
-
-interface Primary {
-  readonly identity: Identity;
-  /** Runs a statement. */
-  run(text: string, values: unknown[]): Promise<unknown>;
-  /**
-   * Asks what it shows.
-   * @param isFlushed whether all of that has to be on its way to the standbys.
-   */
-  fence(isFlushed: boolean): Promise<Fence>;
 }
 
 /** What may be read from a standby, and what became of it. */
@@ -148,16 +84,16 @@ type Outcome = 'standby' | 'away' | 'late' | 'failed';
 interface Current {
   readonly pool: pg.Pool;
   /** The question in progress whether it still answers. */
-  sign: Promise<unknown> | undefined;
+  heartbeat: Promise<unknown> | undefined;
 }
 
 /** An operator has to change something before this standby can be read. */
 class WrongStandby extends Error {}
 
-const LATE = new Error('the standby is late');
-
 export class Standby {
   readonly #standbys: Standbys;
+  /** Of the primary. */
+  readonly #identity: Identity;
   readonly #primary: Primary;
   /** Undefined while none is usable; then one is searched for. */
   #current: Current | undefined;
@@ -175,8 +111,8 @@ export class Standby {
       const fence = fenceOf(rows[0]);
       return calls.map(() => fence);
     }, FENCES);
+    this.#identity = identity;
     this.#primary = {
-      identity,
       run: (text, values) => connections.query('batches', text, values, performance.now() + CONNECT_TIMEOUT),
       fence: (isFlushed) => fences.call(isFlushed),
     };
@@ -265,7 +201,7 @@ export class Standby {
 
   /** Uses the first host, in their order, that is usable. */
   async #search(): Promise<void> {
-    const address = await findUsable(this.#standbys.hosts, this.#primary);
+    const address = await findUsable(this.#standbys.hosts, this.#primary, this.#identity);
     if (address !== undefined && !this.#closed) this.#current = this.#use(address);
   }
 
@@ -281,7 +217,7 @@ export class Standby {
       application_name: APPLICATION,
       max: CONNECTIONS,
     });
-    const current: Current = { pool, sign: undefined };
+    const current: Current = { pool, heartbeat: undefined };
     pool.on('connect', (client) => client.on('error', () => {})); // the statement in progress, if any, reports it
     pool.on('error', () => this.#leave(current)); // an idle connection broke
     return current;
@@ -306,12 +242,12 @@ export async function connectToSnapshot(
   standbys: Standbys,
   primaryClient: pg.Client,
 ): Promise<pg.Client | undefined> {
+  const identity = await identityOf(primaryClient);
   const primary: Primary = {
-    identity: await identityOf(primaryClient),
     run: (text, values) => ask(primaryClient, text, values, CONNECT_TIMEOUT),
     fence: async (isFlushed) => fenceOf(await ask(primaryClient, FENCE, [isFlushed], CONNECT_TIMEOUT)),
   };
-  const address = await refusingWrong(standbys, () => findUsable(standbys.hosts, primary));
+  const address = await refusingWrong(standbys, () => findUsable(standbys.hosts, primary, identity));
   if (address === undefined) return undefined;
   let client: pg.Client | undefined;
   try {
@@ -325,47 +261,16 @@ export async function connectToSnapshot(
 }
 
 /**
- * Opens a transaction with a snapshot that has what the primary showed at the fence, and nothing that it does not show.
- * @throws Error when that is impossible, or not done in time.
- */
-async function openSnapshot(
-  client: pg.ClientBase,
-  fence: Fence,
-  primary: Primary,
-  settings: string,
-  end: number,
-): Promise<void> {
-  const server = await replayed(client, fence, end);
-  await client.query(withTimeout(`${BEGIN}; ${settings}`, [], left(end)));
-  for (let shown = fence; ; shown = await before(end, primary.fence(false))) {
-    const values = [shown.timeline, server, shown.snapshot];
-    const state = await ask<{ follows: boolean; isShown: boolean }>(client, COMPARISON, values, left(end));
-    if (!state?.follows) throw new Error('it does not follow the primary any more');
-    if (state.isShown) return;
-    if (shown !== fence) await pause(LOOK_PAUSE);
-  }
-}
-
-/**
- * Waits until a standby has replayed the log up to the fence. Until then it holds no snapshot, which might hinder it.
- * @returns which server it is.
- */
-async function replayed(client: pg.ClientBase, { timeline, position }: Fence, end: number): Promise<string> {
-  for (;;) {
-    const state = await ask<State>(client, STATE, [timeline, position], left(end));
-    if (!state?.follows) throw new Error('it does not follow the primary');
-    if (state.hasReplayed) return state.server;
-    await pause(LOOK_PAUSE);
-  }
-}
-
-/**
  * Asks all hosts at once.
  * @returns the first one, in their order, that is usable.
  * @throws WrongStandby with the reasons, if hosts are wrong.
  */
-async function findUsable(hosts: readonly Host[], primary: Primary): Promise<Address | undefined> {
-  const answers = await Promise.allSettled(hosts.map((host) => assertUsable(host, primary)));
+async function findUsable(
+  hosts: readonly Host[],
+  primary: Primary,
+  identity: Identity,
+): Promise<Address | undefined> {
+  const answers = await Promise.allSettled(hosts.map((host) => assertUsable(host, primary, identity)));
   const wrong = answers.flatMap((answer, position) => {
     if (answer.status === 'fulfilled' || !(answer.reason instanceof WrongStandby)) return [];
     return hosts.length === 1 ? answer.reason.message : `${hosts[position]?.name}: ${answer.reason.message}`;
@@ -375,16 +280,15 @@ async function findUsable(hosts: readonly Host[], primary: Primary): Promise<Add
 }
 
 /** @throws Error when the host is not usable at the moment; WrongStandby when it will not be. */
-async function assertUsable(host: Host, primary: Primary): Promise<Address> {
+async function assertUsable(host: Host, primary: Primary, identity: Identity): Promise<Address> {
   const { client, tls } = await connectTo(host, CONNECT_TIMEOUT).catch(({ message, cause }) => {
     const isWrong = cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? '');
     throw isWrong ? new WrongStandby(message) : new Error(message);
   });
   try {
     const { cluster, database, role, seesStream, mayRead } = await identityOf(client);
-    if (cluster !== primary.identity.cluster)
-      throw new WrongStandby('it is no standby of the server of DB_URL');
-    if (database !== primary.identity.database) throw new WrongStandby('its database is not that of DB_URL');
+    if (cluster !== identity.cluster) throw new WrongStandby('it is no standby of the server of DB_URL');
+    if (database !== identity.database) throw new WrongStandby('its database is not that of DB_URL');
     if (!seesStream) {
       throw new WrongStandby(`its role does not see the timeline: grant pg_read_all_stats to "${role}"`);
     }
@@ -392,23 +296,10 @@ async function assertUsable(host: Host, primary: Primary): Promise<Address> {
       throw new WrongStandby(`"${role}" has no right to select from books, book_index and book_requests`);
     const fence = await primary.fence(true);
     await replayed(client, fence, performance.now() + LIMIT);
-    await assertMarked(client, primary);
+    await assertMarked(client, primary, LIMIT);
     return { host, tls };
   } finally {
     void client.end();
-  }
-}
-
-/** @throws Error when the standby does not show what is written to the primary now. */
-async function assertMarked(client: pg.Client, primary: Primary): Promise<void> {
-  const mark = randomUUID();
-  await primary.run(WRITE_MARK, [mark]);
-  const end = performance.now() + LIMIT;
-  try {
-    const look = () => ask<{ isThere: boolean }>(client, HAS_MARK, [mark], left(end));
-    while ((await look())?.isThere !== true) await pause(LOOK_PAUSE);
-  } finally {
-    await primary.run(REMOVE_MARK, [mark]);
   }
 }
 
@@ -447,11 +338,11 @@ async function whileItAnswers<Result>(standby: Current, work: Promise<Result>): 
   const done = new AbortController();
   const silence = async () => {
     for (;;) {
-      await pause(SIGN_PAUSE, undefined, { signal: done.signal });
-      standby.sign ??= standby.pool.query(withTimeout('select', [], SIGN_TIMEOUT)).finally(() => {
-        standby.sign = undefined;
+      await pause(HEARTBEAT_PAUSE, undefined, { signal: done.signal });
+      standby.heartbeat ??= standby.pool.query(withTimeout('select', [], HEARTBEAT_TIMEOUT)).finally(() => {
+        standby.heartbeat = undefined;
       });
-      await standby.sign;
+      await standby.heartbeat;
     }
   };
   try {
@@ -461,48 +352,6 @@ async function whileItAnswers<Result>(standby: Current, work: Promise<Result>): 
   }
 }
 
-async function before<Result>(end: number, work: Promise<Result>): Promise<Result> {
-  const done = new AbortController();
-  const time = Math.max(0, end - performance.now());
-  const late = pause(time, undefined, { signal: done.signal }).then(() => Promise.reject(LATE));
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    done.abort();
-  }
-}
-
-/** Milliseconds. @throws Error when none is left. */
-function left(end: number): number {
-  const milliseconds = end - performance.now();
-  if (milliseconds <= 0) throw LATE;
-  return milliseconds;
-}
-
 async function identityOf(client: pg.Client): Promise<Identity> {
   return (await ask<Identity>(client, IDENTITY, [], CONNECT_TIMEOUT)) as Identity;
-}
-
-function fenceOf(row: FenceRow | undefined): Fence {
-  const { timeline, position, snapshot } = row as FenceRow;
-  return { timeline: Number.parseInt(timeline, 16), position, snapshot };
-}
-
-/**
- * @param timeout milliseconds; the connection cannot be used any more after a longer time.
- * @returns the first row.
- */
-async function ask<Row extends pg.QueryResultRow>(
-  client: pg.ClientBase,
-  text: string,
-  values: unknown[],
-  timeout: number,
-): Promise<Row | undefined> {
-  return (await client.query<Row>(withTimeout(text, values, timeout))).rows[0];
-}
-
-/** With an option that the driver's own description lacks. */
-function withTimeout(text: string, values: unknown[], timeout: number): pg.QueryConfig {
-  const question = { text, values, query_timeout: timeout };
-  return question;
 }

@@ -3,8 +3,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { StoreUnavailable } from '../../books/store.ts';
-import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
+import { StoreUnavailable } from '../../../books/store.ts';
+import { counter, gauge, type Metric } from '../../../metrics/prometheus.ts';
 import {
   APPLICATION,
   findWritable,

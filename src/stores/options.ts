@@ -1,0 +1,10 @@
+// Owns: how a store is opened for serving.
+
+export interface OpenOptions {
+  /** Whether other processes already have the store open, so that it cannot be new. */
+  readonly mustExist: boolean;
+  /** Whether its books can be searched; they are then indexed. */
+  readonly find: boolean;
+  /** Called when the start waits for long, since other programs use what must be changed. It then waits on. */
+  onLongWait(): void;
+}

@@ -1,0 +1,57 @@
+// Owns: opening PostgreSQL for serving: its structure, its index and its standby, and how its table of books is divided.
+
+import type { BookStore } from '../../books/store.ts';
+import type { OpenOptions } from '../options.ts';
+import { BookChanger } from './books/changes.ts';
+import { listBooks } from './books/lists.ts';
+import { FIND, FIND_IN_PARTITIONS } from './books/statements.ts';
+import { createStructure, divisionOf } from './books/structure.ts';
+import { PostgresIndex } from './finding/book-index.ts';
+import { PostgresFinder } from './finding/finder.ts';
+import { Connections } from './server/connections.ts';
+import { connectToWritable, type Hosts } from './server/hosts.ts';
+import { Standby, type Standbys } from './standby/standby.ts';
+import { PostgresStore } from './store.ts';
+
+/**
+ * Opens the store, creating or updating its structure.
+ * @throws Error with the reason when that is impossible.
+ */
+export async function openPostgres(
+  hosts: Hosts,
+  standbys: Standbys | undefined,
+  { find: isFound, onLongWait }: OpenOptions,
+): Promise<BookStore> {
+  const { address, client } = await connectToWritable(hosts);
+  try {
+    await createStructure(client, onLongWait);
+    const division = await divisionOf(client);
+    if (division === 'citus') {
+      const refused = isFound
+        ? 'no index can follow it: set FIND=off'
+        : standbys && 'no standby has it: unset DB_READ_URL';
+      if (refused !== undefined) throw new Error(`Citus distributes its table "books", and ${refused}`);
+      const { operationsOfCitus } = await import('./citus.ts');
+      const connections = new Connections(hosts, address);
+      return new PostgresStore(connections, operationsOfCitus(connections));
+    }
+    if (isFound) await new PostgresIndex(client).create(onLongWait);
+    const connections = new Connections(hosts, address);
+    try {
+      const standby = standbys && (await Standby.open(standbys, client, connections));
+      const finder = isFound ? new PostgresFinder(hosts, connections, standby) : undefined;
+      const find = division === 'partitions' ? FIND_IN_PARTITIONS : FIND;
+      const operations = {
+        find,
+        changes: new BookChanger(connections, find),
+        list: (signal: AbortSignal) => listBooks(connections, standby, signal),
+      };
+      return new PostgresStore(connections, operations, finder, standby);
+    } catch (error) {
+      void connections.close();
+      throw error;
+    }
+  } finally {
+    void client.end();
+  }
+}
