@@ -60,7 +60,7 @@ export const FIND_MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'a page may have any size',
-    file: 'src/stores/finding.ts',
+    file: 'src/stores/search-sql.ts',
     from: 'const PAGE_BYTES = 1024 * 1024;',
     to: 'const PAGE_BYTES = 1024 * 1024 * 1024;',
     test: { file: PAGES, name: 'a page ends before 1 MiB', store: 'PostgreSQL' },

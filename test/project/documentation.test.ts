@@ -9,6 +9,7 @@ import { titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { pageWithMap } from '../../docs/map.ts';
 import { describeApi } from '../../docs/openapi/document.ts';
+import { describeSearches } from '../../docs/search-statements.ts';
 import { SETTINGS } from '../../src/config.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
@@ -145,6 +146,10 @@ test('docs/operations.md explains every message of the log, and no other', () =>
   );
   assert.ok(logged.length > 10);
   assert.deepEqual(explained.toSorted(), [...new Set(logged)].toSorted());
+});
+
+test('docs/search-statements.md has the statements of the code', async () => {
+  assert.equal(read('docs/search-statements.md'), await describeSearches());
 });
 
 test('docs/openapi/openapi.json is what the code describes', () => {

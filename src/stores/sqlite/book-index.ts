@@ -1,6 +1,6 @@
 // Owns: the index by which books in a SQLite file are found: its tables, and how it follows the books. Ids only grow, so
 // books above a mark are new; triggers note which of the others change, whichever program it is. Twin of
-// `postgres/book-index.ts`.
+// `postgres/finding/book-index.ts`.
 // Refuses: to index within the transactions that write books, which would make them 26 times as expensive.
 
 import { resolve } from 'node:path';
@@ -167,6 +167,7 @@ export class SqliteIndex implements BookIndex {
 
   /** Whether more books than that have to be indexed. */
   isPendingMoreThan(books: number): boolean {
+    if (books === Number.POSITIVE_INFINITY) return false;
     const most = Math.ceil(books) + 1;
     const counted = `
       select (select count(*) from (select 1 from book_index_queue limit ?1))

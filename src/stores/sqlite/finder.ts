@@ -3,10 +3,13 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Page, Search, SortField, WantedWord } from '../../books/search.ts';
+import type { Page, Search } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
-import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../finding.ts';
+import { findPage, type SearchableIndex } from '../finding.ts';
+import { Pace } from '../pace.ts';
+import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
+import { SQLITE_DIALECT } from './dialect.ts';
 import { now, openForIndexing, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
 
@@ -34,7 +37,7 @@ const IDLE_PAUSE = 1000;
 const MANY_BOOKS = 32;
 
 function serve(port: MessagePort, path: string): void {
-  const finder = new Finder(openForIndexing(path));
+  const finder = new SqliteFinder(openForIndexing(path));
   const say = (message: ThreadMessage<Page>) => port.postMessage(message);
   port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
     if (message === 'close') {
@@ -54,19 +57,15 @@ function serve(port: MessagePort, path: string): void {
 }
 
 /** Gets one search at a time. */
-class Finder implements SearchableIndex {
-  // Counting 50,000 matches of words takes a few milliseconds, collecting them 150, and testing 20,000 books 400.
-  readonly mostCollected = 50_000;
-  readonly isCountedFirst = true;
-  readonly hasWordsById = true;
-  readonly idWithWords = 'w.rowid';
+class SqliteFinder implements SearchableIndex {
+  readonly dialect = SQLITE_DIALECT;
   readonly #db: DatabaseSync;
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
   #end = 0;
   #isSearching = false;
-  /** Milliseconds for each book, of the latest transaction that indexed many; 0 once all books are indexed. */
-  #pace = 0;
+  /** Of the latest transaction that indexed many books; unknown once all are indexed. */
+  readonly #pace = new Pace(MANY_BOOKS);
   /** Since when others have kept this thread from indexing; Infinity if they have not, and once all books are indexed. */
   #blockedSince = Number.POSITIVE_INFINITY;
   /** Everything that was written before this moment is indexed. */
@@ -107,7 +106,7 @@ class Finder implements SearchableIndex {
     this.#db.close();
   }
 
-  async select(sql: string, values: readonly (string | number)[]): Promise<unknown[][]> {
+  async select({ sql, values }: Statement): Promise<unknown[][]> {
     const statement = this.#db.prepare(sql) as StatementSync & Disposable;
     try {
       statement.setReturnArrays(true);
@@ -117,55 +116,10 @@ class Finder implements SearchableIndex {
     }
   }
 
-  placeholder(position: number): string {
-    return `?${position}`;
-  }
-
-  wordsValue(words: readonly WantedWord[]): string {
-    return words
-      .map(({ field, word, isPrefix }) => `${field ? `${field} : ` : ''}"${word}"${isPrefix ? ' *' : ''}`)
-      .join(' AND ');
-  }
-
-  withWords(words: string, isCount: boolean): string {
-    // Left alone, the planner reads all books and looks each one up among the words. `cross join` fixes the order.
-    const join = isCount ? '' : 'cross join book_index i on i.id = w.rowid ';
-    return `book_index_words w ${join}where w.book_index_words match ${words}`;
-  }
-
-  hasWords(words: string, wanted: readonly WantedWord[]): string {
-    const matching = `book_index_words w where w.book_index_words match ${words}`;
-    if (!wanted.some(({ isPrefix }) => isPrefix))
-      return `exists (select 1 from ${matching} and w.rowid = i.id)`;
-    // For the beginning of a word, FTS5 collects all books of its words: once, and not for each book that is tested.
-    return `i.id in (select w.rowid from ${matching}${this.inTime('w.rowid')})`;
-  }
-
-  along(field: SortField): string {
-    const hint = field === 'id' ? 'not indexed' : `indexed by book_index_${field}s`;
-    return `book_index i ${hint} where true`;
-  }
-
-  unsorted(source: string): string {
-    return source; // the order of its tables is fixed
-  }
-
-  /** Looks at the clock for one of 256 books: a call takes as long as reading several of them. */
-  inTime(id: string): string {
-    return ` and (${id} & 255 or in_time())`;
-  }
-
-  async books(ids: readonly number[]): Promise<PageBooks> {
-    const source =
-      '(select value as id, key as place from json_each(?)) as wanted cross join books using (id)';
-    const rows = await this.select(booksSql(source), [JSON.stringify(ids)]);
-    return readBooks(rows);
-  }
-
-  async count(sql: string, values: readonly (string | number)[]): Promise<number | undefined> {
+  async count(statement: Statement): Promise<number | undefined> {
     this.#end = Math.min(this.#end, now() + COUNT_TIME);
     try {
-      const [[count] = []] = await this.select(sql, values);
+      const [[count] = []] = await this.select(statement);
       return Number(count);
     } catch (error) {
       if (error instanceof StoreUnavailable) return undefined;
@@ -185,10 +139,8 @@ class Finder implements SearchableIndex {
         this.#freshAt = lookedAt;
         break;
       }
-      const left = end - lookedAt;
-      if (left <= 0 || (this.#pace > 0 && this.#index.isPendingMoreThan(left / this.#pace))) {
-        return this.#index.countPending();
-      }
+      const most = this.#pace.booksIn(end - lookedAt);
+      if (this.#index.isPendingMoreThan(most)) return this.#index.countPending();
       try {
         // Searches that come one after the other wait for the same lock no longer than one of them would.
         retryWhileBusy(() => this.#slice(SLICE_TIME), Math.min(end, this.#blockedSince + CATCH_UP_TIME));
@@ -204,13 +156,13 @@ class Finder implements SearchableIndex {
     this.#blockedSince = Math.min(this.#blockedSince, began);
     const books = this.#index.slice(time);
     this.#blockedSince = Number.POSITIVE_INFINITY;
-    if (books >= MANY_BOOKS) this.#pace = (now() - began) / books;
+    this.#pace.learn(books, now() - began);
   }
 
   /** Whether there are books to index. If not, it is not known how long the next ones will take. */
   #isBehind(): boolean {
     if (this.#index.isPending) return true;
-    this.#pace = 0;
+    this.#pace.forget();
     this.#blockedSince = Number.POSITIVE_INFINITY;
     return false;
   }

@@ -51,8 +51,8 @@ const CHUNK_BOOKS = 1000;
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
 
-type Writer = StoreThread<WriteRequest, WriteAnswers>;
-type Finder = StoreThread<SearchRequest, Page>;
+type WriterThread = StoreThread<WriteRequest, WriteAnswers>;
+type FinderThread = StoreThread<SearchRequest, Page>;
 
 type Row = [id: number, title: string, author: string, year: number];
 
@@ -64,9 +64,9 @@ export async function openSqlite(path: string, { mustExist, find }: OpenOptions)
   const file = resolve(path);
   if (mustExist && !existsSync(file)) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
-  const writer: Writer = new StoreThread('src/stores/sqlite/writer.ts', file);
+  const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file);
   await writer.start();
-  const finder: Finder = new StoreThread('src/stores/sqlite/finder.ts', file);
+  const finder: FinderThread = new StoreThread('src/stores/sqlite/finder.ts', file);
   try {
     if (find) await finder.start();
   } catch (error) {
@@ -89,15 +89,15 @@ class SqliteStore implements BookStore {
   };
   readonly #path: string;
   readonly #file: OpenFile;
-  readonly #writer: Writer;
-  readonly #finder: Finder;
+  readonly #writer: WriterThread;
+  readonly #finder: FinderThread;
   readonly #db: DatabaseSync;
   readonly #begin;
   readonly #find;
   readonly #commit;
   readonly #lists = new OpenLists(OPEN_LISTS);
 
-  constructor(path: string, writer: Writer, finder: Finder) {
+  constructor(path: string, writer: WriterThread, finder: FinderThread) {
     this.#path = path;
     this.#writer = writer;
     this.#finder = finder;

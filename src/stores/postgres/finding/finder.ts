@@ -3,14 +3,17 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Page, Search, WantedWord } from '../../../books/search.ts';
+import type { Page, Search } from '../../../books/search.ts';
 import { StoreUnavailable } from '../../../books/store.ts';
 import { INDEX_VERSION } from '../../book-index.ts';
-import { booksSql, findPage, type PageBooks, readBooks, type SearchableIndex } from '../../finding.ts';
+import { findPage, type SearchableIndex } from '../../finding.ts';
+import { Pace } from '../../pace.ts';
+import type { Statement } from '../../search-sql.ts';
 import { type Connections, STATEMENT_TIMEOUTS } from '../server/connections.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
 import type { Standby } from '../standby/standby.ts';
 import { IndexFollower, type IndexState, PostgresIndex } from './book-index.ts';
+import { POSTGRES_DIALECT } from './dialect.ts';
 
 // Milliseconds: for bringing the index up to date before a search; for a statement of it; and until the next look for
 // books to index, with jitter.
@@ -23,9 +26,6 @@ const PAUSE_FOR_WRITERS = 9;
 
 /** Of fewer books in one step, most of the time is that of the statements. */
 const MANY_BOOKS = 250;
-
-/** With which the words of a field are marked in the index. */
-const FIELD_LABELS = { title: 'A', author: 'B' };
 
 // Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.
@@ -40,8 +40,7 @@ export class PostgresFinder {
   #indexing: Promise<number> | undefined;
   /** When that began. */
   #indexingSince = 0;
-  /** Milliseconds for each book, when many were last indexed together. */
-  #pace = 0;
+  readonly #pace = new Pace(MANY_BOOKS);
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
@@ -121,7 +120,7 @@ export class PostgresFinder {
       }
       if (state.notes.length === 0) return 0;
       const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
-      if (performance.now() + noted * this.#pace > end) return await this.#follower.countPending();
+      if (noted > this.#pace.booksIn(end - performance.now())) return await this.#follower.countPending();
       // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
       const step = this.#index(state).catch(() => 'failed');
@@ -140,7 +139,7 @@ export class PostgresFinder {
     this.#indexing = this.#follower
       .index(state)
       .then((books) => {
-        if (books >= MANY_BOOKS) this.#pace = (performance.now() - began) / books;
+        this.#pace.learn(books, performance.now() - began);
         return books;
       })
       .finally(() => {
@@ -207,60 +206,18 @@ type Select = (
 
 /** The index as one search sees it. */
 class PostgresSearch implements SearchableIndex {
-  // Collecting a match takes 10 microseconds, testing a book 1.
-  readonly mostCollected = 5000;
-  readonly isCountedFirst = false;
-  readonly hasWordsById = false;
-  readonly idWithWords = 'i.id';
+  readonly dialect = POSTGRES_DIALECT;
   readonly #query: Select;
 
   constructor(query: Select) {
     this.#query = query;
   }
 
-  select(sql: string, values: readonly unknown[]): Promise<unknown[][]> {
+  select({ sql, values }: Statement): Promise<unknown[][]> {
     return this.#select('searches', sql, values);
   }
 
-  placeholder(position: number): string {
-    return `$${position}`;
-  }
-
-  wordsValue(words: readonly WantedWord[]): string {
-    const terms = words.map(({ word, isPrefix, field }) => {
-      const label = `${isPrefix ? '*' : ''}${field === undefined ? '' : FIELD_LABELS[field]}`;
-      return label === '' ? `'${word}'` : `'${word}':${label}`;
-    });
-    return terms.join(' & ');
-  }
-
-  withWords(words: string): string {
-    return `book_index i where ${this.hasWords(words)}`;
-  }
-
-  hasWords(words: string): string {
-    return `i.words @@ ${words}::tsquery`;
-  }
-
-  along(): string {
-    return 'book_index i where true';
-  }
-
-  /** Left alone, the planner may walk in the order of the page to matches that are all at its end. */
-  unsorted(source: string): string {
-    return `(select i.* from ${source} offset 0) i where true`;
-  }
-
-  inTime(): string {
-    return ''; // the server ends a statement that takes too long
-  }
-
-  async books(ids: readonly number[]): Promise<PageBooks> {
-    const source = 'unnest($1::bigint[]) with ordinality as wanted (id, place) join books using (id)';
-    return readBooks(await this.select(booksSql(source), [ids]));
-  }
-
-  async count(sql: string, values: readonly unknown[]): Promise<number | undefined> {
+  async count({ sql, values }: Statement): Promise<number | undefined> {
     try {
       const [[count] = []] = await this.#select('counts', sql, values);
       return Number(count);

@@ -1,0 +1,43 @@
+// Owns: the SQL of searches that only PostgreSQL has. Twin of `sqlite/dialect.ts`.
+
+import type { IndexDialect } from '../../search-sql.ts';
+
+/** With which the words of a field are marked in the index. */
+const FIELD_LABELS = { title: 'A', author: 'B' };
+
+const hasWords = (words: string) => `i.words @@ ${words}::tsquery`;
+
+export const POSTGRES_DIALECT: IndexDialect = {
+  // Collecting a match takes 10 microseconds, testing a book 1.
+  mostCollected: 5000,
+  isCountedFirst: false,
+  hasWordsById: false,
+
+  placeholder: (position) => `$${position}`,
+
+  wordsValue(words) {
+    const terms = words.map(({ word, isPrefix, field }) => {
+      const label = `${isPrefix ? '*' : ''}${field === undefined ? '' : FIELD_LABELS[field]}`;
+      return label === '' ? `'${word}'` : `'${word}':${label}`;
+    });
+    return terms.join(' & ');
+  },
+
+  allWithWords: (words) => `book_index i where ${hasWords(words)}`,
+
+  idWithWords: 'i.id',
+
+  allInOrderOf: () => 'book_index i where true',
+
+  hasWords,
+
+  /** Left alone, the planner may walk in the order of the page to matches that are all at its end. */
+  collectedFirst: (source) => `(select i.* from ${source} offset 0) i where true`,
+
+  idsValue: (ids) => `{${ids}}`,
+
+  wantedBooks: (ids) =>
+    `unnest(${ids}::bigint[]) with ordinality as wanted (id, place) join books using (id)`,
+
+  deadlineTest: () => '', // the server ends a statement that takes too long
+};

@@ -1,0 +1,289 @@
+// Owns: the statements by which the books of a page are found in an index, on both stores. docs/search-statements.md has
+// those of typical searches, complete.
+// Refuses: to leave the order of the steps within a statement to the guess of a query planner.
+
+import type { Condition, Filters, Place, Relevance, SortBy, SortField, WantedWord } from '../books/search.ts';
+import { isRelevance, type Search } from '../books/search.ts';
+import { ID_AND_FIELDS, TEXT_BYTES } from './columns.ts';
+
+/** Bytes of texts in one page, unless its first book has more (rule F4). */
+const PAGE_BYTES = 1024 * 1024;
+
+export type Value = string | number;
+
+export interface Statement {
+  readonly sql: string;
+  /** In the order of their placeholders. */
+  readonly values: readonly Value[];
+}
+
+/** In what the index of a store differs from that of the other one. In SQL, its table `book_index` is `i`. */
+export interface IndexDialect {
+  /** Most matches that are collected before they are counted; in an order other than by id. */
+  readonly mostCollected: number;
+  /** Whether counting matches costs much less than collecting them, so that it is worth a statement of its own. */
+  readonly isCountedFirst: boolean;
+  /** Whether matches of words come in the order of ids, so that nothing has to be collected or tested. */
+  readonly hasWordsById: boolean;
+
+  /** The placeholder of a value. */
+  placeholder(position: number): string;
+  /** Words as the value that a book's words are compared with. */
+  wordsValue(words: readonly WantedWord[]): string;
+  /** SQL between `from` and the first `and`: the books that have these words; `words` is the placeholder of their value. */
+  allWithWords(words: string, isCount: boolean): string;
+  /** SQL for the id of a book of `allWithWords`. */
+  readonly idWithWords: string;
+  /** SQL between `from` and the first `and`: all books, read in the order of a field. */
+  allInOrderOf(field: SortField): string;
+  /** SQL for whether the book `i` has these words. */
+  hasWords(words: string, wanted: readonly WantedWord[]): string;
+  /** SQL after `from`: these rows, all of which are collected before any is sorted. */
+  collectedFirst(source: string): string;
+  /** Ids as the value that `wantedBooks` has. */
+  idsValue(ids: readonly number[]): string;
+  /** SQL after `from`: the books with these ids, each with its place among them. */
+  wantedBooks(ids: string): string;
+  /** SQL for a condition that fails when a search has taken too long; it follows conditions. */
+  deadlineTest(id: string): string;
+}
+
+/** Which books of the index. */
+export interface Selection extends Filters {
+  /** Books of the first two groups of an order by relevance are left out. */
+  readonly isRest?: Relevance;
+}
+
+/** Which part of them, in which order. */
+export interface Part {
+  readonly order: Search['order'];
+  readonly after: Place | undefined;
+  readonly offset: number;
+  readonly most: number;
+}
+
+/** One column of an order. */
+interface Column {
+  readonly sql: string;
+  readonly isDescending: boolean;
+}
+
+const KEYS = 'i.id, i.title_key, i.author_key, i.year';
+
+const COLUMNS: Readonly<Record<SortField, string>> = {
+  id: 'i.id',
+  title: 'i.title_key',
+  author: 'i.author_key',
+  year: 'i.year',
+};
+
+/** Writes one statement, whose placeholders are numbered in the order in which their values are added. */
+export class SearchStatement {
+  readonly #dialect: IndexDialect;
+  readonly #values: Value[] = [];
+
+  constructor(dialect: IndexDialect) {
+    this.#dialect = dialect;
+  }
+
+  /** The number of matches, if there are no more than so many; else one more. */
+  countUpTo(most: number, selection: Selection): Statement {
+    return this.#end(
+      `select count(*) from (select 1 from ${this.#matching(selection, true)} limit ${most + 1}) as hits`,
+    );
+  }
+
+  /** The number of all matches. */
+  countAll(selection: Selection): Statement {
+    return this.#end(`select count(*) from ${this.#matching(selection, true)}`);
+  }
+
+  /** The number of matches, if there are no more than so many, and with it the rows of the page; else one more, and none. */
+  collectFew(most: number, selection: Selection, part: Part): Statement {
+    return this.#end(`
+      with hit as materialized (select ${KEYS} from ${this.#matching(selection)} limit ${most + 1}),
+        counted as (select count(*) as hits from hit),
+        page as (select ${KEYS} from hit i where (select hits from counted) <= ${most}${this.#cut(part)})
+      select hits, i.* from counted left join page i on true${this.#orderBy(part)}`);
+  }
+
+  /** The rows of the page: all matches are collected and sorted. */
+  collectAll(selection: Selection, part: Part): Statement {
+    const id = this.#idOf(selection);
+    const from = this.#dialect.collectedFirst(this.#matching(selection));
+    return this.#rows(`select ${id} as id from ${from}${this.#cut(part, id)}`, part);
+  }
+
+  /**
+   * The rows of the page: the index is read in their order.
+   * @param selection of conditions on the first field of the order only.
+   */
+  readInOrder(field: SortField, selection: Selection, part: Part): Statement {
+    return this.#rows(`select i.id from ${this.#inOrder(field, selection)}${this.#cut(part)}`, part);
+  }
+
+  /**
+   * The rows of the page and all before it: the index is read in their order, and each book is tested.
+   * @param steps books that are tested at most.
+   */
+  testInOrder(field: SortField, selection: Selection, part: Part, steps: number): Statement {
+    const tests = this.#tests(selection);
+    const bounds = selection.conditions.filter((condition) => condition.field === field);
+    const walked = `${this.#inOrder(field, { words: [], conditions: bounds })}${this.#cut({ ...part, offset: 0, most: steps })}`;
+    return this.#rows(
+      // The inner query returns its rows in order, and the outer one stops as soon as it has enough.
+      `select i.id from (select i.* from ${walked}) i where true${tests} limit ${this.#add(part.offset + part.most)}`,
+      part,
+    );
+  }
+
+  /** The rows of the page, whose titles are in a range that conditions give. */
+  readTitles(selection: Selection, part: Part): Statement {
+    return this.#rows(`select i.id from ${this.#titles(selection)}${this.#cut(part)}`, part);
+  }
+
+  /** The number of such rows after the place where the page begins. */
+  countTitles(selection: Selection, part: Part): Statement {
+    return this.#end(`select count(*) from ${this.#titles(selection)}${this.#afterPlace(part)}`);
+  }
+
+  /**
+   * The books of a page in their order, without those that are gone, until their texts exceed PAGE_BYTES, but at least one;
+   * the last column is the number of all of them.
+   */
+  books(ids: readonly number[]): Statement {
+    return this.#end(`
+      select ${ID_AND_FIELDS}, found from (
+        select ${ID_AND_FIELDS}, place, count(*) over () as found, row_number() over (order by place) as position,
+          sum(${TEXT_BYTES}) over (order by place) as bytes
+        from ${this.#dialect.wantedBooks(this.#add(this.#dialect.idsValue(ids)))}
+      ) as page
+      where bytes <= ${PAGE_BYTES} or position = 1
+      order by place`);
+  }
+
+  #end(sql: string): Statement {
+    return { sql, values: this.#values };
+  }
+
+  /** @returns its placeholder. */
+  #add(value: Value): string {
+    this.#values.push(value);
+    return this.#dialect.placeholder(this.#values.length);
+  }
+
+  #addWords(words: readonly WantedWord[]): string {
+    return this.#add(this.#dialect.wordsValue(words));
+  }
+
+  /**
+   * The rows of a page.
+   * @param ids SQL that selects their ids, in their order. It reads as little as possible of the rows before them.
+   */
+  #rows(ids: string, part: Part): Statement {
+    // `cross join` keeps SQLite's planner from reading the index in the order of the page instead.
+    return this.#end(
+      `select ${KEYS} from (${ids}) as page cross join book_index i where i.id = page.id${this.#orderBy(part)}`,
+    );
+  }
+
+  /** SQL after `from` for the books of a selection; without columns if they are only counted. */
+  #matching(selection: Selection, isCount = false): string {
+    const { words, conditions } = selection;
+    const isBare = isCount && conditions.length === 0;
+    const source =
+      words.length > 0
+        ? this.#dialect.allWithWords(this.#addWords(words), isBare)
+        : 'book_index i where true';
+    return `${source}${this.#comparisons(conditions)}${this.#rest(selection)}${this.#dialect.deadlineTest(this.#idOf(selection))}`;
+  }
+
+  #idOf({ words }: Selection): string {
+    return words.length > 0 ? this.#dialect.idWithWords : COLUMNS.id;
+  }
+
+  #inOrder(field: SortField, { conditions }: Selection): string {
+    return `${this.#dialect.allInOrderOf(field)}${this.#comparisons(conditions)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
+  }
+
+  #titles(selection: Selection): string {
+    return `${this.#dialect.allInOrderOf('title')}${this.#tests(selection)}${this.#dialect.deadlineTest(COLUMNS.id)}`;
+  }
+
+  /** Conditions that a book of the index belongs to a selection. */
+  #tests(selection: Selection): string {
+    const { words, conditions } = selection;
+    const others = `${this.#comparisons(conditions)}${this.#rest(selection)}`;
+    return words.length === 0
+      ? others
+      : `${others} and ${this.#dialect.hasWords(this.#addWords(words), words)}`;
+  }
+
+  #comparisons(conditions: readonly Condition[]): string {
+    return conditions
+      .map(({ field, operator, value }) => ` and ${COLUMNS[field]} ${operator} ${this.#add(value)}`)
+      .join('');
+  }
+
+  #rest({ isRest: relevance }: Selection): string {
+    if (relevance === undefined) return '';
+    return ` and i.title_key <> ${this.#add(relevance.key)} and not (${this.#beginsSo(relevance)})`;
+  }
+
+  #beginsSo({ from, before }: Relevance): string {
+    return `i.title_key >= ${this.#add(from)} and i.title_key < ${this.#add(before)}`;
+  }
+
+  /** SQL to follow conditions: only this part of the rows, in its order. */
+  #cut(part: Part, id: string = COLUMNS.id): string {
+    const { offset, most } = part;
+    const place = this.#afterPlace(part, id);
+    const order = this.#orderBy(part, id);
+    return `${place}${order} limit ${this.#add(most)}${offset > 0 ? ` offset ${this.#add(offset)}` : ''}`;
+  }
+
+  #orderBy({ order }: Part, id: string = COLUMNS.id): string {
+    const columns = this.#columns(order, id).map(
+      ({ sql, isDescending }) => `${sql}${isDescending ? ' desc' : ''}`,
+    );
+    return ` order by ${columns.join(', ')}`;
+  }
+
+  /** SQL for the rows after a place (keyset pagination). */
+  #afterPlace({ order, after }: Part, id: string = COLUMNS.id): string {
+    if (after === undefined) return '';
+    const directions = isRelevance(order) ? [false] : order.map(({ isDescending }) => isDescending);
+    const isBeyond = (isDescending = false) => (isDescending ? '<' : '>');
+    if (directions.every((direction) => direction === directions[0])) {
+      const row = this.#columns(order, id).map(({ sql }) => sql);
+      return ` and (${row}) ${isBeyond(directions[0])} (${after.map((value) => this.#add(value))})`;
+    }
+    const columns = this.#columns(order, id);
+    const alternatives = columns.map((column, position) => {
+      const equal = columns
+        .slice(0, position)
+        .map(({ sql }, before) => `${sql} = ${this.#add(after[before] as Value)} and `);
+      return `${equal.join('')}${column.sql} ${isBeyond(column.isDescending)} ${this.#add(after[position] as Value)}`;
+    });
+    // The first comparison lets the index be read from there on.
+    const bound = `${columns[0]?.sql} ${isBeyond(directions[0])}= ${this.#add(after[0] as Value)}`;
+    return ` and ${bound} and (${alternatives.map((sql) => `(${sql})`).join(' or ')})`;
+  }
+
+  #columns(order: Search['order'], id: string): readonly Column[] {
+    if (!isRelevance(order)) {
+      return order.map(({ field, isDescending }: SortBy) => ({
+        sql: field === 'id' ? id : COLUMNS[field],
+        isDescending,
+      }));
+    }
+    const isFirst = () => `i.title_key = ${this.#add(order.key)}`;
+    const isSecond = () => `i.title_key <> ${this.#add(order.key)} and ${this.#beginsSo(order)}`;
+    const ascending = [
+      `case when ${isFirst()} then 0 when ${isSecond()} then 1 else 2 end`,
+      `case when ${isSecond()} then i.title_key else '' end`,
+      id,
+    ];
+    return ascending.map((sql) => ({ sql, isDescending: false }));
+  }
+}

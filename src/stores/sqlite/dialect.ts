@@ -1,0 +1,51 @@
+// Owns: the SQL of searches that only SQLite has. Twin of `postgres/finding/dialect.ts`.
+
+import type { IndexDialect } from '../search-sql.ts';
+
+/** Looks at the clock for one of 256 books: a call takes as long as reading several of them. */
+const deadlineTest = (id: string) => ` and (${id} & 255 or in_time())`;
+
+export const SQLITE_DIALECT: IndexDialect = {
+  // Counting 50,000 matches of words takes a few milliseconds, collecting them 150, and testing 20,000 books 400.
+  mostCollected: 50_000,
+  isCountedFirst: true,
+  hasWordsById: true,
+
+  placeholder: (position) => `?${position}`,
+
+  wordsValue: (words) =>
+    words
+      .map(({ field, word, isPrefix }) => `${field ? `${field} : ` : ''}"${word}"${isPrefix ? ' *' : ''}`)
+      .join(' AND '),
+
+  allWithWords(words, isCount) {
+    // Left alone, the planner reads all books and looks each one up among the words. `cross join` fixes the order.
+    const join = isCount ? '' : 'cross join book_index i on i.id = w.rowid ';
+    return `book_index_words w ${join}where w.book_index_words match ${words}`;
+  },
+
+  idWithWords: 'w.rowid',
+
+  allInOrderOf(field) {
+    const hint = field === 'id' ? 'not indexed' : `indexed by book_index_${field}s`;
+    return `book_index i ${hint} where true`;
+  },
+
+  hasWords(words, wanted) {
+    const matching = `book_index_words w where w.book_index_words match ${words}`;
+    if (!wanted.some(({ isPrefix }) => isPrefix)) {
+      return `exists (select 1 from ${matching} and w.rowid = i.id)`;
+    }
+    // For the beginning of a word, FTS5 collects all books of its words: once, and not for each book that is tested.
+    return `i.id in (select w.rowid from ${matching}${deadlineTest('w.rowid')})`;
+  },
+
+  collectedFirst: (source) => source, // the order of its tables is fixed
+
+  idsValue: (ids) => JSON.stringify(ids),
+
+  wantedBooks: (ids) =>
+    `(select value as id, key as place from json_each(${ids})) as wanted cross join books using (id)`,
+
+  deadlineTest,
+};
