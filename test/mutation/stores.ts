@@ -263,17 +263,17 @@ export const STORES_MUTANTS: readonly Mutant[] = [
     test: { file: PARTITIONS, name: 'by its new id', store: 'PostgreSQL' },
   },
   {
-    name: 'with Citus, all changes of a book are answered with its last state',
+    name: 'with Citus, only the first change of a book in a batch is carried out',
     file: 'src/stores/postgres/citus.ts',
-    from: 'state = { ...state, ...updates[position]?.changes };',
-    to: '',
+    from: 'open = open.filter(([position, { id }]) => taken.get(id) !== position);',
+    to: 'open = [];',
     test: { file: CITUS, name: 'with its own state', store: 'PostgreSQL' },
   },
   {
     name: 'with Citus, the pieces of a list are not separated',
     file: 'src/stores/postgres/citus.ts',
-    from: "if (isBeginning && !isFirst) yield ',';",
-    to: '',
+    from: 'yield* arriving(rows, after === 0);',
+    to: 'yield* arriving(rows);',
     test: { file: CITUS, name: 'for any number of them', store: 'PostgreSQL' },
   },
 ];

@@ -4,12 +4,11 @@
 // docs/engines.md says what of this was tried.
 
 import { once } from 'node:events';
-import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import type { Book, BookChanges } from '../../books/book.ts';
+import type { Book } from '../../books/book.ts';
 import type { BookList, BookUpdate } from '../../books/store.ts';
 import { ConditionalChanges, type StoreStates } from './books/conditional-changes.ts';
-import { withoutLeadingComma } from './books/lists.ts';
+import { arriving } from './books/lists.ts';
 import { FIND } from './books/statements.ts';
 import { asJson } from './books/text.ts';
 import { type Connections, QUERY_TIMEOUT } from './server/connections.ts';
@@ -76,29 +75,19 @@ async function update(
   deadline: number,
 ): Promise<readonly (Book | undefined)[]> {
   const states: (Book | undefined)[] = updates.map(() => undefined);
-  for (let open = [...updates.keys()]; open.length > 0; ) {
-    const { taken, left } = firstOfEachBook(open, updates);
-    const merged = [...taken].map(([id, positions]) => {
-      return {
-        id,
-        ...Object.assign({}, ...positions.map((position) => updates[position]?.changes)),
-      } as BookChanges & { readonly id: number };
-    });
+  for (let open = [...updates.entries()]; open.length > 0; ) {
+    // One change of each book at a time: only its state after a statement comes back.
+    const taken = new Map(open.toReversed().map(([position, { id }]) => [id, position]));
+    const changes = [...taken.values()].map((position) => updates[position]?.changes);
     const columns = [
-      merged.map(({ id }) => id),
-      merged.map(({ title }) => title),
-      merged.map(({ author }) => author),
-      merged.map(({ year }) => year),
+      [...taken.keys()],
+      changes.map((change) => change?.title),
+      changes.map((change) => change?.author),
+      changes.map((change) => change?.year),
     ];
     const { rows } = await connections.query<Book>('batches', UPDATE, columns, deadline);
-    for (const book of rows) {
-      let state = book;
-      for (const position of taken.get(book.id) ?? []) {
-        state = { ...state, ...updates[position]?.changes };
-        states[position] = state;
-      }
-    }
-    open = left;
+    for (const book of rows) states[taken.get(book.id) as number] = book;
+    open = open.filter(([position, { id }]) => taken.get(id) !== position);
   }
   return states;
 }
@@ -117,83 +106,37 @@ async function list(connections: Connections, signal: AbortSignal): Promise<Book
   const client = await connections.takeForList();
   const onClientError = () => {}; // the statement in progress reports it
   client.on('error', onClientError);
-  let open = true;
-  let isWhole = false;
+  let state: 'arriving' | 'whole' | 'closed' = 'arriving';
   const close = () => {
-    if (!open) return;
-    open = false;
+    if (state === 'closed') return;
     client.off('error', onClientError);
-    client.release(!isWhole); // a piece may still be arriving: only ending the connection stops it
+    client.release(state === 'arriving'); // only ending the connection stops a piece that is arriving
+    state = 'closed';
   };
-  const chunks = pieces(client, signal, () => {
-    isWhole = true;
-  });
+  async function* pieces(): AsyncGenerator<Buffer, void, void> {
+    for (let after = 0; ; ) {
+      const question = { text: LAST_OF_PIECE, values: [after], types: NUMBERS, query_timeout: QUERY_TIMEOUT };
+      const [last] = (await client.query<{ id: number }>(question)).rows;
+      const range = `where id > ${after}${last === undefined ? '' : ` and id <= ${last.id}`}`;
+      const rows = client.query(copyTo(asJson(',', range)));
+      rows.on('error', () => {}); // the reader gets it; it may also occur when there is no reader any more
+      await once(rows, 'readable', after === 0 ? { signal } : {});
+      yield* arriving(rows, after === 0);
+      if (last === undefined) break;
+      after = last.id;
+    }
+    if (state === 'arriving') state = 'whole';
+  }
+  const chunks = pieces();
   try {
     const first = await chunks.next();
-    return { chunks: startingWith(first, chunks), close };
+    const all = async function* () {
+      if (!first.done) yield first.value;
+      yield* chunks;
+    };
+    return { chunks: all(), close };
   } catch (error) {
     close();
     throw connections.unavailable(error);
   }
-}
-
-/**
- * The first changes of each book, as far as one statement can carry them out: only the state after it comes back, and the
- * states between them follow from it if none of them changes a field that the first one does not.
- * @returns their positions by book, and the positions that are left, both in their order.
- */
-function firstOfEachBook(positions: readonly number[], updates: readonly BookUpdate[]) {
-  const taken = new Map<number, number[]>();
-  const waiting = new Set<number>();
-  const left: number[] = [];
-  for (const position of positions) {
-    const { id, changes } = updates[position] as BookUpdate;
-    const before = taken.get(id);
-    const first = before && updates[before[0] as number]?.changes;
-    if (waiting.has(id) || (first && Object.keys(changes).some((field) => !(field in first)))) {
-      waiting.add(id);
-      left.push(position);
-    } else if (before === undefined) taken.set(id, [position]);
-    else before.push(position);
-  }
-  return { taken, left };
-}
-
-/**
- * The text of all books, piece by piece.
- * @param signal ends the wait for the first chunk.
- * @param onEnd called after the last one.
- */
-async function* pieces(
-  client: pg.PoolClient,
-  signal: AbortSignal,
-  onEnd: () => void,
-): AsyncGenerator<string | Uint8Array, void, void> {
-  let after: number | undefined = 0;
-  for (let isFirst = true; after !== undefined; isFirst = false) {
-    const question = { text: LAST_OF_PIECE, values: [after], types: NUMBERS, query_timeout: QUERY_TIMEOUT };
-    const [last] = (await client.query<{ id: number }>(question)).rows as { id: number }[];
-    const range = `where id > ${after}${last === undefined ? '' : ` and id <= ${last.id}`}`;
-    const rows = client.query(copyTo(asJson(',', range)));
-    rows.on('error', () => {}); // the reader gets it; it may also occur when there is no reader any more
-    await once(rows, 'readable', isFirst ? { signal } : {});
-    let isBeginning = true;
-    for await (const chunk of withoutLeadingComma(rows)) {
-      if (isBeginning && !isFirst) yield ',';
-      isBeginning = false;
-      yield chunk;
-    }
-    after = last?.id;
-  }
-  onEnd();
-}
-
-/** A generator, with the step that was taken from it. */
-async function* startingWith<Item>(
-  first: IteratorResult<Item, void>,
-  rest: AsyncGenerator<Item, void, void>,
-): AsyncGenerator<Item, void, void> {
-  if (first.done) return;
-  yield first.value;
-  yield* rest;
 }

@@ -58,22 +58,22 @@ async function openList(client: pg.PoolClient, isBegun: boolean, signal: AbortSi
     );
   };
   await once(rows, 'readable', { signal });
-  return { chunks: withoutLeadingComma(rows), close };
+  return { chunks: arriving(rows), close };
 }
 
 /**
- * The rows as they arrive, without the leading comma: in SQL every row begins with one, so that the first needs no
- * special case. If the server stops answering while more rows are wanted, the list breaks off.
+ * The rows as they arrive. In SQL every row begins with a comma, so that the first needs no special case. If the server stops answering while more rows are wanted, the list breaks off.
+ * @param isBeginning whether the comma of the first row is left out.
  */
-export async function* withoutLeadingComma(rows: Readable): AsyncGenerator<Buffer, void, void> {
+export async function* arriving(rows: Readable, isBeginning = true): AsyncGenerator<Buffer, void, void> {
   const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
-  let first = true;
+  let isFirst = isBeginning;
   for (;;) {
     const silence = setTimeout(() => rows.destroy(new Error('the server stopped answering')), QUERY_TIMEOUT);
     const { done, value } = await chunks.next().finally(() => clearTimeout(silence));
     if (done) return;
-    yield first ? value.subarray(1) : value;
-    first = false;
+    yield isFirst ? value.subarray(1) : value;
+    isFirst = false;
     await setImmediate(); // other work first: a full socket is read 32 times in a row, 2 MiB
   }
 }

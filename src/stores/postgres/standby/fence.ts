@@ -19,7 +19,7 @@ const BEGIN = 'begin isolation level repeatable read read only';
 // only what is there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and
 // for nothing else). The position is that of all that is shown, since what commits writes its log first.
 export const FENCE = `
-  select left(pg_walfile_name(written), 8) as timeline, pg_current_snapshot()::text as snapshot,
+  select ('x' || left(pg_walfile_name(written), 8))::bit(32)::int as timeline, pg_current_snapshot()::text as snapshot,
     case when $1 and flushed < written then pg_logical_emit_message(true, 'book-catalogue', '') else written end as position,
     set_config('synchronous_commit', 'local', true)
   from (select pg_current_wal_flush_lsn() as flushed, pg_current_wal_insert_lsn() as written offset 0) as log`;
@@ -51,17 +51,11 @@ const HAS_MARK = `select exists (select from book_requests where key = 'standby 
 const REMOVE_MARK = `delete from book_requests where key = 'standby ' || $1`;
 
 /** What the primary shows at a moment. */
-export interface Fence {
+export interface Fence extends pg.QueryResultRow {
   readonly timeline: number;
   /** In its log; what is shown was written before. */
   readonly position: string;
   /** Which of its transactions have ended. */
-  readonly snapshot: string;
-}
-
-export interface FenceRow extends pg.QueryResultRow {
-  readonly timeline: string;
-  readonly position: string;
   readonly snapshot: string;
 }
 
@@ -155,11 +149,6 @@ function left(end: number): number {
   const milliseconds = end - performance.now();
   if (milliseconds <= 0) throw LATE;
   return milliseconds;
-}
-
-export function fenceOf(row: FenceRow | undefined): Fence {
-  const { timeline, position, snapshot } = row as FenceRow;
-  return { timeline: Number.parseInt(timeline, 16), position, snapshot };
 }
 
 /**

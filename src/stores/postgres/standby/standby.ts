@@ -15,8 +15,6 @@ import {
   before,
   FENCE,
   type Fence,
-  type FenceRow,
-  fenceOf,
   openSnapshot,
   type Primary,
   replayed,
@@ -107,9 +105,8 @@ export class Standby {
     this.#standbys = standbys;
     const fences = new Batches<boolean, Fence>(async (calls, deadline) => {
       const values = [calls.includes(true)];
-      const { rows } = await connections.query<FenceRow>('batches', FENCE, values, deadline);
-      const fence = fenceOf(rows[0]);
-      return calls.map(() => fence);
+      const { rows } = await connections.query<Fence>('batches', FENCE, values, deadline);
+      return calls.map(() => rows[0] as Fence);
     }, FENCES);
     this.#identity = identity;
     this.#primary = {
@@ -245,7 +242,8 @@ export async function connectToSnapshot(
   const identity = await identityOf(primaryClient);
   const primary: Primary = {
     run: (text, values) => ask(primaryClient, text, values, CONNECT_TIMEOUT),
-    fence: async (isFlushed) => fenceOf(await ask(primaryClient, FENCE, [isFlushed], CONNECT_TIMEOUT)),
+    fence: async (isFlushed) =>
+      (await ask<Fence>(primaryClient, FENCE, [isFlushed], CONNECT_TIMEOUT)) as Fence,
   };
   const address = await refusingWrong(standbys, () => findUsable(standbys.hosts, primary, identity));
   if (address === undefined) return undefined;
