@@ -219,7 +219,7 @@ export function found(books: readonly Known[], search: Search): readonly Known[]
   const { q, sort } = search;
   const matching = inOrder(books, sort ?? []).filter(({ keys, words, year }) => {
     return (
-      has([...words.title, ...words.author], search.q) &&
+      (q === undefined || has([...words.title, ...words.author], q)) &&
       has(words.title, search.title_contains) &&
       has(words.author, search.author_contains) &&
       keys.title === (search.title?.key ?? keys.title) &&
