@@ -6,7 +6,6 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { Client, Connection, exchange, request } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
@@ -18,7 +17,6 @@ import { TcpProxy } from '../support/proxy.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
-  fileOf,
   POSTGRES,
   pageOf,
   preloaded,
@@ -27,6 +25,7 @@ import {
   STORES,
   startCommand,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const REQUESTS = 'book_catalogue_http_requests_total';
@@ -209,11 +208,11 @@ describe('metrics', { concurrency: 4 }, () => {
   test('rule 31: lists of a SQLite file that are being read', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const { service, client, operations } = await start(context, dbUrl);
-    const db = new DatabaseSync(fileOf(dbUrl));
-    db.exec(`
-      with recursive number (n) as (select 1 union all select n + 1 from number where n < 10000)
-      insert into books (title) select printf('%.2000c', 'x') from number`);
-    db.close();
+    await executeOn(
+      dbUrl,
+      `with recursive number (n) as (select 1 union all select n + 1 from number where n < 10000)
+       insert into books (title) select printf('%.2000c', 'x') from number`,
+    );
     const open = async () => sumOf(await scrape(operations), 'book_catalogue_sqlite_open_lists');
     assert.equal(await open(), 0);
     const stalled = new Connection(service);
@@ -230,9 +229,7 @@ describe('metrics', { concurrency: 4 }, () => {
     await client.create({ title: 'here' });
     const { samples } = (await scrape(operations)).get('book_catalogue_sqlite_file_bytes') as Family;
     for (const { labels, value } of samples) assert.ok(value > 0, labels.file ?? '');
-    const db = new DatabaseSync(fileOf(dbUrl), { timeout: 10_000 });
-    db.exec('drop table books');
-    db.close();
+    await executeOn(dbUrl, 'drop table books');
     const statuses = await Promise.all([attempt(client, 'GET', '/book/1'), attempt(client, 'POST', '/book')]);
     assert.deepEqual(statuses, [503, 503]);
     const families = await scrape(operations);

@@ -9,7 +9,7 @@ import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { unusedPort } from '../support/ports.ts';
-import { HOST } from '../support/raw-requests.ts';
+import { compose, HOST } from '../support/raw-requests.ts';
 import {
   type CommandProcess,
   ENVIRONMENT,
@@ -45,64 +45,39 @@ describe('the port of the page', { concurrency: 3 }, () => {
           .replaceAll(/\r\nx-request-id: [^\r]+/g, '')
           .replaceAll(/"token":"[^"]+"/g, '"token":""');
       };
-      const headers = `${HOST}Connection: close\r\nAuthorization: ${service.client.token}\r\n`;
-      const requests: [name: string, bytes: string | Uint8Array][] = [
-        ...unreadable(HOST).map(([name, bytes]) => {
-          return [name, Buffer.concat([Buffer.from(bytes), Buffer.from('\r\n\r\n')])] as [string, Uint8Array];
-        }),
-        ...[
-          ...[
-            'GET /books',
-            'HEAD /books',
-            'GET /books?q=book&limit=2',
-            'GET /books?x=1',
-            'GET /book/1',
-            'HEAD /book/1',
-          ],
-          ...[
-            'GET /book/99',
-            'GET /book/x',
-            'DELETE /book/99',
-            'PATCH /book/1',
-            'GET /token',
-            'OPTIONS /books',
-          ],
-          ...[
-            'GET /nowhere',
-            'GET //',
-            'GET /%zz',
-            'OPTIONS *',
-            'GET http://localhost/book/1',
-            'POST /',
-            'PUT /v/x',
-          ],
-          ...['TRACE /', 'QUERY /books', 'BREW /'],
-        ].flatMap((line): [string, string][] => [
-          [line, `${line} HTTP/1.1\r\n${headers}\r\n`],
-          [`${line} without a token`, `${line} HTTP/1.1\r\n${HOST}Connection: close\r\n\r\n`],
-          [
-            `${line} from a page`,
-            `${line} HTTP/1.1\r\n${headers}Origin: https://shop.example\r\nAccess-Control-Request-Method: GET\r\n\r\n`,
-          ],
+      const { token } = service.client;
+      const headers = 'Connection: close\r\n';
+      const asked = `${headers}Origin: https://shop.example\r\nAccess-Control-Request-Method: GET\r\n`;
+      const lines = [
+        'GET /books, HEAD /books, GET /books?q=book&limit=2, GET /books?x=1, GET /book/1, HEAD /book/1',
+        'GET /book/99, GET /book/x, DELETE /book/99, PATCH /book/1, GET /token, OPTIONS /books, GET /nowhere',
+        'GET //, GET /%zz, OPTIONS *, GET http://localhost/book/1, POST /, PUT /v/x, TRACE /, QUERY /books, BREW /',
+      ].flatMap((some) => some.split(', ').map((line) => line.split(' ') as [string, string]));
+      const bodies = [
+        ...['{"username":"librarian","password":"correct horse"}', '{}', '[]', 'x'].map((body) => [
+          'POST',
+          '/token',
+          body,
         ]),
-        ...['{"username":"librarian","password":"correct horse"}', '{}', '[]', 'x'].map(
-          (body): [string, string] => [
-            `POST /token ${body}`,
-            `POST /token HTTP/1.1\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`,
-          ],
-        ),
-        ...['{"year":7}', '{"year":"7"}', ''].map((body): [string, string] => [
-          `PUT /book/1 ${body}`,
-          `PUT /book/1 HTTP/1.1\r\n${headers}Content-Length: ${body.length}\r\n\r\n${body}`,
+        ...['{"year":7}', '{"year":"7"}'].map((body) => ['PUT', '/book/1', body]),
+      ] as [string, string, string][];
+      const requests = [
+        ...unreadable(HOST).map(([, bytes]) => Buffer.concat([Buffer.from(bytes), Buffer.from('\r\n\r\n')])),
+        ...lines.flatMap(([method, path]) => [
+          compose(method, path, { token, headers }),
+          compose(method, path, { headers }),
+          compose(method, path, { token, headers: asked }),
         ]),
-        ['headers that are too long', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${headers}\r\n`],
-        ['a body that is too long', `POST /book HTTP/1.1\r\n${headers}Content-Length: 1048577\r\n\r\n`],
+        ...bodies.map(([method, path, body]) => compose(method, path, { token, headers, body })),
+        compose('PUT', '/book/1', { token, headers: `${headers}Content-Length: 0\r\n` }),
+        compose('GET', `/${'x'.repeat(20_000)}`, { token, headers }),
+        compose('POST', '/book', { token, headers: `${headers}Content-Length: 1048577\r\n` }),
       ];
       await Promise.all(
-        requests.map(async ([name, bytes]) => {
+        requests.map(async (bytes) => {
           const answer = await ask(service, bytes);
-          assert.match(answer, /^HTTP\/1\.1 \d/, name);
-          assert.equal(await ask(pageOf(service), bytes), answer, name);
+          assert.match(answer, /^HTTP\/1\.1 \d/, bytes.slice(0, 200).toString());
+          assert.equal(await ask(pageOf(service), bytes), answer, bytes.slice(0, 200).toString());
         }),
       );
     });

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
-import { runCommand, startHere } from '../support/command.ts';
+import { refusedWith, runCommand, startHere } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -68,7 +68,7 @@ describe('commands', { concurrency: 3 }, () => {
       [['restore'], 'restore needs FILE. See book-catalogue restore --help.'],
       [['token', MARK], 'token takes no arguments, but got 1. See book-catalogue token --help.'],
     ] as const) {
-      assert.deepEqual(await runCommand(args, {}), { code: 2, stdout: '', stderr: `${sentence}\n` });
+      assert.deepEqual(await runCommand(args, {}), refusedWith(sentence, 2));
     }
   });
 

@@ -6,7 +6,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import type { BookStore } from '../../src/books/store.ts';
@@ -34,6 +33,7 @@ import {
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { startUnableApp } from '../support/unable.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -138,9 +138,7 @@ describe('the log of requests', { concurrency: 4 }, () => {
 describe('the log of faults', { concurrency: 4 }, () => {
   test('rule 23: a failing store is logged once a second, with the number of affected requests', async (context) => {
     const { service, lines } = await start(context, 'warn');
-    const db = new DatabaseSync(fileOf(service.dbUrl));
-    db.exec('drop table books');
-    db.close();
+    await executeOn(service.dbUrl, 'drop table books');
     const faults = () => lines.filter(({ msg }) => msg === 'the store is unavailable');
     let sent = 0;
     await waitUntil(async () => {
@@ -168,9 +166,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
     context.after(() => service.stop());
     const client = await Client.logIn(service);
-    const db = new DatabaseSync(fileOf(dbUrl));
-    db.exec('drop table books');
-    db.close();
+    await executeOn(dbUrl, 'drop table books');
     const began = performance.now();
     // The line about the second one is due a second after the first.
     for (const path of ['/book/1', '/book/2']) assert.equal((await client.request('GET', path)).status, 503);

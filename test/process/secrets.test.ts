@@ -3,14 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, request } from '../support/client.ts';
 import { holdBooks } from '../support/locks.ts';
 import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
-import { ENVIRONMENT, fileOf, STORES, startCommand } from '../support/service.ts';
+import { ENVIRONMENT, STORES, startCommand } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Part of every secret, the service's own and those that clients send. */
@@ -74,7 +74,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
       assert.ok((await attack()).has(503), 'the store was not locked');
       await letGo();
       // From now on every statement fails, each in a different way.
-      await dropColumn(plainUrl);
+      await executeOn(plainUrl, 'alter table books drop column author');
       const broken = await attack();
       assert.ok(broken.has(503), 'no statement failed');
       assert.ok(!broken.has(201), 'a book was stored');
@@ -161,15 +161,4 @@ async function withMarkedPassword(context: TestContext, plainUrl: string): Promi
   url.username = role;
   url.password = password;
   return url.href;
-}
-
-async function dropColumn(url: string): Promise<void> {
-  const sql = 'alter table books drop column author';
-  if (url.startsWith('sqlite:')) {
-    const db = new DatabaseSync(fileOf(url), { timeout: 600_000 });
-    db.exec(sql);
-    db.close();
-  } else {
-    await execute(url, sql);
-  }
 }

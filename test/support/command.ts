@@ -149,3 +149,8 @@ class Output extends Writable {
       : readFileSync(this.#file, 'utf8');
   }
 }
+
+/** How a command ends that is refused in one sentence. */
+export function refusedWith(sentence: string, code = 1) {
+  return { code, stdout: '', stderr: `${sentence}\n` };
+}

@@ -25,7 +25,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { copyCatalogue, lockExclusively } from '../../src/stores/sqlite/backup.ts';
-import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
@@ -52,8 +52,7 @@ const PARTS = [0, 1, 5_000_000, 10_000_000];
 
 describe('backup and restore', { concurrency: 3 }, () => {
   test('the nightly script and the line for cron make a backup, and remove only old ones, once it has succeeded', () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     const old = join(folder, 'backups/books-2020-01-01.db');
     const line = /^15 3 \* \* \* root (.+)$/m.exec(
       readFileSync(pathTo('deploy/book-catalogue.cron'), 'utf8'),
@@ -79,8 +78,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('a backup beside a service that writes all the time ends, and shows one moment', async (context) => {
-    const folder = temporaryFolder();
-    makeStore(folder, 1000, 20_000); // 20 MB: many steps
+    const folder = folderWithStore(1000, 20_000); // 20 MB: many steps
     const service = await startTestService(`sqlite:${folder}/books.db`);
     context.after(() => service.stop());
     // Two books at both ends of the file, the first always updated before the other: a copy of several moments shows
@@ -122,8 +120,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('a backup has the permissions of the store, and is a single file', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     chmodSync(join(folder, 'books.db'), 0o640);
     const { code, stdout, stderr } = await outcome(folder, ['backup', 'a copy?.db']);
     assert.deepEqual([code, stderr], [0, '']);
@@ -133,8 +130,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('a write during which a process died, outside of WAL mode, is rolled back first', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 100, 20_000);
+    const folder = folderWithStore(100, 20_000);
     writeAndDie(
       join(folder, 'books.db'),
       "pragma journal_mode = delete; pragma cache_size = 1; begin; update books set title = 'half', year = 0",
@@ -150,8 +146,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('an impossible backup is refused in one sentence, and all files stay as they were', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     const open = new DatabaseSync(join(folder, 'books.db')); // so that there is a log and its index
     open.exec('select * from books');
     writeFileSync(join(folder, 'there.db'), 'theirs');
@@ -186,11 +181,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const [contents, listed] = [sha256(readFileSync(join(folder, 'books.db'))), readdirSync(folder)];
     await Promise.all(
       refusals.map(async ([sentence, args, env]) => {
-        assert.deepEqual(await outcome(folder, ['backup', ...args], env), {
-          code: 1,
-          stdout: '',
-          stderr: `${sentence}\n`,
-        });
+        assert.deepEqual(await outcome(folder, ['backup', ...args], env), refusedWith(sentence));
       }),
     );
     assert.deepEqual(readdirSync(folder), listed);
@@ -204,8 +195,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('its progress ends with the last page, whatever the number of books', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 501);
+    const folder = folderWithStore(501);
     const store = new DatabaseSync(join(folder, 'books.db'));
     for (const books of [501, 500, 250, 1, 0]) {
       store.exec(`delete from books where id > ${books}`);
@@ -226,26 +216,23 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('a copy that differs from the store does not become the backup', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     writeFileSync(join(folder, 'copy.db'), 'the last good one');
     const child = spawnService(
       { DB_URL: 'sqlite:books.db', NODE_OPTIONS: preloading(pathTo('test/support/meddling-disk.js')) },
       ['backup', 'copy.db', '--overwrite'],
       folder,
     );
-    assert.deepEqual(await endOf(child), {
-      code: 1,
-      stdout: '',
-      stderr: 'No backup was made of sqlite:books.db: the copy differs from the store.\n',
-    });
+    assert.deepEqual(
+      await endOf(child),
+      refusedWith('No backup was made of sqlite:books.db: the copy differs from the store.'),
+    );
     assert.deepEqual(names(folder), ['books.db', 'copy.db']);
     assert.equal(readFileSync(join(folder, 'copy.db'), 'utf8'), 'the last good one');
   });
 
   test('a full disk ends it with one sentence, and nothing is left', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 100, 20_000);
+    const folder = folderWithStore(100, 20_000);
     // A limit on the size of files simulates a full disk.
     const child = spawnService(
       { DB_URL: 'sqlite:books.db' },
@@ -264,8 +251,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('a signal ends it with one sentence, and nothing is left', { skip: HERE_ONLY }, async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     for (const [args, DB_URL, sentence] of [
       [['backup', 'copy.db'], 'sqlite:books.db', 'No backup was made of sqlite:books.db: stopped.\n'],
       [['restore', 'books.db'], 'sqlite:new.db', 'sqlite:new.db was not restored: stopped.\n'],
@@ -277,8 +263,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('killed at any moment, it leaves no backup or a complete one, and the next run cleans up', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 500, 20_000);
+    const folder = folderWithStore(500, 20_000);
     let killed = 0;
     let left = 0;
     for (const length of PARTS) {
@@ -295,8 +280,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('killed at any moment, restore leaves the old store or the new one', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 500, 20_000);
+    const folder = folderWithStore(500, 20_000);
     renameSync(join(folder, 'books.db'), join(folder, 'copy.db'));
     let killed = 0;
     for (const length of PARTS) {
@@ -314,8 +298,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('restore: never while a service runs, over books only with --overwrite, and new ids follow the old ones', async (context) => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     chmodSync(join(folder, 'books.db'), 0o640);
     const service = await startServiceProcess(`sqlite:${folder}/books.db`);
     context.after(() => service.stop());
@@ -325,21 +308,16 @@ describe('backup and restore', { concurrency: 3 }, () => {
     await service.client.create({ year: 5 });
 
     const refused = await outcome(folder, ['restore', 'copy.db', '--overwrite']);
-    assert.deepEqual(refused, {
-      code: 1,
-      stdout: '',
-      stderr: 'DB_URL: sqlite:books.db is in use: stop the service first.\n',
-    });
+    assert.deepEqual(refused, refusedWith('DB_URL: sqlite:books.db is in use: stop the service first.'));
     assert.equal((await service.client.list()).length, 4);
     service.process.kill('SIGKILL'); // what it wrote last is in the log
     await once(service.process, 'close');
 
     const careful = await outcome(folder, ['restore', 'copy.db']);
-    assert.deepEqual(careful, {
-      code: 1,
-      stdout: '',
-      stderr: 'DB_URL: sqlite:books.db has books already: --overwrite replaces it.\n',
-    });
+    assert.deepEqual(
+      careful,
+      refusedWith('DB_URL: sqlite:books.db has books already: --overwrite replaces it.'),
+    );
     assert.deepEqual(years(join(folder, 'books.db')), [1, 2, 3, 5]);
 
     const done = await outcome(folder, ['restore', 'copy.db', '--overwrite']);
@@ -355,8 +333,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   });
 
   test('restore: a file that is not a backup is refused in one sentence, and the store stays as it was', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     assert.equal((await outcome(folder, ['backup', 'cut.db'])).code, 0);
     const bytes = readFileSync(join(folder, 'cut.db'));
     truncateSync(join(folder, 'cut.db'), bytes.length - 4096);
@@ -397,19 +374,17 @@ describe('backup and restore', { concurrency: 3 }, () => {
     ];
     const listed = names(folder);
     for (const [sentence, args, env] of refusals) {
-      assert.deepEqual(await outcome(folder, ['restore', ...args, '--overwrite'], env), {
-        code: 1,
-        stdout: '',
-        stderr: `${sentence}\n`,
-      });
+      assert.deepEqual(
+        await outcome(folder, ['restore', ...args, '--overwrite'], env),
+        refusedWith(sentence),
+      );
     }
     assert.deepEqual(names(folder), listed);
     assert.deepEqual(years(join(folder, 'books.db')), [1, 2, 3]);
   });
 
   test('restore: copies that other programs made, with a log beside them or with an older table', async () => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     leaveLog(join(folder, 'books.db'), 'insert into books (year) values (4)');
     mkdirSync(join(folder, 'kept'));
     for (const suffix of ['', '-wal']) {
@@ -462,8 +437,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
   test('a service that starts while its store is replaced never writes to the old one', {
     skip: elsewhere,
   }, async (context) => {
-    const folder = temporaryFolder();
-    makeStore(folder, 3);
+    const folder = folderWithStore(3);
     const path = join(folder, 'books.db');
     copyFileSync(path, join(folder, 'new.db'));
     const store = lockExclusively(path);
@@ -493,6 +467,12 @@ function outcome(folder: string, args: readonly string[], env: Record<string, st
 /** Does the same in a process of its own. */
 function start(folder: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess {
   return spawnService({ DB_URL: 'sqlite:books.db', ...env }, args, folder);
+}
+
+function folderWithStore(books: number, titleLength?: number): string {
+  const folder = temporaryFolder();
+  makeStore(folder, books, titleLength);
+  return folder;
 }
 
 /** Makes a store of so many books with the years 1, 2 …, as a service leaves it when it exits. */

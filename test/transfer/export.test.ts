@@ -14,7 +14,7 @@ import fc from 'fast-check';
 import type { Book } from '../../conformance/service.ts';
 import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
 import { Client } from '../support/client.ts';
-import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
 import { execute } from '../support/postgres.ts';
 import { seed } from '../support/random.ts';
@@ -31,6 +31,7 @@ import {
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const BOOKS: readonly Book[] = [
@@ -86,11 +87,10 @@ describe('export and copy', { concurrency: 4 }, () => {
         assert.equal(stderr, `${lines.length} books exported.\n`);
       }
       const wrong = await command(['export', '--year', 'x'], url);
-      assert.deepEqual(wrong, {
-        code: 2,
-        stdout: '',
-        stderr: '--year cannot be "x": docs/finding.md says what a filter may be.\n',
-      });
+      assert.deepEqual(
+        wrong,
+        refusedWith('--year cannot be "x": docs/finding.md says what a filter may be.', 2),
+      );
     });
 
     test(`export: a filter that all books match changes no byte, from ${name}`, async () => {
@@ -142,11 +142,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     writeFileSync(join(folder, 'a.csv'), 'mine');
     mkdirSync(join(folder, 'b.csv'));
     const refused = await command(['export', 'a.csv'], url, folder);
-    assert.deepEqual(refused, {
-      code: 1,
-      stdout: '',
-      stderr: 'a.csv already exists: --overwrite replaces it.\n',
-    });
+    assert.deepEqual(refused, refusedWith('a.csv already exists: --overwrite replaces it.'));
     assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
     assert.equal((await command(['export', 'b.csv', '--overwrite'], url, folder)).code, 1);
     assert.equal((await command(['export', 'none/c.csv'], url, folder)).code, 1);
@@ -259,9 +255,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     await fill(source, manyBooks(5000));
     await fill(target, []);
     // Each book takes a while, so that the signal comes long before the last one.
-    const db = new DatabaseSync(fileOf(target));
-    db.exec(slowDown('after insert on books', 3000));
-    db.close();
+    await executeOn(target, slowDown('after insert on books', 3000));
     const child = start(['copy', source, target]);
     const ended = endOf(child);
     await waitUntil(() => isLocked(fileOf(target)));
