@@ -4,8 +4,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
-import { assertRefusal } from '../support/answers.ts';
-import { exchange, type Target } from '../support/client.ts';
+import { assertRefusal, exchange, type Target } from '../support/client.ts';
 import { startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { ENVIRONMENT, pageOf, SQLITE } from '../support/service.ts';

@@ -6,13 +6,17 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { CHUNKED } from '../../conformance/raw-requests.ts';
-import { assertRefusal } from '../support/answers.ts';
-import { Client, Connection, exchange, parseAnswers, readEnvelope } from '../support/client.ts';
-import { beHonest } from '../support/honest.ts';
+import { beHonest } from '../support/attackers.ts';
+import {
+  assertRefusal,
+  Client,
+  Connection,
+  exchange,
+  parseAnswers,
+  readEnvelope,
+} from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
-import { holdWrites } from '../support/locks.ts';
-import { residentMemory } from '../support/memory.ts';
-import { operationsOf } from '../support/operations.ts';
+import { operationsOf, residentMemory } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { compose } from '../support/raw-requests.ts';
 import {
@@ -22,6 +26,7 @@ import {
   startCommand,
   startServiceProcess,
 } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const MEBIBYTE = 1024 * 1024;

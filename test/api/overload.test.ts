@@ -5,11 +5,11 @@ import { Agent, request as httpRequest } from 'node:http';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readEnvelope } from '../support/client.ts';
-import { holdWrites } from '../support/locks.ts';
 import { operationsOf } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { POSTGRES, type ServiceProcess, SQLITE, STORES, startServiceProcess } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Clients that create one book after the other, and retry soon after a refusal. */

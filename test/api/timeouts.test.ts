@@ -6,9 +6,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CHUNKED } from '../../conformance/raw-requests.ts';
-import { assertRefusal } from '../support/answers.ts';
 import {
   type Attack,
+  beHonest,
   drippingReaders,
   silent,
   slow,
@@ -17,9 +17,8 @@ import {
   stalledReaders,
   stalledReadersOf,
 } from '../support/attackers.ts';
-import { Connection, parseAnswers } from '../support/client.ts';
+import { assertRefusal, Connection, parseAnswers } from '../support/client.ts';
 import { assertDescribed, OPERATIONS } from '../support/description.ts';
-import { beHonest } from '../support/honest.ts';
 import { inTime } from '../support/in-time.ts';
 import { openLists, operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';

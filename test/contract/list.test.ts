@@ -13,8 +13,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../conformance/service.ts';
 import { Connection, readEnvelope } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
-import { residentMemory } from '../support/memory.ts';
-import { openLists } from '../support/operations.ts';
+import { openLists, residentMemory } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
 import {
   fileOf,

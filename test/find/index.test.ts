@@ -10,7 +10,6 @@ import { assertIndexCorrect } from '../support/book-index.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import type { Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
-import { holdIndex } from '../support/locks.ts';
 import { random } from '../support/random.ts';
 import { scaled } from '../support/scale.ts';
 import {
@@ -24,7 +23,7 @@ import {
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, holdIndex } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** How often a process is killed while it indexes; TEST_KILLS overrides it. */

@@ -7,11 +7,11 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Client } from '../support/client.ts';
-import { holdBooks } from '../support/locks.ts';
+import { Stopwatch } from '../support/in-time.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
-import { Stopwatch } from '../support/stopwatch.ts';
+import { holdBooks } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds. */

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { Connection } from '../support/client.ts';
+import { Stopwatch } from '../support/in-time.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import {
   ENVIRONMENT,
@@ -19,7 +20,6 @@ import {
   startServiceProcess,
   temporaryFolder,
 } from '../support/service.ts';
-import { Stopwatch } from '../support/stopwatch.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds. */

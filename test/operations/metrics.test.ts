@@ -9,7 +9,6 @@ import { createServer } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { Client, Connection, exchange, request } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
-import { holdBooks } from '../support/locks.ts';
 import { operationsOf } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
 import { type Family, scrape, sumOf } from '../support/prometheus.ts';
@@ -25,7 +24,7 @@ import {
   STORES,
   startCommand,
 } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, holdBooks } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const REQUESTS = 'book_catalogue_http_requests_total';

@@ -10,7 +10,6 @@ import type { RawAnswer } from '../../conformance/answers.ts';
 import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { Ledger } from '../support/ledger.ts';
-import { holdWrites } from '../support/locks.ts';
 import { execute } from '../support/postgres.ts';
 import { scaled } from '../support/scale.ts';
 import {
@@ -23,6 +22,7 @@ import {
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
 import { dieYoung, examine, liveAndDie } from '../support/sudden-death.ts';
 import { waitUntil } from '../support/wait.ts';
 

@@ -15,7 +15,6 @@ import { accepts, Client, Connection, exchange, request, type Target } from '../
 import { runCommand, startHere } from '../support/command.ts';
 import { FULL, NO_FULL_DISK } from '../support/full-disk.ts';
 import { inTime } from '../support/in-time.ts';
-import { holdWrites } from '../support/locks.ts';
 import { unusedPort } from '../support/ports.ts';
 import { freshDatabase } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
@@ -33,7 +32,7 @@ import {
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, holdWrites } from '../support/sql.ts';
 import { startUnableApp } from '../support/unable.ts';
 import { waitUntil } from '../support/wait.ts';
 

@@ -6,11 +6,10 @@ import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, request } from '../support/client.ts';
-import { holdBooks } from '../support/locks.ts';
 import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
 import { ENVIRONMENT, STORES, startCommand } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, holdBooks } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Part of every secret, the service's own and those that clients send. */

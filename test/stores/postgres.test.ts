@@ -10,11 +10,11 @@ import { to as copyTo } from 'pg-copy-streams';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
-import { holdBooks } from '../support/locks.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { compose } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
+import { holdBooks } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds between two rounds of requests that are repeated until something else ends. */

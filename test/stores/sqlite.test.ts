@@ -14,7 +14,6 @@ import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { Client } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
-import { holdWrites } from '../support/locks.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
   ENVIRONMENT,
@@ -24,6 +23,7 @@ import {
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds between two rounds of requests that are repeated until something else ends. */

@@ -1,9 +1,10 @@
-// Owns: hostile clients of several kinds, many at once, for tests and for measuring honest requests beside them. They
-// run until they are stopped, on 127.0.0.1 only.
+// Owns: hostile clients of several kinds, many at once, for tests and for measuring honest requests beside them, and what
+// an honest client does meanwhile. The hostile ones run until they are stopped, on 127.0.0.1 only.
 // Refuses: to judge. It reports what became of each connection; the caller decides what should have become of it.
 
+import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';
-import type { Target } from './client.ts';
+import type { Client, Target } from './client.ts';
 
 /** What became of one connection. */
 export interface Cut {
@@ -127,4 +128,11 @@ function start({ port }: Target, count: number, attack: (socket: Socket) => void
 function drip(socket: Socket, bytes: string): void {
   const next = setInterval(() => socket.writable && socket.write(bytes), 1000);
   socket.once('close', () => clearInterval(next));
+}
+
+/** Creates, reads and removes a book. Each step must be answered as if there were no other clients. */
+export async function beHonest({ client }: { readonly client: Client }): Promise<void> {
+  const { id } = await client.create({ title: 'honest' });
+  assert.equal((await client.request('GET', `/book/${id}`)).data.title, 'honest');
+  assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
 }

@@ -1,6 +1,7 @@
-// Owns: SQL on a store, as another program would run it.
+// Owns: SQL on a store, as another program would run it, and the locks that such a program would hold.
 
 import { DatabaseSync } from 'node:sqlite';
+import pg from 'pg';
 import { execute } from './postgres.ts';
 import { fileOf } from './service.ts';
 
@@ -16,4 +17,35 @@ export async function executeOn(dbUrl: string, sql: string): Promise<readonly Re
   } finally {
     db.close();
   }
+}
+
+/** Blocks writes to the store until the returned function is called; books can be read. */
+export function holdWrites(dbUrl: string): Promise<() => Promise<void>> {
+  return hold(dbUrl, 'exclusive');
+}
+
+/** The same; on PostgreSQL, books cannot be read either. */
+export function holdBooks(dbUrl: string): Promise<() => Promise<void>> {
+  return hold(dbUrl, 'access exclusive');
+}
+
+/** Blocks the index of books; on SQLite, all writes. */
+export async function holdIndex(dbUrl: string): Promise<() => Promise<void>> {
+  if (dbUrl.startsWith('sqlite:')) return holdWrites(dbUrl);
+  const client = new pg.Client({ connectionString: dbUrl });
+  await client.connect();
+  await client.query('begin; select from book_index_state for update');
+  return () => client.end();
+}
+
+async function hold(dbUrl: string, mode: string): Promise<() => Promise<void>> {
+  if (dbUrl.startsWith('sqlite:')) {
+    const db = new DatabaseSync(fileOf(dbUrl));
+    db.exec('begin immediate');
+    return async () => db.close();
+  }
+  const client = new pg.Client({ connectionString: dbUrl });
+  await client.connect();
+  await client.query(`begin; lock table books in ${mode} mode`);
+  return () => client.end();
 }

@@ -22,7 +22,6 @@ import { Service } from '../../conformance/service.ts';
 import { Client, LIMITS } from '../support/client.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
-import { holdIndex } from '../support/locks.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
@@ -36,6 +35,7 @@ import {
   temporaryFolder,
 } from '../support/service.ts';
 import { ACCOUNT, type Fault, startSmallService } from '../support/small-service.ts';
+import { holdIndex } from '../support/sql.ts';
 
 const FOR_ALL = { level: 'full', mayWrite: true, isStopped: () => false } as const;
 
