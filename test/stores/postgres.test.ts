@@ -73,17 +73,22 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.deepEqual((await client.request('GET', `/book/${held.id}`)).data, held);
     });
 
-    test('rule 9: changes that wait for a lock are applied in order once it is released', async (context) => {
+    test('rule 9: changes that wait for a lock are applied in order once it is released, or are 404', async (context) => {
       const { client, locker, dbUrl } = await startWithLocker(context);
       const { id } = await client.create({ title: 'held' });
       const doomed = await client.create({ title: 'doomed' });
+      const gone = await client.create({});
       await locker.query('begin');
       await locker.query('update books set author = $1', ['the locker']);
+      await locker.query('delete from books where id = $1', [gone.id]);
 
       const fields = [{ title: 'a' }, { year: 1 }, { title: 'b' }, { year: 2 }];
       const updates = fields.map((body) => client.request('PUT', `/book/${id}`, { body }));
       const removals = [1, 2, 3].map(() => client.request('DELETE', `/book/${doomed.id}`));
-      await waitUntilWaiting(dbUrl, 2);
+      const late = ['PUT', 'DELETE'].map((method) =>
+        client.request(method, `/book/${gone.id}`, { body: {} }),
+      );
+      await waitUntilWaiting(dbUrl, 4);
       await locker.query('commit');
 
       for (const [position, update] of updates.entries()) {
@@ -101,6 +106,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       });
       const statuses = await Promise.all(removals.map(async (removal) => (await removal).status));
       assert.deepEqual(statuses.toSorted(), [200, 404, 404]);
+      for (const answer of late) assert.equal((await answer).status, 404);
     });
 
     test('E3: a change on a condition waits for the lock alone, and is tested in the state after it', async (context) => {
@@ -207,20 +213,6 @@ describe('PostgreSQL', { concurrency: true }, () => {
       // The last statement of the service for this book has ended, and nothing follows.
       assert.equal((await client.request('PUT', `/book/${id}`, { body: {} })).status, 200);
       assert.equal((await client.request('GET', `/book/${id}`)).data.title, 'newer');
-    });
-
-    test('rule 9: changes of a book that its locker removes are 404', async (context) => {
-      const { client, locker, dbUrl } = await startWithLocker(context);
-      const { id } = await client.create({ title: 'held' });
-      await locker.query('begin');
-      await locker.query('delete from books');
-      const requests = [
-        client.request('PUT', `/book/${id}`, { body: { title: 'x' } }),
-        client.request('DELETE', `/book/${id}`),
-      ];
-      await waitUntilWaiting(dbUrl, 2);
-      await locker.query('commit');
-      for (const request of requests) assert.equal((await request).status, 404);
     });
 
     test('a change that waited for its lock in vain costs no connection', async (context) => {
@@ -492,20 +484,10 @@ describe('PostgreSQL', { concurrency: true }, () => {
     test('rules 12 and 27: a role that may use the tables and the sequence is enough, even if the sequence is behind', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
-      const role = `user_of_${new URL(dbUrl).pathname.slice(1)}`;
-      await execute(
-        dbUrl,
-        `create role ${role} login password 'only use';
-       grant select, insert, update, delete
-         on books, book_requests, book_index, book_index_queue, book_index_state to ${role};
-       grant usage, select, update on sequence books_id_seq to ${role}`,
-      );
-      context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));
+      const tables = 'books, book_requests, book_index, book_index_queue, book_index_state';
+      const url = await asUserOf(context, dbUrl, tables);
       await execute(dbUrl, 'insert into books (id) select generate_series(1, 10)');
-      const url = new URL(dbUrl);
-      url.username = role;
-      url.password = 'only use';
-      const { client } = await start(context, url.href);
+      const { client } = await start(context, url);
       const { id } = await client.create({ title: 'x' });
       assert.equal(id, 11);
       await execute(dbUrl, 'insert into books (id) select generate_series(12, 20)');
@@ -521,19 +503,9 @@ describe('PostgreSQL', { concurrency: true }, () => {
     test('rule 27: a role that may not create the index is refused, and serves without it', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl, { FIND: 'off' })).stop();
-      const role = `stranger_to_${new URL(dbUrl).pathname.slice(1)}`;
-      await execute(
-        dbUrl,
-        `create role ${role} login password 'only use';
-         grant select, insert, update, delete on books, book_requests to ${role};
-         grant usage, select, update on sequence books_id_seq to ${role}`,
-      );
-      context.after(() => execute(dbUrl, `drop owned by ${role}; drop role ${role}`));
-      const url = new URL(dbUrl);
-      url.username = role;
-      url.password = 'only use';
-      await assert.rejects(startTestService(url.href), /run `book-catalogue index` as the owner/);
-      const { client, stop } = await startTestService(url.href, { FIND: 'off' });
+      const url = await asUserOf(context, dbUrl, 'books, book_requests');
+      await assert.rejects(startTestService(url), /run `book-catalogue index` as the owner/);
+      const { client, stop } = await startTestService(url, { FIND: 'off' });
       context.after(stop);
       await client.create({});
       assert.equal((await client.list()).length, 1);
@@ -735,6 +707,21 @@ describe('PostgreSQL', { concurrency: true }, () => {
     }
   });
 });
+
+/** The database as a new role sees it, which may use these tables and the sequence, and no more. */
+async function asUserOf(context: TestContext, dbUrl: string, tables: string): Promise<string> {
+  const url = new URL(dbUrl);
+  url.username = `user_of_${url.pathname.slice(1)}`;
+  url.password = 'only use';
+  await execute(
+    dbUrl,
+    `create role ${url.username} login password 'only use';
+     grant select, insert, update, delete on ${tables} to ${url.username};
+     grant usage, select, update on sequence books_id_seq to ${url.username}`,
+  );
+  context.after(() => execute(dbUrl, `drop owned by ${url.username}; drop role ${url.username}`));
+  return url.href;
+}
 
 /** Gives the table the structure of an older version, with which services go on. */
 async function makeOlder(dbUrl: string): Promise<void> {
