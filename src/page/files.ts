@@ -27,7 +27,7 @@ const POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
   "require-trusted-types-for 'script'",
-  'trusted-types import-worker', // page/worker.ts
+  'trusted-types import-worker', // page/import/start-worker.ts
 ];
 
 /** Of every file. */

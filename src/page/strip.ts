@@ -43,7 +43,7 @@ const STARTED = /\bnew URL\(\s*'(\.\.?\/[^']+\.ts)',\s*import\.meta\.url\b/g;
 const COMMENT_OR_TEMPLATE = /^[ \t]*(?:\/\/.*|\/\*[\s\S]*?\*\/[ \t]*)$|`(?:[^`\\]|\\[\s\S])*`/gm;
 
 /** The attributes of index.html that name files beside it. */
-const LINKED = / (href|src)="([\w-]+\.(?:css|ts))"/g;
+const LINKED = / (href|src)="([\w/-]+\.(?:css|ts))"/g;
 
 /**
  * The first 16 hexadecimal digits of the SHA-256 of files.

@@ -249,7 +249,7 @@ describe('the files of the page', () => {
       ...['src/page/strip.ts', 'src/config.ts', 'package.json', 'node_modules/.cache/page.json'],
       ...['../package.json', '../../etc/passwd', 'page/../../config.ts', 'page/./main.ts'],
       ...['page/%2e%2e/%2e%2e/config.ts', '..%2f..%2fetc%2fpasswd', '%2e%2e%2f%2e%2e%2fetc%2fpasswd'],
-      ...['src\\page\\browser\\main.ts', 'page/main.ts/', 'page//main.ts', 'src%2fpage'],
+      ...['page\\main.ts', 'page/main.ts/', 'page//main.ts', 'src%2fpage'],
       ...['page/main.ts%00', 'page/MAIN.ts', 'page/main.ts.map', '__proto__'],
       ...['constructor', 'file:///etc/passwd'],
     ].map((path) => (path.startsWith('/') ? path : `${version}${path}`));

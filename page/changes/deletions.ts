@@ -2,14 +2,14 @@
 // the book can be put back as a new entry.
 // Refuses: to delete a book that somebody else has changed meanwhile.
 
-import type { Book } from '../client/src/book.ts';
-import { BookChanged } from '../client/src/book-catalogue.ts';
-import type { RowState } from './grid.ts';
-import { announce, show } from './messages.ts';
-import { randomKey } from './request-key.ts';
-import type { Session } from './session.ts';
-import type { Shelf } from './shelf.ts';
-import { titleOf } from './text.ts';
+import type { Book } from '../../client/src/book.ts';
+import { BookChanged } from '../../client/src/book-catalogue.ts';
+import { randomKey } from '../catalogue/request-key.ts';
+import type { Session } from '../catalogue/session.ts';
+import { announce, show } from '../elements/messages.ts';
+import { titleOf } from '../elements/text.ts';
+import type { RowState } from '../list/grid.ts';
+import type { Shelf } from '../list/shelf.ts';
 import type { Undo } from './undo.ts';
 
 /** Milliseconds before a deletion is sent. */

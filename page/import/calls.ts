@@ -1,8 +1,8 @@
 // Owns: what the page and the worker that has read a file say to each other, and which books are equal.
 
-import type { WantedColumns } from '../src/files/columns.ts';
-import type { Format } from '../src/files/rows.ts';
-import type { Field } from './text.ts';
+import type { WantedColumns } from '../../src/files/columns.ts';
+import type { Format } from '../../src/files/rows.ts';
+import type { Field } from '../elements/text.ts';
 
 /** A book as the file has it. */
 export interface FileBook {
@@ -88,8 +88,8 @@ export interface Most {
 
 /** Its answers: the result of a call, its complaint for people, or how many bytes of the file it has read. */
 export type Message =
-  | { readonly call: number; readonly result: unknown }
-  | { readonly call: number; readonly complaint: string }
+  | { readonly result: unknown }
+  | { readonly complaint: string }
   | { readonly bytes: number };
 
 /** Books are equal if their keys are: no text has a NUL character (rule 4). */

@@ -2,9 +2,9 @@
 // page for half an hour. Work that finds nobody logged in waits for a login, and is then carried out.
 // Refuses: to store anything. A reload of the page asks for the password again.
 
-import { BookCatalogue, CatalogueError, WrongCredentials } from '../client/src/book-catalogue.ts';
-import { find, refocus } from './dom.ts';
-import { counted } from './text.ts';
+import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import { find, refocus } from '../elements/dom.ts';
+import { counted } from '../elements/text.ts';
 
 /** Whether the service answers: `busy` is 503, as at its start; `away` is no answer. */
 export type Reach = 'here' | 'busy' | 'away';

@@ -2,13 +2,14 @@
 // page. It reads files with the same code as the command `import`.
 // Refuses: whole files that are not books, with a sentence for people.
 
-import { keepsIds, NoTitleColumn, type WantedColumns } from '../src/files/columns.ts';
-import { correct, correctable, valueIn } from '../src/files/correcting.ts';
-import { NotText, NotUtf8 } from '../src/files/decoding.ts';
-import { readBooks } from '../src/files/reading.ts';
-import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../src/files/rows.ts';
-import { asRefused, refusedHeader, refusedName } from '../src/files/writing.ts';
-import { OperatorError } from '../src/operator-error.ts';
+import { keepsIds, NoTitleColumn, type WantedColumns } from '../../src/files/columns.ts';
+import { correct, correctable, valueIn } from '../../src/files/correcting.ts';
+import { NotText, NotUtf8 } from '../../src/files/decoding.ts';
+import { readBooks } from '../../src/files/reading.ts';
+import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
+import { asRefused, refusedHeader, refusedName } from '../../src/files/writing.ts';
+import { OperatorError } from '../../src/operator-error.ts';
+import type { Field } from '../elements/text.ts';
 import {
   bookOf,
   type Calls,
@@ -20,8 +21,7 @@ import {
   type Most,
   type RefusedRow,
   type Understood,
-} from './import-calls.ts';
-import type { Field } from './text.ts';
+} from './calls.ts';
 
 /** Refused rows that a page shows: thousands would hold it up. */
 const SHOWN_REFUSED = 100;
@@ -298,13 +298,13 @@ const booksOfFile = new BooksOfFile();
 /** One call after the other: a correction is in place before the books are stored. */
 let last: Promise<void> = Promise.resolve();
 
-port.addEventListener('message', ({ data: { call, name, args } }) => {
+port.addEventListener('message', ({ data: { name, args } }) => {
   last = last.then(async () => {
     try {
       const method = booksOfFile[name as keyof Calls] as (...args: readonly unknown[]) => unknown;
-      port.postMessage({ call, result: await method.apply(booksOfFile, args) });
+      port.postMessage({ result: await method.apply(booksOfFile, args) });
     } catch (error) {
-      port.postMessage({ call, complaint: complaintOf(error) });
+      port.postMessage({ complaint: complaintOf(error) });
     }
   });
 });

@@ -1,10 +1,10 @@
 // Owns: the step "Check" of an import: how a file was understood, which column is which, and what comes of its rows.
 
-import type { WantedColumns } from '../src/files/columns.ts';
-import { make, scrollable } from './dom.ts';
-import type { Figures, FileBook, Understood } from './import-calls.ts';
-import { type RefusedActions, RefusedRows } from './import-refused.ts';
-import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from './text.ts';
+import type { WantedColumns } from '../../src/files/columns.ts';
+import { make, scrollable } from '../elements/dom.ts';
+import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
+import type { Figures, FileBook, Understood } from './calls.ts';
+import { type RefusedActions, RefusedRows } from './refused.ts';
 
 /** What a person can do in this step. */
 export interface Actions extends RefusedActions {

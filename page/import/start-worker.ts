@@ -10,7 +10,7 @@ interface TrustedTypes {
   ): { createScriptURL(url: string): unknown };
 }
 
-const PROGRAM = new URL('./import-worker.ts', import.meta.url).href;
+const PROGRAM = new URL('./worker.ts', import.meta.url).href;
 
 const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
 const policy = trustedTypes?.createPolicy('import-worker', {

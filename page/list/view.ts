@@ -1,7 +1,7 @@
 // Owns: what the page shows: the words, the filter and the order; as a search, and as the page's address.
 
-import type { Search } from '../client/src/search.ts';
-import { termsOf } from '../src/books/words.ts';
+import type { Search } from '../../client/src/search.ts';
+import { termsOf } from '../../src/books/words.ts';
 
 export const ORDERS = ['title', '-title', 'author', '-author', 'year', '-year', '-id', 'id'] as const;
 export type Order = (typeof ORDERS)[number];

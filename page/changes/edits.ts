@@ -2,14 +2,14 @@
 // Refuses: to overwrite a change of somebody else. Only the fields that a person has changed are stored, and only if
 // nobody else has changed them since that person saw them.
 
-import type { Book, BookChanges } from '../client/src/book.ts';
-import { BookChanged, CatalogueError } from '../client/src/book-catalogue.ts';
-import { find, make, refocus } from './dom.ts';
-import type { RowState } from './grid.ts';
-import { announce, show } from './messages.ts';
-import type { Session } from './session.ts';
-import type { Shelf } from './shelf.ts';
-import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from './text.ts';
+import type { Book, BookChanges } from '../../client/src/book.ts';
+import { BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
+import type { Session } from '../catalogue/session.ts';
+import { find, make, refocus } from '../elements/dom.ts';
+import { announce, show } from '../elements/messages.ts';
+import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
+import type { RowState } from '../list/grid.ts';
+import type { Shelf } from '../list/shelf.ts';
 import type { Undo } from './undo.ts';
 
 /** Milliseconds in which a row shows that it has been saved. */

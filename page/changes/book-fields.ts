@@ -1,9 +1,9 @@
 // Owns: what a person may write into the fields of a book, and why something cannot be stored.
 
-import type { NewBook } from '../client/src/book.ts';
-import { readBookChanges } from '../src/books/book.ts';
-import { readYear } from '../src/files/years.ts';
-import type { Field } from './text.ts';
+import type { NewBook } from '../../client/src/book.ts';
+import { readBookChanges } from '../../src/books/book.ts';
+import { readYear } from '../../src/files/years.ts';
+import type { Field } from '../elements/text.ts';
 
 export type ReadFields = { readonly fields: NewBook } | { readonly field: Field; readonly reason: string };
 

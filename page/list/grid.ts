@@ -1,13 +1,13 @@
 // Owns: the rows in sight, of however many there are; the cell with the focus, and the keys of the list.
 // Refuses: to know how a change is stored: it reports what a person wants.
 
-import type { Book } from '../client/src/book.ts';
-import type { Term } from '../src/books/words.ts';
+import type { Book } from '../../client/src/book.ts';
+import type { Term } from '../../src/books/words.ts';
+import { find } from '../elements/dom.ts';
+import { FIELD_NAMES, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from '../elements/text.ts';
 import { CellEditor, type Onward } from './cell-editor.ts';
-import { find } from './dom.ts';
 import { LongScroll } from './long-scroll.ts';
 import type { Shelf } from './shelf.ts';
-import { FIELD_NAMES, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from './text.ts';
 
 /** Rows above and below those in sight, so that a move finds them ready. */
 const SPARE_ROWS = 8;

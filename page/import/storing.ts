@@ -2,11 +2,11 @@
 // get lost: a chunk of books is sent again with the key of its first attempt.
 // Refuses: to give up while the catalogue does not answer. Only a person ends that.
 
-import { type BookCatalogue, CatalogueError } from '../client/src/book-catalogue.ts';
-import { type FileBook, keyOf } from './import-calls.ts';
-import type { ImportFile } from './import-file.ts';
-import { randomKey } from './request-key.ts';
-import type { Session } from './session.ts';
+import { type BookCatalogue, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { randomKey } from '../catalogue/request-key.ts';
+import type { Session } from '../catalogue/session.ts';
+import { type FileBook, keyOf } from './calls.ts';
+import type { ImportFile } from './file.ts';
 
 /**
  * What one request stores. More books are hardly faster. Proxies accept so much text by default, and a slow line takes

@@ -1,32 +1,23 @@
 // Owns: the dialog by which a person saves books as a file: what is shown, or all of them.
 
-import type { Search } from '../client/src/search.ts';
-import { find, icon, make } from './dom.ts';
-import { type ExportFormat, exportBooks, saveFile } from './export.ts';
-import { ProgressView } from './progress.ts';
-import type { Session } from './session.ts';
-import { counted, numberText } from './text.ts';
+import type { Search } from '../../client/src/search.ts';
+import type { Session } from '../catalogue/session.ts';
+import { find, make } from '../elements/dom.ts';
+import { ProgressView } from '../elements/progress.ts';
+import { saveFile } from '../elements/save-file.ts';
+import { counted, numberText } from '../elements/text.ts';
+import { type ExportFormat, exportBooks } from './books.ts';
 
 export class ExportDialog {
   readonly #dialog = find<HTMLDialogElement>('#export');
   readonly #session: Session;
-  readonly #title = make('h2', { id: 'export-title' });
-  readonly #content = make('div');
-  readonly #status = make('p', { class: 'unseen', role: 'status' });
+  readonly #content = find('#export-content');
+  readonly #status = find('#export-status');
   #work = new AbortController();
 
   constructor(session: Session) {
     this.#session = session;
-    const dialog = this.#dialog;
-    const close = make('button', {
-      type: 'button',
-      class: 'icon',
-      'aria-label': 'Close',
-      click: () => dialog.close(),
-    });
-    close.append(icon('close-icon'));
-    dialog.append(make('header', {}, this.#title, close), this.#content, this.#status);
-    dialog.addEventListener('close', () => this.#work.abort());
+    this.#dialog.addEventListener('close', () => this.#work.abort());
   }
 
   /**
@@ -36,7 +27,7 @@ export class ExportDialog {
    */
   open(search: Search | undefined, count: number | undefined): void {
     const books = count === undefined ? 'the books' : counted(count, 'book');
-    this.#title.textContent =
+    find('#export-title').textContent =
       search === undefined
         ? `Save all ${count === undefined ? '' : `${numberText(count)} `}books`
         : `Save ${books} found`;

@@ -1,6 +1,6 @@
 // Owns: the order in which changes and deletions are taken back, the latest one first, however old they are.
 
-import { show } from './messages.ts';
+import { show } from '../elements/messages.ts';
 
 type TakeBack = () => void;
 

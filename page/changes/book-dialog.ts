@@ -1,12 +1,11 @@
 // Owns: the dialog for one book: adding one, with a warning if the catalogue has it, and changing one on a phone.
 
-import type { Book, NewBook } from '../client/src/book.ts';
+import type { Book, NewBook } from '../../client/src/book.ts';
+import { randomKey } from '../catalogue/request-key.ts';
+import type { Session } from '../catalogue/session.ts';
+import { find, make } from '../elements/dom.ts';
+import { bookText, type Field, fieldText, titleOf } from '../elements/text.ts';
 import { readFields } from './book-fields.ts';
-import { find, make } from './dom.ts';
-import { show } from './messages.ts';
-import { randomKey } from './request-key.ts';
-import type { Session } from './session.ts';
-import { bookText, type Field, fieldText, titleOf } from './text.ts';
 
 /** Milliseconds after the last key before equal books and authors are looked up. */
 const PAUSE = 200;
@@ -183,9 +182,4 @@ export class BookDialog {
 
 function textsOfInputs(): Record<Field, string> {
   return { title: inputs.title.value, author: inputs.author.value, year: inputs.year.value };
-}
-
-/** Says that a book was added, and offers to show it. */
-export function showAdded(book: Book, open: () => void): void {
-  show(`“${titleOf(book)}” was added.`, { label: 'Show', run: open });
 }

@@ -1,10 +1,10 @@
 // Owns: how the catalogue is doing: how many books there are, what is missing in them, how fast it answers, and which
 // came last. Each figure leads to its books.
 
-import type { BookCatalogue } from '../client/src/book-catalogue.ts';
-import { find, make } from './dom.ts';
-import type { Session } from './session.ts';
-import { bookText, numberText } from './text.ts';
+import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
+import type { Session } from '../catalogue/session.ts';
+import { find, make } from '../elements/dom.ts';
+import { bookText, numberText } from '../elements/text.ts';
 import { ALL, searchesOf, type View } from './view.ts';
 
 const LATEST = 5;

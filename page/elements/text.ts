@@ -1,7 +1,7 @@
 // Owns: how books and numbers are put into words, and which parts of a text were searched for.
 
-import type { Book, NewBook } from '../client/src/book.ts';
-import { fold, type Term } from '../src/books/words.ts';
+import type { Book, NewBook } from '../../client/src/book.ts';
+import { fold, type Term } from '../../src/books/words.ts';
 
 export const FIELDS = ['title', 'author', 'year'] as const;
 export type Field = (typeof FIELDS)[number];

@@ -2,7 +2,7 @@
 // Refuses: to lose what somebody has typed: a text that cannot be stored stays in the field until it is corrected or left
 // with Escape.
 
-import { make } from './dom.ts';
+import { make } from '../elements/dom.ts';
 
 /** Where the focus goes when the field closes. */
 export type Onward = 'stay' | 'next' | 'previous' | 'elsewhere';

@@ -1,9 +1,9 @@
 // Owns: which books stand where in the order that is shown: pages of it, requested when they come into sight, and
 // forgotten when there are too many.
 
-import type { Book } from '../client/src/book.ts';
-import type { Page, Search } from '../client/src/search.ts';
-import type { Session } from './session.ts';
+import type { Book } from '../../client/src/book.ts';
+import type { Page, Search } from '../../client/src/search.ts';
+import type { Session } from '../catalogue/session.ts';
 
 /** Books of a page. */
 const PAGE = 100;

@@ -1,7 +1,7 @@
 // Owns: a file that a person has chosen, as the page sees it: each question is one to the worker that has read it.
 
-import type { Calls, Message } from './import-calls.ts';
-import { startImportWorker } from './worker.ts';
+import type { Calls, Message } from './calls.ts';
+import { startImportWorker } from './start-worker.ts';
 
 /** The file cannot be used; its message is for the person at the page. */
 export class FileComplaint extends Error {}
@@ -11,22 +11,23 @@ type Results = { readonly [Name in keyof Calls]: Awaited<ReturnType<Calls[Name]>
 export class ImportFile {
   readonly file: File;
   readonly #worker = startImportWorker();
-  readonly #waiting = new Map<number, PromiseWithResolvers<unknown>>();
-  #calls = 0;
+  /** In the order of the questions, which is that of the answers. */
+  readonly #waiting: PromiseWithResolvers<unknown>[] = [];
 
   /** @param onProgress is called with the bytes that have been read so far. */
   constructor(file: File, onProgress: (bytes: number) => void) {
     this.file = file;
     this.#worker.addEventListener('message', ({ data }: MessageEvent<Message>) => {
       if ('bytes' in data) onProgress(data.bytes);
-      else this.#settle(data);
+      else if ('complaint' in data) this.#waiting.shift()?.reject(new FileComplaint(data.complaint));
+      else this.#waiting.shift()?.resolve(data.result);
     });
     // The program of the worker could not be loaded.
     this.#worker.addEventListener('error', () => {
       const complaint = new FileComplaint(
         'Files cannot be read at the moment. Reload the page, and try again.',
       );
-      for (const { reject } of this.#waiting.values()) reject(complaint);
+      for (const { reject } of this.#waiting) reject(complaint);
     });
   }
 
@@ -35,22 +36,14 @@ export class ImportFile {
    * @throws FileComplaint
    */
   ask<Name extends keyof Calls>(name: Name, ...args: Parameters<Calls[Name]>): Promise<Results[Name]> {
-    this.#calls += 1;
     const answer = Promise.withResolvers<unknown>();
-    this.#waiting.set(this.#calls, answer);
-    this.#worker.postMessage({ call: this.#calls, name, args });
+    this.#waiting.push(answer);
+    this.#worker.postMessage({ name, args });
     return answer.promise as Promise<Results[Name]>;
   }
 
   /** Ends the worker. Its answers never come. */
   close(): void {
     this.#worker.terminate();
-  }
-
-  #settle(message: Exclude<Message, { bytes: number }>): void {
-    const answer = this.#waiting.get(message.call);
-    this.#waiting.delete(message.call);
-    if ('complaint' in message) answer?.reject(new FileComplaint(message.complaint));
-    else answer?.resolve(message.result);
   }
 }

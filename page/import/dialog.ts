@@ -1,18 +1,16 @@
 // Owns: the dialog by which a person imports a file, in three steps: the file, a check, the import.
 // Refuses: to store anything before the check was seen.
 
-import type { WantedColumns } from '../src/files/columns.ts';
-import { find, icon, make } from './dom.ts';
-import { saveFile } from './export.ts';
-import type { Figures, Understood } from './import-calls.ts';
-import { CheckStep } from './import-check.ts';
-import { FileComplaint, ImportFile } from './import-file.ts';
-import { compare, OutcomeUnknown, Storing } from './import-storing.ts';
-import { ProgressView } from './progress.ts';
-import type { Session } from './session.ts';
-import { bookText, counted, numberText } from './text.ts';
-
-const STEPS = ['File', 'Check', 'Import'];
+import type { WantedColumns } from '../../src/files/columns.ts';
+import type { Session } from '../catalogue/session.ts';
+import { find, icon, make } from '../elements/dom.ts';
+import { ProgressView } from '../elements/progress.ts';
+import { saveFile } from '../elements/save-file.ts';
+import { bookText, counted, numberText } from '../elements/text.ts';
+import type { Figures, Understood } from './calls.ts';
+import { CheckStep } from './check.ts';
+import { FileComplaint, ImportFile } from './file.ts';
+import { compare, OutcomeUnknown, Storing } from './storing.ts';
 
 /** Milliseconds for which a comparison with the catalogue counts: other people add books, too. */
 const COMPARED_FOR = 60_000;
@@ -30,15 +28,11 @@ export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
   readonly #session: Session;
   readonly #onStored: () => void;
-  readonly #steps = STEPS.map((name) => make('li', {}, name));
-  readonly #close = make(
-    'button',
-    { type: 'button', class: 'icon', 'aria-label': 'Close' },
-    icon('close-icon'),
-  );
-  readonly #content = make('div');
+  readonly #steps = this.#dialog.querySelectorAll('.steps li');
+  readonly #close = find('#import-close');
+  readonly #content = find('#import-content');
   /** For screen readers. */
-  readonly #status = make('p', { class: 'unseen', role: 'status' });
+  readonly #status = find('#import-status');
   #file: ImportFile | undefined;
   #check: CheckStep | undefined;
   /** Aborted when the work for a file is of no use any more. */
@@ -58,10 +52,7 @@ export class ImportDialog {
   constructor(session: Session, onStored: () => void) {
     this.#session = session;
     this.#onStored = onStored;
-    const title = make('h2', { id: 'import-title' }, 'Import books');
-    const steps = make('ol', { class: 'steps', 'aria-label': 'Steps' }, ...this.#steps);
     const dialog = this.#dialog;
-    dialog.append(make('header', {}, title, steps, this.#close), this.#content, this.#status);
     this.#close.addEventListener('click', () => {
       if (this.#mayLeave()) dialog.close();
     });

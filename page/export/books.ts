@@ -1,11 +1,10 @@
 // Owns: books as a file that a browser saves, the same bytes as those of the command `export`.
 
-import type { BookCatalogue, Search } from '../client/src/book-catalogue.ts';
-import type { Book } from '../src/books/book.ts';
-import { asCsv, asJson } from '../src/books/line.ts';
-import { asCsvFile, asJsonFile } from '../src/files/writing.ts';
-import { make } from './dom.ts';
-import type { Session } from './session.ts';
+import type { BookCatalogue, Search } from '../../client/src/book-catalogue.ts';
+import type { Book } from '../../src/books/book.ts';
+import { asCsv, asJson } from '../../src/books/line.ts';
+import { asCsvFile, asJsonFile } from '../../src/files/writing.ts';
+import type { Session } from '../catalogue/session.ts';
 
 export type ExportFormat = 'csv' | 'json';
 
@@ -20,9 +19,6 @@ const PART = 1024 * 1024;
 
 /** Books after which the page does other work: a few milliseconds. */
 const BOOKS_AT_ONCE = 500;
-
-/** Milliseconds for which a file's URL is kept: a browser may ask a person first where to save it. */
-const KEPT = 60_000;
 
 /**
  * Collects books into a file, such as `books-2026-11-22.csv`.
@@ -41,13 +37,6 @@ export function exportBooks(
     const type = format === 'csv' ? 'text/csv' : 'application/json';
     return new File(parts, `books${search === undefined ? '' : '-found'}-${today()}.${format}`, { type });
   });
-}
-
-/** Has the browser save a file. */
-export function saveFile(file: File): void {
-  const url = URL.createObjectURL(file);
-  make('a', { href: url, download: file.name }).click();
-  setTimeout(() => URL.revokeObjectURL(url), KEPT);
 }
 
 async function* booksOf(

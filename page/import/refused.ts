@@ -1,8 +1,8 @@
 // Owns: the rows of a file that are refused, and their correction by a person.
 
-import { icon, make, scrollable } from './dom.ts';
-import type { Corrected, Figures, RefusedRow } from './import-calls.ts';
-import { bookText, numberText } from './text.ts';
+import { icon, make, scrollable } from '../elements/dom.ts';
+import { bookText, numberText } from '../elements/text.ts';
+import type { Corrected, Figures, RefusedRow } from './calls.ts';
 
 export interface RefusedActions {
   /** @param place of the row among those that are shown. */

@@ -1,0 +1,97 @@
+// Owns: the chips above the list: those that narrow or order what is shown, and how many books lack something.
+
+import type { Session } from '../catalogue/session.ts';
+import { find } from '../elements/dom.ts';
+import { numberText } from '../elements/text.ts';
+import { countOf, WITHOUT_AUTHOR, WITHOUT_YEAR } from './figures.ts';
+import { ALL, type View, yearIn } from './view.ts';
+
+/** Milliseconds after a change before it is counted again what is missing. */
+const COUNT_PAUSE = 500;
+
+type ChipName = 'newest' | 'no-year' | 'no-author' | 'year';
+
+export class Chips {
+  readonly #session: Session;
+  /** How many books lack something, as counted last. */
+  readonly #missing = { 'no-year': 0, 'no-author': 0 };
+  #counting: ReturnType<typeof setTimeout> | undefined;
+
+  /**
+   * @param view that is shown, with the words as they are in the field.
+   * @param show is called with the view that a chip leads to.
+   */
+  constructor(session: Session, view: () => View, show: (view: View) => void) {
+    this.#session = session;
+    for (const element of document.querySelectorAll<HTMLElement>('[data-chip]'))
+      element.addEventListener('click', () => show(viewAfter(element.dataset.chip as ChipName, view())));
+  }
+
+  /** Shows which chips a view has pressed. */
+  draw(view: View): void {
+    const year = yearIn(view.words)?.year ?? (view.year === 0 ? undefined : view.year);
+    chip('year').textContent = year === undefined ? '' : `Published in ${year}`;
+    press('newest', view.order === '-id');
+    press('no-year', view.year === 0);
+    press('no-author', view.isAuthorless === true);
+    press('year', view.year !== undefined && view.year !== 0);
+    offer('year', year !== undefined);
+    for (const name of ['no-year', 'no-author'] as const) offer(name, this.#missing[name] > 0);
+  }
+
+  countSoon(): void {
+    clearTimeout(this.#counting);
+    this.#counting = setTimeout(() => void this.count(), COUNT_PAUSE);
+  }
+
+  /** Counts what is missing in the catalogue: these chips are shown only if something is. */
+  async count(): Promise<void> {
+    const chips = [
+      ['no-year', WITHOUT_YEAR, 'without a year'],
+      ['no-author', WITHOUT_AUTHOR, 'without an author'],
+    ] as const;
+    for (const [name, lacking, text] of chips) {
+      const count = await this.#session
+        .call((catalogue) => countOf(catalogue, lacking))
+        .catch(() => undefined);
+      if (count === undefined) continue;
+      this.#missing[name] = count;
+      chip(name).textContent = `${numberText(count)} ${text}`;
+      offer(name, count > 0);
+    }
+  }
+}
+
+function chip(name: ChipName): HTMLElement {
+  return find(`[data-chip=${name}]`);
+}
+
+function press(name: ChipName, isPressed: boolean): void {
+  chip(name).ariaPressed = String(isPressed);
+}
+
+/** Shows a chip if it is useful. One that is pressed stays, so that it can be released. */
+function offer(name: ChipName, isUseful: boolean): void {
+  const isPressed = chip(name).ariaPressed === 'true';
+  const isHidden = chip(name).textContent === '' || !(isUseful || isPressed);
+  if (isHidden && chip(name) === document.activeElement) find('#words').focus();
+  chip(name).hidden = isHidden;
+}
+
+/** What a chip shows when it is pressed. */
+function viewAfter(name: ChipName, view: View): View {
+  const { words, order, year, isAuthorless } = view;
+  switch (name) {
+    case 'newest':
+      return { ...view, order: order === '-id' ? ALL.order : '-id' };
+    case 'no-year':
+      return { words, order, ...(year !== 0 && { year: 0 }) };
+    case 'no-author':
+      return { words, order, ...(!isAuthorless && { isAuthorless: true }) };
+    case 'year': {
+      const found = yearIn(words);
+      if (found === undefined) return { words, order };
+      return { words: found.others, order, year: found.year };
+    }
+  }
+}

@@ -1,0 +1,43 @@
+// Owns: how many books are shown, and what stands in place of the list if there are none.
+
+import { find } from '../elements/dom.ts';
+import { counted } from '../elements/text.ts';
+import type { Shelf } from './shelf.ts';
+import { isFiltered, type View } from './view.ts';
+
+const root = find('#grid');
+const count = find('#count');
+const late = find('#unindexed');
+const nothing = find('#nothing');
+
+/** @returns whether the list has taken the place of something that had the focus. */
+export function showCount({ total, isCounted, unindexed }: Shelf, view: View): boolean {
+  const number = isCounted ? counted(total, 'book') : `More than ${counted(total, 'book')}`;
+  const text = isFiltered(view) ? `${number} found` : number;
+  if (count.textContent !== text) count.textContent = text; // it is said whenever it is written
+  document.title = view.words === '' ? 'Book catalogue' : `${view.words} – Book catalogue`;
+  late.hidden = unindexed === 0;
+  late.textContent =
+    unindexed === 0
+      ? ''
+      : `About ${counted(unindexed, 'book')} cannot be found yet: the catalogue is still indexing them.`;
+
+  const isNothing = total === 0;
+  root.classList.toggle('nothing', isNothing);
+  const hadFocus = nothing.contains(document.activeElement);
+  nothing.hidden = !isNothing;
+  if (!isNothing) return hadFocus;
+  const name = view.words.trim();
+  find('#nothing-title').textContent = !isFiltered(view)
+    ? 'The shelf is empty'
+    : name === ''
+      ? 'No such books'
+      : `Nothing matches “${name}”`;
+  find('#nothing-advice').textContent = isFiltered(view)
+    ? 'Try fewer letters, or another spelling.'
+    : 'Add the first book, or import a file of books.';
+  find('#nothing-add').textContent = name === '' ? 'Add a book' : `Add “${name}”`;
+  find('#nothing-import').hidden = isFiltered(view);
+  find('#nothing-all').hidden = !isFiltered(view);
+  return false;
+}
