@@ -124,6 +124,8 @@ export class BookDialog {
       const options = { idempotencyKey: this.#key };
       const created = await this.#session.call((catalogue) => catalogue.create(read.fields, options));
       this.#key = randomKey();
+      clearTimeout(this.#timer); // a lookup would take the place of the message below
+      this.#lookup.abort();
       this.#events.added(created);
       if (isAnotherWanted) {
         form.reset();

@@ -17,7 +17,7 @@ import {
   shown,
   WAYS,
 } from '../support/page.ts';
-import { SQLITE, startCommand, startTestService } from '../support/service.ts';
+import { SQLITE, startCommand, startServiceProcess, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const BY_AUTHOR = BOOKS.map(({ title }) => title);
@@ -97,7 +97,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
   });
 
   test('too many wrong passwords: the login says how many seconds to wait', async (context) => {
-    const service = await startTestService(await SQLITE.freshUrl());
+    const service = await startServiceProcess(await SQLITE.freshUrl());
     context.after(() => service.stop());
     const { page } = await openDesk(context, service.pageUrl);
     let isOver = false;
