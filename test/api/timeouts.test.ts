@@ -32,6 +32,9 @@ const WHOLE_REQUEST = 30_000;
 const READER = 60_000;
 const IDLE = 72_000;
 
+/** That a request may wait for the store; then it may be refused with 503. */
+const PATIENCE = 2000;
+
 /** How many books of 1 MB there are. Together they far exceed the buffers of two sockets. */
 const LARGE_BOOKS = 12;
 
@@ -72,17 +75,16 @@ describe('the timeouts of the wire', () => {
   });
 
   /**
-   * Starts attacks that the service cuts after `limit` milliseconds. Fails unless honest requests are answered, and the
-   * attacks take effect, while all of their connections are open.
+   * Starts attacks that the service cuts after a time. Fails unless honest requests are answered, and the attacks take
+   * effect, while all of their connections are open.
    */
   async function beginBesideHonest(
     target: ServiceProcess,
-    limit: number,
     make: () => Attack[],
     isEffective: () => Promise<boolean> = async () => true,
   ): Promise<Attack[]> {
     let begun: Attack[] = [];
-    await inTime(limit, async (startClock) => {
+    await inTime(PATIENCE, async (startClock) => {
       for (const attack of begun) attack.stop();
       startClock();
       begun = make().map(begin);
@@ -137,7 +139,7 @@ describe('the timeouts of the wire', () => {
         const metrics = await scrape(operationsOf(service).url);
         return sumOf(metrics, 'book_catalogue_http_connections') >= 1053;
       };
-      const cut = await beginBesideHonest(service, HEADERS, attack, areAccepted);
+      const cut = await beginBesideHonest(service, attack, areAccepted);
       await assertCutBefore(begin(slowBodies(service, 1)).ended, HEADERS, cut, 'a slow body');
       const afterAnother = cut.at(-1);
       for (const attack of cut) {
@@ -169,7 +171,7 @@ describe('the timeouts of the wire', () => {
       const { token } = service.client;
       const announced = 'Content-Length: 1000\r\n';
       const tooLong = 'Content-Length: 9999999\r\n';
-      const cut = await beginBesideHonest(service, WHOLE_REQUEST, () => [
+      const cut = await beginBesideHonest(service, () => [
         slowBodies(service, 50),
         slow(service, 1, compose('POST', '/token', { headers: announced })),
         slow(service, 1, compose('POST', '/book', { token, headers: CHUNKED }), '1\r\n \r\n'),
@@ -203,7 +205,7 @@ describe('the timeouts of the wire', () => {
         ];
         // PostgreSQL allows eight open lists, and these attacks hold all of them until they are cut.
         const isFull = async () => name === 'SQLite' || (await openLists(target)) === 8;
-        const cut = await beginBesideHonest(target, READER, begun, isFull);
+        const cut = await beginBesideHonest(target, begun, isFull);
         await assertCutBefore(
           threeSlowBodies(target),
           READER,

@@ -25,7 +25,7 @@ describe('PostgreSQL that says that Citus distributes the books', { concurrency:
   test('rule 9: of many changes of one book at once, each is answered with its own state', async (context) => {
     const { client } = await start(context, await distributed());
     const { id } = await client.create({});
-    await together(64, async (position) => {
+    await together(16, async (position) => {
       const body = { title: `${position}` };
       const { data } = await client.request('PUT', `/book/${id}`, { body });
       assert.deepEqual(data, { id, ...body, author: '', year: 0 });
