@@ -47,13 +47,14 @@ const METHODS: readonly (readonly [RegExp, string])[] = [
   [/^\/book\/[^/]+$/, 'GET, HEAD, PUT, DELETE'],
 ];
 
-export async function startSmallService(fault?: Fault): Promise<SmallService> {
+export async function startSmallService(...faults: readonly Fault[]): Promise<SmallService> {
+  const has = (fault: Fault) => faults.includes(fault);
   const books = new Map<number, Book>();
   const refused = new Set<number>();
   let last = 0;
 
   const newId = () => {
-    if (fault === 'reuses ids') return Math.max(0, ...books.keys()) + 1;
+    if (has('reuses ids')) return Math.max(0, ...books.keys()) + 1;
     last += 1;
     return last;
   };
@@ -92,14 +93,14 @@ export async function startSmallService(fault?: Fault): Promise<SmallService> {
     }
     const text = path.slice('/book/'.length);
     if (!/^[1-9]\d*$/.test(text)) {
-      return fault === 'answers 500 to odd ids' ? { status: 500, message: 'Internal server error' } : NO_BOOK;
+      return has('answers 500 to odd ids') ? { status: 500, message: 'Internal server error' } : NO_BOOK;
     }
     const id = Number(text);
     const book = books.get(id);
     if (book === undefined || String(id) !== text) return NO_BOOK;
     if (method === 'DELETE') {
-      if (fault === 'removes nothing') return { status: 500, message: 'Internal server error' };
-      if (fault === 'removes a book at the second request only' && !refused.has(id)) {
+      if (has('removes nothing')) return { status: 500, message: 'Internal server error' };
+      if (has('removes a book at the second request only') && !refused.has(id)) {
         refused.add(id);
         return { status: 503, message: 'Service unavailable' };
       }
@@ -124,12 +125,12 @@ export async function startSmallService(fault?: Fault): Promise<SmallService> {
     for (const name of ['title', 'author'] as const) {
       let value = body.get(name);
       if (value === undefined) continue;
-      if (fault === 'coerces types' && typeof value === 'object') value = String(value);
+      if (has('coerces types') && typeof value === 'object') value = String(value);
       if (typeof value !== 'string' || value.includes('\0') || !value.isWellFormed()) return undefined;
       fields[name] = value;
     }
     let year = body.get('year');
-    if (fault === 'coerces types' && typeof year === 'string') year = { source: year };
+    if (has('coerces types') && typeof year === 'string') year = { source: year };
     if (year === undefined) return fields;
     const value = year instanceof Object && 'source' in year ? integerOf(String(year.source)) : undefined;
     if (value === undefined) return undefined;
