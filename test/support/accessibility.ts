@@ -10,13 +10,18 @@ const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-prac
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
+/** Ends when they have ended, or were cancelled. */
+const TRANSITIONS =
+  'Promise.allSettled(document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished))';
+
 /**
- * Checks a page as it is now. Transitions should have ended: axe reads colours in between as they are.
+ * Checks a page once its transitions have ended: axe reads colours in between as they are.
  * @param without selectors of elements that are not checked.
  * @returns a line for each element that breaks a rule, empty if all hold.
  * @throws Error if axe has checked nothing.
  */
 export async function violations(page: Page, without: readonly string[] = []): Promise<string[]> {
+  await page.evaluate(TRANSITIONS);
   await page.evaluate(AXE); // unlike a script element, a policy of the page does not stop it
   const context: ElementContext = { include: ['html'], exclude: without.map((selector) => [selector]) };
   const options = { runOnly: TAGS, resultTypes: ['violations'] };
