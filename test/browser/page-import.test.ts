@@ -10,7 +10,7 @@ import type { Locator, Page } from 'playwright-core';
 import { violations } from '../support/accessibility.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
-import { describePage, focused, listed, logIn } from '../support/page.ts';
+import { counted, describePage, focused, logIn } from '../support/page.ts';
 import { unusedPort } from '../support/ports.ts';
 import {
   ENVIRONMENT,
@@ -560,6 +560,7 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
       await page.getByRole('heading', { name: '5 books were added.' }).waitFor();
       await check('the end');
       await page.getByRole('button', { name: 'Done' }).click();
+      await counted(page, '5 books');
       await openMenu(page, 'Export');
       await page.getByRole('heading', { name: 'Save all 5 books' }).waitFor();
       await check('Export');
@@ -580,7 +581,7 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     await client.request('DELETE', '/book/6'); // ids and places differ
     await page.reload();
     await logIn(page);
-    await listed(page);
+    await counted(page, '2,005 books');
     for (const format of ['csv', 'json']) {
       await openMenu(page, 'Export');
       await page.getByRole('heading', { name: 'Save all 2,005 books' }).waitFor();
@@ -608,6 +609,7 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
       .getByRole('columnheader', { name: 'Year' })
       .and(page.locator('[aria-sort="descending"]'))
       .waitFor();
+    await counted(page, '2 books found');
     await tabTo(page, page.getByRole('button', { name: 'Export' }));
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Save 2 books found' }).waitFor();
@@ -622,6 +624,7 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
 
   test('a person stops saving', async (context) => {
     const { service, page } = await openProcess(context, { books: manyBooks(1000) });
+    await counted(page, '1,000 books');
     await openMenu(page, 'Export');
     await page.getByRole('heading', { name: 'Save all 1,000 books' }).waitFor();
     service.process.kill('SIGSTOP'); // so that it does not end before

@@ -8,6 +8,7 @@ import type { Book } from '../../conformance/service.ts';
 import { fill } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import {
+  counted,
   type Desk,
   describePage,
   editor,
@@ -111,11 +112,6 @@ describePage('the librarians’ page with many books', ({ openDesk }) => {
   async function topOf(page: Page): Promise<number> {
     const [first] = (await sight(page)).rows;
     return first === undefined ? Number.NaN : first.index * ROW - first.y;
-  }
-
-  async function counted(page: Page, text: string): Promise<void> {
-    const count = page.getByRole('main').getByRole('status').first();
-    await waitUntil(async () => (await count.textContent()) === text);
   }
 
   test('any place can be jumped to, and its rows are those of the service', async (context) => {

@@ -182,6 +182,12 @@ export async function listed(page: Page): Promise<void> {
   await waitUntil(async () => (await grid(page).getAttribute('aria-busy')) === 'false');
 }
 
+/** Waits until the page says how many books it shows, such as `2 books found`. */
+export async function counted(page: Page, text: string): Promise<void> {
+  const count = page.getByRole('main').getByRole('status').first();
+  await waitUntil(async () => (await count.textContent()) === text);
+}
+
 export function searchField(page: Page): Locator {
   return page.getByRole('textbox', { name: 'Search titles and authors' });
 }
