@@ -1,7 +1,9 @@
-// Owns: what a mutant is. A mutant is the service with one protection taken out, one limit shifted or two answers
-// swapped; the part of the suite that it names must fail.
+// Owns: what a mutant is, and how the lists beside this file are written. A mutant is the service with one protection
+// taken out, one limit shifted or two answers swapped; the test that it names must fail.
 
 import { stripTypeScriptTypes } from 'node:module';
+
+export type StoreName = 'SQLite' | 'PostgreSQL';
 
 export interface Mutant {
   /** What the service then does wrong, such as `a body may be longer than BODY_LIMIT`. */
@@ -11,13 +13,35 @@ export interface Mutant {
   /** Occurs exactly once in that file. */
   readonly from: string;
   readonly to: string;
-  /** The part of the suite that must fail: a file, and the tests of it whose full names match. */
-  readonly test: {
-    readonly file: string;
-    readonly name: string;
-    /** The only store to run the tests on; both without it. */
-    readonly store?: 'SQLite' | 'PostgreSQL';
-  };
+  /** What must fail: the tests of this file whose full names match, on this store. */
+  readonly test: { readonly file: string; readonly name: string; readonly store: StoreName };
+}
+
+/** A list of mutants, two lines each: `mutant` names it and its test, `change` says what is changed. */
+export class Mutants {
+  readonly all: Mutant[] = [];
+  #file = '';
+  #named: Pick<Mutant, 'name' | 'test'> | undefined;
+
+  /** The file that the next mutants change. */
+  in(file: string): this {
+    this.#file = file;
+    return this;
+  }
+
+  /** @param store by default PostgreSQL if the changed file is part of that store, else SQLite. */
+  mutant(name: string, testFile: string, testName: string, store?: StoreName): this {
+    const ofFile = this.#file.startsWith('src/stores/postgres/') ? 'PostgreSQL' : 'SQLite';
+    this.#named = { name, test: { file: testFile, name: testName, store: store ?? ofFile } };
+    return this;
+  }
+
+  change(from: string, to: string): this {
+    if (this.#named === undefined) throw new Error(`A change of ${this.#file} has no name.`);
+    this.all.push({ ...this.#named, file: this.#file, from, to });
+    this.#named = undefined;
+    return this;
+  }
 }
 
 /**

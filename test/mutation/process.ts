@@ -1,7 +1,7 @@
 // Owns: mutants of the process: its configuration, commands, log and metrics, and how it starts and ends, alone or as
 // several workers.
 
-import type { Mutant } from './mutant.ts';
+import { Mutants } from './mutant.ts';
 
 const HOST = 'test/api/host.test.ts';
 const COMMANDS = 'test/process/commands.test.ts';
@@ -12,188 +12,92 @@ const CONFIGURATION = 'test/process/configuration.test.ts';
 const LOG = 'test/process/log.test.ts';
 const METRICS = 'test/operations/metrics.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
+const START_AND_END = 'test/limits/start-and-end.test.ts';
+const COMPILE = 'test/process/compile.test.ts';
 
-export const PROCESS_MUTANTS: readonly Mutant[] = [
-  {
-    name: 'an idle connection is closed at SIGTERM without time for a last request',
-    file: 'src/service.ts',
-    from: 'const LAST_REQUEST = 500;',
-    to: 'const LAST_REQUEST = 0;',
-    test: { file: LIFECYCLE, name: 'last request', store: 'SQLite' },
-  },
-  {
-    name: 'answers do not say that their connection ends',
-    file: 'src/api/app.ts',
-    from: "    if (http.isLast(response)) more.push('connection', 'close');\n",
-    to: '',
-    test: { file: LIFECYCLE, name: 'requests completed after SIGTERM', store: 'SQLite' },
-  },
-  {
-    name: 'one Ctrl-C that comes as two signals ends the process at once',
-    file: 'src/process.ts',
-    from: 'const DOUBLE_SIGNAL_WINDOW = 500;',
-    to: 'const DOUBLE_SIGNAL_WINDOW = 0;',
-    test: { file: LIFECYCLE, name: 'two signals at the same moment', store: 'SQLite' },
-  },
-  {
-    name: 'a message that cannot be written ends an import',
-    file: 'src/process.ts',
-    from: "  process.stderr.on('error', () => {});\n",
-    to: '',
-    test: { file: COMMANDS, name: 'messages that cannot be written', store: 'SQLite' },
-  },
-  {
-    name: 'output that cannot be written is a success',
-    file: 'src/process.ts',
-    from: 'if (code !== 0 || lost === undefined) process.exit(code);',
-    to: 'process.exit(code);',
-    test: { file: COMMANDS, name: 'output that cannot be written', store: 'SQLite' },
-  },
-  {
-    name: 'the account of the environment logs in to the demo',
-    file: 'src/commands/demo.ts',
-    from: 'await serveOn({ PORT, ADMIN_PORT, PAGE_PORT });',
-    to: 'await serveOn(env);',
-    test: { file: DEMO, name: 'no variable leads', store: 'SQLite' },
-  },
-  {
-    name: 'the demo leaves its store behind',
-    file: 'src/commands/demo.ts',
-    from: 'rmSync(folder, { recursive: true, force: true, maxRetries: 3 });',
-    to: '',
-    test: { file: DEMO, name: 'SIGTERM ends it', store: 'SQLite' },
-  },
-  {
-    name: 'a shutdown takes longer than 10 s',
-    file: 'src/service.ts',
-    from: 'const GRACE = 6000;',
-    to: 'const GRACE = 14_000;',
-    test: { file: 'test/limits/start-and-end.test.ts', name: 'with WORKERS=1', store: 'SQLite' },
-  },
-  {
-    name: 'a failed replacement of a worker is retried every 15 s',
-    file: 'src/workers.ts',
-    from: 'const RETRY_PAUSE = 1000;',
-    to: 'const RETRY_PAUSE = 15_000;',
-    test: { file: WORKERS, name: 'retried every second', store: 'SQLite' },
-  },
-  {
-    name: 'a failed replacement of a worker is retried without a pause',
-    file: 'src/workers.ts',
-    from: 'await pause(RETRY_PAUSE);',
-    to: '',
-    test: { file: WORKERS, name: 'retried every second', store: 'SQLite' },
-  },
-  {
-    name: 'workers share a port that is already in use',
-    file: 'src/service.ts',
-    from: "if (use === 'first') await assertPortFree(place);",
-    to: '',
-    test: { file: WORKERS, name: 'a port that other workers already share', store: 'SQLite' },
-  },
-  {
-    name: 'ADMIN_HOST is ignored',
-    file: 'src/config.ts',
-    from: "addressOf(given.text('ADMIN_HOST') ?? LOOPBACK)",
-    to: 'LOOPBACK',
-    test: { file: OPERATIONS, name: 'ADMIN_HOST', store: 'SQLite' },
-  },
-  {
-    name: 'other machines reach a service whose secret is random',
-    file: 'src/config.ts',
-    from: "hasPair && given.text('SECRET_TOKEN') !== undefined",
-    to: 'hasPair',
-    test: { file: CONFIGURATION, name: 'without SECRET_TOKEN is refused', store: 'SQLite' },
-  },
-  {
-    name: 'an error message shows the password',
-    file: 'src/stores/open.ts',
-    from: ".includes('@');",
-    to: ".includes('@@');",
-    test: { file: CONFIGURATION, name: 'of a password with an unescaped', store: 'SQLite' },
-  },
-  {
-    name: 'a refused body is not logged',
-    file: 'src/api/faults.ts',
-    from: "      this.#logBody(reqId, 'the memory for request bodies is used up');\n",
-    to: '',
-    test: { file: LOG, name: 'no room', store: 'SQLite' },
-  },
-  {
-    name: 'every slow request is logged as slow',
-    file: 'src/log/log.ts',
-    from: 'const SLOW_LINES_APART = 1000;',
-    to: 'const SLOW_LINES_APART = 0;',
-    test: { file: LOG, name: 'LOG_LEVEL=warn, slow requests', store: 'SQLite' },
-  },
-  {
-    name: 'a fault of the service is not logged',
-    file: 'src/api/faults.ts',
-    from: "    this.#log.error({ reqId, err: error }, 'a request failed');\n",
-    to: '',
-    test: { file: LOG, name: 'any other fault', store: 'SQLite' },
-  },
-  {
-    name: 'lost lines are counted once for each piece of text',
-    file: 'src/log/destination.ts',
-    from: "this.#lost += text.split('\\n').length - 1;",
-    to: 'this.#lost += 1;',
-    test: { file: LOG, name: 'how many lines were lost', store: 'SQLite' },
-  },
-  {
-    name: 'a late request counts as a failed one',
-    file: 'src/api/faults.ts',
-    from: 'this.#requests.storeFaults[kind] += 1;',
-    to: "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
-    test: { file: METRICS, name: 'requests that are late', store: 'PostgreSQL' },
-  },
-  {
-    name: 'hosts that take over are not counted',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'this.#hostChanges += 1;',
-    to: '',
-    test: { file: METRICS, name: 'hosts of PostgreSQL', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a replaced thread is not counted',
-    file: 'src/stores/sqlite/thread.ts',
-    from: 'this.restarts += 1;',
-    to: '',
-    test: { file: METRICS, name: 'the threads that write', store: 'SQLite' },
-  },
-  {
-    name: 'a thread translates its file at each start',
-    file: 'src/stores/sqlite/thread.ts',
-    from: 'env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },',
-    to: 'env: {},',
-    test: { file: 'test/process/compile.test.ts', name: 'translates no file', store: 'SQLite' },
-  },
-  {
-    name: 'a service with an overloaded store is not ready',
-    file: 'src/service.ts',
-    from: 'store.find([1], performance.now() + ANSWER_TIMEOUT).then(',
-    to: 'catalogue.find(1).then(',
-    test: { file: OPERATIONS, name: 'more to do than it can', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a page of any name gets a token with the built-in password',
-    file: 'src/api/app.ts',
-    from: 'else if (isMisdirected) answer = MISDIRECTED_REQUEST;',
-    to: '',
-    test: { file: HOST, name: 'on every port', store: 'SQLite' },
-  },
-  {
-    name: 'a page of any name reads the operations listener',
-    file: 'src/admin/listener.ts',
-    from: 'onlyThisMachine && !namesThisMachine',
-    to: 'false && !namesThisMachine',
-    test: { file: HOST, name: 'on the operations port alone', store: 'SQLite' },
-  },
-  {
-    name: 'the last lines of the log are lost with the process',
-    file: 'src/log/destination.ts',
-    from: 'writeSync(this.#fd, this.#text);',
-    to: '',
-    test: { file: LOG, name: 'printed with its stack', store: 'SQLite' },
-  },
-];
+export const PROCESS_MUTANTS = new Mutants()
+  .in('src/service.ts')
+  .mutant(
+    'an idle connection is closed at SIGTERM without time for a last request',
+    LIFECYCLE,
+    'last request',
+  )
+  .change('const LAST_REQUEST = 500;', 'const LAST_REQUEST = 0;')
+  .mutant('a shutdown takes longer than 10 s', START_AND_END, 'with WORKERS=1')
+  .change('const GRACE = 6000;', 'const GRACE = 14_000;')
+  .mutant('workers share a port that is already in use', WORKERS, 'a port that other workers already share')
+  .change("if (use === 'first') await assertPortFree(place);", '')
+  .mutant(
+    'a service with an overloaded store is not ready',
+    OPERATIONS,
+    'more to do than it can',
+    'PostgreSQL',
+  )
+  .change('store.find([1], performance.now() + ANSWER_TIMEOUT).then(', 'catalogue.find(1).then(')
+  .in('src/api/app.ts')
+  .mutant('answers do not say that their connection ends', LIFECYCLE, 'requests completed after SIGTERM')
+  .change("    if (http.isLast(response)) more.push('connection', 'close');\n", '')
+  .mutant('a page of any name gets a token with the built-in password', HOST, 'on every port')
+  .change('else if (isMisdirected) answer = MISDIRECTED_REQUEST;', '')
+  .in('src/process.ts')
+  .mutant(
+    'one Ctrl-C that comes as two signals ends the process at once',
+    LIFECYCLE,
+    'two signals at the same moment',
+  )
+  .change('const DOUBLE_SIGNAL_WINDOW = 500;', 'const DOUBLE_SIGNAL_WINDOW = 0;')
+  .mutant('a message that cannot be written ends an import', COMMANDS, 'messages that cannot be written')
+  .change("  process.stderr.on('error', () => {});\n", '')
+  .mutant('output that cannot be written is a success', COMMANDS, 'output that cannot be written')
+  .change('if (code !== 0 || lost === undefined) process.exit(code);', 'process.exit(code);')
+  .in('src/commands/demo.ts')
+  .mutant('the account of the environment logs in to the demo', DEMO, 'no variable leads')
+  .change('await serveOn({ PORT, ADMIN_PORT, PAGE_PORT });', 'await serveOn(env);')
+  .mutant('the demo leaves its store behind', DEMO, 'SIGTERM ends it')
+  .change('rmSync(folder, { recursive: true, force: true, maxRetries: 3 });', '')
+  .in('src/workers.ts')
+  .mutant('a failed replacement of a worker is retried every 15 s', WORKERS, 'retried every second')
+  .change('const RETRY_PAUSE = 1000;', 'const RETRY_PAUSE = 15_000;')
+  .mutant('a failed replacement of a worker is retried without a pause', WORKERS, 'retried every second')
+  .change('await pause(RETRY_PAUSE);', '')
+  .in('src/config.ts')
+  .mutant('ADMIN_HOST is ignored', OPERATIONS, 'ADMIN_HOST')
+  .change("addressOf(given.text('ADMIN_HOST') ?? LOOPBACK)", 'LOOPBACK')
+  .mutant(
+    'other machines reach a service whose secret is random',
+    CONFIGURATION,
+    'without SECRET_TOKEN is refused',
+  )
+  .change("hasPair && given.text('SECRET_TOKEN') !== undefined", 'hasPair')
+  .in('src/stores/open.ts')
+  .mutant('an error message shows the password', CONFIGURATION, 'of a password with an unescaped')
+  .change(".includes('@');", ".includes('@@');")
+  .in('src/api/faults.ts')
+  .mutant('a refused body is not logged', LOG, 'no room')
+  .change("      this.#logBody(reqId, 'the memory for request bodies is used up');\n", '')
+  .mutant('a fault of the service is not logged', LOG, 'any other fault')
+  .change("    this.#log.error({ reqId, err: error }, 'a request failed');\n", '')
+  .mutant('a late request counts as a failed one', METRICS, 'requests that are late', 'PostgreSQL')
+  .change(
+    'this.#requests.storeFaults[kind] += 1;',
+    "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
+  )
+  .in('src/log/log.ts')
+  .mutant('every slow request is logged as slow', LOG, 'LOG_LEVEL=warn, slow requests')
+  .change('const SLOW_LINES_APART = 1000;', 'const SLOW_LINES_APART = 0;')
+  .in('src/log/destination.ts')
+  .mutant('lost lines are counted once for each piece of text', LOG, 'how many lines were lost')
+  .change("this.#lost += text.split('\\n').length - 1;", 'this.#lost += 1;')
+  .mutant('the last lines of the log are lost with the process', LOG, 'printed with its stack')
+  .change('writeSync(this.#fd, this.#text);', '')
+  .in('src/stores/postgres/server/connections.ts')
+  .mutant('hosts that take over are not counted', METRICS, 'hosts of PostgreSQL')
+  .change('this.#hostChanges += 1;', '')
+  .in('src/stores/sqlite/thread.ts')
+  .mutant('a replaced thread is not counted', METRICS, 'the threads that write')
+  .change('this.restarts += 1;', '')
+  .mutant('a thread translates its file at each start', COMPILE, 'translates no file')
+  .change('env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },', 'env: {},')
+  .in('src/admin/listener.ts')
+  .mutant('a page of any name reads the operations listener', HOST, 'on the operations port alone')
+  .change('onlyThisMachine && !namesThisMachine', 'false && !namesThisMachine').all;

@@ -1,6 +1,6 @@
 // Owns: mutants of the stores: what they do to their file or server, and what they do if that fails.
 
-import type { Mutant } from './mutant.ts';
+import { Mutants } from './mutant.ts';
 
 const SQLITE = 'test/stores/sqlite.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
@@ -8,272 +8,154 @@ const FAILOVER = 'test/stores/failover.test.ts';
 const STANDBY = 'test/stores/standby.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/stores/citus.test.ts';
+const OUTAGE = 'test/stores/outage.test.ts';
+const ANSWERS = 'test/limits/answers.test.ts';
+const LIST = 'test/contract/list.test.ts';
 
-export const STORES_MUTANTS: readonly Mutant[] = [
-  {
-    name: 'a write to a SQLite file that has been moved is acknowledged',
-    file: 'src/stores/sqlite/writer.ts',
-    from: 'if (this.#file.assertInPlace() === 0)',
-    to: 'if (false)',
-    test: { file: SQLITE, name: ' moved: ', store: 'SQLite' },
-  },
-  {
-    name: 'a write without a write-ahead log is acknowledged',
-    file: 'src/stores/sqlite/writer.ts',
-    from: 'for (const companion of this.#companions) companion.assertInPlace();',
-    to: '',
-    test: { file: SQLITE, name: 'without its write-ahead log', store: 'SQLite' },
-  },
-  {
-    name: 'a single read needs its SQLite file in place',
-    file: 'src/stores/sqlite/store.ts',
-    from: 'this.#begin.run();',
-    to: 'this.#file.assertInPlace(); this.#begin.run();',
-    test: { file: SQLITE, name: ' deleted: ', store: 'SQLite' },
-  },
-  {
-    name: 'a list comes from another SQLite file',
-    file: 'src/stores/sqlite/store.ts',
-    from: 'this.#file.assertInPlace(); // else',
-    to: '// else',
-    test: { file: SQLITE, name: 'never comes from another file', store: 'SQLite' },
-  },
-  {
-    name: 'a write that was answered with 503 is carried out later',
-    file: 'src/stores/sqlite/store.ts',
-    from: 'const WRITE_TIMEOUT = 3000;',
-    to: 'const WRITE_TIMEOUT = 30_000;',
-    test: { file: SQLITE, name: 'none is carried out later', store: 'SQLite' },
-  },
-  {
-    name: 'a transaction that the server aborts is sent six times',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'const MAX_ATTEMPTS = 5;',
-    to: 'const MAX_ATTEMPTS = 6;',
-    test: { file: POSTGRES, name: 'every time, with a serialization failure', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a transaction that the server aborts is sent four times',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'const MAX_ATTEMPTS = 5;',
-    to: 'const MAX_ATTEMPTS = 4;',
-    test: { file: POSTGRES, name: 'every time, with a serialization failure', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a deadlock is not retried',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: "new Set(['40001', '40P01'])",
-    to: "new Set(['40001'])",
-    test: { file: POSTGRES, name: 'with 40P01, is retried', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a write whose answer is lost is retried',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: "const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');",
-    to: 'const isTakenBack = code === undefined || SERIALIZATION_FAILURES.has(code);',
-    test: { file: 'test/stores/outage.test.ts', name: 'whose answer is lost', store: 'PostgreSQL' },
-  },
-  {
-    name: 'changes of locked books use the connections of all other books',
-    file: 'src/stores/postgres/books/changes.ts',
-    from: "query<Book>('held', UPDATE_HELD, parameters, deadline)",
-    to: "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
-    test: { file: POSTGRES, name: 'of a hundred such books', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a locked book delays the changes of its neighbours',
-    file: 'src/stores/postgres/books/changes.ts',
-    from: 'for update of books skip locked\n  ), stored',
-    to: 'for update\n  ), stored',
-    test: { file: POSTGRES, name: 'delays only its own changes', store: 'PostgreSQL' },
-  },
-  {
-    name: 'only its owner can advance a sequence that is behind',
-    file: 'src/stores/postgres/books/structure.ts',
-    from: 'lock table books in share row exclusive mode;',
-    to: 'alter sequence books_id_seq no cycle;',
-    test: { file: POSTGRES, name: 'a role that may use the table', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a host that has become a standby is read from',
-    file: 'src/stores/postgres/server/hosts.ts',
-    from: "watched: wanted !== 'any'",
-    to: 'watched: false',
-    test: { file: FAILOVER, name: 'nothing stale is read', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a statement goes on after its callers have been answered with 503',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now())',
-    to: 'STATEMENT_TIMEOUTS[kind]',
-    test: { file: POSTGRES, name: 'waited behind another', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a start that must change the table does not wait for those who read it',
-    file: 'src/stores/postgres/books/structure.ts',
-    from: 'if (code === LOCKED) {',
-    to: 'if (false) {',
-    test: { file: POSTGRES, name: 'waits for a list and a dump', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a start that waits for a lock holds up all reads',
-    file: 'src/stores/postgres/books/structure.ts',
-    from: 'const LOCK_TIMEOUT = 100;',
-    to: 'const LOCK_TIMEOUT = 3000;',
-    test: { file: 'test/limits/answers.test.ts', name: 'no read waits', store: 'PostgreSQL' },
-  },
-  {
-    name: 'of two primaries the first in the list is used',
-    file: 'src/stores/postgres/server/hosts.ts',
-    from: 'isNewer(other, one) ? other : one',
-    to: 'one',
-    test: { file: FAILOVER, name: 'while its primary lives on', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a process for which nothing fails stays with the old one of two primaries',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'isNewer(other, { timeline: this.#timeline })',
-    to: 'false',
-    test: { file: FAILOVER, name: 'nothing fails', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a process reads the old one of two primaries while another one uses the new one',
-    file: 'src/stores/postgres/server/hosts.ts',
-    from: 'writable.map(endOlder)',
-    to: '[]',
-    test: { file: FAILOVER, name: 'no other one reads the old one', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a host in doubt gets more before the hosts are asked',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'this.#answered = Promise.race([',
-    to: 'void Promise.race([',
-    test: { file: FAILOVER, name: 'another host gets the writes', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a list is not answered within 5 s while its server is silent',
-    file: 'src/stores/postgres/store.ts',
-    from: 'const FIRST_CHUNK_TIMEOUT = 4500;',
-    to: 'const FIRST_CHUNK_TIMEOUT = 7000;',
-    test: { file: 'test/limits/answers.test.ts', name: 'while the network is cut', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a store that was slow once refuses requests later',
-    file: 'src/books/batches.ts',
-    from: 'if (this.idle) {',
-    to: 'if (false) {',
-    test: { file: 'test/stores/postgres.test.ts', name: 'is free, no request', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a locked book has a deadline of its own',
-    file: 'src/books/batches.ts',
-    from: 'if (late.length === 0) clearTimeout(batch.timer);',
-    to: 'if (late.length >= 0) clearTimeout(batch.timer);',
-    test: { file: 'test/limits/answers.test.ts', name: 'its book is locked', store: 'PostgreSQL' },
-  },
-  {
-    name: 'every statement that fails ends its connection',
-    file: 'src/stores/postgres/server/connections.ts',
-    from: 'client.release(code === undefined || HOST_FAILURE.test(code));',
-    to: 'client.release(true);',
-    test: { file: POSTGRES, name: 'costs no connection', store: 'PostgreSQL' },
-  },
-  {
-    name: 'stalled readers block the lists of all others',
-    file: 'src/stores/open-lists.ts',
-    from: 'if (first === undefined) return false;',
-    to: 'if (Date.now() > 0) return false;',
-    test: { file: 'test/contract/list.test.ts', name: 'gives way', store: 'SQLite' },
-  },
-  {
-    name: 'a standby is read before it has replayed what the primary showed',
-    file: 'src/stores/postgres/standby/fence.ts',
-    from: 'if (state.hasReplayed) return state.server;',
-    to: 'return state.server;',
-    test: { file: STANDBY, name: 'while it replays nothing', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a standby is read although the primary does not show yet what it shows',
-    file: 'src/stores/postgres/standby/fence.ts',
-    from: 'if (state.isShown) return;',
-    to: 'return;',
-    test: { file: STANDBY, name: 'does not show yet', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a standby is read without asynchronous commits',
-    file: 'src/stores/postgres/standby/fence.ts',
-    from: "then pg_logical_emit_message(true, 'book-catalogue', '') else written end",
-    to: 'then flushed else written end',
-    test: { file: STANDBY, name: 'committed asynchronously', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a standby is read that has gone over to another timeline',
-    file: 'src/stores/postgres/standby/fence.ts',
-    from: "status = 'streaming' and received_tli = $1",
-    to: "status = 'streaming' and $1 > 0",
-    test: { file: STANDBY, name: 'another primary from now on', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a standby of a copy of the primary is read',
-    file: 'src/stores/postgres/standby/standby.ts',
-    from: 'await assertMarked(client, primary, LIMIT);',
-    to: '',
-    test: { file: STANDBY, name: 'follows a copy', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a statement that a standby ends is an error',
-    file: 'src/stores/postgres/standby/standby.ts',
-    from: 'if (!isEnded) this.#leave(current);',
-    to: 'if (isEnded) throw error;',
-    test: { file: STANDBY, name: 'cancels or breaks off', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a reading that waits for a silent standby waits for ever',
-    file: 'src/stores/postgres/standby/standby.ts',
-    from: 'await standby.heartbeat;',
-    to: 'standby.sign.catch(() => {});',
-    test: { file: 'test/limits/answers.test.ts', name: 'standby falls silent', store: 'PostgreSQL' },
-  },
-  {
-    name: 'the question and the reading may reach two standbys behind a pooler',
-    file: 'src/stores/postgres/standby/fence.ts',
-    from: 'and pg_postmaster_start_time()::text = $2 as follows',
-    to: "and $2 <> '' as follows",
-    test: { file: STANDBY, name: 'behind a pooler', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a write follows synchronous_commit of the server',
-    file: 'src/stores/postgres/books/statements.ts',
-    from: "when 'off' then 'on'",
-    to: "when 'off' then 'off'",
-    test: { file: POSTGRES, name: 'synchronous_commit', store: 'PostgreSQL' },
-  },
-  {
-    name: 'new books get ids that books in partitions have',
-    file: 'src/stores/postgres/books/new-books.ts',
-    from: "/_pkey$/.test(cause.constraint ?? '')",
-    to: "cause.constraint === 'books_pkey'",
-    test: { file: PARTITIONS, name: 'another program inserted', store: 'PostgreSQL' },
-  },
-  {
-    name: 'the old ids of books in partitions are found',
-    file: 'src/stores/postgres/finding/book-index.ts',
-    from: 'books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS',
-    to: 'TRIGGERS',
-    test: { file: PARTITIONS, name: 'by its new id', store: 'PostgreSQL' },
-  },
-  {
-    name: 'with Citus, only the first change of a book in a batch is carried out',
-    file: 'src/stores/postgres/citus.ts',
-    from: 'open = open.filter(([position, { id }]) => taken.get(id) !== position);',
-    to: 'open = [];',
-    test: { file: CITUS, name: 'with its own state', store: 'PostgreSQL' },
-  },
-  {
-    name: 'with Citus, the pieces of a list are not separated',
-    file: 'src/stores/postgres/citus.ts',
-    from: 'yield* arriving(rows, after === 0);',
-    to: 'yield* arriving(rows);',
-    test: { file: CITUS, name: 'for any number of them', store: 'PostgreSQL' },
-  },
-];
+export const STORES_MUTANTS = new Mutants()
+  .in('src/stores/sqlite/writer.ts')
+  .mutant('a write to a SQLite file that has been moved is acknowledged', SQLITE, ' moved: ')
+  .change('if (this.#file.assertInPlace() === 0)', 'if (false)')
+  .mutant('a write without a write-ahead log is acknowledged', SQLITE, 'without its write-ahead log')
+  .change('for (const companion of this.#companions) companion.assertInPlace();', '')
+  .in('src/stores/sqlite/store.ts')
+  .mutant('a single read needs its SQLite file in place', SQLITE, ' deleted: ')
+  .change('this.#begin.run();', 'this.#file.assertInPlace(); this.#begin.run();')
+  .mutant('a list comes from another SQLite file', SQLITE, 'never comes from another file')
+  .change('this.#file.assertInPlace(); // else', '// else')
+  .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
+  .change('const WRITE_TIMEOUT = 3000;', 'const WRITE_TIMEOUT = 30_000;')
+  .in('src/stores/postgres/server/connections.ts')
+  .mutant(
+    'a transaction that the server aborts is sent six times',
+    POSTGRES,
+    'every time, with a serialization failure',
+  )
+  .change('const MAX_ATTEMPTS = 5;', 'const MAX_ATTEMPTS = 6;')
+  .mutant(
+    'a transaction that the server aborts is sent four times',
+    POSTGRES,
+    'every time, with a serialization failure',
+  )
+  .change('const MAX_ATTEMPTS = 5;', 'const MAX_ATTEMPTS = 4;')
+  .mutant('a deadlock is not retried', POSTGRES, 'with 40P01, is retried')
+  .change("new Set(['40001', '40P01'])", "new Set(['40001'])")
+  .mutant('a write whose answer is lost is retried', OUTAGE, 'whose answer is lost')
+  .change(
+    "const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');",
+    'const isTakenBack = code === undefined || SERIALIZATION_FAILURES.has(code);',
+  )
+  .mutant(
+    'a statement goes on after its callers have been answered with 503',
+    POSTGRES,
+    'waited behind another',
+  )
+  .change(
+    'Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now())',
+    'STATEMENT_TIMEOUTS[kind]',
+  )
+  .mutant(
+    'a process for which nothing fails stays with the old one of two primaries',
+    FAILOVER,
+    'nothing fails',
+  )
+  .change('isNewer(other, { timeline: this.#timeline })', 'false')
+  .mutant('a host in doubt gets more before the hosts are asked', FAILOVER, 'another host gets the writes')
+  .change('this.#answered = Promise.race([', 'void Promise.race([')
+  .mutant('every statement that fails ends its connection', POSTGRES, 'costs no connection')
+  .change('client.release(code === undefined || HOST_FAILURE.test(code));', 'client.release(true);')
+  .in('src/stores/postgres/books/changes.ts')
+  .mutant(
+    'changes of locked books use the connections of all other books',
+    POSTGRES,
+    'of a hundred such books',
+  )
+  .change(
+    "query<Book>('held', UPDATE_HELD, parameters, deadline)",
+    "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
+  )
+  .mutant('a locked book delays the changes of its neighbours', POSTGRES, 'delays only its own changes')
+  .change('for update of books skip locked\n  ), stored', 'for update\n  ), stored')
+  .in('src/stores/postgres/books/structure.ts')
+  .mutant('only its owner can advance a sequence that is behind', POSTGRES, 'a role that may use the table')
+  .change('lock table books in share row exclusive mode;', 'alter sequence books_id_seq no cycle;')
+  .mutant(
+    'a start that must change the table does not wait for those who read it',
+    POSTGRES,
+    'waits for a list and a dump',
+  )
+  .change('if (code === LOCKED) {', 'if (false) {')
+  .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits')
+  .change('const LOCK_TIMEOUT = 100;', 'const LOCK_TIMEOUT = 3000;')
+  .in('src/stores/postgres/server/hosts.ts')
+  .mutant('a host that has become a standby is read from', FAILOVER, 'nothing stale is read')
+  .change("watched: wanted !== 'any'", 'watched: false')
+  .mutant('of two primaries the first in the list is used', FAILOVER, 'while its primary lives on')
+  .change('isNewer(other, one) ? other : one', 'one')
+  .mutant(
+    'a process reads the old one of two primaries while another one uses the new one',
+    FAILOVER,
+    'no other one reads the old one',
+  )
+  .change('writable.map(endOlder)', '[]')
+  .in('src/stores/postgres/store.ts')
+  .mutant('a list is not answered within 5 s while its server is silent', ANSWERS, 'while the network is cut')
+  .change('const FIRST_CHUNK_TIMEOUT = 4500;', 'const FIRST_CHUNK_TIMEOUT = 7000;')
+  .in('src/books/batches.ts')
+  .mutant('a store that was slow once refuses requests later', POSTGRES, 'is free, no request', 'PostgreSQL')
+  .change('if (this.idle) {', 'if (false) {')
+  .mutant('a locked book has a deadline of its own', ANSWERS, 'its book is locked', 'PostgreSQL')
+  .change(
+    'if (late.length === 0) clearTimeout(batch.timer);',
+    'if (late.length >= 0) clearTimeout(batch.timer);',
+  )
+  .in('src/stores/open-lists.ts')
+  .mutant('stalled readers block the lists of all others', LIST, 'gives way')
+  .change('if (first === undefined) return false;', 'if (Date.now() > 0) return false;')
+  .in('src/stores/postgres/standby/fence.ts')
+  .mutant(
+    'a standby is read before it has replayed what the primary showed',
+    STANDBY,
+    'while it replays nothing',
+  )
+  .change('if (state.hasReplayed) return state.server;', 'return state.server;')
+  .mutant(
+    'a standby is read although the primary does not show yet what it shows',
+    STANDBY,
+    'does not show yet',
+  )
+  .change('if (state.isShown) return;', 'return;')
+  .mutant('a standby is read without asynchronous commits', STANDBY, 'committed asynchronously')
+  .change(
+    "then pg_logical_emit_message(true, 'book-catalogue', '') else written end",
+    'then flushed else written end',
+  )
+  .mutant('a standby is read that has gone over to another timeline', STANDBY, 'another primary from now on')
+  .change("status = 'streaming' and received_tli = $1", "status = 'streaming' and $1 > 0")
+  .mutant('the question and the reading may reach two standbys behind a pooler', STANDBY, 'behind a pooler')
+  .change('and pg_postmaster_start_time()::text = $2 as follows', "and $2 <> '' as follows")
+  .in('src/stores/postgres/standby/standby.ts')
+  .mutant('a standby of a copy of the primary is read', STANDBY, 'follows a copy')
+  .change('await assertMarked(client, primary, LIMIT);', '')
+  .mutant('a statement that a standby ends is an error', STANDBY, 'cancels or breaks off')
+  .change('if (!isEnded) this.#leave(current);', 'if (isEnded) throw error;')
+  .mutant('a reading that waits for a silent standby waits for ever', ANSWERS, 'standby falls silent')
+  .change('await standby.heartbeat;', 'standby.heartbeat.catch(() => {});')
+  .in('src/stores/postgres/books/statements.ts')
+  .mutant('a write follows synchronous_commit of the server', POSTGRES, 'synchronous_commit')
+  .change("when 'off' then 'on'", "when 'off' then 'off'")
+  .in('src/stores/postgres/books/new-books.ts')
+  .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')
+  .change("/_pkey$/.test(cause.constraint ?? '')", "cause.constraint === 'books_pkey'")
+  .in('src/stores/postgres/finding/book-index.ts')
+  .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
+  .change('books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS', 'TRIGGERS')
+  .in('src/stores/postgres/citus.ts')
+  .mutant(
+    'with Citus, only the first change of a book in a batch is carried out',
+    CITUS,
+    'with its own state',
+  )
+  .change('open = open.filter(([position, { id }]) => taken.get(id) !== position);', 'open = [];')
+  .mutant('with Citus, the pieces of a list are not separated', CITUS, 'for any number of them')
+  .change('yield* arriving(rows, after === 0);', 'yield* arriving(rows);').all;

@@ -1,203 +1,116 @@
 // Owns: mutants of the commands that process all books, of the client, and of the test runner.
 
-import type { Mutant } from './mutant.ts';
+import { Mutants } from './mutant.ts';
 
-export const TRANSFER_MUTANTS: readonly Mutant[] = [
-  {
-    name: 'a copy succeeds without a comparison of both stores',
-    file: 'src/commands/copy.ts',
-    from: '(await target.count()) !== books || (await checksumOf(target)) !== checksum',
-    to: '(await target.count()) < 0',
-    test: { file: 'test/transfer/export.test.ts', name: 'alters or drops a book', store: 'SQLite' },
-  },
-  {
-    name: 'a copy succeeds if only its number of books is right',
-    file: 'src/commands/copy.ts',
-    from: ' || (await checksumOf(target)) !== checksum',
-    to: '',
-    test: { file: 'test/transfer/export.test.ts', name: 'alters or drops a book', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a copy goes on after a signal',
-    file: 'src/commands/copy.ts',
-    from: "if (context.signal.aborted) throw new Error('stopped');",
-    to: '',
-    test: { file: 'test/transfer/export.test.ts', name: 'copy: a signal ends it', store: 'SQLite' },
-  },
-  {
-    name: 'an id that was given before a copy is given again',
-    file: 'src/commands/copy.ts',
-    from: 'await target.reserveIdsThrough(await source.lastId());',
-    to: '',
-    test: {
-      file: 'test/transfer/export.test.ts',
-      name: 'from SQLite to SQLite, ids included',
-      store: 'SQLite',
-    },
-  },
-  {
-    name: 'a copy holds all books in memory',
-    file: 'src/commands/copy.ts',
-    from: 'read.addBooks(batch);',
-    to: 'read.addBooks(batch); ((globalThis as { held?: unknown[] }).held ??= []).push(batch);',
-    test: { file: 'test/transfer/memory.test.ts', name: 'copy from SQLite', store: 'SQLite' },
-  },
-  {
-    name: 'quotes in a text are not doubled in an export',
-    file: 'src/stores/sqlite/text.ts',
-    from: `'"', '""'`,
-    to: `'"', '"'`,
-    test: { file: 'test/transfer/export.test.ts', name: 'byte for byte the same', store: 'SQLite' },
-  },
-  {
-    name: 'the password comes from the URL alone',
-    file: 'src/stores/postgres/server/hosts.ts',
-    from: 'url.searchParams.delete(PARAMETER);',
-    to: "url.searchParams.delete(PARAMETER); url.password ||= 'none';",
-    test: { file: 'test/transfer/export.test.ts', name: 'PGPASSWORD', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a backup gets its name without a comparison with the store',
-    file: 'src/stores/sqlite/backup.ts',
-    from: "throw new Error('the copy differs from the store');",
-    to: '',
-    test: { file: 'test/transfer/backup.test.ts', name: 'a copy that differs', store: 'SQLite' },
-  },
-  {
-    name: 'files that a killed backup has left stay',
-    file: 'src/terminal/whole-file.ts',
-    from: 'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
-    to: 'found.length < name.length && UNFINISHED.test(found)',
-    test: {
-      file: 'test/transfer/backup.test.ts',
-      name: 'no backup or a complete one',
-      store: 'SQLite',
-    },
-  },
-  {
-    name: 'an export that replaces a private file is readable by everybody',
-    file: 'src/terminal/whole-file.ts',
-    from: 'await makeWholeFile(path, like, ',
-    to: 'await makeWholeFile(path, undefined, ',
-    test: { file: 'test/transfer/export.test.ts', name: 'keeps its permissions', store: 'SQLite' },
-  },
-  {
-    name: 'a restore replaces books without --overwrite',
-    file: 'src/commands/restore.ts',
-    from: 'if (store.isEmpty || overwrite) return store;',
-    to: 'if (store.isEmpty || !overwrite || overwrite) return store;',
-    test: { file: 'test/transfer/backup.test.ts', name: 'never while a service runs', store: 'SQLite' },
-  },
-  {
-    name: 'an import stores books again that SQLite has',
-    file: 'src/stores/sqlite/bulk.ts',
-    from: 'where books.id > ? and books.id <= ?`',
-    to: 'where books.id > ? and books.id < ?`',
-    test: { file: 'test/transfer/import.test.ts', name: 'new rows are stored', store: 'SQLite' },
-  },
-  {
-    name: 'an import compares with the first books only',
-    file: 'src/stores/sqlite/bulk.ts',
-    from: 'for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {',
-    to: 'for (let last = 0, end = this.#number(next, 0); last === 0 && end > last; ) {',
-    test: { file: 'test/transfer/import.test.ts', name: 'however many there are', store: 'SQLite' },
-  },
-  {
-    name: 'an import stores books again that PostgreSQL has',
-    file: 'src/stores/postgres/bulk.ts',
-    from: 'where not exists (\n',
-    to: 'where true or not exists (\n',
-    test: { file: 'test/transfer/import.test.ts', name: 'new rows are stored', store: 'PostgreSQL' },
-  },
-  {
-    name: 'an import follows synchronous_commit of the server',
-    file: 'src/stores/postgres/bulk.ts',
-    from: "where current_setting('synchronous_commit') = 'off'",
-    to: "where current_setting('synchronous_commit') = 'none'",
-    test: { file: 'test/transfer/import.test.ts', name: 'synchronous_commit', store: 'PostgreSQL' },
-  },
-  {
-    name: 'a year beyond what JSON readers hold exactly is imported',
-    file: 'src/files/years.ts',
-    from: 'Number.isSafeInteger(year)',
-    to: 'Number.isInteger(year)',
-    test: { file: 'test/transfer/reading.test.ts', name: 'that are not certain', store: 'SQLite' },
-  },
-  {
-    name: 'rows after a header are skipped with the blank lines before it',
-    file: 'src/files/csv.ts',
-    from: 'length = tokenizer.next - input.at;',
-    to: 'length = tokenizer.next;',
-    test: { file: 'test/transfer/reading.test.ts', name: 'another delimiter would', store: 'SQLite' },
-  },
-  {
-    name: 'a corrected record may become two books, of which one is lost',
-    file: 'src/files/correcting.ts',
-    from: ' && found.length === 1',
-    to: '',
-    test: { file: 'test/transfer/reading.test.ts', name: 'are corrected as a whole', store: 'SQLite' },
-  },
-  {
-    name: 'a correction takes away what follows in its record',
-    file: 'src/files/correcting.ts',
-    from: 'return before + quoted(value) + after;',
-    to: 'return before + quoted(value);',
-    test: { file: 'test/transfer/reading.test.ts', name: 'whatever else is in the record', store: 'SQLite' },
-  },
-  {
-    name: 'the client sends a creation without a key',
-    file: 'client/src/book-catalogue.ts',
-    from: "const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };",
-    to: 'const headers = {};',
-    test: { file: 'test/client/client.test.ts', name: 'however many answers are lost', store: 'SQLite' },
-  },
-  {
-    name: 'the client changes a book that is not the expected one',
-    file: 'client/src/book-catalogue.ts',
-    from: 'if (!isSame(stored, expected))',
-    to: 'if (false)',
-    test: { file: 'test/client/client.test.ts', name: 'whichever field differs', store: 'SQLite' },
-  },
-  {
-    name: 'the client does not send the tag of the expected book',
-    file: 'client/src/book-catalogue.ts',
-    from: "headers: { 'if-match': tagOf(before) }",
-    to: 'headers: {}',
-    test: { file: 'test/client/client.test.ts', name: 'removes meanwhile', store: 'SQLite' },
-  },
-  {
-    name: 'the client takes its own change for that of another client',
-    file: 'client/src/book-catalogue.ts',
-    from: 'if (isAsWanted && answer.mayBeDone) return after;',
-    to: '',
-    test: { file: 'test/client/client.test.ts', name: 'its own change after', store: 'SQLite' },
-  },
-  {
-    name: 'the client uses a token after it has expired',
-    file: 'client/src/session.ts',
-    from: 'const USED_PART = 0.9;',
-    to: 'const USED_PART = 1.6;',
-    test: { file: 'test/client/client.test.ts', name: 'however wrong the clock', store: 'SQLite' },
-  },
-  {
-    name: 'the timeout of a list runs while its caller is busy',
-    file: 'client/src/book-list.ts',
-    from: 'deadline.stop();',
-    to: '',
-    test: { file: 'test/client/client.test.ts', name: 'while its caller is busy', store: 'SQLite' },
-  },
-  {
-    name: 'a run of tests passes though a file cannot be loaded',
-    file: 'test/run.ts',
-    from: 'return failed === 0 && passed > 0 && unfinished.length === 0;',
-    to: 'return passed > 0;',
-    test: { file: 'test/project/run.test.ts', name: 'cannot be loaded', store: 'SQLite' },
-  },
-  {
-    name: 'a run of tests passes without any test',
-    file: 'test/run.ts',
-    from: 'return failed === 0 && passed > 0 && unfinished.length === 0;',
-    to: 'return failed === 0;',
-    test: { file: 'test/project/run.test.ts', name: 'when no test ran', store: 'SQLite' },
-  },
-];
+const EXPORT = 'test/transfer/export.test.ts';
+const MEMORY = 'test/transfer/memory.test.ts';
+const BACKUP = 'test/transfer/backup.test.ts';
+const IMPORT = 'test/transfer/import.test.ts';
+const READING = 'test/transfer/reading.test.ts';
+const CLIENT = 'test/client/client.test.ts';
+const RUN = 'test/project/run.test.ts';
+
+export const TRANSFER_MUTANTS = new Mutants()
+  .in('src/commands/copy.ts')
+  .mutant('a copy succeeds without a comparison of both stores', EXPORT, 'alters or drops a book')
+  .change(
+    '(await target.count()) !== books || (await checksumOf(target)) !== checksum',
+    '(await target.count()) < 0',
+  )
+  .mutant(
+    'a copy succeeds if only its number of books is right',
+    EXPORT,
+    'alters or drops a book',
+    'PostgreSQL',
+  )
+  .change(' || (await checksumOf(target)) !== checksum', '')
+  .mutant('a copy goes on after a signal', EXPORT, 'copy: a signal ends it')
+  .change("if (context.signal.aborted) throw new Error('stopped');", '')
+  .mutant('an id that was given before a copy is given again', EXPORT, 'from SQLite to SQLite, ids included')
+  .change('await target.reserveIdsThrough(await source.lastId());', '')
+  .mutant('a copy holds all books in memory', MEMORY, 'copy from SQLite')
+  .change(
+    'read.addBooks(batch);',
+    'read.addBooks(batch); ((globalThis as { held?: unknown[] }).held ??= []).push(batch);',
+  )
+  .in('src/stores/sqlite/text.ts')
+  .mutant('quotes in a text are not doubled in an export', EXPORT, 'byte for byte the same')
+  .change("'\"', '\"\"'", "'\"', '\"'")
+  .in('src/stores/postgres/server/hosts.ts')
+  .mutant('the password comes from the URL alone', EXPORT, 'PGPASSWORD')
+  .change(
+    'url.searchParams.delete(PARAMETER);',
+    "url.searchParams.delete(PARAMETER); url.password ||= 'none';",
+  )
+  .in('src/stores/sqlite/backup.ts')
+  .mutant('a backup gets its name without a comparison with the store', BACKUP, 'a copy that differs')
+  .change("throw new Error('the copy differs from the store');", '')
+  .in('src/terminal/whole-file.ts')
+  .mutant('files that a killed backup has left stay', BACKUP, 'no backup or a complete one')
+  .change(
+    'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
+    'found.length < name.length && UNFINISHED.test(found)',
+  )
+  .mutant('an export that replaces a private file is readable by everybody', EXPORT, 'keeps its permissions')
+  .change('await makeWholeFile(path, like, ', 'await makeWholeFile(path, undefined, ')
+  .in('src/commands/restore.ts')
+  .mutant('a restore replaces books without --overwrite', BACKUP, 'never while a service runs')
+  .change(
+    'if (store.isEmpty || overwrite) return store;',
+    'if (store.isEmpty || !overwrite || overwrite) return store;',
+  )
+  .in('src/stores/sqlite/bulk.ts')
+  .mutant('an import stores books again that SQLite has', IMPORT, 'new rows are stored')
+  .change('where books.id > ? and books.id <= ?`', 'where books.id > ? and books.id < ?`')
+  .mutant('an import compares with the first books only', IMPORT, 'however many there are')
+  .change(
+    'for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {',
+    'for (let last = 0, end = this.#number(next, 0); last === 0 && end > last; ) {',
+  )
+  .in('src/stores/postgres/bulk.ts')
+  .mutant('an import stores books again that PostgreSQL has', IMPORT, 'new rows are stored')
+  .change('where not exists (\n', 'where true or not exists (\n')
+  .mutant('an import follows synchronous_commit of the server', IMPORT, 'synchronous_commit')
+  .change(
+    "where current_setting('synchronous_commit') = 'off'",
+    "where current_setting('synchronous_commit') = 'none'",
+  )
+  .in('src/files/years.ts')
+  .mutant('a year beyond what JSON readers hold exactly is imported', READING, 'that are not certain')
+  .change('Number.isSafeInteger(year)', 'Number.isInteger(year)')
+  .in('src/files/csv.ts')
+  .mutant(
+    'rows after a header are skipped with the blank lines before it',
+    READING,
+    'another delimiter would',
+  )
+  .change('length = tokenizer.next - input.at;', 'length = tokenizer.next;')
+  .in('src/files/correcting.ts')
+  .mutant(
+    'a corrected record may become two books, of which one is lost',
+    READING,
+    'are corrected as a whole',
+  )
+  .change(' && found.length === 1', '')
+  .mutant('a correction takes away what follows in its record', READING, 'whatever else is in the record')
+  .change('return before + quoted(value) + after;', 'return before + quoted(value);')
+  .in('client/src/book-catalogue.ts')
+  .mutant('the client sends a creation without a key', CLIENT, 'however many answers are lost')
+  .change("const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };", 'const headers = {};')
+  .mutant('the client changes a book that is not the expected one', CLIENT, 'whichever field differs')
+  .change('if (!isSame(stored, expected))', 'if (false)')
+  .mutant('the client does not send the tag of the expected book', CLIENT, 'removes meanwhile')
+  .change("headers: { 'if-match': tagOf(before) }", 'headers: {}')
+  .mutant('the client takes its own change for that of another client', CLIENT, 'its own change after')
+  .change('if (isAsWanted && answer.mayBeDone) return after;', '')
+  .in('client/src/session.ts')
+  .mutant('the client uses a token after it has expired', CLIENT, 'however wrong the clock')
+  .change('const USED_PART = 0.9;', 'const USED_PART = 1.6;')
+  .in('client/src/book-list.ts')
+  .mutant('the timeout of a list runs while its caller is busy', CLIENT, 'while its caller is busy')
+  .change('deadline.stop();', '')
+  .in('test/run.ts')
+  .mutant('a run of tests passes though a file cannot be loaded', RUN, 'cannot be loaded')
+  .change('return failed === 0 && passed > 0 && unfinished.length === 0;', 'return passed > 0;')
+  .mutant('a run of tests passes without any test', RUN, 'when no test ran')
+  .change('return failed === 0 && passed > 0 && unfinished.length === 0;', 'return failed === 0;').all;

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
@@ -226,6 +227,7 @@ function testEnds(store: Store, workers: string): void {
       startClock();
       service.process.kill('SIGTERM');
       await waitUntil(() => acceptsNothing(service)); // every worker has stopped listening
+      await pause(LAST_REQUEST / 4);
       await Promise.all(clients.map((client) => client.send(head('GET', '/books', service.client.token))));
       for (const client of clients) {
         const [, answer] = await client.answers(2);

@@ -469,7 +469,9 @@ describe('a standby', { concurrency: 2 }, () => {
     await waitUntil(async () => (await execute(standby.url(), 'select from books')).length === FILLED + 1);
     for (let round = 0; round < 5; round += 1) {
       books.push(await client.create({ title: 'on the old one' }));
-      assert.deepEqual(await client.list(), books);
+      const list = await client.list();
+      assert.equal(list.length, books.length); // the difference of long lists takes a minute
+      assert.deepEqual(list, books);
       assert.deepEqual((await service.find('/books?sort=id')).data, books);
     }
   });
@@ -503,7 +505,9 @@ describe('a standby', { concurrency: 2 }, () => {
     context.after(() => service.stop());
     const book = await service.client.create({ title: 'here' });
     for (let round = 0; round < 20; round += 1) {
-      assert.deepEqual(await service.client.list(), [book]);
+      const list = await service.client.list();
+      assert.equal(list.length, 1); // the difference of long lists takes a minute
+      assert.deepEqual(list, [book]);
       await pause(100);
     }
     assert.equal(await service.reads('list', 'standby'), 0);
