@@ -4,12 +4,13 @@
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { ONLY_STORE, temporaryFolder } from '../support/service.ts';
+import { OWN_STORES_FOLDER, STORES_FOLDER } from '../support/stores-folder.ts';
 import { applied, type Mutant, type StoreName } from './mutant.ts';
 import { MUTANTS, tenthOfMutants } from './mutants.ts';
 
@@ -58,10 +59,13 @@ interface Part {
 /** A copy of the repository. */
 class Copy {
   readonly #folder = join(temporaryFolder(), 'repository');
+  /** Of its tests, which leave stores behind when they are killed. */
+  readonly #stores = temporaryFolder(STORES_FOLDER);
 
   constructor() {
     const filter = (path: string) => !NOT_COPIED.includes(basename(path));
     cpSync(pathTo(''), this.#folder, { recursive: true, filter });
+    chmodSync(this.#stores, 0o755); // for the user of PostgreSQL
     const modules = join(this.#folder, 'node_modules');
     mkdirSync(modules);
     for (const name of readdirSync(pathTo('node_modules'))) {
@@ -95,6 +99,7 @@ class Copy {
         env: {
           ...process.env,
           [ONLY_STORE]: store,
+          [OWN_STORES_FOLDER]: this.#stores,
           NODE_COMPILE_CACHE: join(this.#folder, 'node_modules', CACHE, 'test'),
           CI: 'false', // which would check more
         },
