@@ -1,7 +1,7 @@
 // Owns: opening the SQLite file of a catalogue, with its table created if missing and updated if older; and waiting for
 // other processes that write to it.
 
-import { existsSync, mkdirSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { withTypes } from '../columns.ts';
@@ -49,8 +49,33 @@ export function makeFolderOf(file: string): void {
   }
 }
 
-/** Opens the file, or creates it if missing, and creates or updates its structure. */
+/** In bytes; 0 if the file is missing. */
+export function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+/** The files that SQLite keeps beside a file: its log, the log's index, the journal of other modes. */
+export function companionsOf(file: string): string[] {
+  return ['-wal', '-shm', '-journal'].map((suffix) => `${file}${suffix}`);
+}
+
+/** @returns the log or the journal that a missing file has left behind, unless it is empty. */
+export function orphanedLog(file: string): string | undefined {
+  if (existsSync(file)) return undefined;
+  return companionsOf(file).find((path) => !path.endsWith('-shm') && sizeOf(path) > 0);
+}
+
+/**
+ * Opens the file, or creates it if missing, and creates or updates its structure.
+ * @throws Error with the reason. A log without its file is one: SQLite would delete it.
+ */
 export function openForWriting(path: string): DatabaseSync {
+  const log = orphanedLog(path);
+  if (log !== undefined) {
+    throw new Error(
+      `it is missing, but ${log} exists and may hold books: put the file back, or move its log away`,
+    );
+  }
   const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
   try {
     const deadline = now() + BUSY_TIMEOUT;
@@ -60,10 +85,7 @@ export function openForWriting(path: string): DatabaseSync {
     }, deadline);
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
     retryWhileBusy(() => createStructure(db), deadline);
-    // A process that died may have left writes in the log whose sync had failed. No later sync would write them to
-    // disk, and everything after them in the log depends on them. This moves them into the file now, with a sync of
-    // its own.
-    db.exec('pragma wal_checkpoint(truncate)');
+    emptyLog(db, path, deadline);
     return db;
   } catch (error) {
     db.close();
@@ -72,13 +94,33 @@ export function openForWriting(path: string): DatabaseSync {
 }
 
 /**
- * Opens a catalogue's file to search it and to keep its index up to date. Transactions are not synced: a crash takes
- * back the latest ones, whose books are then indexed again.
+ * Moves the content of the log into the file. A process that died may have left writes in the log whose sync had failed.
+ * No later sync would write them to disk, and everything after them in the log depends on them.
+ * @param deadline after which a log that other processes keep reading stays: it was in use before, and is sound.
+ */
+function emptyLog(db: DatabaseSync, path: string, deadline: number): void {
+  const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
+  while (checkpoint.get()?.busy === 1) {
+    if (now() > deadline) return;
+    Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
+  }
+  const log = openSync(`${path}-wal`, 'r+');
+  try {
+    fsyncSync(log); // else the disk may still have what was in it, which is older than the file now
+  } finally {
+    closeSync(log);
+  }
+}
+
+/**
+ * Opens a catalogue's file to search it and to keep its index up to date. Its transactions are synced like those that
+ * write books: without, a sync of the next write that fails would cover them, no later sync would write them, and
+ * everything that is acknowledged after them in the log would be lost at a power failure.
  */
 export function openForIndexing(path: string): DatabaseSync {
   const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
   db.exec(
-    `pragma synchronous = normal; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
+    `pragma synchronous = full; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
   );
   return db;
 }
