@@ -1,7 +1,23 @@
 #!/bin/sh
-# Backs up the SQLite store of DB_URL, relative to the current folder, and removes backups older than two weeks, in this
-# order: nothing is removed unless the backup has succeeded. Usage: backup.sh FOLDER
+# Backs up the SQLite store of the service, and removes backups of this script that are older than two weeks, in this
+# order: nothing is removed unless the backup has succeeded. The store is that of DB_URL or DB_URL_FILE, else that of
+# deploy/book-catalogue.service, relative to the current folder. Usage: backup.sh FOLDER
 set -eu
+etc=/etc/book-catalogue
 project=$(dirname "$(dirname "$(readlink -f "$0")")")
-"$project/book-catalogue" backup "$1/books-$(date +%F).db" --overwrite
-find "$1" -name 'books-*.db' -mtime +14 -delete
+folder=$(readlink -f "$1")
+
+if [ -z "${DB_URL-}${DB_URL_FILE-}" ]; then
+  if [ -e "$etc/db_url" ]; then
+    export DB_URL_FILE="$etc/db_url"
+  elif grep -qs '^DB_URL=' "$etc/environment"; then
+    DB_URL=$(sed -n 's/^DB_URL=//p' "$etc/environment" | tail -n 1)
+    export DB_URL
+  fi
+fi
+
+"$project/book-catalogue" backup "$folder/books-$(date +%F).db" --overwrite
+name='books-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].db'
+find "$folder" -maxdepth 1 -type f -name "$name" -mtime +14 -delete
+# What a killed backup has left.
+find "$folder" -maxdepth 1 -type f -name "$name.????????????.unfinished*" -mtime +1 -delete

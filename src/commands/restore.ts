@@ -1,8 +1,8 @@
 // Owns: `restore`: replaces the SQLite store with a backup. At every moment the store is the old one or the new one,
 // complete.
 
-import { existsSync, realpathSync, rmSync, type Stats, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { existsSync, type Stats, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
@@ -11,10 +11,10 @@ import {
   copyBackup,
   isPartOf,
   type LockedFile,
-  leftBehind,
   lockExclusively,
+  removeCompanions,
 } from '../stores/sqlite/backup.ts';
-import { makeFolderOf } from '../stores/sqlite/structure.ts';
+import { makeFolderOf, orphanedLog } from '../stores/sqlite/structure.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import type { Arguments, CommandContext } from './command.ts';
@@ -36,8 +36,8 @@ export async function run(
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   const url = readSetting('dbUrl', env, readSecretFile);
-  const { file: named } = await readDbUrl(url);
-  if (named === undefined) {
+  const { file: path } = await readDbUrl(url);
+  if (path === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: restore it with pg_restore or psql.');
   }
   const steps = new StepProgress({ stderr, env }, signal);
@@ -45,9 +45,8 @@ export async function run(
     const backup = statSync(file, { throwIfNoEntry: false });
     if (backup === undefined) throw new OperatorError(`${file} does not exist.`);
     if (!backup.isFile()) throw new OperatorError(`${file} is not a file.`);
-    const path = existsSync(named) ? realpathSync(named) : resolve(named); // the log and its index are beside this one
     if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
-      throw new OperatorError(`DB_URL: ${named} is not a file.`);
+      throw new OperatorError(`DB_URL: ${url} is not a file.`);
     }
     if (isPartOf(path, file)) throw new OperatorError(`${file} is part of the store: choose a backup.`);
     const store = claim(path, url, options.overwrite === true);
@@ -59,7 +58,7 @@ export async function run(
         const content = await copyBackup(file, unfinished, (unit, done, total) =>
           steps.at(unit, done, total),
         );
-        for (const left of leftBehind(path)) rmSync(left);
+        removeCompanions(path);
         return content;
       });
       steps.end();
@@ -84,7 +83,7 @@ function claim(path: string, url: string, overwrite: boolean): LockedFile | unde
   const replaces = '--overwrite replaces it';
   if (!existsSync(path)) {
     makeFolderOf(path);
-    const left = leftBehind(path).find((file) => statSync(file).size > 0);
+    const left = orphanedLog(path);
     if (left === undefined || overwrite) return undefined;
     throw new OperatorError(`DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`);
   }

@@ -2,6 +2,7 @@
 // makes the sentence that the operator reads (rule 27). It loads only the code of the store that the URL names.
 
 import type { BookStore } from '../books/store.ts';
+import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { BookIndex } from './book-index.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
@@ -12,7 +13,7 @@ import type { Standbys } from './postgres/standby/standby.ts';
 
 /** A store that is not open yet. Opening it throws an OperatorError when that is impossible. */
 export interface StoreAt {
-  /** The path of its file; undefined if the store is not a file. */
+  /** The path of its file, at the end of all symbolic links; undefined if the store is not a file. */
   readonly file: string | undefined;
   /** Opens it for serving, and prepares it if it is new. */
   open(options: OpenOptions): Promise<BookStore>;
@@ -141,7 +142,10 @@ function isWellEscaped(url: string): boolean {
   return !`${pathname}${search}${hash}`.includes('@');
 }
 
-/** `sqlite:books.db` is relative; `sqlite:/srv/books.db` and `sqlite:///srv/books.db` are absolute. */
+/**
+ * `sqlite:books.db` is relative; `sqlite:/srv/books.db` and `sqlite:///srv/books.db` are absolute.
+ * @returns the path at the end of all symbolic links: SQLite keeps its log beside that file.
+ */
 function sqlitePath(dbUrl: string, name: string): string {
   const path = dbUrl.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
   if (path === '' || path.startsWith('//')) {
@@ -149,5 +153,5 @@ function sqlitePath(dbUrl: string, name: string): string {
       `${name} must name a file: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
     );
   }
-  return path;
+  return finalPath(path);
 }

@@ -6,7 +6,6 @@ import {
   createWriteStream,
   existsSync,
   readdirSync,
-  realpathSync,
   rmSync,
   type Stats,
   statSync,
@@ -15,6 +14,7 @@ import {
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { finished } from 'node:stream/promises';
+import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 
 /** The suffix of an unfinished file. It is random, so that no two runs share one; SQLite appends its own suffixes. */
@@ -48,7 +48,9 @@ export async function writeWholeFile(
 
 /** @throws OperatorError when the file exists and must not be replaced, or cannot be created. */
 export function assertFree(path: string, overwrite: boolean): void {
-  if (!existsSync(dirname(path))) throw new OperatorError(`There is no folder ${dirname(path)}.`);
+  for (const folder of [dirname(path), dirname(finalPath(path))]) {
+    if (!existsSync(folder)) throw new OperatorError(`There is no folder ${folder}.`);
+  }
   const there = statSync(path, { throwIfNoEntry: false });
   if (there?.isFile() === false) throw new OperatorError(`${path} exists and is not a file.`);
   if (there && !overwrite) throw new OperatorError(`${path} already exists: --overwrite replaces it.`);
@@ -65,7 +67,7 @@ export async function makeWholeFile<Made>(
   like: Pick<Stats, 'uid' | 'gid' | 'mode'> | undefined,
   make: (unfinished: string) => Promise<Made>,
 ): Promise<Made> {
-  const target = statSync(path, { throwIfNoEntry: false }) ? realpathSync(path) : path; // a symbolic link stays one
+  const target = finalPath(path); // a symbolic link stays one
   const [folder, name] = [dirname(target), basename(target)];
   // Left by a killed run, or in use by another run: then the later run wins, and neither puts half a file in place.
   removeFrom(folder, (found) => found.startsWith(name) && UNFINISHED.test(found.slice(name.length)));

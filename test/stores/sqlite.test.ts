@@ -4,7 +4,17 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, existsSync, linkSync, renameSync, truncateSync, unlinkSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
@@ -13,6 +23,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { Client } from '../support/client.ts';
+import { runCommand } from '../support/command.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
@@ -20,6 +31,7 @@ import {
   fileOf,
   type RunningService,
   SQLITE,
+  startServiceProcess,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
@@ -198,6 +210,37 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.deepEqual((await client.request('GET', '/book/9007199254740991')).data, last);
     assert.equal((await client.request('POST', '/book', { body: {} })).status, 503);
     assert.equal((await client.list()).length, 2);
+  });
+
+  test('rule 27: a log without its file is neither deleted nor used: the start is refused until one of the two is moved', async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    const file = fileOf(dbUrl);
+    const first = await startServiceProcess(dbUrl);
+    context.after(() => first.stop());
+    const book = await first.client.create({ title: 'acknowledged' });
+    first.process.kill('SIGKILL');
+    await once(first.process, 'exit');
+    renameSync(file, `${file}.away`);
+    const refusal = new RegExp(`it is missing, but ${file}-wal exists and may hold books: `);
+    await assert.rejects(startTestService(dbUrl), refusal);
+    const books = join(dirname(file), 'books.csv');
+    writeFileSync(books, 'title\nEmma\n');
+    const { code, stderr } = await runCommand(['import', books], { DB_URL: dbUrl });
+    assert.equal(code, 1);
+    assert.match(stderr, refusal);
+    renameSync(`${file}.away`, file);
+    assert.deepEqual(await (await start(context, dbUrl)).client.list(), [book]);
+  });
+
+  test('rule 26: a file is reached through a symbolic link, also before it is there', async (context) => {
+    const folder = temporaryFolder();
+    symlinkSync('books.db', join(folder, 'link.db'));
+    const dbUrl = `sqlite:${join(folder, 'link.db')}`;
+    const first = await startTestService(dbUrl);
+    const book = await first.client.create({ title: 'behind a link' });
+    await first.stop();
+    assert.deepEqual(readdirSync(folder).toSorted(), ['books.db', 'link.db']);
+    assert.deepEqual(await (await start(context, dbUrl)).client.list(), [book]);
   });
 
   test('rule 27: columns that an older file lacks are added and its books are kept', async (context) => {

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import {
   chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
   linkSync,
@@ -77,6 +78,50 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 2 }); // once more on the same day
   });
 
+  test('the nightly script removes only what it has made itself, and leaves the folder of a link', () => {
+    const folder = folderWithStore(3);
+    const theirs = [
+      'older/books-2020-01-01.db',
+      'books-before-the-upgrade.db',
+      'books-metadata.db',
+      'other.db',
+    ];
+    const own = ['books-2020-01-01.db', 'books-2020-01-02.db.0123456789ab.unfinished-journal'];
+    mkdirSync(join(folder, 'backups/older'), { recursive: true });
+    for (const name of [...theirs, ...own]) {
+      writeFileSync(join(folder, 'backups', name), '');
+      utimesSync(join(folder, 'backups', name), 0, 0);
+    }
+    symlinkSync('backups', join(folder, 'link'));
+    const { status } = runScript(folder, pathTo('deploy/backup.sh'), { DB_URL: 'sqlite:books.db' });
+    assert.equal(status, 0);
+    const left = readdirSync(join(folder, 'backups'), { recursive: true }).map(String);
+    const [today] = left.filter((name) => !theirs.includes(name) && name !== 'older');
+    assert.match(String(today), /^books-\d{4}-\d\d-\d\d\.db$/);
+    assert.deepEqual(left.toSorted(), [...theirs, 'older', today].toSorted());
+  });
+
+  test('the nightly script backs up the store of the service, and says so if that is on PostgreSQL', () => {
+    const folder = folderWithStore(3);
+    mkdirSync(join(folder, 'link')); // where the backups go
+    mkdirSync(join(folder, 'etc'));
+    mkdirSync(join(folder, 'deploy'));
+    symlinkSync(pathTo('book-catalogue'), join(folder, 'book-catalogue'));
+    const script = readFileSync(pathTo('deploy/backup.sh'), 'utf8').replace(
+      'etc=/etc/book-catalogue',
+      'etc=etc',
+    );
+    writeFileSync(join(folder, 'deploy/backup.sh'), script, { mode: 0o755 });
+    const run = () => runScript(folder, join(folder, 'deploy/backup.sh'), {});
+    assert.match(run().stderr, /there is no catalogue at sqlite:data\/books\.db/);
+    writeFileSync(join(folder, 'etc/environment'), 'PORT=80\nDB_URL=sqlite:books.db\n');
+    assert.equal(run().status, 0);
+    writeFileSync(join(folder, 'etc/db_url'), 'postgres://a:secret@b/c\n');
+    const { status, stderr } = run();
+    assert.equal(status, 1);
+    assert.equal(stderr, 'DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.\n');
+  });
+
   test('a backup beside a service that writes all the time ends, and shows one moment', async (context) => {
     const folder = folderWithStore(1000, 20_000); // 20 MB: many steps
     const service = await startTestService(`sqlite:${folder}/books.db`);
@@ -127,6 +172,18 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal(stdout, `3 books backed up to a copy?.db, verified (sha256 ${THREE}).\n`);
     assert.equal(statSync(join(folder, 'a copy?.db')).mode & 0o777, 0o640);
     assert.deepEqual(names(folder), ['a copy?.db', 'books.db']);
+    if (process.getuid?.() !== 0) return; // nobody else may give files away
+    chownSync(join(folder, 'books.db'), 61184, 61184);
+    mkdirSync(join(folder, 'theirs'));
+    chownSync(join(folder, 'theirs'), 61184, 61184);
+    for (const [copy, owner] of [
+      ['theirs/copy.db', 61184],
+      ['copy.db', 0],
+    ] as const) {
+      assert.equal((await outcome(folder, ['backup', copy])).code, 0);
+      const { uid, mode } = statSync(join(folder, copy));
+      assert.deepEqual([uid, mode & 0o777], [owner, owner === 0 ? 0o600 : 0o640]);
+    }
   });
 
   test('a write during which a process died, outside of WAL mode, is rolled back first', async () => {
@@ -153,6 +210,11 @@ describe('backup and restore', { concurrency: 3 }, () => {
     mkdirSync(join(folder, 'folder'));
     linkSync(join(folder, 'books.db'), join(folder, 'same.db'));
     symlinkSync('books.db-wal', join(folder, 'log.db'));
+    symlinkSync('nowhere/copy.db', join(folder, 'lost.db'));
+    writeFileSync(join(folder, 'gone.db-wal'), 'a log');
+    copyFileSync(join(folder, 'books.db'), join(folder, 'busy.db'));
+    const busy = new DatabaseSync(join(folder, 'busy.db'));
+    busy.exec('select * from books');
     const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
       ['there.db already exists: --overwrite replaces it.', ['there.db']],
       ['folder exists and is not a file.', ['folder', '--overwrite']],
@@ -166,6 +228,12 @@ describe('backup and restore', { concurrency: 3 }, () => {
       ['same.db is part of the store: choose another file.', ['same.db', '--overwrite']],
       ['./books.db-journal is part of the store: choose another file.', ['./books.db-journal']],
       ['log.db is part of the store: choose another file.', ['log.db', '--overwrite']],
+      [`There is no folder ${folder}/nowhere.`, ['lost.db']],
+      [`${folder}/gone.db-wal exists and may hold books: --overwrite removes it.`, ['gone.db']],
+      [
+        'busy.db is in use: stop the program that has it open, or choose another file.',
+        ['busy.db', '--overwrite'],
+      ],
       ['DB_URL: there is no catalogue at sqlite:none.db.', ['copy.db'], { DB_URL: 'sqlite:none.db' }],
       [
         'DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.',
@@ -188,10 +256,48 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal(sha256(readFileSync(join(folder, 'books.db'))), contents);
     assert.equal(readFileSync(join(folder, 'there.db'), 'utf8'), 'theirs');
     open.close();
+    busy.close();
+    const toPipe = await outcome(folder, ['backup', '-']);
+    assert.deepEqual([toPipe.code, toPipe.stderr.split('\n').length], [2, 2]);
 
     const { code } = await outcome(folder, ['backup', 'there.db', '--overwrite']);
     assert.equal(code, 0);
     assert.deepEqual(years(join(folder, 'there.db')), [1, 2, 3]);
+  });
+
+  test('a log that an older backup has left is never that of the new one', async () => {
+    const folder = folderWithStore(3);
+    for (const isThere of [true, false]) {
+      assert.equal((await outcome(folder, ['backup', 'copy.db', '--overwrite'])).code, 0);
+      leaveLog(join(folder, 'copy.db'), 'pragma journal_mode = wal; delete from books');
+      if (!isThere) rmSync(join(folder, 'copy.db'));
+      assert.equal((await outcome(folder, ['backup', 'copy.db', '--overwrite'])).code, 0);
+      assert.deepEqual(names(folder), ['books.db', 'copy.db']);
+      const env = { DB_URL: 'sqlite:restored.db' };
+      const { stdout } = await outcome(folder, ['restore', 'copy.db', '--overwrite'], env);
+      assert.equal(stdout, `3 books restored to sqlite:restored.db (sha256 ${THREE}).\n`);
+      rmSync(join(folder, 'restored.db'));
+    }
+    leaveLog(join(folder, 'books.db'), 'delete from books');
+    renameSync(join(folder, 'books.db-wal'), join(folder, 'copy.db-wal'));
+    const env = { DB_URL: 'sqlite:restored.db' };
+    const { code, stderr } = await outcome(folder, ['restore', 'copy.db'], env);
+    assert.equal(code, 1);
+    assert.match(stderr, /: copy\.db-wal is not its log, and would change it: [^\n]+\n$/);
+  });
+
+  test('a backup goes through a symbolic link, also to a file that is not there yet', async () => {
+    const folder = folderWithStore(3);
+    mkdirSync(join(folder, 'disk'));
+    symlinkSync('disk/copy.db', join(folder, 'link.db'));
+    for (const option of [[], ['--overwrite']]) {
+      assert.equal((await outcome(folder, ['backup', 'link.db', ...option])).code, 0);
+      assert.deepEqual(readdirSync(join(folder, 'disk')), ['copy.db']);
+    }
+    symlinkSync('disk/new.db', join(folder, 'store.db'));
+    const env = { DB_URL: 'sqlite:store.db' };
+    assert.equal((await outcome(folder, ['restore', 'link.db'], env)).code, 0);
+    assert.deepEqual(years(join(folder, 'disk/new.db')), [1, 2, 3]);
   });
 
   test('its progress ends with the last page, whatever the number of books', async () => {
@@ -351,7 +457,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
       ['none.db/none.db does not exist.', ['none.db/none.db']],
       ['folder is not a file.', ['folder']],
-      ['DB_URL: pipe is not a file.', ['cut.db'], { DB_URL: 'sqlite:pipe' }],
+      ['DB_URL: sqlite:pipe is not a file.', ['cut.db'], { DB_URL: 'sqlite:pipe' }],
       ['books.db is part of the store: choose a backup.', ['books.db']],
       ['sqlite:books.db was not restored: database disk image is malformed.', ['cut.db']],
       ['sqlite:books.db was not restored: it is damaged (Freelist: size is 0 but should be 7).', ['bent.db']],
@@ -483,6 +589,12 @@ function makeStore(folder: string, books: number, titleLength?: number): void {
     with recursive number (value) as (select 1 union all select value + 1 from number where value < ${books})
     insert into books (title, author, year) select ${title}, 'author', value from number`);
   db.close();
+}
+
+/** Runs a script for nightly backups, which go to the folder `link`. */
+function runScript(folder: string, script: string, variables: Record<string, string>) {
+  const env = { PATH: process.env.PATH, ...variables };
+  return spawnSync(script, ['link'], { cwd: folder, env, encoding: 'utf8' });
 }
 
 /** The years of all books, once SQLite has rolled back what a dead process had begun. */

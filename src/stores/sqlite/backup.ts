@@ -2,23 +2,29 @@
 // file, so that another one can replace it.
 // Refuses: damaged files, and files that are not a catalogue.
 
-import { closeSync, copyFileSync, existsSync, openSync, readSync, type Stats, statSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  openSync,
+  readSync,
+  rmSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { Checksum } from '../checksum.ts';
 import { INDEX_NAMES } from './book-index.ts';
-import { BULK_BUSY_TIMEOUT, hasBooks, openForWriting } from './structure.ts';
+import { BULK_BUSY_TIMEOUT, companionsOf, hasBooks, openForWriting, sizeOf } from './structure.ts';
 import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Pages copied between two checks for a stop: about a millisecond of work. */
 const STEP_PAGES = 256;
 
 const SQLITE_BUSY = 5;
-
-/** The files that SQLite keeps beside a file: its log, the log's index, the journal of other modes. */
-const SIDECARS = ['-wal', '-shm', '-journal'];
 
 /** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
 export interface Content {
@@ -70,6 +76,7 @@ export async function copyBackup(backupFile: string, to: string, onProgress: OnP
     copyFileSync(backupFile, to);
     if (existsSync(`${backupFile}-wal`)) copyFileSync(`${backupFile}-wal`, `${to}-wal`);
   } else {
+    assertWithoutLog(backupFile);
     const source = new DatabaseSync(backupFile, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
     try {
       source.exec('begin');
@@ -93,6 +100,13 @@ export async function copyBackup(backupFile: string, to: string, onProgress: OnP
   } finally {
     copy.close();
   }
+}
+
+/** SQLite applies a log to any file that it lies beside, also to one that has never had a log. */
+function assertWithoutLog(backupFile: string): void {
+  const log = `${backupFile}-wal`;
+  if (isInWalMode(backupFile) || sizeOf(log) === 0) return;
+  throw new Error(`${log} is not its log, and would change it: move one of the two away`);
 }
 
 /** A catalogue's file that no other process has open, or can open until it is closed. */
@@ -129,8 +143,7 @@ export function lockExclusively(file: string): LockedFile | undefined {
 
 /** Whether a path leads to a catalogue's file, or to one that SQLite keeps beside it. */
 export function isPartOf(catalogue: string, path: string): boolean {
-  const identities = ['', ...SIDECARS].map((suffix) => identityOf(`${catalogue}${suffix}`));
-  return identities.includes(identityOf(path));
+  return [catalogue, ...companionsOf(catalogue)].map(identityOf).includes(identityOf(path));
 }
 
 /** The same for all paths of one file, whether or not it exists. */
@@ -150,9 +163,9 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** The files that a missing file has left behind. SQLite would take them for those of another file in its place. */
-export function leftBehind(file: string): string[] {
-  return SIDECARS.map((suffix) => `${file}${suffix}`).filter((path) => existsSync(path));
+/** Removes the files beside one that is about to be replaced: SQLite would take them for those of the new one. */
+export function removeCompanions(file: string): void {
+  for (const path of companionsOf(file)) rmSync(path, { force: true });
 }
 
 async function copyPages(source: DatabaseSync, to: string, onProgress: OnProgress): Promise<void> {

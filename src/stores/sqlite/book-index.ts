@@ -3,7 +3,6 @@
 // `postgres/finding/book-index.ts`.
 // Refuses: to index within the transactions that write books, which would make them 26 times as expensive.
 
-import { resolve } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../books/book.ts';
@@ -96,8 +95,7 @@ type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
  * @returns undefined when there is no catalogue.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqliteIndex(path: string): Promise<BookIndex | undefined> {
-  const file = resolve(path);
+export async function openSqliteIndex(file: string): Promise<BookIndex | undefined> {
   const catalogue = openCatalogue(file);
   if (catalogue === undefined) return undefined;
   catalogue.close();

@@ -1,7 +1,6 @@
 // Owns: import, export and copy of books in a SQLite file, with or without a running service. Twin of
 // `postgres/bulk.ts`. It uses one connection, on the calling thread.
 
-import { resolve } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
@@ -57,8 +56,7 @@ const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (se
  * @returns undefined when there is no catalogue, in mode `read`.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqliteBulk(path: string, mode: BulkMode): Promise<BulkStore | undefined> {
-  const file = resolve(path);
+export async function openSqliteBulk(file: string, mode: BulkMode): Promise<BulkStore | undefined> {
   if (mode === 'write') {
     makeFolderOf(file);
     return new SqliteBulk(openForWriting(file));

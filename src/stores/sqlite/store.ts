@@ -3,8 +3,7 @@
 // (`writer.ts`), searches to another one (`finder.ts`). Each list has its own connection, since other reads would
 // otherwise see its old snapshot.
 
-import { existsSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Book, BookFields } from '../../books/book.ts';
@@ -25,7 +24,7 @@ import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { SearchRequest } from './finder.ts';
-import { makeFolderOf, now } from './structure.ts';
+import { makeFolderOf, now, sizeOf } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread } from './thread.ts';
 import type { WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
@@ -60,8 +59,7 @@ type Row = [id: number, title: string, author: string, year: number];
  * Opens the store, and creates the file, its folder and its structure if they are missing.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqlite(path: string, { mustExist, find }: OpenOptions): Promise<BookStore> {
-  const file = resolve(path);
+export async function openSqlite(file: string, { mustExist, find }: OpenOptions): Promise<BookStore> {
   if (mustExist && !existsSync(file)) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
   const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file);
@@ -194,11 +192,6 @@ class SqliteStore implements BookStore {
   #write(request: WriteCall): Promise<WriteAnswers> {
     return this.#writer.call({ ...request, deadline: now() + WRITE_TIMEOUT });
   }
-}
-
-/** In bytes; 0 if the file is missing. */
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
 
 function openForReading(file: string): DatabaseSync {
