@@ -7,6 +7,7 @@ import {
   type Fields,
   IDS,
   KEYS,
+  LOGIN_LIMIT,
   NAUGHTY,
   NO_TEXTS,
   NO_YEARS,
@@ -41,7 +42,7 @@ export const BODIES: readonly Rule[] = [
       const password = JSON.stringify(service.account.password);
       const values = ['null', 'true', '0', '1.5', '[]', `[${username}]`, '{}'];
       const bodies = [
-        ...UNREADABLE,
+        ...UNREADABLE.filter((body) => Buffer.byteLength(body) <= LOGIN_LIMIT),
         ...values.map((value) => `{"username":${value},"password":${password}}`),
         ...values.map((value) => `{"username":${username},"password":${value}}`),
       ];
@@ -57,8 +58,9 @@ export const BODIES: readonly Rule[] = [
     'a field of a wrong type or value is 400 and stores nothing',
     async (service) => {
       const wrong = ['title', 'author'].flatMap((key) => NO_TEXTS.map((value) => `{"${key}":${value}}`));
-      const twice = '{"title":"ok","title":5}'; // the last of two equal keys counts (rule 5)
-      await expectRefused(service, [...wrong, ...NO_YEARS.map((value) => `{"year":${value}}`), twice]);
+      // The last of two equal keys counts (rule 5).
+      const twice = ['{"title":"ok","title":5}', '{"year":1,"\\u0079ear":1.00000000000000000001}'];
+      await expectRefused(service, [...wrong, ...NO_YEARS.map((value) => `{"year":${value}}`), ...twice]);
     },
   ),
   full.writing('rule 3', 'a year is exactly the number in the text', async (service) => {

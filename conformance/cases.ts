@@ -47,6 +47,9 @@ export const READABLE: readonly (readonly [Body, Fields])[] = [
   [titled('\xed\x9f\xbf'), { title: '\ud7ff' }], [titled('\xef\xbb\xbf'), { title: '\ufeff' }],
 ];
 
+/** Bytes of the longest login (rule 22). */
+export const LOGIN_LIMIT = 4096;
+
 /** Bodies that are not a JSON object in UTF-8 (rules 4 and 6). */
 // biome-ignore format: a line for each case would make a thousand lines
 export const UNREADABLE: readonly Body[] = [
@@ -174,7 +177,8 @@ export const KEYS: readonly (readonly [string, Fields])[] = [
   ['{"\\u0074itle":"first","title":"last"}', { title: 'last' }],
   ['{"title":1,"title":"last"}', { title: 'last' }],
   ['{"title":null,"title":"\\u0000","title":"last"}', { title: 'last' }],
-  ['{"year":"x","year":1.5,"year":2}', { year: 2 }], ['{"year":1e400,"year":1.0}', { year: 1 }], [
+  ['{"year":"x","year":1.5,"year":2}', { year: 2 }], ['{"year":1e400,"year":1.0}', { year: 1 }],
+  ['{"year":1.00000000000000000001,"\\u0079ear":2}', { year: 2 }], [
   '{"Title":"x","TITLE":1,"title ":2," title":3,"titl\\u0435":4,"title\\u0000":5,"tit\\u006ce\\u0301":6}', {},
   ], ['{"":"x","0":"y","length":5}', {}], ['{"id":7}', {}], ['{"id":"x"}', {}], ['{"id":null}', {}],
   ['{"id":-1,"title":"t"}', { title: 't' }], ['{"id":9007199254740993}', {}], ['{"id":{"id":1}}', {}],

@@ -4,6 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import type { Answer } from './answers.ts';
+import { LOGIN_LIMIT } from './cases.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
 import { CHUNKED, unreadable } from './raw-requests.ts';
 import { full, type Rule } from './rule.ts';
@@ -381,6 +382,9 @@ export const WIRE: readonly Rule[] = [
   full.writing('rule 22', '1 MiB is read, one byte more is 413, however it is framed', (service) =>
     expectBodyLimit(service, BODY_LIMIT),
   ),
+  full('rule 22', 'a login of 4 KiB is read, one byte more is 413', (service) =>
+    expectLimit(service, 'POST', '/token', LOGIN_LIMIT, WRONG_LOGIN),
+  ),
   full('rule 22', 'an announced body that is too large is 413 before any of it is sent', async (service) => {
     for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
       const bytes = compose(service, 'POST', '/book', { headers: `Content-Length: ${length}\r\n` });
@@ -451,21 +455,30 @@ export async function expectHeaderLimit(service: Service, limit: number): Promis
 /** A body of `limit` bytes is read, and one byte more is refused, announced or in chunks. */
 export async function expectBodyLimit(service: Service, limit: number): Promise<void> {
   const { id } = await service.create({});
-  for (const [method, path, expected] of [
-    ['POST', '/book', { status: 201, message: 'Book created successfully' }],
-    ['PUT', `/book/${id}`, { status: 200, message: 'Book updated successfully' }],
-    ['POST', '/token', WRONG_LOGIN],
+  const created = { status: 201, message: 'Book created successfully' };
+  await expectLimit(service, 'POST', '/book', limit, created);
+  await expectLimit(service, 'PUT', `/book/${id}`, limit, {
+    status: 200,
+    message: 'Book updated successfully',
+  });
+}
+
+async function expectLimit(
+  service: Service,
+  method: string,
+  path: string,
+  limit: number,
+  expected: Expected,
+): Promise<void> {
+  for (const [body, answered] of [
+    [bodyOf(limit), expected],
+    [bodyOf(limit + 1), TOO_LARGE],
   ] as const) {
-    for (const [body, answered] of [
-      [bodyOf(limit), expected],
-      [bodyOf(limit + 1), TOO_LARGE],
-    ] as const) {
-      for (const bytes of [
-        compose(service, method, path, { body }),
-        compose(service, method, path, { headers: CHUNKED }) + inChunks(body),
-      ]) {
-        expectAnswer((await service.exchange(bytes))[0], answered, `a body of ${body.length} bytes`);
-      }
+    for (const bytes of [
+      compose(service, method, path, { body }),
+      compose(service, method, path, { headers: CHUNKED }) + inChunks(body),
+    ]) {
+      expectAnswer((await service.exchange(bytes))[0], answered, `a body of ${body.length} bytes`);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
+import { LOGIN_LIMIT } from './auth/credentials.ts';
 import { OperatorError } from './operator-error.ts';
 
 /** Each of them shows those before it, too, but `silent` none. */
@@ -349,7 +350,13 @@ function isNetwork(text: string): boolean {
 /** @returns undefined if the built-in pair logs in. */
 function readPair(given: Given): { readonly username: string; readonly password: string } | undefined {
   const [username, password] = [given.text('AUTH_USERNAME'), given.text('AUTH_PASSWORD')];
-  if (username !== undefined && password !== undefined) return { username, password };
+  if (username !== undefined && password !== undefined) {
+    const pair = { username, password };
+    if (Buffer.byteLength(JSON.stringify(pair)) <= LOGIN_LIMIT) return pair;
+    throw new OperatorError(
+      `AUTH_USERNAME and AUTH_PASSWORD are too long: a login with them has more than ${LOGIN_LIMIT} bytes.`,
+    );
+  }
   if (username === password) return undefined;
   const missing = username === undefined ? 'AUTH_USERNAME' : 'AUTH_PASSWORD';
   throw new OperatorError(`${missing} must be set too: AUTH_USERNAME and AUTH_PASSWORD are one pair.`);

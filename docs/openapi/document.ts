@@ -43,15 +43,10 @@ interface Operation {
 }
 
 /** Responses of every operation. */
-const ANY: readonly ResponseName[] = [
-  'RequestTimeout',
-  'MisdirectedRequest',
-  'HeadersTooLarge',
-  'ServiceUnavailable',
-];
+const ANY: readonly ResponseName[] = ['RequestTimeout', 'MisdirectedRequest', 'HeadersTooLarge'];
 /** Responses of operations that change a book. */
 const CONDITIONAL: readonly ResponseName[] = ['PreconditionFailed', 'PreconditionRequired'];
-const GUARDED: readonly ResponseName[] = ['Unauthorized', 'InternalError', ...ANY];
+const GUARDED: readonly ResponseName[] = ['Unauthorized', 'InternalError', 'ServiceUnavailable', ...ANY];
 
 /** Responses to requests that match no operation; OpenAPI has no place for them. */
 const OTHER: readonly ResponseName[] = [
@@ -104,7 +99,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'TokenGenerated',
         'InvalidLogin',
         'InvalidCredentials',
-        'PayloadTooLarge',
+        'LoginTooLarge',
         'TooManyAttempts',
         'TokenNotGenerated',
         ...ANY,

@@ -38,6 +38,7 @@ import {
   tooManyAttempts,
 } from '../../src/api/envelope.ts';
 import { SHOWN_NAME } from '../../src/api/query.ts';
+import { LOGIN_LIMIT } from '../../src/auth/credentials.ts';
 import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
 import { tagOf } from '../../src/books/condition.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
@@ -216,6 +217,7 @@ export const RESPONSES = {
       'The body is longer than the limit: 1 MiB, unless the operator has set another one.',
     ),
   ],
+  LoginTooLarge: [failure(PAYLOAD_TOO_LARGE, `The body is longer than ${LOGIN_LIMIT} bytes.`)],
   TooManyBooks: [
     failure(
       PAYLOAD_TOO_LARGE,

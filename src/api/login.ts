@@ -2,6 +2,7 @@
 
 import { type BlockList, isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
+import { LOGIN_LIMIT } from '../auth/credentials.ts';
 import type { Answer } from '../http/answer.ts';
 import { parseJsonObject, readBody } from '../http/body.ts';
 import {
@@ -24,7 +25,7 @@ export const LOGIN = {
 
 export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
   const { tokens, checkCredentials, takeTurn, log } = parts;
-  const login = parseJsonObject(await readBody(request, parts.config.bodyLimit));
+  const login = parseJsonObject(await readBody(request, LOGIN_LIMIT));
   if (login === undefined) return INVALID_LOGIN;
   const { username, password } = login;
   if (!isTextIfPresent(username) || !isTextIfPresent(password)) return INVALID_LOGIN;

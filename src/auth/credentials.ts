@@ -7,6 +7,9 @@ export interface Credentials {
   readonly password: string;
 }
 
+/** Bytes of the body of a login. Everybody may send one, so each must cost next to nothing. */
+export const LOGIN_LIMIT = 4096;
+
 /** The pair if it is the built-in one, which everybody knows anyway: pages fill it in. Undefined if an operator set it. */
 export function knownLogin(
   config: Credentials & { readonly builtInCredentials: boolean },

@@ -26,8 +26,11 @@ const ROOM = 128 * 1024 * 1024;
 /** Bytes for the content of all bodies that are read piece by piece: it takes several times as much memory as they. */
 const PIECES_ROOM = 32 * 1024 * 1024;
 
-/** Bytes reserved at first for a body that arrives in several pieces. */
-const FIRST_ROOM = 1024;
+/**
+ * Largest body, in bytes, that needs no room: it takes less memory than its connection. So nobody can take the room of
+ * other bodies with bodies that are read before a token is checked.
+ */
+const TINY = 4096;
 
 interface Room {
   taken: number; // bytes
@@ -73,14 +76,15 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   };
   /** One buffer for all chunks: a million chunks of a byte each would take hundreds of times as much memory. */
   const makeRoom = (needed: number): boolean => {
-    const size = Math.min(Math.max(2 * needed, FIRST_ROOM), needed > SMALL ? limit : SMALL);
+    const size = needed <= TINY ? TINY : Math.min(2 * needed, needed > SMALL ? limit : SMALL);
     const before = body;
     release();
     room = size > SMALL ? large : small;
+    const counted = size > TINY ? size : 0;
     // One body alone may exceed ROOM, if the limit is higher.
-    if (room.taken + size > Math.max(ROOM, limit)) return false;
-    room.taken += size;
-    reserved = size;
+    if (room.taken + counted > Math.max(ROOM, limit)) return false;
+    room.taken += counted;
+    reserved = counted;
     body = Buffer.allocUnsafe(size);
     before.copy(body, 0, 0, length);
     return true;

@@ -146,13 +146,13 @@ function lineEnd(text: string, start: number): number {
   return text.length;
 }
 
-function skipSpace(text: string, start: number): number {
+export function skipSpace(text: string, start: number): number {
   NOT_SPACE.lastIndex = start;
   return NOT_SPACE.exec(text)?.index ?? text.length;
 }
 
 /** Where a JSON value ends (-1 if not in this text), and how deeply it is nested. Its brackets need not match. */
-function findEnd(text: string, start: number): { end: number; deepest: number } {
+export function findEnd(text: string, start: number): { end: number; deepest: number } {
   let depth = 0;
   let deepest = 0;
   let at = start;
@@ -188,7 +188,7 @@ function scalarEnd(text: string, start: number): number {
 }
 
 /** The end of the string whose opening quote is at `start`; -1 if it is not in this text. */
-function stringEnd(text: string, start: number): number {
+export function stringEnd(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote !== -1) {
     let backslashes = 0;

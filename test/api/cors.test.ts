@@ -48,7 +48,7 @@ describe('pages in CORS_ORIGINS', () => {
     return [
       [200, 'POST /token', [`content-length: ${login.length}`], login],
       [400, 'POST /token', ['content-length: 1'], '{'],
-      [413, 'POST /token', ['content-length: 1001']],
+      [413, 'POST /token', ['content-length: 4097']],
       [401, 'GET /books'],
       [401, 'GET /book/1', ['authorization: Bearer x']],
       [200, 'GET /books', [authorization]],

@@ -83,12 +83,17 @@ describe('hostile clients', () => {
     return found();
   }
 
-  /** A body that is not a login request, so that it does not count as a failed login. */
+  /** A body that stores nothing. */
   const bodyOf = (length: number) => `[${' '.repeat(length - 2)}]`;
+
+  const headOf = (length: number) => {
+    const { token } = service.client;
+    return compose('POST', '/book', { token, headers: `Content-Length: ${length}\r\n` });
+  };
 
   /** Sends bodies without their last byte, each in two pieces and on a connection of its own. */
   async function beginBodies(count: number, length: number): Promise<Connection[]> {
-    const head = compose('POST', '/token', { headers: `Content-Length: ${length}\r\n` });
+    const head = headOf(length);
     const rest = bodyOf(length).slice(1, -1);
     const connections: Connection[] = [];
     while (connections.length < count) {
@@ -107,7 +112,7 @@ describe('hostile clients', () => {
 
   async function assertReadToItsEnd(connection: Connection): Promise<void> {
     await connection.send(']');
-    assertRefusal((await connection.answers(1))[0], 400, 'Invalid request payload');
+    assertRefusal((await connection.answers(1))[0], 400, 'Invalid input');
   }
 
   function assertNoRoom({ received }: Connection): void {
@@ -149,7 +154,7 @@ describe('hostile clients', () => {
           let tries = 1;
           await waitUntil(async () => {
             tries += 1;
-            await first.send(compose('POST', '/token', { headers: `Content-Length: ${length}\r\n` }));
+            await first.send(headOf(length));
             await first.send(bodyOf(length).slice(0, 1));
             await first.send(bodyOf(length).slice(1));
             return (await first.answers(tries))[tries - 1]?.status === 400;
@@ -168,18 +173,34 @@ describe('hostile clients', () => {
       startClock();
       const connections = Array.from({ length: 5 }, () => new Connection(service));
       try {
-        const begun = compose('POST', '/token', { headers: CHUNKED }) + '1\r\n \r\n'.repeat(150_000);
+        const { token } = service.client;
+        const begun = compose('POST', '/book', { token, headers: CHUNKED }) + '1\r\n \r\n'.repeat(150_000);
         for (const connection of connections) await connection.send(begun);
         for (let turns = 0; turns < 100; turns += 1) await turn();
         await assertGrowth(150);
         for (const connection of connections) {
           await connection.send('2\r\n[]\r\n0\r\n\r\n');
-          assertRefusal((await connection.answers(1))[0], 400, 'Invalid request payload');
+          assertRefusal((await connection.answers(1))[0], 400, 'Invalid input');
         }
       } finally {
         for (const { socket } of connections) socket.destroy();
       }
     });
+  });
+
+  test('rule 22: nested values delay other clients no longer if the body also has a fraction', async () => {
+    const values = '{},'.repeat(340_000);
+    const millisecondsOf = async (last: string) => {
+      const began = performance.now();
+      await service.client.create(`{"x":[${values}${last}]}`);
+      return performance.now() - began;
+    };
+    const least = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY] as [number, number];
+    for (let round = 0; round < 8; round += 1) {
+      least[0] = Math.min(least[0], await millisecondsOf('1'));
+      least[1] = Math.min(least[1], await millisecondsOf('0.5'));
+    }
+    assert.ok(least[1] < 3 * least[0], `${least} ms`);
   });
 
   test('rule 22: endless chunks are 413 and dropped on arrival; once they end, the connection is usable', async (context) => {

@@ -437,12 +437,13 @@ async function provokeNoRoom(): Promise<void> {
       const closed = large.closed.then(() => {
         isCut = true;
       });
-      await large.send(compose('POST', '/token', { headers: `Content-Length: ${128 * mebibyte}\r\n` }));
+      const { token } = service.client;
+      await large.send(compose('POST', '/book', { token, headers: `Content-Length: ${128 * mebibyte}\r\n` }));
       const piece = Buffer.alloc(mebibyte);
       for (let sent = 0; sent < 127; sent += 1) await large.send(piece);
       let status: number | undefined;
       await waitUntil(async () => {
-        ({ status } = await ask(service, 'POST', '/token', { body: 'x'.repeat(mebibyte) }));
+        ({ status } = await ask(service, 'POST', '/book', { token, body: 'x'.repeat(mebibyte) }));
         return isCut || status === 503;
       });
       large.close();

@@ -228,6 +228,7 @@ describe('configuration', { concurrency: 2 }, () => {
       '127.0.0.1,,::1',
       '',
     ]);
+    refusals('rule 22', 'AUTH_PASSWORD', ['x'.repeat(4096)], { AUTH_USERNAME: 'librarian' });
     refusals('rule 22', 'BODY_LIMIT', ['1MiB', '0', '', '268435457']);
     refusals('rule 22', 'HEADER_LIMIT', ['many', '1']);
 

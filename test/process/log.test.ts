@@ -179,16 +179,18 @@ describe('the log of faults', { concurrency: 4 }, () => {
       const { service, lines } = await start(context, 'error', { BODY_LIMIT: String(128 * mebibyte) });
       startClock();
       const large = new Connection(service);
-      await large.send(`POST /token HTTP/1.1\r\nHost: x\r\nContent-Length: ${128 * mebibyte}\r\n\r\n`);
+      const { token } = await Client.logIn(service);
+      const head = `POST /book HTTP/1.1\r\nHost: x\r\nAuthorization: ${token}\r\n`;
+      await large.send(`${head}Content-Length: ${128 * mebibyte}\r\n\r\n`);
       await large.send(Buffer.alloc(128 * mebibyte - 1000)); // all the room there is, except 1,000 bytes
       let isCut = false;
       void large.closed.then(() => {
         isCut = true;
       });
       const body = ' '.repeat(70_000);
-      let answer = await request(service, 'POST', '/token', { body });
+      let answer = await request(service, 'POST', '/book', { body, token });
       await waitUntil(async () => {
-        if (answer.status !== 503) answer = await request(service, 'POST', '/token', { body });
+        if (answer.status !== 503) answer = await request(service, 'POST', '/book', { body, token });
         return isCut || answer.status === 503;
       });
       large.socket.destroy(); // otherwise the end of the service would wait for the rest

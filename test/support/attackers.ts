@@ -47,8 +47,8 @@ export function slow(target: Target, count: number, beginning: string, rest = ''
   });
 }
 
-/** Sends all of a large body but its last byte, and then nothing. */
-export function almostWholeBodies(target: Target, count: number, length = 1024 * 1024): Attack {
+/** Sends all but the last byte of the longest body that needs no token, and then nothing. */
+export function almostWholeBodies(target: Target, count: number, length = 4096): Attack {
   const body = ' '.repeat(length - 1);
   return start(target, count, (socket) => {
     socket.write(`POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: ${length}\r\n\r\n${body}`);
