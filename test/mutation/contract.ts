@@ -45,7 +45,11 @@ export const CONTRACT_MUTANTS = new Mutants()
   .in('src/json/object.ts')
   .mutant('a year is rounded to an integer', CONTRACT, 'a field of a wrong type or value')
   .change('&& !isIntegerText(value)', '&& false')
-  .mutant('a year is refused for the fraction of an earlier one', CONTRACT, 'keys are compared after unescaping')
+  .mutant(
+    'a year is refused for the fraction of an earlier one',
+    CONTRACT,
+    'keys are compared after unescaping',
+  )
   .change('rounded.delete(', 'void (')
   .in('src/stores/postgres/books/changes.ts')
   .mutant(
