@@ -371,6 +371,22 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     });
   });
 
+  for (const [width, height] of [
+    [1366, 768],
+    [1920, 1080],
+    [2560, 1440],
+    [3840, 2160],
+  ] as const) {
+    test(`the list reaches the lower edge of a screen of ${width} × ${height} pixels`, async (context) => {
+      const { page } = await openCatalogue(context, { options: { viewport: { width, height } } });
+      const box = await grid(page).boundingBox();
+      assert.ok(box !== null && box.y < 200, 'it begins below the search');
+      const below = height - box.y - box.height;
+      assert.ok(below >= 0 && below <= 40, `${below} pixels below the list`);
+      await assertNotWider(page, 'the list');
+    });
+  }
+
   test('nothing moves for a person who wants less motion', async (context) => {
     const { page } = await openCatalogue(context);
     const moving = () => page.evaluate('document.getAnimations().length');
