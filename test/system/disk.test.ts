@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -60,6 +61,36 @@ for (const [what, [protect, release]] of Object.entries(READ_ONLY)) {
   });
 }
 
+test('without a folder for temporary files, a large catalogue is indexed and searched', async (context) => {
+  const disk = await mountDisk(context, 256 * MEBIBYTE);
+  // The folder in which the command is started is the last one that SQLite tries.
+  disk.run(
+    'for folder in /tmp /var/tmp; do mount --rbind $folder $folder; mount -o remount,bind,ro $folder; done',
+  );
+  const first = await start(context, disk, '/proc');
+  for (let count = 0; count < 10; count += 1) {
+    const body = Array.from({ length: 10_000 }, (_, year) => ({
+      title: randomBytes(100).toString('hex'),
+      year,
+    }));
+    assert.equal((await first.client.request('POST', '/books', { body })).status, 201);
+  }
+  await first.stop();
+  const env = { ...process.env, DB_URL: `sqlite:${join(disk.inside, 'books.db')}` };
+  const enter = [`--target=${disk.holder.pid}`, '--mount', '--wd=/proc', ...COMMAND];
+  const { status, stderr } = spawnSync('nsenter', [...enter, 'index', '--rebuild'], {
+    env,
+    encoding: 'utf8',
+  });
+  assert.equal(status, 0, stderr);
+  const { client } = await start(context, disk, '/proc');
+  const { status: answered, data } = await client.request(
+    'GET',
+    '/books?year_gte=1&sort=title,year&offset=99000',
+  );
+  assert.deepEqual([answered, data.length], [200, 100]);
+});
+
 interface Disk {
   /** The process in whose namespace it is mounted. */
   readonly holder: ChildProcess;
@@ -99,8 +130,9 @@ async function mountDisk(context: TestContext, bytes: number): Promise<Disk> {
 async function start(
   context: TestContext,
   { holder, inside }: Disk,
+  folder = '/',
 ): Promise<{ client: Client; stop(): Promise<void> }> {
-  const enter = [`--target=${holder.pid}`, '--mount', ...COMMAND];
+  const enter = [`--target=${holder.pid}`, '--mount', `--wd=${folder}`, ...COMMAND];
   const child = spawn('nsenter', enter, {
     env: { ...process.env, ...ENVIRONMENT, DB_URL: `sqlite:${join(inside, 'books.db')}`, LOG_LEVEL: 'info' },
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -15,6 +15,7 @@ import {
   openForIndexing,
   openForWriting,
   retryWhileBusy,
+  sortBeside,
 } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
@@ -96,6 +97,7 @@ type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
  * @throws Error with the reason when that is impossible.
  */
 export async function openSqliteIndex(file: string): Promise<BookIndex | undefined> {
+  sortBeside(file);
   const catalogue = openCatalogue(file);
   if (catalogue === undefined) return undefined;
   catalogue.close();
@@ -129,6 +131,11 @@ export class SqliteIndex implements BookIndex {
   }
 
   async create(): Promise<void> {
+    this.prepare();
+  }
+
+  /** Creates the index if it is missing or older, without its entries. */
+  prepare(): void {
     retryWhileBusy(() => this.#createNow(), now() + BULK_BUSY_TIMEOUT);
   }
 
@@ -139,9 +146,7 @@ export class SqliteIndex implements BookIndex {
 
   async remove(): Promise<boolean> {
     const isThere = this.#isThere();
-    retryWhileBusy(() => this.#db.exec('begin immediate'), now() + BULK_BUSY_TIMEOUT);
-    this.#db.exec(REMOVE);
-    this.#db.exec('commit');
+    retryWhileBusy(() => this.#inTransaction(() => this.#db.exec(REMOVE)), now() + BULK_BUSY_TIMEOUT);
     return isThere;
   }
 
@@ -187,22 +192,16 @@ export class SqliteIndex implements BookIndex {
   slice(time: number): number {
     const end = now() + time;
     let indexed = 0;
-    this.#db.exec('begin immediate');
-    try {
+    this.#inTransaction(() => {
       const [version, , isComplete] = this.#state();
-      if (version === INDEX_VERSION) {
-        for (let books = this.#step(); books > 0; books = now() < end ? this.#step() : 0) indexed += books;
-        if (isComplete === 0 && !this.isPending) {
-          this.#db.exec(INDEXES);
-          this.#db.exec('update book_index_state set is_complete = 1');
-        }
+      if (version !== INDEX_VERSION) return;
+      for (let books = this.#step(); books > 0; books = now() < end ? this.#step() : 0) indexed += books;
+      if (isComplete === 0 && !this.isPending) {
+        this.#db.exec(INDEXES);
+        this.#db.exec('update book_index_state set is_complete = 1');
       }
-      this.#db.exec('commit');
-      return indexed;
-    } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec('rollback');
-      throw error;
-    }
+    });
+    return indexed;
   }
 
   async countBooks(): Promise<number> {
@@ -214,8 +213,7 @@ export class SqliteIndex implements BookIndex {
   }
 
   #createNow(): void {
-    this.#db.exec('begin immediate');
-    try {
+    this.#inTransaction(() => {
       if (this.#isThere() && this.#state()[0] < INDEX_VERSION) this.#db.exec(REMOVE);
       if (!this.#isThere()) {
         this.#db.exec(TABLES);
@@ -225,9 +223,16 @@ export class SqliteIndex implements BookIndex {
       }
       this.#db.exec(TRIGGERS);
       if (this.#state()[2] === 1 || !this.#isSortedLast) this.#db.exec(INDEXES);
+    });
+  }
+
+  #inTransaction(work: () => void): void {
+    this.#db.exec('begin immediate');
+    try {
+      work();
       this.#db.exec('commit');
     } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec('rollback');
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
       throw error;
     }
   }

@@ -22,6 +22,7 @@ import {
   openCatalogue,
   openForWriting,
   retryWhileBusy,
+  sortBeside,
 } from './structure.ts';
 import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
@@ -57,6 +58,7 @@ const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (se
  * @throws Error with the reason when that is impossible.
  */
 export async function openSqliteBulk(file: string, mode: BulkMode): Promise<BulkStore | undefined> {
+  sortBeside(file);
   if (mode === 'write') {
     makeFolderOf(file);
     return new SqliteBulk(openForWriting(file));

@@ -77,7 +77,7 @@ class SqliteFinder implements SearchableIndex {
   constructor(db: DatabaseSync) {
     this.#db = db;
     this.#index = new SqliteIndex(db, false);
-    this.#index.create();
+    this.#index.prepare();
     db.function('in_time', () => {
       if (now() > this.#end) throw new StoreUnavailable('the search took too long', 'late');
       return 1;
@@ -92,12 +92,12 @@ class SqliteFinder implements SearchableIndex {
     this.#end = Math.min(now() + SEARCH_TIME, deadline);
     const unindexed = this.#catchUp(since);
     this.#isSearching = true;
-    this.#db.exec('begin');
     try {
+      this.#db.exec('begin');
       return { ...(await findPage(search, this)), unindexed };
     } finally {
-      this.#db.exec('rollback');
       this.#isSearching = false;
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
     }
   }
 

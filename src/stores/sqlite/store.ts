@@ -24,7 +24,7 @@ import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { SearchRequest } from './finder.ts';
-import { makeFolderOf, now, sizeOf } from './structure.ts';
+import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread } from './thread.ts';
 import type { WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
@@ -62,6 +62,7 @@ type Row = [id: number, title: string, author: string, year: number];
 export async function openSqlite(file: string, { mustExist, find }: OpenOptions): Promise<BookStore> {
   if (mustExist && !existsSync(file)) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
+  sortBeside(file);
   const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file);
   await writer.start();
   const finder: FinderThread = new StoreThread('src/stores/sqlite/finder.ts', file);
@@ -116,7 +117,7 @@ class SqliteStore implements BookStore {
           return row && { id: row[0], title: row[1], author: row[2], year: row[3] };
         });
       } finally {
-        this.#commit.run();
+        if (this.#db.isTransaction) this.#commit.run(); // SQLite ends it itself after some errors
       }
     } catch (error) {
       throw new StoreUnavailable(error);

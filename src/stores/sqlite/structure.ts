@@ -49,6 +49,14 @@ export function makeFolderOf(file: string): void {
   }
 }
 
+/**
+ * Lets SQLite sort beside the store what is too much for memory, unless SQLITE_TMPDIR or TMPDIR names a folder: a
+ * container may have no other one that can be written. It has an effect before this process opens its first file.
+ */
+export function sortBeside(file: string): void {
+  if (process.env.TMPDIR === undefined) process.env.SQLITE_TMPDIR ??= dirname(file);
+}
+
 /** In bytes; 0 if the file is missing. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
