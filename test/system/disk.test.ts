@@ -11,6 +11,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { Client } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
+import { scrape, sumOf } from '../support/prometheus.ts';
 import { COMMAND } from '../support/repository.ts';
 import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -61,7 +62,7 @@ for (const [what, [protect, release]] of Object.entries(READ_ONLY)) {
   });
 }
 
-test('without a folder for temporary files, a large catalogue is indexed and searched', async (context) => {
+test('without a folder for temporary files, a large catalogue is indexed and searched; after a full disk, too', async (context) => {
   const disk = await mountDisk(context, 256 * MEBIBYTE);
   // The folder in which the command is started is the last one that SQLite tries.
   disk.run(
@@ -70,7 +71,7 @@ test('without a folder for temporary files, a large catalogue is indexed and sea
   const first = await start(context, disk, '/proc');
   for (let count = 0; count < 10; count += 1) {
     const body = Array.from({ length: 10_000 }, (_, year) => ({
-      title: randomBytes(100).toString('hex'),
+      title: `word ${randomBytes(100).toString('hex')}`,
       year,
     }));
     assert.equal((await first.client.request('POST', '/books', { body })).status, 201);
@@ -83,12 +84,16 @@ test('without a folder for temporary files, a large catalogue is indexed and sea
     encoding: 'utf8',
   });
   assert.equal(status, 0, stderr);
-  const { client } = await start(context, disk, '/proc');
-  const { status: answered, data } = await client.request(
-    'GET',
-    '/books?year_gte=1&sort=title,year&offset=99000',
-  );
-  assert.deepEqual([answered, data.length], [200, 100]);
+  const { client, operations } = await start(context, disk, '/proc');
+  const sorted = '/books?q=wor*&sort=title&offset=99000';
+  assert.equal((await client.request('GET', sorted)).data.length, 100);
+
+  const filler = join(disk.outside, 'filler');
+  assert.throws(() => writeFileSync(filler, Buffer.alloc(256 * MEBIBYTE)), { code: 'ENOSPC' });
+  assert.equal((await client.request('GET', sorted)).status, 503);
+  rmSync(filler);
+  await client.create({ title: 'new' });
+  await waitUntil(async () => sumOf(await scrape(operations), 'book_catalogue_unindexed_books') === 0);
 });
 
 interface Disk {
@@ -131,7 +136,7 @@ async function start(
   context: TestContext,
   { holder, inside }: Disk,
   folder = '/',
-): Promise<{ client: Client; stop(): Promise<void> }> {
+): Promise<{ client: Client; operations: string; stop(): Promise<void> }> {
   const enter = [`--target=${holder.pid}`, '--mount', `--wd=${folder}`, ...COMMAND];
   const child = spawn('nsenter', enter, {
     env: { ...process.env, ...ENVIRONMENT, DB_URL: `sqlite:${join(inside, 'books.db')}`, LOG_LEVEL: 'info' },
@@ -142,16 +147,17 @@ async function start(
   child.stderr?.on('data', (text) => {
     said += text;
   });
-  const url = await new Promise<string>((resolve, reject) => {
+  const { url, operations } = await new Promise<{ url: string; operations: string }>((resolve, reject) => {
     child.once('close', (code) => reject(new Error(`${code}: ${said}`)));
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
-      const entry = JSON.parse(line) as { msg: string; url: string };
-      if (entry.msg === 'listening') resolve(entry.url);
+      const entry = JSON.parse(line) as { msg: string; url: string; operations: string };
+      if (entry.msg === 'listening') resolve(entry);
     });
   });
   const client = await Client.logIn({ url, port: Number(new URL(url).port) });
   return {
     client,
+    operations,
     async stop() {
       const ended = once(child, 'exit');
       child.kill('SIGTERM');
