@@ -255,6 +255,49 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.deepEqual(await client.create(body), { id: 2, ...body });
   });
 
+  test('a row that is no book is refused to other programs, and at the start if it is older', async (context) => {
+    const old = join(temporaryFolder(), 'old.db');
+    const wrong = 'insert into books (id, title, author, year) values (7, ?, ?, ?)';
+    const ROWS = [
+      ['', '', 1764000000000000000n],
+      ['', '', -9007199254740992n],
+    ] as const;
+    const NULLS = [
+      [null, '', 0],
+      ['', null, 0],
+      ['', '', null],
+    ] as const;
+    for (const row of ROWS) {
+      const db = new DatabaseSync(old);
+      db.exec(`create table if not exists books (
+        id integer primary key autoincrement, title text, author text, year integer)`);
+      db.prepare(wrong).run(...row);
+      await assert.rejects(
+        startTestService(`sqlite:${old}`),
+        /: the year of its book 7 is too large: correct it\.$/,
+      );
+      db.exec('delete from books');
+      db.close();
+    }
+    for (const dbUrl of [`sqlite:${old}`, await SQLITE.freshUrl()]) {
+      const { client } = await start(context, dbUrl);
+      const other = new DatabaseSync(fileOf(dbUrl));
+      context.after(() => other.close());
+      for (const row of [...ROWS, ...NULLS]) {
+        assert.throws(() => other.prepare(wrong).run(...row), { code: 'ERR_SQLITE_ERROR' });
+        assert.throws(() => other.prepare(`${wrong} on conflict do nothing`).run(...row));
+      }
+      const book = await client.create({ title: 'a', year: -9007199254740991 });
+      for (const [column, value] of [
+        ['year', 9007199254740992n],
+        ['title', null],
+      ] as const) {
+        assert.throws(() => other.prepare(`update books set ${column} = ?`).run(value));
+      }
+      assert.deepEqual(await client.list(), [book]);
+    }
+  });
+
   for (const name of ['a/b/c/books.db', 'with space?mode=memory#x.db', 'Bücher %20.db', ':memory:']) {
     test(`rule 26: a path is used as it is spelled, and its folders are created: ${name}`, async (context) => {
       const path = join(temporaryFolder(), name);

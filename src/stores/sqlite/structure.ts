@@ -27,6 +27,29 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 const COLUMNS = withTypes('integer');
 
+/** Integers that are exact for every reader of JSON. SQLite itself has larger ones, which this process cannot read. */
+const inRange = (name: string) =>
+  `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
+
+const DEFINITIONS = COLUMNS.map(({ name, isText, definition }) =>
+  isText ? definition : `${definition} check (${inRange(name)})`,
+);
+
+/** What makes a row something else than a book. */
+const fault = (row: string) =>
+  COLUMNS.map(({ name, isText }) =>
+    isText ? `${row}${name} is null` : `coalesce(not ${inRange(row + name)}, true)`,
+  ).join(' or ');
+
+/** For a table without these checks: they apply to all programs, like those of a table that this service makes. */
+const GUARDS = ['insert', 'update']
+  .map(
+    (event) => `
+      create trigger if not exists books_on_${event} before ${event} on books when ${fault('new.')}
+      begin select raise(abort, 'a book needs a title, an author, and a year within 9007199254740991'); end;`,
+  )
+  .join('');
+
 /** The keys of requests that store their books once (rules I1 to I4). The ids are JSON, the time is in milliseconds. */
 const REQUESTS = `
   create table if not exists book_requests (
@@ -178,6 +201,10 @@ export function retryWhileBusy(attempt: () => void, deadline: number): void {
   }
 }
 
+function isGuarded(db: DatabaseSync): boolean {
+  return db.prepare("select 1 from sqlite_schema where name = 'books_on_update'").get() !== undefined;
+}
+
 /** Creates or updates the table. */
 export function createStructure(db: DatabaseSync): void {
   db.exec('begin immediate');
@@ -186,7 +213,7 @@ export function createStructure(db: DatabaseSync): void {
     db.exec(`
       create table if not exists books (
         id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
-        ${COLUMNS.map(({ definition }) => definition)}
+        ${DEFINITIONS}
       ) strict`);
     db.exec(REQUESTS);
     const found = new Map(
@@ -209,6 +236,11 @@ export function createStructure(db: DatabaseSync): void {
       const column = found.get(name);
       if (column === undefined) db.exec(`alter table books add column ${definition}`);
       else if (column.notnull === 0) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
+    }
+    if (!String(sql).includes(inRange('year')) && !isGuarded(db)) {
+      const { id } = db.prepare(`select id from books where ${fault('')}`).get() ?? {};
+      if (id !== undefined) throw new Error(`the year of its book ${id} is too large: correct it`);
+      db.exec(GUARDS);
     }
     db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only
     db.exec('commit');
