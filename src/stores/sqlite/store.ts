@@ -5,7 +5,7 @@
 
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as pause, setImmediate } from 'node:timers/promises';
 import type { Book, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
 import {
@@ -24,10 +24,10 @@ import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { SearchRequest } from './finder.ts';
-import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
+import { LOG_SIZE, makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread } from './thread.ts';
-import type { WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
+import type { EmptyLog, WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
 
 // A batch of reads has all that arrived in one turn of the event loop. Writes are sent in small batches, so that the
 // thread writes one while the next is read from the network; it commits waiting batches together. Of sizes from 8 to
@@ -47,10 +47,19 @@ const WRITE_TIMEOUT = 3000;
 /** Books of one chunk of the list: about a millisecond of work before the event loop gets a turn. */
 const CHUNK_BOOKS = 1000;
 
+/**
+ * Bytes of the write-ahead log beyond which new lists wait for those that are open to end: lists that overlap would keep
+ * it from being emptied, and it would grow. Milliseconds that they wait, between two looks, and until the next such wait.
+ */
+const LONG_LOG = 1.5 * LOG_SIZE;
+const LOG_WAIT = 1000;
+const LOG_STEP = 10;
+const LOG_PAUSE = 10_000;
+
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
 
-type WriterThread = StoreThread<WriteRequest, WriteAnswers>;
+type WriterThread = StoreThread<WriteRequest | EmptyLog, WriteAnswers>;
 type FinderThread = StoreThread<SearchRequest, Page>;
 
 type Row = [id: number, title: string, author: string, year: number];
@@ -95,6 +104,10 @@ class SqliteStore implements BookStore {
   readonly #find;
   readonly #commit;
   readonly #lists = new OpenLists(OPEN_LISTS);
+  /** Settles when the log has been emptied, or could not be. */
+  #emptying: Promise<void> | undefined;
+  /** No list waits for it again before this moment. */
+  #emptiedAt = 0;
 
   constructor(path: string, writer: WriterThread, finder: FinderThread) {
     this.#path = path;
@@ -153,6 +166,10 @@ class SqliteStore implements BookStore {
   }
 
   async list(): Promise<BookList> {
+    if (sizeOf(`${this.#path}-wal`) > LONG_LOG) {
+      if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLog();
+      await this.#emptying;
+    }
     return this.#lists.open(async () => {
       try {
         this.#file.assertInPlace(); // else its books would be those of another file
@@ -188,6 +205,18 @@ class SqliteStore implements BookStore {
   async close(): Promise<void> {
     this.#db.close();
     await Promise.all([this.#writer.close(), this.#finder.close()]);
+  }
+
+  async #emptyLog(): Promise<void> {
+    const end = now() + LOG_WAIT;
+    while (this.#lists.count > 0 && now() < end) await pause(LOG_STEP);
+    try {
+      if (this.#lists.count === 0) await this.#writer.call({ kind: 'emptyLog' });
+    } catch {
+      // the disk fails: the next write says so, and the log stays as it is
+    }
+    this.#emptiedAt = end + LOG_PAUSE;
+    this.#emptying = undefined;
   }
 
   #write(request: WriteCall): Promise<WriteAnswers> {

@@ -15,7 +15,7 @@ const BUSY_PAUSE = 0.5;
 export const BULK_BUSY_TIMEOUT = 30_000;
 
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
-const LOG_SIZE = 64 * 1024 * 1024;
+export const LOG_SIZE = 64 * 1024 * 1024;
 
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;

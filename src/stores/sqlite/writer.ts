@@ -37,6 +37,11 @@ export type WriteAnswers =
   | readonly ConditionalOutcome[]
   | readonly boolean[];
 
+/** Moves the log into the file, so that it begins anew. */
+export interface EmptyLog {
+  readonly kind: 'emptyLog';
+}
+
 type Request = Ticketed<WriteRequest>;
 
 // The most requests that are committed together, and the milliseconds after which no more of them are begun, so that
@@ -52,13 +57,14 @@ function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path), path);
   const say = (message: ThreadMessage<WriteAnswers>) => port.postMessage(message);
 
-  port.on('message', (first: Request | 'close') => {
-    let message: Request | 'close' | undefined = first;
+  type Message = Request | Ticketed<EmptyLog> | 'close';
+  port.on('message', (first: Message) => {
+    let message: Message | undefined = first;
     /** The next request whose callers still wait; later messages stay in the queue until they are needed. */
     const next = (): Request | undefined => {
       for (;;) {
-        message ??= receiveMessageOnPort(port)?.message as Request | 'close' | undefined;
-        if (message === undefined || message === 'close') return undefined;
+        message ??= receiveMessageOnPort(port)?.message as Message | undefined;
+        if (message === undefined || message === 'close' || message.kind === 'emptyLog') return undefined;
         const request = message;
         message = undefined;
         if (now() < request.deadline) return request;
@@ -77,6 +83,9 @@ function serve(port: MessagePort, path: string): void {
     if (message === 'close') {
       writer.close();
       port.close();
+    } else if (message !== undefined) {
+      writer.emptyLog();
+      say({ kind: 'done', ticket: message.ticket, answer: [] });
     }
   });
   say({ kind: 'ready' });
@@ -149,6 +158,11 @@ class Writer {
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite has already rolled back if the disk is full
       throw error;
     }
+  }
+
+  /** Does nothing while a list or another process reads from the log. */
+  emptyLog(): void {
+    this.#db.exec('pragma wal_checkpoint(restart)');
   }
 
   close(): void {
