@@ -3,7 +3,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Page, Search } from '../../books/search.ts';
+import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import { Pace } from '../pace.ts';
@@ -56,6 +56,10 @@ function serve(port: MessagePort, path: string): void {
   say({ kind: 'ready' });
 }
 
+function late(): StoreUnavailable {
+  return new StoreUnavailable('the search took too long', 'late');
+}
+
 /** Gets one search at a time. */
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
@@ -63,6 +67,8 @@ class SqliteFinder implements SearchableIndex {
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
   #end = 0;
+  /** Milliseconds that a statement with its words takes before `in_time` is called. */
+  #uninterrupted = 0;
   #isSearching = false;
   /** Of the latest transaction that indexed many books; unknown once all are indexed. */
   readonly #pace = new Pace(MANY_BOOKS);
@@ -79,7 +85,7 @@ class SqliteFinder implements SearchableIndex {
     this.#index = new SqliteIndex(db, false);
     this.#index.prepare();
     db.function('in_time', () => {
-      if (now() > this.#end) throw new StoreUnavailable('the search took too long', 'late');
+      if (now() > this.#end) throw late();
       return 1;
     });
     this.#timer = setTimeout(() => this.#follow(), 0);
@@ -94,6 +100,7 @@ class SqliteFinder implements SearchableIndex {
     this.#isSearching = true;
     try {
       this.#db.exec('begin');
+      this.#measure(search.words);
       return { ...(await findPage(search, this)), unindexed };
     } finally {
       this.#isSearching = false;
@@ -107,6 +114,7 @@ class SqliteFinder implements SearchableIndex {
   }
 
   async select({ sql, values }: Statement): Promise<unknown[][]> {
+    if (now() + this.#uninterrupted > this.#end) throw late();
     const statement = this.#db.prepare(sql) as StatementSync & Disposable;
     try {
       statement.setReturnArrays(true);
@@ -124,6 +132,25 @@ class SqliteFinder implements SearchableIndex {
     } catch (error) {
       if (error instanceof StoreUnavailable) return undefined;
       throw error;
+    }
+  }
+
+  /**
+   * FTS5 collects all books of each beginning of a word before it returns the first one, and nothing can stop it. So the
+   * beginnings are looked up one at a time first, and no statement is begun that would not end in time.
+   */
+  #measure(words: readonly WantedWord[]): void {
+    const began = now();
+    this.#uninterrupted = 0;
+    const beginnings = words.filter(({ isPrefix }) => isPrefix);
+    if (beginnings.length < 2) return;
+    const statement = this.#db.prepare(
+      'select 1 from book_index_words where book_index_words match ? limit 1',
+    );
+    for (const word of beginnings) {
+      statement.get(this.dialect.wordsValue([word]));
+      this.#uninterrupted = now() - began;
+      if (now() + this.#uninterrupted > this.#end) throw late();
     }
   }
 
