@@ -10,6 +10,7 @@ import { assertIndexCorrect } from '../support/book-index.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import type { Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
+import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
 import { scaled } from '../support/scale.ts';
 import {
@@ -74,6 +75,12 @@ async function holdBehind({ client, dbUrl }: RunningService): Promise<() => Prom
   }
 }
 
+/** The only column of a row of PostgreSQL, a number. */
+async function rowsOf(dbUrl: string, sql: string): Promise<number> {
+  const [row] = await execute<{ rows: string }>(dbUrl, sql);
+  return Number(row?.rows);
+}
+
 function index(dbUrl: string, ...args: string[]) {
   return runCommand(['index', ...args], { DB_URL: dbUrl });
 }
@@ -109,6 +116,40 @@ for (const store of STORES) {
     });
 
     if (store === POSTGRES) {
+      test('rule F11: many books of one statement are indexed beside others that are written all the time', async () => {
+        let isOver = false;
+        const writers = [1, 2, 3, 4].map(async () => {
+          while (!isOver) await service.client.create({ title: 'small' });
+        });
+        await sql("insert into books (title) select 'Wide' from generate_series(1, 4000)");
+        const indexed = "select count(*) as rows from book_index where title_key = 'wide'";
+        await waitUntil(async () => (await rowsOf(service.dbUrl, indexed)) === 4000);
+        isOver = true;
+        await Promise.all(writers);
+        await sql('delete from books');
+      });
+
+      test('rule F11: a step that had to wait does not make later searches miss what was just written', async () => {
+        const title = 'after a wait';
+        const store = async (count: number) => {
+          const body = Array.from({ length: count }, () => ({ title }));
+          assert.equal((await service.client.request('POST', '/books', { body })).status, 201);
+        };
+        const release = await holdIndex(service.dbUrl);
+        await store(300);
+        const waits = `select count(*) as rows from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and clock_timestamp() - query_start > '2 s'`;
+        await waitUntil(async () => (await rowsOf(service.dbUrl, waits)) > 0);
+        await release();
+        await waitUntil(async () => (await countFound(service, 'title=after+a+wait')) === 300);
+        await waitUntil(async () => {
+          await store(200);
+          const { headers } = await service.client.request('GET', '/books?title=after+a+wait&limit=1');
+          return !headers.has('x-unindexed-books');
+        });
+        await sql('delete from books');
+      });
+
       test('rule F11: and so is what is written by COPY, by many at once, or removed by truncate', async () => {
         await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
         assert.equal(await countFound(service, 'q=series'), 3000);

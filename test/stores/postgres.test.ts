@@ -2,7 +2,10 @@
 // contract itself is tested in test/contract, an unavailable server in outage.test.ts and failover.test.ts.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
@@ -500,6 +503,20 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await client.request('GET', '/books?year=0&limit=1000')).data.length, 20);
     });
 
+    test('a role that may only write books gets no other right by the triggers, also where they are older', async (context) => {
+      const dbUrl = await freshDatabase();
+      await (await startTestService(dbUrl)).stop();
+      await execute(dbUrl, 'alter function book_index_note() set search_path from current');
+      const { client } = await start(context, dbUrl);
+      const clerk = new pg.Client({ connectionString: await asUserOf(context, dbUrl, 'books') });
+      await clerk.connect();
+      context.after(() => clerk.end());
+      await clerk.query('create temporary table book_index_queue (first bigint, last bigint)');
+      await clerk.query("insert into books (title) values ('by the clerk')");
+      assert.deepEqual((await clerk.query('select from pg_temp.book_index_queue')).rows, []);
+      assert.equal((await client.request('GET', '/books?q=clerk')).data.length, 1);
+    });
+
     test('rule 27: a role that may not create the index is refused, and serves without it', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl, { FIND: 'off' })).stop();
@@ -601,6 +618,65 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await service.client.request('POST', '/book', { body: {} })).status, 503);
       assert.deepEqual(await service.client.list(), [last]);
     });
+  });
+
+  test('settings of a database that suit other programs change no answer, and end no list', async (context) => {
+    const dbUrl = await freshDatabase();
+    await (await startTestService(dbUrl)).stop();
+    await execute(
+      dbUrl,
+      "insert into books (title, author) select repeat('x', 1000000), 'somebody' from generate_series(1, 20)",
+    );
+    const [version] = await execute<{ number: string }>(
+      dbUrl,
+      "select current_setting('server_version_num') as number",
+    );
+    const name = new URL(dbUrl).pathname.slice(1);
+    for (const setting of [
+      "statement_timeout = '300ms'",
+      "idle_in_transaction_session_timeout = '300ms'",
+      ...(Number(version?.number) >= 170000 ? ["transaction_timeout = '300ms'"] : []),
+      "lock_timeout = '50ms'",
+      'array_nulls = off',
+      'standard_conforming_strings = off',
+      "client_encoding = 'LATIN1'",
+      "default_transaction_isolation = 'serializable'",
+      "datestyle = 'German'",
+      'row_security = off',
+      'enable_indexscan = off',
+    ]) {
+      await execute(dbUrl, `alter database ${name} set ${setting}`);
+    }
+    const service = await start(context, dbUrl);
+    const { client } = service;
+    const book = await client.create({ title: 'Emma', author: 'Jane Austen', year: 1 });
+    const changed = { ...book, year: 1815 };
+    assert.deepEqual(
+      (await client.request('PUT', `/book/${book.id}`, { body: { year: 1815 } })).data,
+      changed,
+    );
+    assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, changed);
+    const keyed = { body: { title: 'keyed' }, headers: { 'idempotency-key': '"NULL"' } };
+    const [one, again] = [
+      await client.request('POST', '/book', keyed),
+      await client.request('POST', '/book', keyed),
+    ];
+    assert.equal(again.data.id, one.data.id);
+    assert.notEqual((await client.create({ title: 'keyed' })).id, one.data.id);
+
+    const request = get(`${service.url}/books`, { headers: { authorization: client.token } });
+    const [list] = (await once(request, 'response')) as [IncomingMessage];
+    await waitUntil(async () => {
+      const slow = await execute(
+        dbUrl,
+        `select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+           and state = 'active' and query like '%copy%' and clock_timestamp() - query_start > '1 s'`,
+      );
+      return slow.length === 1;
+    });
+    const { data } = (await json(list)) as { data: unknown[] };
+    assert.equal(data.length, 23);
+    assert.equal((await runCommand(['export'], { DB_URL: dbUrl })).stdout.split('\n').length, 25);
   });
 
   describe('rule 26: TLS by sslmode', { concurrency: 2 }, () => {

@@ -19,7 +19,7 @@ const UPDATE = `
   with change as (
     select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
   ), before as materialized (
-    select id, title, author, year from ${WITH_IDS} and ${DURABLY} for update of books skip locked
+    select id, title, author, year from ${WITH_IDS} and ${DURABLY} for no key update of books skip locked
   ), stored as (
     update books set
       title = coalesce(change.title, before.title),
@@ -31,7 +31,7 @@ const UPDATE = `
   from (select id from ${WITH_IDS}) as books left join before using (id)`;
 
 const UPDATE_HELD = `
-  with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for update), stored as (
+  with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for no key update), stored as (
     update books set
       title = coalesce($2, before.title), author = coalesce($3, before.author), year = coalesce($4, before.year)
     from before where books.id = before.id

@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BookList } from '../../../books/store.ts';
 import { type Connections, LIST_LOCK_TIMEOUT, QUERY_TIMEOUT } from '../server/connections.ts';
-import { begin, isLimited } from '../server/limits.ts';
+import { begin, isLimited, limitLocks } from '../server/limits.ts';
 import type { Standby } from '../standby/standby.ts';
 import { asJson } from './text.ts';
 
@@ -20,7 +20,7 @@ export async function listBooks(
   standby: Standby | undefined,
   signal: AbortSignal,
 ): Promise<BookList> {
-  const settings = `set local lock_timeout = ${LIST_LOCK_TIMEOUT}`;
+  const settings = limitLocks(LIST_LOCK_TIMEOUT);
   const onStandby = await standby?.read('list', settings, (client) => openList(client, true, signal));
   if (onStandby !== undefined) return onStandby;
   const client = await connections.takeForList();

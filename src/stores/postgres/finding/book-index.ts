@@ -59,10 +59,14 @@ const INDEXES = [
   'create index if not exists book_index_words on book_index using gin (words)',
 ];
 
-// With the rights of its owner: a role that may write books needs no rights on the queue.
-const NOTE_FUNCTION = `
+/**
+ * The function of the triggers. It has the rights of its owner, so a role that may write books needs none on the queue; and a
+ * search path without temporary tables before the queue, so such a role gets no other right by it.
+ * @param schema of the queue, quoted.
+ */
+const noteFunction = (schema: string) => `
   create or replace function book_index_note() returns trigger
-  language plpgsql security definer set search_path from current as $$
+  language plpgsql security definer set search_path = ${schema}, pg_temp as $$
     declare low bigint; high bigint; many bigint;
     begin
       if tg_op = 'TRUNCATE' then
@@ -82,10 +86,14 @@ const NOTE_FUNCTION = `
       return null;
     end $$`;
 
-/** Begins the first index, which is complete at once if there are no books. */
+/**
+ * Begins the first index, which is complete at once if there are no books. Its rounds begin above those of any index
+ * before it, so that a process that is still at work for that one stores nothing in this one: microseconds since 1970.
+ */
 const START = `
   do $$ begin
-    insert into book_index_state (version, is_complete) select ${INDEX_VERSION}, not exists (select from books);
+    insert into book_index_state (version, round, is_complete)
+      select ${INDEX_VERSION}, extract(epoch from clock_timestamp()) * 1000000, not exists (select from books);
     if exists (select from books) then
       insert into book_index_queue values (1, ${LAST_ID});
     else
@@ -127,7 +135,12 @@ const DESCRIBE = `
   select relkind = 'p' as "isPartitioned", (
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger
     where tgrelid = books.oid and tgname = any($1::text[]) and not (relkind = 'p' and tgtype & 1 = 1)
-  ) as "hasTriggers"
+  ) as "hasTriggers", exists (
+    select from pg_proc where oid = to_regproc('book_index_note') and array_to_string(proconfig, ' ') like '%, pg_temp'
+  ) as "isSafe", coalesce(
+    (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_index_queue')),
+    quote_ident(current_schema())
+  ) as schema
   from pg_class as books where oid = to_regclass('books')`;
 
 const STATE = `
@@ -142,6 +155,9 @@ const COUNT_PENDING = `
   from book_index_queue`;
 
 const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author`;
+
+const READ_RANGE = `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`;
+const READ_IDS = `select id, ${BEGINNINGS}, year from ${WITH_IDS}`;
 
 // Takes effect only if no other process has indexed anything since the notes were read: what was read may be older than
 // what that process has stored. Losing it in a crash costs nothing, since the notes come back with it.
@@ -192,16 +208,23 @@ export interface IndexState {
 interface BooksTable {
   readonly isPartitioned: boolean;
   readonly hasTriggers: boolean;
+  /** Whether the function of the triggers is the present one. */
+  readonly isSafe: boolean;
+  /** Of the index, quoted. */
+  readonly schema: string;
 }
 
 /** Which notes are carried out together. */
 interface Task {
+  /** Of narrow notes, and the places of these. */
   readonly ids: readonly number[];
-  /** Empty if its last id is smaller. */
-  readonly range: { readonly first: number; readonly last: number };
-  readonly done: readonly string[];
-  readonly shortened: string | undefined;
+  readonly narrow: readonly string[];
+  /** Of which as much is done as fits into one step. */
+  readonly wide: Note | undefined;
 }
+
+/** A range without ids. */
+const NO_RANGE = { first: 1, last: 0 };
 
 /**
  * Connects to the index, to maintain it.
@@ -249,16 +272,14 @@ export class IndexFollower {
    * @returns how many ids and books they are about; 0 if another process was faster: nothing has been indexed then.
    */
   async index({ round, isComplete, notes }: IndexState): Promise<number> {
-    const { ids, range, done, shortened } = taskOf(notes, isComplete);
-    const isRange = shortened !== undefined;
-    const books = await this.#query<Book>(
-      isRange
-        ? `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`
-        : `select id, ${BEGINNINGS}, year from ${WITH_IDS}`,
-      isRange ? [range.first, range.last] : [ids],
-    );
-    const reached = isRange && books.length === STEP ? (books.at(-1) as Book).id : range.last;
+    const { ids, narrow, wide } = taskOf(notes, isComplete);
+    const range = wide ?? NO_RANGE;
+    const ofRange = wide === undefined ? [] : await this.#query<Book>(READ_RANGE, [wide.first, wide.last]);
+    const reached = ofRange.length === STEP ? (ofRange.at(-1) as Book).id : range.last;
     const isDone = reached === range.last;
+    const others = ids.filter((id) => id < range.first || id > reached);
+    const ofIds = others.length === 0 ? [] : await this.#query<Book>(READ_IDS, [others]);
+    const books = [...ofRange, ...ofIds];
     const entries = books.map(entryOf);
     const [outcome] = await this.#query<{ indexed: boolean }>(INDEX, [
       round,
@@ -267,12 +288,12 @@ export class IndexFollower {
       entries.map(({ authorKey }) => authorKey),
       entries.map(({ year }) => year),
       entries.map(vectorOf),
-      ids,
+      others,
       range.first,
       reached,
-      isRange && isDone ? [shortened] : done,
+      wide !== undefined && isDone ? [...narrow, wide.tid] : narrow,
       reached + 1,
-      isRange && !isDone ? shortened : null,
+      wide !== undefined && !isDone ? wide.tid : null,
     ]);
     return outcome?.indexed ? Math.max(1, books.length, ids.length) : 0;
   }
@@ -342,11 +363,13 @@ export class PostgresIndex implements BookIndex {
     const [state] = isThere ? await this.#query<{ version: number }>(VERSION) : [];
     const { version = 0 } = state ?? {};
     const [books] = await this.#query<BooksTable>(DESCRIBE, [Object.keys(TRIGGERS)]);
-    if (version > INDEX_VERSION || (version === INDEX_VERSION && books?.hasTriggers)) return [];
+    if (version > INDEX_VERSION) return [];
+    const toNote = noteFunction(books?.schema ?? '');
+    if (version === INDEX_VERSION && books?.hasTriggers) return books.isSafe ? [] : [toNote];
     return [
       'lock table books in share row exclusive mode',
       ...(isThere ? EMPTY : TABLES), // the rights on tables that are there stay
-      NOTE_FUNCTION,
+      toNote,
       // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
       ...(books?.isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
       ...Object.entries(books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {
@@ -360,7 +383,6 @@ export class PostgresIndex implements BookIndex {
   async #complete(): Promise<void> {
     await this.#query(begin(LOCK_TIMEOUT));
     try {
-      await this.#query('set local statement_timeout = 0'); // the role may have a limit
       const isOpen = await this.#query('select from book_index_state where not is_complete for update');
       if (isOpen.length > 0) {
         for (const statement of [...INDEXES, 'analyze book_index']) await this.#query(statement);
@@ -381,23 +403,21 @@ export class PostgresIndex implements BookIndex {
 }
 
 /**
- * Notes of few books together; or the beginning of a wide one, alone. Before the first index is complete, nothing is
- * searched, so the note that stands for all books comes first.
+ * Narrow notes together, and with them the beginning of a wide one, or neither would end beside the other. Before the first
+ * index is complete, nothing is searched, so the note that stands for all books comes alone.
  */
 function taskOf(notes: readonly Note[], isComplete: boolean): Task {
   const isWide = ({ first, last }: Note) => last - first >= STEP;
   const wide = notes.find(isWide);
-  if (wide !== undefined && (!isComplete || notes.every(isWide))) {
-    return { ids: [], range: wide, done: [], shortened: wide.tid };
-  }
   const ids = new Set<number>();
-  const done: string[] = [];
-  for (const { tid, first, last } of notes.filter((note) => !isWide(note))) {
+  const narrow: string[] = [];
+  for (const { tid, first, last } of wide !== undefined && !isComplete ? [] : notes) {
+    if (last - first >= STEP) continue;
     if (ids.size > 0 && ids.size + last - first >= STEP) break;
     for (let id = first; id <= last; id += 1) ids.add(id);
-    done.push(tid);
+    narrow.push(tid);
   }
-  return { ids: [...ids], range: { first: 1, last: 0 }, done, shortened: undefined };
+  return { ids: [...ids], narrow, wide };
 }
 
 /** The words of a book as a `tsvector` is written; those of each field are marked. */

@@ -118,7 +118,10 @@ export class PostgresFinder {
       if (!state.isComplete || state.version !== INDEX_VERSION) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
-      if (state.notes.length === 0) return 0;
+      if (state.notes.length === 0) {
+        this.#pace.forget();
+        return 0;
+      }
       const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
       if (noted > this.#pace.booksIn(end - performance.now())) return await this.#follower.countPending();
       // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless. Searches that
@@ -168,7 +171,10 @@ export class PostgresFinder {
     if (state.version !== INDEX_VERSION) return;
     if (!state.isComplete) return this.#build(signal);
     this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
-    if (this.unindexed === 0) return;
+    if (this.unindexed === 0) {
+      this.#pace.forget(); // it is not known how long the next ones will take
+      return;
+    }
     while (this.unindexed > 0 && !signal.aborted) {
       const began = performance.now();
       const indexed = await this.#index(state);
@@ -176,8 +182,10 @@ export class PostgresFinder {
       const left = await this.#follower.countPending();
       const othersWrite = left + indexed > this.unindexed;
       this.unindexed = left;
-      if (othersWrite)
-        await pause((performance.now() - began) * PAUSE_FOR_WRITERS, undefined, { ref: false, signal });
+      if (othersWrite) {
+        const rest = Math.min(IDLE_PAUSE, (performance.now() - began) * PAUSE_FOR_WRITERS); // a step may wait for a lock
+        await pause(rest, undefined, { ref: false, signal });
+      }
       state = await this.#follower.state();
     }
     const deadline = performance.now() + STATEMENT_TIME;

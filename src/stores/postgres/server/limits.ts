@@ -11,10 +11,23 @@ export type Limit = 'statement_timeout' | 'lock_timeout';
 /** Milliseconds of the limit of a connection. One through a pooler has none. */
 const connectionLimits = new WeakMap<pg.ClientBase, number>();
 
-// The driver was told the number of the server's process. A pooler tells a number of its own.
-const LIMIT_CONNECTION = 'select set_config($1, $2, false) from pg_backend_pid() as pid where pid = $3';
+/**
+ * Settings that a server, a database or a role may have and that would break a list half-way, or store the text `NULL` in
+ * place of a field that a change leaves out. They are set before the limits of this service.
+ * @param isLocal whether they are for one transaction only.
+ */
+const ownSettings = (isLocal: boolean) => `
+  set_config('array_nulls', 'on', ${isLocal}), set_config('statement_timeout', '0', ${isLocal}),
+  set_config('lock_timeout', '0', ${isLocal}), set_config('idle_in_transaction_session_timeout', '0', ${isLocal}),
+  case when current_setting('server_version_num')::integer >= 170000
+    then set_config('transaction_timeout', '0', ${isLocal}) end`;
 
-const LIMIT_STATEMENT = 'select where set_config($1, $2, true) is null'; // no row
+// The driver was told the number of the server's process. A pooler tells a number of its own.
+const LIMIT_CONNECTION = `
+  select ${ownSettings(false)}, set_config($1, $2, false) from pg_backend_pid() as pid where pid = $3`;
+
+const LIMIT_STATEMENT = `
+  select where set_config($1, $2, true) is null or set_config('array_nulls', 'on', true) is null`; // no row
 
 /** What this file uses of the driver's query and connection, beyond the driver's own description of them. */
 interface DriverConnection {
@@ -97,9 +110,14 @@ export function queryWithin<Row extends pg.QueryResultRow>(
 }
 
 /**
- * Begins a transaction whose waits for a lock are limited.
+ * Begins a transaction whose waits for a lock are limited, and nothing else.
  * @param mode of the transaction, such as its isolation level.
  */
 export function begin(milliseconds: number, mode = ''): string {
-  return `begin ${mode}; set local lock_timeout = ${milliseconds}`;
+  return `begin ${mode}; ${limitLocks(milliseconds)}`;
+}
+
+/** SQL at the beginning of a transaction. */
+export function limitLocks(milliseconds: number): string {
+  return `select ${ownSettings(true)}, set_config('lock_timeout', '${milliseconds}', true)`;
 }
