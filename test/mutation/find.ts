@@ -46,7 +46,7 @@ export const FIND_MUTANTS = new Mutants()
   .change('Math.min(end, this.#blockedSince + CATCH_UP_TIME)', 'end')
   .in('src/stores/postgres/finding/finder.ts')
   .mutant('a search on PostgreSQL does not wait for the index', INDEX, 'another process has answered')
-  .change('if (state.notes.length === 0) return 0;', 'return 0;')
+  .change('if (state.notes.length === 0) {', 'if (true) {')
   .mutant(
     'on PostgreSQL, each search waits a second for the same lock',
     INDEX,
