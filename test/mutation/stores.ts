@@ -75,7 +75,7 @@ export const STORES_MUTANTS = new Mutants()
     "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
   )
   .mutant('a locked book delays the changes of its neighbours', POSTGRES, 'delays only its own changes')
-  .change('for update of books skip locked\n  ), stored', 'for update\n  ), stored')
+  .change('for no key update of books skip locked\n  ), stored', 'for no key update\n  ), stored')
   .in('src/stores/postgres/books/structure.ts')
   .mutant('only its owner can advance a sequence that is behind', POSTGRES, 'a role that may use the table')
   .change('lock table books in share row exclusive mode;', 'alter sequence books_id_seq no cycle;')
