@@ -16,6 +16,13 @@ interface Evidence {
   readonly received?: string;
 }
 
+/** What an answer must be; what it leaves out does not count. */
+export interface Expected {
+  readonly status: number;
+  readonly message?: string;
+  readonly data?: unknown;
+}
+
 /** A rule does not hold. The message is the expectation. */
 export class Complaint extends Error {
   readonly request: string;
@@ -33,12 +40,8 @@ export class Complaint extends Error {
 /** The time limit of an answer has passed. */
 export class Unanswered extends Complaint {}
 
-/** Fails unless the answer has this status, message and data; what `expected` leaves out does not count. */
-export function expectAnswer(
-  answer: Evidence | undefined,
-  expected: { readonly status: number; readonly message?: string; readonly data?: unknown },
-  about = '',
-): void {
+/** Fails unless the answer has this status, message and data. */
+export function expectAnswer(answer: Evidence | undefined, expected: Expected, about = ''): void {
   if (answer === undefined) throw new Complaint(expectedOf(expected, about), NOTHING);
   const { status, message, data } = answer;
   // The answer to HEAD has neither message nor data.
@@ -78,10 +81,7 @@ function withoutSecrets(text: string): string {
 
 const NOTHING: Evidence = { request: '', received: '' };
 
-function expectedOf(
-  { status, message, data }: { readonly status: number; readonly message?: string; readonly data?: unknown },
-  about: string,
-): string {
+function expectedOf({ status, message, data }: Expected, about: string): string {
   const parts = [message === undefined ? String(status) : `${status} ${message}`];
   if (data !== undefined) parts.push(`data ${shown(JSON.stringify(data))}`);
   return `${about === '' ? '' : `${about}: `}${parts.join(', ')}`;

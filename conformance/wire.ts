@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Answer } from './answers.ts';
 import { LOGIN_LIMIT } from './cases.ts';
-import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import { type Expected, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { CHUNKED, unreadable } from './raw-requests.ts';
 import { full, type Rule } from './rule.ts';
 import type { Service } from './service.ts';
@@ -39,7 +39,6 @@ const UNTIL_CLOSED = Number.POSITIVE_INFINITY;
 const MUCH = 'x'.repeat(4 * MEBIBYTE);
 
 type Parts = { readonly body?: string; readonly headers?: string };
-type Expected = { readonly status: number; readonly message?: string; readonly data?: unknown };
 
 /** The header lines of every request. */
 const hostOf = ({ host }: Service) => `Host: ${host}\r\n`;
