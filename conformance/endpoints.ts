@@ -31,6 +31,15 @@ const CLOCK = 2;
 /** Books of the rule about the list. */
 const LISTED = 30;
 
+/** Requests of a reader without a valid token, one for each endpoint of the core. */
+const PROTECTED: readonly (readonly [method: string, path: string, body?: string])[] = [
+  ['POST', '/book', '{'],
+  ['GET', '/books'],
+  ['GET', NO_BOOK],
+  ['PUT', NO_BOOK, '{}'],
+  ['DELETE', NO_BOOK],
+];
+
 const logIn = (service: Service, body: unknown) => service.request('POST', '/token', { body, token: null });
 
 const readBack = async (service: Service, book: { readonly id: number }) => {
@@ -106,13 +115,7 @@ export const LOGIN: readonly Rule[] = [
 
 export const GATE: readonly Rule[] = [
   core('A1, A3', 'without a token every endpoint but the login is 401', async (service) => {
-    for (const [method, path] of [
-      ['POST', '/book'],
-      ['GET', '/books'],
-      ['GET', NO_BOOK],
-      ['PUT', NO_BOOK],
-      ['DELETE', NO_BOOK],
-    ] as const) {
+    for (const [method, path] of PROTECTED) {
       for (const token of [null, '']) {
         expectAnswer(await service.request(method, path, { token }), TOKEN_REQUIRED);
       }
@@ -123,12 +126,8 @@ export const GATE: readonly Rule[] = [
     'without a token every protected endpoint is 401 with WWW-Authenticate',
     async (service) => {
       for (const [method, path] of [
-        ['POST', '/book'],
+        ...PROTECTED,
         ['POST', '/books'],
-        ['GET', '/books'],
-        ['GET', NO_BOOK],
-        ['PUT', NO_BOOK],
-        ['DELETE', NO_BOOK],
         ['HEAD', '/books'],
         ['HEAD', NO_BOOK],
       ] as const) {
@@ -142,13 +141,7 @@ export const GATE: readonly Rule[] = [
   ),
   core('A2, A4', 'a token that is malformed, or comes after a scheme, is 401', async (service) => {
     for (const token of ['x', 'a.b.c', `Bearer ${service.token}`, service.token.slice(0, -5)]) {
-      for (const [method, path, body] of [
-        ['POST', '/book', '{'],
-        ['GET', '/books', undefined],
-        ['GET', NO_BOOK, undefined],
-        ['PUT', NO_BOOK, '{}'],
-        ['DELETE', NO_BOOK, undefined],
-      ] as const) {
+      for (const [method, path, body] of PROTECTED) {
         expectAnswer(await service.request(method, path, { token, body }), INVALID_TOKEN);
       }
     }
