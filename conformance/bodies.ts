@@ -46,10 +46,7 @@ export const BODIES: readonly Rule[] = [
         ...values.map((value) => `{"username":${value},"password":${password}}`),
         ...values.map((value) => `{"username":${username},"password":${value}}`),
       ];
-      const answers = await askAll(
-        service,
-        bodies.map((body) => ['POST', '/token', body]),
-      );
+      const answers = await askAll(service, bodies, (body) => ['POST', '/token', body]);
       for (const answer of answers) expectAnswer(answer, INVALID_LOGIN);
     },
   ),
@@ -128,30 +125,18 @@ async function expectAccepted(
   cases: readonly (readonly [Body, Fields])[],
 ): Promise<Book[]> {
   const other = { title: 'another', author: 'another', year: 4 };
-  const made = await askAll(
-    service,
-    cases.map(([body]) => ['POST', '/book', body]),
-  );
-  const before = await askAll(
-    service,
-    cases.map(() => ['POST', '/book', JSON.stringify(other)]),
-  );
+  const made = await askAll(service, cases, ([body]) => ['POST', '/book', body]);
+  const before = await askAll(service, cases, () => ['POST', '/book', JSON.stringify(other)]);
   for (const [position, [, fields]] of cases.entries()) {
     const answer = made[position];
     expectAnswer(answer, created({ id: answer?.data?.id, ...EMPTY, ...fields }));
     expectAnswer(before[position], { status: 201 });
   }
-  const changed = await askAll(
-    service,
-    cases.map(([body], position) => ['PUT', `/book/${before[position]?.data.id}`, body]),
-  );
+  const changed = await askAll(service, cases, ([body], position) => {
+    return ['PUT', `/book/${before[position]?.data.id}`, body];
+  });
   const [read, readAgain] = await Promise.all(
-    [made, before].map((answers) => {
-      return askAll(
-        service,
-        answers.map(({ data }) => ['GET', `/book/${data.id}`]),
-      );
-    }),
+    [made, before].map((answers) => askAll(service, answers, ({ data }) => ['GET', `/book/${data.id}`])),
   );
   for (const [position, [, fields]] of cases.entries()) {
     const expected = { id: before[position]?.data.id, ...other, ...fields };
@@ -168,20 +153,22 @@ async function expectRefused(service: Service, bodies: readonly (Body | undefine
     ['POST', '/book'],
     ['PUT', `/book/${kept.id}`],
   ] as const) {
-    const answers = await askAll(
-      service,
-      bodies.map((body) => [method, path, body]),
-    );
+    const answers = await askAll(service, bodies, (body) => [method, path, body]);
     for (const answer of answers) expectAnswer(answer, INVALID);
   }
   expectEqual((await service.list()).at(-1), kept, 'The last book of the list, after refused bodies');
 }
 
-/** Sends requests, several at a time. @returns the answers, in the order of the requests. */
-async function askAll(
+/** Sends a request for each item, several at a time. @returns the answers, in the order of the items. */
+async function askAll<Item>(
   service: Service,
-  requests: readonly (readonly [method: string, path: string, body?: Body | undefined])[],
+  items: readonly Item[],
+  requestOf: (
+    item: Item,
+    position: number,
+  ) => readonly [method: string, path: string, body?: Body | undefined],
 ): Promise<Answer[]> {
+  const requests = items.map(requestOf);
   const answers: Answer[] = [];
   for (let start = 0; start < requests.length; start += TOGETHER) {
     const part = requests.slice(start, start + TOGETHER);
