@@ -24,6 +24,13 @@ const digest = (text: string) => createHash('sha256').update(text).digest('base6
 
 type Named = readonly (readonly [name: string, token: string])[];
 
+/** A token made of each text, which is its name. */
+const each = (texts: readonly string[], tokenOf: (text: string) => string): Named =>
+  texts.map((text) => [text, tokenOf(text)]);
+
+/** What a signature is for. */
+const signedPart = (header: string, claims: string) => `${encode(header)}.${encode(claims)}`;
+
 /** Makes tokens with the secret of a service. */
 class Signer {
   readonly #secret: string;
@@ -38,7 +45,7 @@ class Signer {
 
   /** A token of any header and claims, JSON or not, signed with the right secret unless another is given. */
   make(header: string, claims: string, { hash = 'sha256', secret = this.#secret } = {}): string {
-    const signed = `${encode(header)}.${encode(claims)}`;
+    const signed = signedPart(header, claims);
     return `${signed}.${this.hmac(signed, hash, secret)}`;
   }
 
@@ -69,15 +76,14 @@ export const TOKENS: readonly Rule[] = [
     'a token of another secret, or of an algorithm outside the HMAC family, is 401',
     async (service) => {
       const claims = claimsNow();
-      const unsigned = `${encode('{"alg":"none","typ":"JWT"}')}.${encode(claims)}`;
       const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-      const asymmetric = `${encode('{"alg":"RS256","typ":"JWT"}')}.${encode(claims)}`;
+      const asymmetric = signedPart('{"alg":"RS256","typ":"JWT"}', claims);
       const signature = sign('sha256', Buffer.from(asymmetric), privateKey).toString('base64url');
-      const foreign = `${encode('{"alg":"HS256","typ":"JWT"}')}.${encode(claims)}`;
+      const foreign = signedPart('{"alg":"HS256","typ":"JWT"}', claims);
       const mac = createHmac('sha256', 'another secret').update(foreign).digest('base64url');
       await expectRefused(service, [
         ['another secret', `${foreign}.${mac}`],
-        ['none', `${unsigned}.`],
+        ['none', `${signedPart('{"alg":"none","typ":"JWT"}', claims)}.`],
         ['RS256', `${asymmetric}.${signature}`],
       ]);
     },
@@ -102,7 +108,7 @@ export const TOKENS: readonly Rule[] = [
         ...Object.entries(HASHES).map(([algorithm, hash]) => {
           return [algorithm, signer.make(`{"alg":"${algorithm}"}`, claims, { hash })] as const;
         }),
-        ...headers.map((header) => [header, signer.make(header, claims)] as const),
+        ...each(headers, (header) => signer.make(header, claims)),
       ]);
     },
   ),
@@ -120,7 +126,7 @@ export const TOKENS: readonly Rule[] = [
     ];
     await expectRefused(service, [
       ...crossed,
-      ...algorithms.map((algorithm) => [algorithm, signer.make(`{"alg":${algorithm}}`, claims)] as const),
+      ...each(algorithms, (algorithm) => signer.make(`{"alg":${algorithm}}`, claims)),
       ['no alg', signer.make('{"typ":"JWT"}', claims)],
       ['ALG', signer.make('{"ALG":"HS256"}', claims)],
       ['an inherited alg', signer.make('{"__proto__":{"alg":"HS256"}}', claims)],
@@ -131,7 +137,7 @@ export const TOKENS: readonly Rule[] = [
     await expectRefused(
       service,
       ['none', 'None', 'NONE', 'nOnE'].flatMap((algorithm): Named => {
-        const signed = `${encode(`{"alg":"${algorithm}","typ":"JWT"}`)}.${encode(claimsNow())}`;
+        const signed = signedPart(`{"alg":"${algorithm}","typ":"JWT"}`, claimsNow());
         return [signed, `${signed}.`, `${signed}.${signer.hmac(signed)}`, `${signed}.${encode('none')}`].map(
           (token) => [algorithm, token],
         );
@@ -151,13 +157,13 @@ export const TOKENS: readonly Rule[] = [
     };
     const claims = claimsNow();
     const signed = Object.entries(signers).map(([algorithm, signer]) => {
-      const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
+      const text = signedPart(`{"alg":"${algorithm}"}`, claims);
       return [algorithm, `${text}.${signer(Buffer.from(text)).toString('base64url')}`] as const;
     });
     const keyed = [rsa, elliptic, edwards].flatMap(({ publicKey }): Named => {
       const secret = publicKey.export({ type: 'spki', format: 'pem' }).toString();
       return Object.entries(HASHES).map(([algorithm, hash]) => {
-        const text = `${encode(`{"alg":"${algorithm}"}`)}.${encode(claims)}`;
+        const text = signedPart(`{"alg":"${algorithm}"}`, claims);
         const mac = createHmac(hash, secret).update(text).digest('base64url');
         return [`${algorithm} keyed with a public key`, `${text}.${mac}`];
       });
@@ -187,7 +193,7 @@ export const TOKENS: readonly Rule[] = [
           signer.make(`{"alg":"HS256",${hint}}`, claims, { secret }),
         ] as const;
       });
-      const signed = `${encode(`{"alg":"RS256",${hint}}`)}.${encode(claims)}`;
+      const signed = signedPart(`{"alg":"RS256",${hint}}`, claims);
       const signature = sign('sha256', Buffer.from(signed), privateKey).toString('base64url');
       return [...keyed, [`${hint} by RS256`, `${signed}.${signature}`]];
     });
@@ -201,9 +207,8 @@ export const TOKENS: readonly Rule[] = [
       const forms = ['null', '[]', '{}', '""', 'false', '0', '["exp"]', '["b64"]', '["unknown"]', '[null]'];
       await expectRefused(
         service,
-        forms.map((form) => {
-          const header = `{"alg":"HS256","b64":true,"exp":1,"crit":${form}}`;
-          return [`crit ${form}`, signer.make(header, claimsNow())];
+        each(forms, (form) => {
+          return signer.make(`{"alg":"HS256","b64":true,"exp":1,"crit":${form}}`, claimsNow());
         }),
       );
     },
@@ -216,24 +221,21 @@ export const TOKENS: readonly Rule[] = [
       ...[`-${time}`, String(now() - HOUR), `${now() - HOUR}.999`],
     ];
     const lacking = ['{}', `{"Exp":${time}}`, `{"__proto__":{"exp":${time}}}`, `{"nbf":1,"iat":1}`];
+    const ofExp = (exp: string) => signer.of(`{"exp":${exp}}`);
     await expectRefused(service, [
-      ...refused.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
-      ...lacking.map((claims) => [claims, signer.of(claims)] as const),
-      ['the last exp counts', signer.of(`{"exp":${time},"exp":1}`)],
+      ...each([...refused, `${time},"exp":1`], ofExp), // the last exp counts
+      ...each(lacking, (claims) => signer.of(claims)),
     ]);
     const accepted = [String(time), `${time}.5`, `${time}.0`, '4e9', '1e300', '9007199254740993'];
-    await expectAccepted(service, [
-      ...accepted.map((exp) => [`exp ${exp}`, signer.of(`{"exp":${exp}}`)] as const),
-      ['the last exp counts', signer.of(`{"exp":1,"exp":${time}}`)],
-    ]);
+    await expectAccepted(service, each([...accepted, `1,"exp":${time}`], ofExp));
   }),
   full.signing('rule 17', 'nbf, if present, must be a number that is not in the future', async (service) => {
     const signer = new Signer(service);
     const time = later();
-    const withNbf = (nbf: string) => [`nbf ${nbf}`, signer.of(`{"exp":${time},"nbf":${nbf}}`)] as const;
+    const withNbf = (nbf: string) => signer.of(`{"exp":${time},"nbf":${nbf}}`);
     const refused = [String(time), `${time}.5`, '1e999', 'null', '"1"', '[]', '{}', 'true', 'false'];
-    await expectRefused(service, refused.map(withNbf));
-    await expectAccepted(service, ['0', '-1', '1.5', String(now() - HOUR)].map(withNbf));
+    await expectRefused(service, each(refused, withNbf));
+    await expectAccepted(service, each(['0', '-1', '1.5', String(now() - HOUR)], withNbf));
   }),
   full.signing('rule 17', 'iat and all other claims are ignored', async (service) => {
     const signer = new Signer(service);
@@ -241,7 +243,7 @@ export const TOKENS: readonly Rule[] = [
     const forms = [String(time), '0', '-1', '1.5', '1e999', 'null', '"yesterday"', '[]', '{}', 'true'];
     const others = '"sub":"x","aud":["a"],"iss":7,"jti":null,"admin":true,"__proto__":{"exp":1},"x":{"y":[]}';
     await expectAccepted(service, [
-      ...forms.map((iat) => [`iat ${iat}`, signer.of(`{"exp":${time},"iat":${iat}}`)] as const),
+      ...each(forms, (iat) => signer.of(`{"exp":${time},"iat":${iat}}`)),
       ['other claims', signer.of(`{"exp":${time},${others}}`)],
     ]);
   }),
