@@ -2,7 +2,8 @@
 // knows.
 
 import type { Answer } from './answers.ts';
-import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
+import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import { type Services, theOnly, together } from './racing.ts';
 import { full, type Rule } from './rule.ts';
 import type { Book, RequestOptions, Service } from './service.ts';
 import { BOOK_NOT_FOUND, DELETED, INVALID, retrieved, TOKEN_REQUIRED, UNMET, updated } from './words.ts';
@@ -176,17 +177,13 @@ export const CONDITIONS: readonly Rule[] = [
       for (let round = 0; round < ROUNDS; round += 1) {
         const { book, id, tag } = await create(service);
         const headers = { 'if-match': tag };
-        const answers = await Promise.all(
-          Array.from({ length: RACERS }, (_, year) => {
-            return year % 4 === 3
-              ? remove(service, id, headers)
-              : change(service, id, { year: year + 1 }, headers);
-          }),
-        );
-        const [done, ...more] = answers.filter(({ status }) => status === 200);
-        if (done === undefined)
-          throw new Complaint('One of the requests with one tag is 200.', answers[0] as Answer);
-        expect(more.length === 0, 'Only one of the requests with one tag is 200.', more[0]);
+        const answers = await together(RACERS, (year) => {
+          return year % 4 === 3
+            ? remove(service, id, headers)
+            : change(service, id, { year: year + 1 }, headers);
+        });
+        const succeeded = answers.filter(({ status }) => status === 200);
+        const done = theOnly(succeeded, 'the requests with one tag is 200', answers);
         for (const answer of answers) {
           if (answer !== done) expectAnswer(answer, done.data === null ? BOOK_NOT_FOUND : UNMET);
         }
@@ -203,9 +200,8 @@ export const CONDITIONS: readonly Rule[] = [
 /**
  * Has six clients count in one book, each step on the condition that the book is as it was read, while others change
  * another field of it.
- * @param services one or several with one catalogue.
  */
-export async function countTogether(services: readonly [Service, ...Service[]]): Promise<void> {
+export async function countTogether(services: Services): Promise<void> {
   const { id } = await create(services[0], { year: 0 });
   const path = `/book/${id}`;
   const clients = Array.from({ length: 6 }, (_, position) => services[position % services.length] as Service);

@@ -2,8 +2,8 @@
 // are sent.
 
 import { randomUUID } from 'node:crypto';
-import type { Answer } from './answers.ts';
-import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
+import { expect, expectAnswer, expectEqual } from './complaint.ts';
+import { type Services, theOnly, together } from './racing.ts';
 import { full, type Rule } from './rule.ts';
 import type { Service } from './service.ts';
 import {
@@ -271,27 +271,20 @@ export async function expectLongest(service: Service, limit: number): Promise<vo
   expectAnswer(await post(service, '/books', `[{},${' '.repeat(2 * limit)}{}]`), { status: 201 });
 }
 
-/**
- * Sends many requests with one key at once, some of them different from the others.
- * @param services one or several with one catalogue.
- */
-export async function raceWithOneKey(services: readonly [Service, ...Service[]]): Promise<void> {
+/** Sends many requests with one key at once, some of them different from the others. */
+export async function raceWithOneKey(services: Services): Promise<void> {
   for (let round = 0; round < 10; round += 1) {
     const before = await countBooks(services[0]);
     const key = randomUUID();
     const isArray = round % 3 === 2;
-    const answers = await Promise.all(
-      Array.from({ length: 16 }, (_, position) => {
-        const sender = services[position % services.length] as Service;
-        const body = { title: `round ${round}`, year: position % 4 === 3 ? 1 : 0 };
-        return post(sender, isArray ? '/books' : '/book', isArray ? [body, body] : body, key);
-      }),
-    );
+    const answers = await together(16, (position) => {
+      const sender = services[position % services.length] as Service;
+      const body = { title: `round ${round}`, year: position % 4 === 3 ? 1 : 0 };
+      return post(sender, isArray ? '/books' : '/book', isArray ? [body, body] : body, key);
+    });
     const made = answers.filter(({ status }) => status === 201);
-    const [first, ...more] = made.filter(({ headers }) => headers.get('idempotent-replayed') === null);
-    if (first === undefined)
-      throw new Complaint('One of the requests with one key is carried out.', answers[0] as Answer);
-    expect(more.length === 0, 'Only one of the requests with one key is carried out.', more[0]);
+    const carriedOut = made.filter(({ headers }) => headers.get('idempotent-replayed') === null);
+    const first = theOnly(carriedOut, 'the requests with one key is carried out', answers);
     for (const answer of answers) expectAnswer(answer, made.includes(answer) ? first : KEY_USED);
     expect(
       made.length === 4 || made.length === 12,

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Answer } from './answers.ts';
-import { Complaint, expect, expectAnswer, expectEqual } from './complaint.ts';
+import { Complaint, type Expected, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
 import type { Book, RequestOptions, Service } from './service.ts';
 import {
@@ -19,7 +19,7 @@ import {
 } from './words.ts';
 
 /** One service, or several with one catalogue. */
-type Services = readonly [Service, ...Service[]];
+export type Services = readonly [Service, ...Service[]];
 
 export const RACES: readonly Rule[] = [
   full.writing(
@@ -56,7 +56,7 @@ export const RACES: readonly Rule[] = [
   ),
   full.writing('rules 2 to 10 and 18', 'an invalid request never fails its neighbours', async (service) => {
     const { id } = await service.create({ title: 'kept' });
-    const faults: [string, string, RequestOptions, Parameters<typeof expectAnswer>[1]][] = [
+    const faults: [string, string, RequestOptions, Expected][] = [
       ['POST', '/book', { body: '{"title":' }, INVALID],
       ['POST', '/book', { body: { title: null } }, INVALID],
       ['POST', '/book', { body: '{"title":"\\u0000"}' }, INVALID],
@@ -110,6 +110,14 @@ export function together<Result>(
   act: (position: number) => Promise<Result>,
 ): Promise<Result[]> {
   return Promise.all(Array.from({ length: times }, (_, position) => act(position)));
+}
+
+/** The one of these answers that is there. @param what is carried out once, for a complaint about any of `all`. */
+export function theOnly(answers: readonly Answer[], what: string, all: readonly Answer[]): Answer {
+  const [only, ...more] = answers;
+  if (only === undefined) throw new Complaint(`One of ${what}.`, all[0] as Answer);
+  expect(more.length === 0, `Only one of ${what}.`, more[0]);
+  return only;
 }
 
 /** Changes different fields of books, of each book by two requests at once, and reads each from every service. */
