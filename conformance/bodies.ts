@@ -40,9 +40,10 @@ export const BODIES: readonly Rule[] = [
     async (service) => {
       const username = JSON.stringify(service.account.username);
       const password = JSON.stringify(service.account.password);
-      const values = ['null', 'true', '0', '1.5', '[]', `[${username}]`, '{}'];
+      const values = ['null', 'true', '0', '1', '1.5', '[]', `[${username}]`, '{}'];
       const bodies = [
         ...UNREADABLE.filter((body) => Buffer.byteLength(body) <= LOGIN_LIMIT),
+        `{"username":${username},"password":${password}} x`,
         ...values.map((value) => `{"username":${value},"password":${password}}`),
         ...values.map((value) => `{"username":${username},"password":${value}}`),
       ];

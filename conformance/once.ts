@@ -12,7 +12,6 @@ import {
   INVALID_KEY,
   invalidAt,
   KEY_USED,
-  METHOD_NOT_ALLOWED,
   retrieved,
   TOKEN_REQUIRED,
   TOO_LARGE,
@@ -157,14 +156,6 @@ export const MANY: readonly Rule[] = [
       expectEqual(await countBooks(service), before, 'The number of books');
     },
   ),
-  full('B3', 'it needs a token, and the path has three methods', async (service) => {
-    expectAnswer(await service.request('POST', '/books', { body: '[', token: null }), TOKEN_REQUIRED);
-    for (const method of ['PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
-      const answer = await service.request(method, '/books');
-      expectAnswer(answer, METHOD_NOT_ALLOWED);
-      expectEqual(answer.headers.get('allow'), 'GET, HEAD, POST', 'allow', answer);
-    }
-  }),
 ];
 
 export const KEYS_OF_REQUESTS: readonly Rule[] = [
