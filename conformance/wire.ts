@@ -81,8 +81,7 @@ export const WIRE: readonly Rule[] = [
     const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
     for (const method of methods) {
       for (const path of ['/books', '/nowhere', '/%zz']) {
-        const [answer] = await service.exchange(`${method} ${path} RTSP/1.0\r\n${hostOf(service)}\r\n`);
-        expectAnswer(answer, BAD_REQUEST);
+        await expectFirst(service, `${method} ${path} RTSP/1.0\r\n${hostOf(service)}\r\n`, BAD_REQUEST);
       }
     }
   }),
@@ -112,8 +111,8 @@ export const WIRE: readonly Rule[] = [
         expectEqual(answers.length, 1, 'The number of answers', answers[1]);
       }
     }
-    const [twice] = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${host}${host}${authorization}\r\n`);
-    expectAnswer(twice, BAD_REQUEST);
+    const twice = `GET ${NO_BOOK} HTTP/1.0\r\n${host}${host}${authorization}\r\n`;
+    await expectFirst(service, twice, BAD_REQUEST);
     const old = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${authorization}\r\n`, UNTIL_CLOSED);
     // Rule 33 holds while only this machine is served.
     expectStatuses(old, [old[0]?.status === 421 ? 421 : 404]);
@@ -137,10 +136,8 @@ export const WIRE: readonly Rule[] = [
       [`${origin}/%zz`, BAD_REQUEST],
       ['*', NOT_FOUND],
     ];
-    for (const [target, expected] of targets) {
-      const [answer] = await service.exchange(compose(service, 'GET', target));
-      expectAnswer(answer, expected);
-    }
+    for (const [target, expected] of targets)
+      await expectFirst(service, compose(service, 'GET', target), expected);
   }),
   full('rule 21', 'segments such as .. are not resolved', async (service) => {
     const targets: [string, Expected][] = [
@@ -153,10 +150,8 @@ export const WIRE: readonly Rule[] = [
       ['/book/..', BOOK_NOT_FOUND],
       ['/book/1%2f2', BOOK_NOT_FOUND],
     ];
-    for (const [target, expected] of targets) {
-      const [answer] = await service.exchange(compose(service, 'GET', target));
-      expectAnswer(answer, expected);
-    }
+    for (const [target, expected] of targets)
+      await expectFirst(service, compose(service, 'GET', target), expected);
   }),
   full.writing('rule 20', 'an Upgrade header is ignored', async (service) => {
     const { id } = await service.create({});
@@ -191,8 +186,10 @@ export const WIRE: readonly Rule[] = [
   ),
   full.writing('rule 20', 'an unknown expectation is ignored', async (service) => {
     const headers = 'Expect: something-unknown\r\n';
-    const [answer] = await service.exchange(compose(service, 'POST', '/book', { body: '{}', headers }));
-    expectAnswer(answer, { status: 201, message: 'Book created successfully' });
+    await expectFirst(service, compose(service, 'POST', '/book', { body: '{}', headers }), {
+      status: 201,
+      message: 'Book created successfully',
+    });
   }),
   full.writing(
     'C2',
@@ -315,15 +312,15 @@ export const WIRE: readonly Rule[] = [
       const value = 'x'.repeat(HEADER_LIMIT - start.length - 2);
       const whole = composePublic(service, 'GET', '/nowhere', `X: ${value}\r\n`);
       expectEqual(whole.length, HEADER_LIMIT, 'The length of the request');
-      expectAnswer((await service.exchange(whole))[0], NOT_FOUND);
+      await expectFirst(service, whole, NOT_FOUND);
       await expectHeaderLimit(service, HEADER_LIMIT);
     },
   ),
   full('rule 22', '1,000 header lines are read, one more is 431', async (service) => {
     // One line is Host.
     const lines = (count: number) => composePublic(service, 'GET', '/nowhere', 'X: y\r\n'.repeat(count - 1));
-    expectAnswer((await service.exchange(lines(MOST_LINES)))[0], NOT_FOUND);
-    expectAnswer((await service.exchange(lines(MOST_LINES + 1)))[0], HEADERS_TOO_LARGE);
+    await expectFirst(service, lines(MOST_LINES), NOT_FOUND);
+    await expectFirst(service, lines(MOST_LINES + 1), HEADERS_TOO_LARGE);
   }),
   full('rule 22', 'trailers of 16 KiB are 431', async (service) => {
     const trailers = `0\r\nX: ${'x'.repeat(HEADER_LIMIT)}\r\n\r\n`;
@@ -387,7 +384,7 @@ export const WIRE: readonly Rule[] = [
   full('rule 22', 'an announced body that is too large is 413 before any of it is sent', async (service) => {
     for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
       const bytes = compose(service, 'POST', '/book', { headers: `Content-Length: ${length}\r\n` });
-      expectAnswer((await service.exchange(bytes))[0], TOO_LARGE);
+      await expectFirst(service, bytes, TOO_LARGE);
     }
   }),
   full.writing(
@@ -399,16 +396,13 @@ export const WIRE: readonly Rule[] = [
         compose(service, 'PUT', NO_BOOK, { body }),
         compose(service, 'PUT', NO_BOOK, { headers: CHUNKED }) + inChunks(body),
       ]) {
-        expectAnswer((await service.exchange(bytes))[0], BOOK_NOT_FOUND);
+        await expectFirst(service, bytes, BOOK_NOT_FOUND);
       }
     },
   ),
   full('A3', 'a request without a token is answered before its body is sent', async (service) => {
     const headers = `Content-Length: ${100 * MEBIBYTE}\r\n`;
-    expectAnswer(
-      (await service.exchange(composePublic(service, 'POST', '/book', headers)))[0],
-      TOKEN_REQUIRED,
-    );
+    await expectFirst(service, composePublic(service, 'POST', '/book', headers), TOKEN_REQUIRED);
   }),
   full.writing(
     'rule 20',
@@ -442,7 +436,7 @@ export async function expectHeaderLimit(service: Service, limit: number): Promis
     ],
   ];
   for (const [name, bytes] of requests(limit - 1)) {
-    expectAnswer((await service.exchange(bytes))[0], NOT_FOUND, name);
+    await expectFirst(service, bytes, NOT_FOUND, name);
   }
   for (const [name, bytes] of requests(limit)) {
     const [answer] = await service.exchange(bytes);
@@ -477,7 +471,7 @@ async function expectLimit(
       compose(service, method, path, { body }),
       compose(service, method, path, { headers: CHUNKED }) + inChunks(body),
     ]) {
-      expectAnswer((await service.exchange(bytes))[0], answered, `a body of ${body.length} bytes`);
+      await expectFirst(service, bytes, answered, `a body of ${body.length} bytes`);
     }
   }
 }
@@ -503,6 +497,12 @@ async function sendThenLook(service: Service, bytes: string, expected: Expected)
   const [answer] = await connection.answers(1);
   expectAnswer(answer, expected);
   await connection.untilClosed();
+}
+
+/** Fails unless the first answer to these bytes is this one. */
+async function expectFirst(service: Service, bytes: string, expected: Expected, about = ''): Promise<void> {
+  const [answer] = await service.exchange(bytes);
+  expectAnswer(answer, expected, about);
 }
 
 function expectStatuses(answers: readonly Answer[], expected: readonly number[]): void {
