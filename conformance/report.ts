@@ -46,24 +46,22 @@ function textReport(url: string, level: string): Report {
   };
 }
 
-function explained({ message, request, received }: Complaint): string {
-  return [
-    ['expected', message],
-    ['request', request],
-    ['answer', received],
-  ]
-    .filter(([, text]) => text !== '')
-    .map(
-      ([name = '', text = '']) =>
-        `      ${name.padEnd(10)}${text.trimEnd().replaceAll(/\n(?=.)/g, `\n${' '.repeat(16)}`)}\n`,
-    )
-    .join('');
+/** A complaint as every format has it. */
+function partsOf({ message, request, received }: Complaint): Readonly<Record<string, string>> {
+  return { expected: message, request, answer: received };
+}
+
+function explained(complaint: Complaint): string {
+  const parts = Object.entries(partsOf(complaint)).filter(([, text]) => text !== '');
+  const indented = (text: string) => text.trimEnd().replaceAll(/\n(?=.)/g, `\n${' '.repeat(16)}`);
+  return parts.map(([name, text]) => `      ${name.padEnd(10)}${indented(text)}\n`).join('');
 }
 
 function tapReport(url: string, level: string): Report {
-  const diagnostic = ({ message, request, received }: Complaint) => {
+  const diagnostic = (complaint: Complaint) => {
     const block = (text: string) => `|-\n${text.trimEnd().replaceAll(/^/gm, '      ')}`;
-    return `  ---\n  expected: ${block(message)}\n  request: ${block(request)}\n  answer: ${block(received)}\n  ...\n`;
+    const parts = Object.entries(partsOf(complaint)).map(([name, text]) => `  ${name}: ${block(text)}\n`);
+    return `  ---\n${parts.join('')}  ...\n`;
   };
   return {
     begin: () => `TAP version 14\n# ${url}, level ${level}\n`,
@@ -86,11 +84,6 @@ function tapReport(url: string, level: string): Report {
 }
 
 function jsonReport(url: string, level: string): Report {
-  const complaintOf = ({ message, request, received }: Complaint) => ({
-    expected: message,
-    request,
-    answer: received,
-  });
   const text = (value: object) => `${JSON.stringify({ url, level, ...value }, null, 2)}\n`;
   return {
     begin: () => '',
@@ -101,7 +94,7 @@ function jsonReport(url: string, level: string): Report {
         name: verdict.rule.name,
         level: verdict.rule.level,
         result: verdict.result,
-        ...(verdict.result === 'failed' && complaintOf(verdict.complaint)),
+        ...(verdict.result === 'failed' && partsOf(verdict.complaint)),
         ...(verdict.result === 'not checked' && { reason: verdict.reason }),
       }));
       const [passed, failed, notChecked] = counts(verdicts);
@@ -114,7 +107,7 @@ function jsonReport(url: string, level: string): Report {
         notChecked: 0,
         booksLeft: [],
         rules: [],
-        failure: complaintOf(complaint),
+        failure: partsOf(complaint),
       }),
   };
 }

@@ -351,15 +351,11 @@ export class Service {
   #answer(exchange: Exchange, request: string): Answer {
     const { method, status, body } = exchange;
     const headers = new Headers(exchange.headers);
-    const bare = { status, message: '', data: undefined, headers, request };
-    if (method === 'HEAD' || status === 304) {
-      if (body !== '')
-        throw new Complaint('The answer has no body.', { request, received: `${status} ${shown(body)}` });
-      this.#observe(exchange);
-      this.#latest = bare;
-      return bare;
-    }
-    const answer = { ...bare, ...readEnvelope(exchange, request) };
+    const isBare = method === 'HEAD' || status === 304;
+    if (isBare && body !== '')
+      throw new Complaint('The answer has no body.', { request, received: `${status} ${shown(body)}` });
+    const content = isBare ? { message: '', data: undefined } : readEnvelope(exchange, request);
+    const answer = { status, ...content, headers, request };
     this.#observe(exchange);
     this.#latest = answer;
     this.#note(answer);
