@@ -10,7 +10,7 @@ import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
 import { find, refocus } from './elements/dom.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
-import { titleOf } from './elements/text.ts';
+import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
 import { listenToKeys } from './keys.ts';
 import { Chips } from './list/chips.ts';
@@ -18,7 +18,7 @@ import { showCount } from './list/count.ts';
 import { showFigures } from './list/figures.ts';
 import { Grid } from './list/grid.ts';
 import { Place } from './list/place.ts';
-import { Shelf } from './list/shelf.ts';
+import { type Found, Shelf } from './list/shelf.ts';
 import { ALL, isFiltered, ORDERS, type Order, queryOf, searchesOf, type View, viewOf } from './list/view.ts';
 
 /** Milliseconds after the last key before the service is asked. */
@@ -34,7 +34,12 @@ const root = find('#grid');
 const words = find<HTMLInputElement>('#words');
 const order = find<HTMLSelectElement>('#order');
 
+/** What is shown: the address, the arrow, the chips, the count and the rows change together, and with it. */
 let view = viewOf(new URL(location.href).searchParams);
+
+/** What a person wants to see. It is shown when its books are here. */
+let wanted = view;
+
 let request = new AbortController();
 let typing: ReturnType<typeof setTimeout> | undefined;
 
@@ -69,6 +74,11 @@ const grid = new Grid(root, shelf, {
     if ('reason' in read) return read.reason;
     if (read.fields[field] !== book[field]) edits.change(book, read.fields);
     return undefined;
+  },
+  leave: (book, field, refused) => {
+    edits.keep(book, field, refused);
+    if (refused === undefined) return;
+    showMessage(`${FIELD_NAMES[field]} of “${titleOf(book)}” was not changed: ${refused.reason}`);
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
@@ -137,11 +147,12 @@ session.onReach = (reach) => {
 
 // What is shown
 
-/** Shows other books, from the beginning. */
+/** Shows other books, from the beginning. A field is left: it stops nothing. */
 function show(next: View): void {
   clearTimeout(typing);
-  view = next;
-  if (words.value.trim() !== view.words.trim()) words.value = view.words;
+  grid.leaveField();
+  wanted = next;
+  if (words.value.trim() !== wanted.words.trim()) words.value = wanted.words;
   void search(false, deletions.send());
 }
 
@@ -152,7 +163,7 @@ function reload(): void {
 }
 
 /**
- * Searches for what the view says. The list stays as it is until the answer is here.
+ * Searches for what is wanted. Everything stays as it is until the answer is here.
  * @param staysInPlace whether the reader's place is kept.
  * @param before is awaited first.
  */
@@ -160,40 +171,46 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   request.abort();
   request = new AbortController();
   const { signal } = request;
+  const next = wanted;
   const slow = setTimeout(() => root.classList.toggle('slow', session.reach === 'here'), SLOW);
   root.ariaBusy = 'true';
-  showControls();
+  let found: Found | undefined;
   try {
     await before;
-    // A field that somebody types in stays where it is: the list waits.
-    for (const search of searchesOf(view)) {
-      await shelf.search(search, staysInPlace ? grid.first : 0, signal, () => !grid.isEditing);
-      if (shelf.total > 0) break;
+    for (const search of searchesOf(next)) {
+      found = await shelf.find(search, staysInPlace ? grid.first : 0, signal);
+      if (found.page.books.length > 0) break;
     }
   } catch {
     if (!signal.aborted) setTimeout(() => !signal.aborted && void search(staysInPlace), RETRY_PAUSE);
+    return;
+  } finally {
     clearTimeout(slow);
+  }
+  if (signal.aborted || found === undefined) return;
+  root.classList.remove('slow');
+  const { editing } = grid;
+  if (editing !== undefined) {
+    // A field that somebody writes in stays where it is. Then the books are read again: one has changed.
+    await editing;
+    if (!signal.aborted) await search(staysInPlace);
     return;
   }
-  clearTimeout(slow);
-  if (signal.aborted) return;
-  root.classList.remove('slow');
   root.ariaBusy = 'false';
+  shelf.show(found);
+  view = next;
   deletions.forgetDone();
   grid.wanted = termsOf(shelf.shown.q ?? '');
   if (staysInPlace) grid.redraw();
   else grid.restart();
+  showControls();
   count();
   if (shelf.unindexed > 0) reloadLater(signal);
 }
 
 /** Looks for books that were not indexed yet, as long as nothing else is shown. */
 function reloadLater(signal: AbortSignal): void {
-  setTimeout(() => {
-    if (signal.aborted) return;
-    if (grid.isEditing) reloadLater(signal);
-    else reload();
-  }, RETRY_PAUSE);
+  setTimeout(() => !signal.aborted && reload(), RETRY_PAUSE);
 }
 
 function count(): void {
@@ -202,7 +219,6 @@ function count(): void {
 
 /** The controls, and the address, which can be kept and sent. */
 function showControls(): void {
-  find('#clear').hidden = words.value === '';
   order.value = view.order;
   for (const header of root.querySelectorAll<HTMLElement>('[data-field]')) {
     const { field } = header.dataset;
@@ -213,9 +229,9 @@ function showControls(): void {
   history.replaceState(null, '', query === '' ? location.pathname : `?${query}`);
 }
 
-/** The view with the words as they are in the field: somebody may be typing them. */
+/** What is wanted, with the words as they are in the field: somebody may be typing them. */
 function viewWithWords(): View {
-  return { ...view, words: words.value };
+  return { ...wanted, words: words.value };
 }
 
 /** Shows all books, with the focus in the search. */
@@ -223,14 +239,13 @@ function clear(): void {
   clearTimeout(typing);
   words.value = '';
   words.focus();
-  show({ ...ALL, order: view.order });
+  show({ ...ALL, order: wanted.order });
 }
 
 // The search and the order
 
 words.addEventListener('input', () => {
   clearTimeout(typing);
-  find('#clear').hidden = words.value === '';
   typing = setTimeout(() => show(viewWithWords()), TYPING_PAUSE);
 });
 words.addEventListener('keydown', (event) => {
@@ -247,7 +262,7 @@ find('#clear').addEventListener('click', clear);
 find('.head', root).addEventListener('click', ({ target }) => {
   const field =
     target instanceof Element ? target.closest<HTMLElement>('[data-field]')?.dataset.field : undefined;
-  const next = ORDERS.find((known) => known === (view.order === field ? `-${field}` : field));
+  const next = ORDERS.find((known) => known === (wanted.order === field ? `-${field}` : field));
   if (next !== undefined) show({ ...viewWithWords(), order: next });
 });
 order.addEventListener('change', () => show({ ...viewWithWords(), order: order.value as Order }));

@@ -8,6 +8,7 @@ import type { Session } from '../catalogue/session.ts';
 import { find, make, refocus } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
+import type { Refused } from '../list/cell-editor.ts';
 import type { RowState } from '../list/grid.ts';
 import type { Shelf } from '../list/shelf.ts';
 import type { Undo } from './undo.ts';
@@ -38,6 +39,8 @@ export class Edits {
   readonly #shelf: Shelf;
   readonly #undo: Undo;
   readonly #edits = new Map<number, Edit>();
+  /** Texts that cannot be stored, of each book: until they are corrected or given up. */
+  readonly #refused = new Map<number, Readonly<Partial<Record<Field, Refused>>>>();
   readonly #saved = new Set<number>();
   /** The books that were changed here, as the service has answered. */
   readonly #latest = new Map<number, Book>();
@@ -51,16 +54,27 @@ export class Edits {
     find('#keep-mine').addEventListener('click', () => this.#settleConflict(true));
     find('#keep-theirs').addEventListener('click', () => this.#settleConflict(false));
     addEventListener('beforeunload', (event) => {
-      if (this.#edits.size > 0) event.preventDefault(); // the browser asks whether to stay
+      if (this.#edits.size + this.#refused.size > 0) event.preventDefault(); // the browser asks whether to stay
     });
   }
 
   stateOf(book: Book): RowState | undefined {
     const edit = this.#edits.get(book.id);
-    if (edit === undefined) return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
+    const refused = this.#refused.get(book.id);
+    if (edit === undefined) {
+      const corrects = FIELDS.find((field) => refused?.[field] !== undefined);
+      if (refused !== undefined && corrects !== undefined)
+        return { kind: 'unsaved', action: 'Correct', refused, corrects };
+      return this.#saved.has(book.id) ? { kind: 'saved' } : undefined;
+    }
     const { kind, changes } = edit;
     const action = { saving: undefined, unsaved: 'Try again', changed: 'Compare' }[kind];
-    return { kind, book: { ...book, ...changes }, ...(action !== undefined && { action }) };
+    return {
+      kind,
+      book: { ...book, ...changes },
+      ...(action !== undefined && { action }),
+      ...(refused !== undefined && { refused }),
+    };
   }
 
   /**
@@ -78,8 +92,19 @@ export class Edits {
       this.#begin(now, values);
     };
     this.#undo.push(takeBack);
+    for (const field of FIELDS) if (field in changes) this.keep(book, field, undefined);
     this.#begin(book, changes);
     return takeBack;
+  }
+
+  /** Keeps a text that cannot be stored in the row of its book; undefined gives it up. */
+  keep({ id }: Book, field: Field, refused: Refused | undefined): void {
+    const { [field]: before, ...others } = this.#refused.get(id) ?? {};
+    if (before === refused) return;
+    const texts = refused === undefined ? others : { ...others, [field]: refused };
+    if (Object.keys(texts).length === 0) this.#refused.delete(id);
+    else this.#refused.set(id, texts);
+    this.onRow(id);
   }
 
   #begin(book: Book, changes: BookChanges): void {
@@ -107,6 +132,7 @@ export class Edits {
   giveUp(book: Book): Book {
     const edit = this.#edits.get(book.id);
     this.#edits.delete(book.id);
+    this.#refused.delete(book.id);
     return edit?.before ?? book;
   }
 
@@ -171,6 +197,7 @@ export class Edits {
       this.#changedBySomebodyElse(edit, error.current);
     } else if (error instanceof CatalogueError && error.status === 404) {
       this.#edits.delete(id);
+      this.#refused.delete(id);
       this.onGone({ ...before, ...changes });
     } else if (error instanceof CatalogueError && isRefusal(error)) {
       this.#forget(id);

@@ -1,23 +1,30 @@
 // Owns: one cell as a field: its keys, and the complaint about a text that cannot be stored.
-// Refuses: to lose what somebody has typed: a text that cannot be stored stays in the field until it is corrected or left
-// with Escape.
+// Refuses: to lose what somebody has typed, and to stay when the focus leaves: a text that cannot be stored is handed over.
 
 import { make } from '../elements/dom.ts';
 
 /** Where the focus goes when the field closes. */
 export type Onward = 'stay' | 'next' | 'previous' | 'elsewhere';
 
+/** A text that cannot be stored, as it was typed. */
+export interface Refused {
+  readonly text: string;
+  readonly reason: string;
+}
+
 export interface Edit {
   readonly cell: HTMLElement;
-  /** The text at first. */
+  /** The text that is stored. */
   readonly text: string;
+  /** A text that was refused before, and is to be corrected. */
+  readonly refused: Refused | undefined;
   /** What the field is of, for screen readers. */
   readonly label: string;
   readonly placeholder: string;
   /** Takes another text. @returns why it cannot be stored; undefined if it can. */
   store(text: string): string | undefined;
-  /** The field has closed. */
-  closed(onward: Onward): void;
+  /** The field has closed. @param refused what stood in it, if that cannot be stored. */
+  closed(onward: Onward, refused?: Refused): void;
 }
 
 export class CellEditor {
@@ -26,18 +33,21 @@ export class CellEditor {
   /** Its value at first: it may differ from the text, since a field has no line breaks. */
   #before = '';
   #complaint: HTMLElement | undefined;
+  #closing = Promise.withResolvers<void>();
 
   /** The cell that is a field. */
   get cell(): HTMLElement | undefined {
     return this.#edit?.cell;
   }
 
-  /** Makes a field of a cell. Another field is closed first; if its text cannot be stored, it stays and gets the focus. */
+  /** Resolves when the field has closed; undefined if there is none. */
+  get closing(): Promise<void> | undefined {
+    return this.#edit && this.#closing.promise;
+  }
+
+  /** Makes a field of a cell. Another field is left first. */
   open(edit: Edit): void {
-    if (this.#edit !== undefined && !this.#close('elsewhere')) {
-      this.#input?.focus();
-      return;
-    }
+    this.leave();
     const input = make('input', {
       class: 'editor',
       'aria-label': edit.label,
@@ -51,20 +61,30 @@ export class CellEditor {
     this.#before = input.value;
     this.#edit = edit;
     this.#input = input;
+    this.#closing = Promise.withResolvers();
     edit.cell.append(input);
     edit.cell.classList.add('editing');
     input.focus({ preventScroll: true });
+    if (edit.refused !== undefined) {
+      input.value = edit.refused.text;
+      this.#complain(edit.refused.reason);
+    }
     input.select();
   }
 
   /** The focus has left the field: for another window or a dialog, which give it back, or for another place. */
   #left(input: HTMLInputElement): void {
     const isBack = document.activeElement === input || document.querySelector('dialog[open]') !== null;
-    if (this.#input === input && document.hasFocus() && !isBack) this.#close('elsewhere');
+    if (this.#input === input && document.hasFocus() && !isBack) this.leave();
   }
 
-  /** Leaves the field without storing. */
-  cancel(onward: Onward = 'elsewhere'): void {
+  /** Closes the field. Its text is stored, or handed over as refused. */
+  leave(): void {
+    const refused = this.#store();
+    this.#close('elsewhere', refused);
+  }
+
+  #close(onward: Onward, refused?: Refused): void {
     const edit = this.#edit;
     if (edit === undefined) return;
     this.#edit = undefined;
@@ -72,30 +92,35 @@ export class CellEditor {
     edit.cell.classList.remove('editing');
     this.#input?.remove();
     this.#input = undefined;
-    edit.closed(onward);
+    this.#closing.resolve();
+    edit.closed(onward, refused); // which may open the next one
   }
 
-  /** @returns whether the field has closed. */
-  #close(onward: Onward): boolean {
-    const [edit, input] = [this.#edit, this.#input];
-    if (edit === undefined || input === undefined) return true;
-    const complaint = input.value === this.#before ? undefined : edit.store(input.value);
-    this.#complain(complaint);
-    if (complaint === undefined) this.cancel(onward);
-    return complaint === undefined;
+  /** Stores the text, unless it is the one that is stored. @returns the text if it cannot be stored. */
+  #store(): Refused | undefined {
+    const text = this.#input?.value ?? this.#before;
+    const reason = text === this.#before ? undefined : this.#edit?.store(text);
+    return reason === undefined ? undefined : { text, reason };
+  }
+
+  /** Stores the text, and closes the field if that is possible. */
+  #finish(onward: Onward): void {
+    const refused = this.#store();
+    if (refused === undefined) this.#close(onward);
+    else this.#complain(refused.reason);
   }
 
   #key(event: KeyboardEvent): void {
     if (event.isComposing) return; // an input method uses Enter and Escape itself
     if (event.key === 'Escape') {
       event.preventDefault();
-      this.cancel('stay');
+      this.#close('stay');
     } else if (event.key === 'Enter') {
       event.preventDefault();
-      this.#close('stay');
+      this.#finish('stay');
     } else if (event.key === 'Tab') {
       event.preventDefault();
-      this.#close(event.shiftKey ? 'previous' : 'next');
+      this.#finish(event.shiftKey ? 'previous' : 'next');
     }
   }
 

@@ -5,7 +5,7 @@ import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';
 import { find } from '../elements/dom.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from '../elements/text.ts';
-import { CellEditor, type Onward } from './cell-editor.ts';
+import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
 import type { Shelf } from './shelf.ts';
 
@@ -28,6 +28,10 @@ export interface RowState {
   readonly action?: string;
   /** The book as it is shown, with changes that are not stored yet. */
   readonly book?: Book;
+  /** Texts of its fields that cannot be stored. */
+  readonly refused?: Readonly<Partial<Record<Field, Refused>>>;
+  /** The field that the button leads to. */
+  readonly corrects?: Field;
 }
 
 /** What a person wants of the list. */
@@ -35,6 +39,8 @@ export interface GridEvents {
   stateOf(book: Book): RowState | undefined;
   /** @returns why the text cannot be the value of this field; undefined if it can. */
   edit(book: Book, field: Field, text: string): string | undefined;
+  /** A field was closed. @param refused its text, if that cannot be stored. */
+  leave(book: Book, field: Field, refused: Refused | undefined): void;
   /** Edit a book in a dialog: there is no room in the row. */
   open(book: Book): void;
   delete(book: Book): void;
@@ -101,8 +107,14 @@ export class Grid {
     return Math.floor(this.#scroll.top / this.#rowHeight);
   }
 
-  get isEditing(): boolean {
-    return this.#editor.cell !== undefined;
+  /** While a cell is a field: resolves when it is not. */
+  get editing(): Promise<void> | undefined {
+    return this.#editor.closing;
+  }
+
+  /** Closes the field, if there is one, as if the focus had left it. */
+  leaveField(): void {
+    this.#editor.leave();
   }
 
   /**
@@ -126,7 +138,6 @@ export class Grid {
 
   /** Shows the list of another search from its beginning. */
   restart(): void {
-    this.#editor.cancel();
     this.#active = { index: 0, column: this.#active.column };
     const hadFocus = this.#body.contains(document.activeElement);
     this.#scroll.moveTo(0);
@@ -230,10 +241,14 @@ export class Grid {
     settle.hidden = state?.action === undefined;
     for (const [column, cell] of cells.entries()) cell.tabIndex = this.#isActive(index, column) ? 0 : -1;
     element.style.setProperty('--hue', String(hueOf(book?.author ?? '')));
-    for (const field of FIELDS) {
-      const text = book === undefined ? '' : fieldText(book, field);
+    for (const [column, field] of FIELDS.entries()) {
+      const refused = state?.refused?.[field]?.text;
+      const text = refused ?? (book === undefined ? '' : fieldText(book, field));
       const isMissing = book !== undefined && text === '';
       texts[field].classList.toggle('missing', isMissing);
+      texts[field].classList.toggle('refused', refused !== undefined);
+      if (refused === undefined) cells[column]?.removeAttribute('aria-invalid');
+      else cells[column]?.setAttribute('aria-invalid', 'true');
       if (isMissing) texts[field].textContent = NO_VALUE[field];
       else fillMarked(texts[field], text, field === 'year' ? [] : this.wanted);
     }
@@ -296,10 +311,16 @@ export class Grid {
   }
 
   #act(action: string, index: number, book: Book): void {
+    const { corrects } = this.#events.stateOf(book) ?? {};
     if (action === 'edit') this.#edit(index, 0);
-    else if (action === 'delete') this.#events.delete(book);
-    else this.#events.settle(book);
-    if (action !== 'edit') this.#show(index, ACTIONS); // its button has given way to another
+    else if (action === 'settle' && corrects !== undefined) {
+      if (isOnPhone()) this.#open(book);
+      else this.#edit(index, FIELDS.indexOf(corrects));
+    } else {
+      if (action === 'delete') this.#events.delete(book);
+      else this.#events.settle(book);
+      this.#show(index, ACTIONS); // its button has given way to another
+    }
   }
 
   #key(event: KeyboardEvent): void {
@@ -387,10 +408,14 @@ export class Grid {
     this.#editor.open({
       cell,
       text: fieldText(book, field),
+      refused: this.#events.stateOf(book)?.refused?.[field],
       label: `${FIELD_NAMES[field]} of ${book.title || 'this book'}`,
       placeholder: field === 'year' ? '1605 or 750 BC' : '',
       store: (text) => this.#events.edit(book, field, text),
-      closed: (onward) => this.#edited(index, column, onward),
+      closed: (onward, refused) => {
+        this.#events.leave(book, field, refused);
+        this.#edited(index, column, onward);
+      },
     });
   }
 

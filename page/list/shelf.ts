@@ -17,6 +17,14 @@ const AT_ONCE = 3;
 /** Milliseconds before a page that failed is requested again. */
 const RETRY_PAUSE = 2000;
 
+/** What a search has found. */
+export interface Found {
+  readonly search: Search;
+  /** Of the page that was asked for, or of the last one. */
+  readonly index: number;
+  readonly page: Omit<Page, 'books'> & { readonly books: Book[] };
+}
+
 export class Shelf {
   /** Books that are found; a lower bound while the service cannot count them in time. */
   total = 0;
@@ -39,29 +47,30 @@ export class Shelf {
   }
 
   /**
-   * Begins another search. The books of the one before stay until the answer is here.
+   * Reads what another search finds. The books that stand here stay.
    * @param place that is in sight.
-   * @param mayReplace whether these may go, now that the answer is here.
-   * @throws CatalogueError; the signal's reason; Error if they may not go.
+   * @throws CatalogueError; the signal's reason
    */
-  async search(search: Search, place: number, signal: AbortSignal, mayReplace: () => boolean): Promise<void> {
-    let index = Math.floor(place / PAGE);
-    let found = await this.#read(search, index * PAGE, signal);
-    if (found.books.length === 0 && index > 0) {
-      index = Math.max(0, Math.floor(((found.total ?? 0) - 1) / PAGE)); // the search finds fewer books than before
-      found = await this.#read(search, index * PAGE, signal);
-    }
-    if (!mayReplace()) throw new Error('The books of the search before are in use.');
+  async find(search: Search, place: number, signal: AbortSignal): Promise<Found> {
+    const index = Math.floor(place / PAGE);
+    const page = await this.#read(search, index * PAGE, signal);
+    if (page.books.length > 0 || index === 0) return { search, index, page };
+    const last = Math.max(0, Math.floor(((page.total ?? 0) - 1) / PAGE)); // the search finds fewer books than before
+    return { search, index: last, page: await this.#read(search, last * PAGE, signal) };
+  }
+
+  /** Puts what was found in the place of the books that stand here. */
+  show({ search, index, page }: Found): void {
     for (const request of this.#requests.values()) request.abort();
     this.#requests.clear();
     this.#pages.clear();
     this.#removed.length = 0;
     this.shown = search;
-    this.#pages.set(index, found.books);
-    this.isCounted = found.total !== undefined;
-    this.total = found.total ?? 0;
-    if (!this.isCounted) this.#extend(index, found);
-    this.unindexed = found.unindexed;
+    this.#pages.set(index, page.books);
+    this.isCounted = page.total !== undefined;
+    this.total = page.total ?? 0;
+    if (!this.isCounted) this.#extend(index, page);
+    this.unindexed = page.unindexed;
   }
 
   /** A page of the service has fewer books if they are long (rule F4): the others are then requested, too. */

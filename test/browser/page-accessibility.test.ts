@@ -217,6 +217,18 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     await assertFocus(page, 'stored');
   });
 
+  test('a text that was refused is clean in its row, too', async (context) => {
+    const { page } = await openCatalogue(context, { options: { reducedMotion: 'reduce' } });
+    await cell(page, 'Emma', 'year').dblclick();
+    await page.keyboard.type('19x9');
+    await searchField(page).click();
+    await row(page, 'Emma').getByRole('button', { name: 'Correct' }).waitFor();
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme });
+      assert.deepEqual(await violations(page), [], colorScheme);
+    }
+  });
+
   test('a screen reader gets a grid with its size and order, and rows without ornaments', async (context) => {
     const { page } = await openCatalogue(context, {
       books: [

@@ -15,6 +15,7 @@ import {
   searchField,
   sent,
   shown,
+  titles,
   WAYS,
 } from '../support/page.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -22,6 +23,38 @@ import { waitUntil } from '../support/wait.ts';
 const BY_AUTHOR = BOOKS.map(({ title }) => title);
 
 const { mouse, keyboard } = WAYS;
+
+/** What a page shows. */
+interface View {
+  readonly query: string;
+  /** The one that has the arrow. */
+  readonly column?: string;
+  readonly pressed?: string;
+  readonly count: string;
+  /** The title of the first row; none if there are no rows. */
+  readonly first?: string;
+}
+
+/** Waits until everything that says what is shown says the same. */
+async function agreed(page: Page, expected: View): Promise<void> {
+  const chips = page.getByRole('group', { name: 'Show only' }).getByRole('button', { pressed: true });
+  const sorted = page.getByRole('columnheader').and(page.locator('[aria-sort$=ending]'));
+  let seen: Required<View> | undefined;
+  await waitUntil(
+    async () => {
+      seen = {
+        query: new URL(page.url()).search,
+        column: (await sorted.allInnerTexts()).join(),
+        pressed: (await chips.allInnerTexts()).join(', '),
+        count: (await page.getByRole('main').getByRole('status').first().textContent()) ?? '',
+        first: (await titles(page))[0] ?? '',
+      };
+      const wanted = { column: '', pressed: '', first: '', ...expected };
+      return Object.entries(seen).every(([key, value]) => value === wanted[key as keyof View]);
+    },
+    async () => [expected, seen],
+  );
+}
 
 describePage('changing books on the librarians’ page', ({ openCatalogue }) => {
   const alert = (page: Page, text: string | RegExp) => page.getByRole('alert').filter({ hasText: text });
@@ -121,16 +154,123 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
       assert.equal(await field.getAttribute('aria-invalid'), 'true');
     }
     await cell(page, 'It', 'title').click();
-    await alert(page, 'about 1800?').waitFor(); // it stays until somebody corrects it or leaves it
-    assert.equal(await field.inputValue(), 'about 1800?');
+    await said(page, 'Year of “Emma” was not changed: “about 1800?” is not an unambiguous year.');
+    assert.equal(await cell(page, 'Emma', 'year').textContent(), 'about 1800?'); // nothing typed is lost
+    assert.equal(await cell(page, 'Emma', 'year').getAttribute('aria-invalid'), 'true');
     await cell(page, 'It', 'title').click();
-    await focused(field); // another field waits for it
+    await focused(editor(page, 'It', 'title')); // another field does not wait for it
+    await keyboard.press(page, 'Emma', 'Correct');
+    await focused(field);
+    assert.equal(await field.inputValue(), 'about 1800?');
+    await alert(page, 'about 1800?').waitFor();
     await page.keyboard.press('End');
     await page.keyboard.type('x');
     await alert(page, 'about 1800?').waitFor({ state: 'detached' });
     await page.keyboard.press('Escape');
     assert.equal(await cell(page, 'Emma', 'year').textContent(), '12');
+    assert.equal(await cell(page, 'Emma', 'year').getAttribute('aria-invalid'), null);
+    await row(page, 'Emma').getByRole('button', { name: 'Correct' }).waitFor({ state: 'detached' });
     await sent(catalogue, saved);
+  });
+
+  test('a refused text stops nothing, and waits in its row until it is corrected or given up', async (context) => {
+    const catalogue = await openCatalogue(context);
+    const { page, client, complaints } = catalogue;
+    const chip = (name: string) => page.getByRole('button', { name });
+    const refuse = async () => {
+      await cell(page, 'Emma', 'year').dblclick();
+      await editor(page, 'Emma', 'year').fill('19x9');
+    };
+    const changes: [change: () => Promise<unknown>, expected: View][] = [
+      [
+        () => mouse.search(page, 'austen'),
+        { query: '?q=austen', column: 'Author', count: '2 books found', first: 'Emma' },
+      ],
+      [
+        () => page.getByRole('columnheader', { name: 'Year' }).getByRole('button').click(),
+        {
+          query: '?q=austen&sort=year',
+          column: 'Year',
+          count: '2 books found',
+          first: 'Pride and Prejudice',
+        },
+      ],
+      [
+        () => chip('Clear the search').click(),
+        { query: '?sort=year', column: 'Year', count: '10 books', first: 'The Odyssey' },
+      ],
+      // Software for people who cannot use a mouse presses a button without moving the focus.
+      [
+        () => chip('Newest first').evaluate((element: { click(): void }) => element.click()),
+        { query: '?sort=-id', pressed: 'Newest first', count: '10 books', first: 'It' },
+      ],
+      [
+        () => keyboard.search(page, 'emma'),
+        { query: '?q=emma&sort=-id', pressed: 'Newest first', count: '1 book found', first: 'Emma' },
+      ],
+      [
+        () => chip('1 without a year').click(),
+        {
+          query: '?q=emma&year=0&sort=-id',
+          pressed: 'Newest first, 1 without a year',
+          count: '0 books found',
+        },
+      ],
+      [
+        () => chip('Show all books').click(),
+        { query: '?sort=-id', pressed: 'Newest first', count: '10 books', first: 'It' },
+      ],
+    ];
+    for (const [change, expected] of changes) {
+      if (await cell(page, 'Emma', 'year').isVisible()) await refuse();
+      await change();
+      await agreed(page, expected);
+    }
+    assert.equal(await cell(page, 'Emma', 'year').textContent(), '19x9');
+    await sent(catalogue, []);
+
+    const [asked] = await Promise.all([page.waitForEvent('dialog'), page.close({ runBeforeUnload: true })]);
+    assert.equal(asked.type(), 'beforeunload');
+    await asked.dismiss();
+    await row(page, 'Emma').getByRole('button', { name: 'Correct' }).click();
+    await editor(page, 'Emma', 'year').fill('1919');
+    await page.keyboard.press('Enter');
+    await waitUntil(async () => (await client.list())[6]?.year === 1919);
+    assert.equal(await cell(page, 'Emma', 'year').textContent(), '1919');
+    await refuse();
+    await cell(page, 'It', 'title').click();
+    await keyboard.delete(page, 'Emma');
+    await keyboard.press(page, 'Emma', 'Undo');
+    assert.equal(await cell(page, 'Emma', 'year').textContent(), '1919'); // it went with its book
+    assert.deepEqual(complaints(), []);
+  });
+
+  test('address, arrow, chips, count and rows change together: when the answer is here, and no field is in use', async (context) => {
+    const held: (() => void)[] = [];
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.url?.includes('sort=year') === true) held.push(forward);
+        else forward();
+      },
+    });
+    const before = { query: '', column: 'Author', count: '10 books', first: 'Beowulf' } as const;
+    const after = { query: '?q=the&sort=year', column: 'Year', count: '2 books found', first: 'The Odyssey' };
+    await page.getByRole('columnheader', { name: 'Year' }).getByRole('button').click();
+    await waitUntil(() => held.length === 1);
+    await agreed(page, before);
+    await searchField(page).fill('the'); // goes on from what is wanted, not from what is shown
+    await waitUntil(() => held.length === 2);
+    await cell(page, 'Emma', 'year').dblclick();
+    await editor(page, 'Emma', 'year').fill('1816');
+    const answer = page.waitForResponse((response) => response.url().includes('q=the'));
+    for (const send of held.splice(0)) send();
+    await (await answer).finished();
+    await agreed(page, before);
+    await page.keyboard.press('Enter');
+    await waitUntil(() => held.length === 1); // they are read again
+    await waitUntil(async () => (await client.list())[6]?.year === 1816);
+    for (const send of held) send();
+    await agreed(page, after);
   });
 
   test('on a phone, only the fields that were touched are stored', async (context) => {
