@@ -9,12 +9,13 @@ import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
 import {
   copyCatalogue,
+  isDatabase,
   isPartOf,
   type LockedFile,
   lockExclusively,
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
-import { openCatalogue, orphanedLog } from '../stores/sqlite/structure.ts';
+import { companionsOf, openCatalogue, orphanedLog } from '../stores/sqlite/structure.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -94,11 +95,18 @@ function claim(file: string, overwrite: boolean): LockedFile | undefined {
     throw new OperatorError(`${log} exists and may hold books: --overwrite removes it.`);
   }
   if (!existsSync(path)) return undefined;
+  if (!isDatabase(path)) {
+    const other = companionsOf(path).find((companion) => existsSync(companion));
+    if (other === undefined) return undefined;
+    throw new OperatorError(
+      `${file} is no database, but ${other} is there: move them away, or choose another file.`,
+    );
+  }
   let locked: LockedFile | undefined;
   try {
     locked = lockExclusively(path);
   } catch {
-    return undefined; // it is no database, so nothing can have a log of it open
+    return undefined; // it is damaged, so no program has it open
   }
   if (locked === undefined) {
     throw new OperatorError(`${file} is in use: stop the program that has it open, or choose another file.`);

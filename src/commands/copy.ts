@@ -38,8 +38,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
     if (error instanceof OperatorError) throw error;
     throw new OperatorError(`Nothing was copied: ${(error as Error).message}.`);
   } finally {
-    await source.close();
-    await target?.close();
+    for (const store of [source, target]) await store?.close().catch(() => {}); // after a failure, closing may fail as well
   }
 }
 

@@ -207,6 +207,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const open = new DatabaseSync(join(folder, 'books.db')); // so that there is a log and its index
     open.exec('select * from books');
     writeFileSync(join(folder, 'there.db'), 'theirs');
+    for (const name of ['plain.db', 'plain.db-journal']) writeFileSync(join(folder, name), 'theirs');
     mkdirSync(join(folder, 'folder'));
     linkSync(join(folder, 'books.db'), join(folder, 'same.db'));
     symlinkSync('books.db-wal', join(folder, 'log.db'));
@@ -230,6 +231,10 @@ describe('backup and restore', { concurrency: 3 }, () => {
       ['log.db is part of the store: choose another file.', ['log.db', '--overwrite']],
       [`There is no folder ${folder}/nowhere.`, ['lost.db']],
       [`${folder}/gone.db-wal exists and may hold books: --overwrite removes it.`, ['gone.db']],
+      [
+        `plain.db is no database, but ${folder}/plain.db-journal is there: move them away, or choose another file.`,
+        ['plain.db', '--overwrite'],
+      ],
       [
         'busy.db is in use: stop the program that has it open, or choose another file.',
         ['busy.db', '--overwrite'],

@@ -59,7 +59,7 @@ export async function copyCatalogue(
       copy.close();
     }
   } finally {
-    source.exec('rollback');
+    if (source.isTransaction) source.exec('rollback'); // SQLite ends it itself after some errors
   }
 }
 
@@ -215,8 +215,17 @@ async function readThrough(
   return { books: number(db, 'select count(*) from books'), checksum: checksum.digest() };
 }
 
+/** Whether its header is that of a SQLite file. */
+export function isDatabase(file: string): boolean {
+  return headerOf(file).toString('latin1', 0, 16) === 'SQLite format 3\0';
+}
+
 /** Whether its header is that of a file with a write-ahead log: 2 in the byte at 18. */
 function isInWalMode(file: string): boolean {
+  return headerOf(file)[18] === 2;
+}
+
+function headerOf(file: string): Buffer {
   const header = Buffer.alloc(19);
   const descriptor = openSync(file, 'r');
   try {
@@ -224,7 +233,7 @@ function isInWalMode(file: string): boolean {
   } finally {
     closeSync(descriptor);
   }
-  return header[18] === 2;
+  return header;
 }
 
 /** Whether there are no books, and nothing of other programs. */
