@@ -3,19 +3,21 @@
 import type { NewBook } from '../../client/src/book.ts';
 import { readBookChanges } from '../../src/books/book.ts';
 import { readYear } from '../../src/files/years.ts';
-import type { Field } from '../elements/text.ts';
+import { type Field, trimmed } from '../elements/text.ts';
 
 export type ReadFields = { readonly fields: NewBook } | { readonly field: Field; readonly reason: string };
 
 /**
- * Reads the texts of some fields. A year is written as in files that are imported: `1605`, `c1963`, `750 BC`, or nothing.
+ * Reads the texts of some fields. A year is written as in files that are imported: `1605`, `c1963`, `750 BC`, or nothing. A title has at
+ * least one letter or sign that can be seen.
  * @returns the values, or the first text that cannot be stored, with the reason.
  */
 export function readFields(texts: Partial<Record<Field, string>>): ReadFields {
   const fields: { title?: string; author?: string; year?: number } = {};
   for (const field of ['title', 'author'] as const) {
-    const text = texts[field]?.trim();
-    if (text === undefined) continue;
+    if (texts[field] === undefined) continue;
+    const text = trimmed(texts[field]);
+    if (field === 'title' && text === '') return { field, reason: 'A book needs a title.' };
     if (readBookChanges({ [field]: text }) === undefined)
       return { field, reason: 'This text has a character that cannot be stored.' };
     fields[field] = text;

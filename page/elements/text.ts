@@ -33,6 +33,11 @@ export function fieldText(book: Book, field: Field): string {
   return field === 'year' ? yearText(book.year) : book[field];
 }
 
+/** A text without the blanks around it; '' if nothing of it can be seen. */
+export function trimmed(text: string): string {
+  return /[^\s\p{Z}\p{Cc}\p{Cf}]/u.test(text) ? text.trim() : '';
+}
+
 /** What a book is called in a sentence. */
 export function titleOf(book: Book): string {
   return book.title || bookText(book);

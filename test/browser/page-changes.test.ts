@@ -293,13 +293,47 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
   });
 
   test('missing values are said, and filled in', async (context) => {
-    const { page, client } = await openCatalogue(context);
-    assert.equal(await cell(page, 'Beowulf', 'author').textContent(), 'no author');
-    await keyboard.edit(page, 'Beowulf', 'author', 'A poet');
-    await keyboard.edit(page, 'Beowulf', 'title', '');
-    await waitUntil(async () => (await client.list())[0]?.title === '');
-    assert.deepEqual((await client.list())[0], { id: 1, title: '', author: 'A poet', year: 0 });
+    const { page, client } = await openCatalogue(context, { books: [{ title: '', author: '', year: 0 }] });
+    assert.equal(await cell(page, 'no title', 'author').textContent(), 'no author');
+    const fill = async (field: 'title' | 'author', text: string) => {
+      await cell(page, 'no title', field).dblclick();
+      await page.keyboard.type(text);
+      await page.keyboard.press('Enter');
+    };
+    await fill('author', 'A poet');
     await row(page, 'no title').getByRole('gridcell', { name: 'A poet' }).waitFor();
+    await waitUntil(async () => (await client.list())[0]?.author === 'A poet');
+    await fill('title', 'Beowulf');
+    await waitUntil(async () => (await client.list())[0]?.title === 'Beowulf');
+    assert.deepEqual(await client.list(), [{ id: 1, title: 'Beowulf', author: 'A poet', year: 0 }]);
+  });
+
+  test('a book needs a title: none is added without one, and none loses it', async (context) => {
+    const catalogue = await openCatalogue(context);
+    const { page } = catalogue;
+    await page.keyboard.press('Insert');
+    const dialog = page.getByRole('dialog', { name: 'Add a book' });
+    const title = dialog.getByLabel('Title');
+    for (const text of ['', ' \t\u00a0', '\u200b']) {
+      await title.fill(text);
+      for (const name of ['Add', 'Add, and another']) {
+        await dialog.getByRole('button', { name, exact: true }).click();
+        await dialog.getByRole('alert').filter({ hasText: 'A book needs a title.' }).waitFor();
+        await focused(title);
+        assert.equal(await title.getAttribute('aria-invalid'), 'true');
+      }
+    }
+    await page.keyboard.press('Escape');
+    await cell(page, 'Emma', 'title').dblclick();
+    await editor(page, 'Emma', 'title').fill('  ');
+    await page.keyboard.press('Enter');
+    await alert(page, 'A book needs a title.').waitFor();
+    await page.keyboard.press('Escape');
+    await cell(page, 'Emma', 'author').dblclick();
+    await editor(page, 'Emma', 'author').fill('');
+    await page.keyboard.press('Enter');
+    await said(page, 'Saved');
+    await sent(catalogue, ['PUT /book/7 {"author":""}']);
   });
 
   test('what an edit does not touch is not sent, whatever a field cannot show of it', async (context) => {
