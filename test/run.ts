@@ -238,12 +238,18 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
 function count(totals: Totals, { type, data }: TestEvent): void {
   if (type === 'test:summary' && data.file !== undefined) {
     totals.durations.set(relative(pathTo(''), data.file), data.duration_ms);
-  } else if (type === 'test:fail' && data.details.type !== 'suite') {
+  } else if (type === 'test:fail' && !failsOfItsTests(data)) {
     totals.failed += 1;
   } else if (type === 'test:pass' && data.details.type !== 'suite' && data.name !== data.file) {
     if (data.skip === undefined) totals.passed += 1;
     else totals.skipped += 1;
   }
+}
+
+/** A suite fails with its tests, which count, or with a hook of its own. */
+function failsOfItsTests({ details }: Extract<TestEvent, { type: 'test:fail' }>['data']): boolean {
+  const { failureType } = details.error as { failureType?: string };
+  return details.type === 'suite' && failureType === 'subtestsFailed';
 }
 
 /** Long ones first, each kind in the order of its names. */

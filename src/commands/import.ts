@@ -103,6 +103,7 @@ interface ImportOptions {
 /** @throws UsageError */
 function readOptions({ operands: [file = '-'], options }: Arguments): ImportOptions {
   const delimiter = text(options.delimiter);
+  if (options.rejects === '-') throw new UsageError('--rejects names a file, which - is not.');
   return {
     isDryRun: options['dry-run'] === true,
     onDuplicate: choice(options, 'on-duplicate', ['skip', 'add']) ?? 'skip',

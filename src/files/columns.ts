@@ -90,6 +90,9 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   ],
 };
 
+/** The columns of an export. */
+const EXPORTED: readonly string[] = ['id', ...FIELD_NAMES];
+
 /** How many names a message shows, and how many characters of each. */
 const SHOWN = 30;
 const SHOWN_LENGTH = 40;
@@ -127,7 +130,13 @@ export function findColumns(names: readonly string[], wanted: WantedColumns): Co
  * @throws OperatorError when the ids must be kept and the file has none.
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
-  if (wanted === undefined) return withoutReasons(names).join() === ['id', ...FIELD_NAMES].join();
+  if (wanted === undefined) {
+    const own = withoutReasons(names);
+    // The records of a file of JSON may lack keys, and have them in any order.
+    const areRejected =
+      own.length < names.length && own.includes('id') && own.every((name) => EXPORTED.includes(name));
+    return areRejected || own.join() === EXPORTED.join();
+  }
   if (wanted === 'keep' && !names.includes('id')) {
     throw new OperatorError(`Ids cannot be kept, since there is no column "id": ${list(names)}`);
   }
@@ -136,7 +145,7 @@ export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | unde
 
 /** The names of a file's own columns. */
 export function withoutReasons(names: readonly string[]): readonly string[] {
-  return names.at(-1) === REFUSED ? names.slice(0, -1) : names;
+  return names.filter((name) => name !== REFUSED);
 }
 
 function plain(name: string): string {

@@ -14,6 +14,9 @@ const LONGEST_RECORD = 16 * 1024 * 1024;
  */
 const PIECE = 16 * 1024;
 
+/** A character that encodings write differently. */
+const BEYOND_ASCII = /[^\0-\x7f]/;
+
 const LF = 10;
 const CR = 13;
 
@@ -50,6 +53,8 @@ export class TextInput {
   /** The error to throw once the text before it has been used. */
   #fault: OperatorError | undefined;
   #afterCarriageReturn = false;
+  /** Whether the text so far has characters beyond ASCII. */
+  #hasLetters = false;
   /** The text; the part before `at` is no longer needed. */
   text = '';
   at = 0;
@@ -101,9 +106,11 @@ export class TextInput {
       let piece: string;
       try {
         piece = this.#decode(bytes);
+        this.#hasLetters ||= piece.length < bytes.length && BEYOND_ASCII.test(piece);
       } catch (error) {
         if (!(error instanceof InvalidBytes)) throw error;
         piece = error.before;
+        this.#hasLetters ||= BEYOND_ASCII.test(piece);
         broken = bytes;
       }
       pieces.push(piece);
@@ -174,6 +181,11 @@ export class TextInput {
     if (broken.includes(0)) {
       return new NotText('The file is not text: save a spreadsheet as CSV, or unpack an archive.');
     }
+    // Text of another encoding would hardly have been valid so far.
+    if (this.#hasLetters)
+      return new OperatorError(
+        `Line ${line} is damaged: the text before it is UTF-8, and some of its bytes are not. Correct that line.`,
+      );
     return new NotUtf8(line);
   }
 }

@@ -2,7 +2,7 @@
 // imported again. It is created with the first rejected row.
 // Refuses: to overwrite a file.
 
-import { existsSync, statSync } from 'node:fs';
+import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import type { Reading, RefusedRecord } from '../files/rows.ts';
@@ -14,6 +14,15 @@ export function rejectsPath(name: string, { format }: Reading): string {
   return name === '-'
     ? refusedName(undefined, format)
     : join(dirname(name), refusedName(basename(name), format));
+}
+
+/** Rejected rows cannot be written. */
+export class NoRejects extends OperatorError {
+  constructor(path: string, { message }: Error) {
+    super(
+      `Rejected rows cannot be written to ${path}: ${message}. Run the command again with --rejects and another file.`,
+    );
+  }
 }
 
 export class Rejects {
@@ -33,13 +42,18 @@ export class Rejects {
     if (existsSync(path) && !statSync(path).isFile()) {
       throw new OperatorError(`${path} exists and is not a file: choose another file for rejected rows.`);
     }
+    try {
+      accessSync(folder, constants.W_OK | constants.X_OK);
+    } catch (error) {
+      throw new NoRejects(path, error as Error);
+    }
     this.#reading = reading;
     this.#path = path;
   }
 
   /**
    * Resolves when the records are written, so that no others are in memory.
-   * @throws OperatorError when they cannot be written.
+   * @throws NoRejects when they cannot be written.
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
@@ -52,9 +66,7 @@ export class Rejects {
       for (const record of records) text.push(asRefused(record, this.#reading));
       await this.#file.handle.appendFile(text.join(''));
     } catch (error) {
-      throw new OperatorError(
-        `Rejected rows cannot be written to ${this.#path}: ${(error as Error).message}. --rejects names another file.`,
-      );
+      throw new NoRejects(this.#path, error as Error);
     }
   }
 

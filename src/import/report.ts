@@ -8,7 +8,7 @@ import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import type { BatchReport, Outcome } from './importing.ts';
-import { Rejects } from './rejects.ts';
+import { NoRejects, Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -39,6 +39,8 @@ export class ImportReport implements BatchReport {
   readonly #options: ReportOptions;
   readonly #rejects: Rejects | undefined;
   readonly #progress: Progress;
+  /** Whether a file of rejected rows does not show by itself that its ids are kept. */
+  readonly #mustKeepIds: boolean;
   #refused = 0;
 
   /**
@@ -51,6 +53,7 @@ export class ImportReport implements BatchReport {
     this.#warn(`${options.name}: ${describe(reading)}; into ${options.store}`);
     this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects);
     this.#progress = new Progress(output, 'rows', options.size);
+    this.#mustKeepIds = reading.keepsIds && reading.format !== 'csv';
   }
 
   /** Prints rejected records, and adds them to their file. */
@@ -86,10 +89,11 @@ export class ImportReport implements BatchReport {
         `${tally.lacking[name]} without ${what}: stored as ${JSON.stringify(BOOK_FIELDS[name].default)}.`,
       );
     }
-    if (rejects !== undefined) {
+    if (rejects !== undefined && refused > 0) {
       const rows = refused === 1 ? '1 rejected row' : `${refused} rejected rows`;
       // After a dry run, importing that file would not be enough: the other rows are not imported.
-      const advice = `: fix ${refused === 1 ? 'it' : 'them'} there and import that file`;
+      const how = this.#mustKeepIds ? ' with --ids keep' : '';
+      const advice = `: fix ${refused === 1 ? 'it' : 'them'} there and import that file${how}`;
       this.#say(`${rows} written to ${rejects}${this.#options.isDryRun ? '' : advice}.`);
     }
     const { withTakenId } = tally;
@@ -111,6 +115,7 @@ export class ImportReport implements BatchReport {
       : onDuplicate === 'skip'
         ? ' Run the same command again to continue: rows that are already stored are skipped.'
         : ` ${name} is stored up to line ${line}: import only the rows after it.`;
+    if (failure instanceof NoRejects && onDuplicate === 'skip') return failure.message;
     if (failure instanceof OperatorError) return `${failure.message}${advice}`;
     if (failure instanceof Error) {
       return failure.name === 'AbortError' ? `Stopped.${advice}` : `${store}: ${failure.message}.${advice}`;

@@ -18,6 +18,14 @@ describe('a run of tests', { concurrency: 2 }, () => {
     assert.match(stdout, /^1 passed, 1 failed, 0 skipped$/m);
   });
 
+  test('fails when what follows the tests of a suite fails', async () => {
+    const cleaning = `import { after, describe, test } from 'node:test';
+      describe('suite', () => { test('passes', () => {}); after(() => { throw new Error('as it shall'); }); });`;
+    const { code, stdout } = await run({ 'test/some/a.test.ts': cleaning });
+    assert.notEqual(code, 0, stdout);
+    assert.match(stdout, /^1 passed, 1 failed, 0 skipped$/m);
+  });
+
   test('fails when a file cannot be loaded', async () => {
     const broken = "import './missing.ts';";
     const { code, stdout } = await run({ 'test/some/a.test.ts': PASSING, 'test/some/b.test.ts': broken });

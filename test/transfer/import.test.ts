@@ -330,6 +330,40 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal(await countOf(url), 0);
   });
 
+  test('rejected rows of JSON keep their ids once they are corrected, whatever keys they have', async () => {
+    const url = await SQLITE.freshUrl();
+    const rows = [
+      '{"year":"MCM","title":"Emma","id":20}',
+      '{"id":30,"title":"Dune","author":"x","year":1965}',
+    ];
+    const folder = folderWith({ 'books.jsonl': `${rows.toReversed().join('\n')}\n` });
+    const first = await importing(url, folder, 'books.jsonl');
+    assert.match(first.stdout, /: fix it there and import that file with --ids keep\.$/m);
+    const rejects = join(folder, 'books.rejects.jsonl');
+    writeFileSync(rejects, readFileSync(rejects, 'utf8').replace('MCM', '1900'));
+    assert.equal((await importing(url, folder, 'books.rejects.jsonl')).code, 0);
+    assert.deepEqual(
+      (await booksOf(url)).map(({ id, title }) => [id, title]),
+      [
+        [20, 'Emma'],
+        [30, 'Dune'],
+      ],
+    );
+  });
+
+  test('where rejected rows cannot be written, nothing is imported before that is said', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({ 'books.csv': 'title,year\nEmma,1815\nDune,MCM\n' });
+    const { code, stderr } = await importing(url, folder, 'books.csv', '--rejects', 'books.csv/rejects.csv');
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /Rejected rows cannot be written to books\.csv\/rejects\.csv: [^\n]+ another file\.\n$/,
+    );
+    assert.equal(await countOf(url), 0);
+    assert.equal((await importing(url, folder, 'books.csv', '--rejects', '-')).code, 2);
+  });
+
   test('--on-duplicate add stores existing books again, but not if ids are kept', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': SAMPLE, 'export.csv': 'id,title,author,year\n1,"a","",0\n' });

@@ -532,6 +532,13 @@ describe('encodings', () => {
     const { books, fault } = await read(Buffer.concat([Buffer.from(long), Buffer.from('\xe9', 'latin1')]));
     assert.equal(books.length, 100_000);
     assert.match(fault ?? '', /^Line 100002 is not UTF-8/);
+    for (const [before, line] of [
+      ['title\nCafé\n', 3],
+      [`title\nCafé\n${'a\n'.repeat(100_000)}`, 100_003],
+    ] as const) {
+      const damaged = await read(Buffer.concat([Buffer.from(before), Buffer.from('\xe9', 'latin1')]));
+      assert.match(damaged.fault ?? '', new RegExp(`^Line ${line} is damaged: .+ Correct that line\\.$`));
+    }
     const kept = await read('title\na\uFFFDb\n');
     assert.deepEqual(inShort(kept), ['2 a\uFFFDb//0'], 'a U+FFFD of the file must stay');
     const half = Buffer.from('\uFEFFtitle\na\nb\ud83d\nc\n', 'utf16le');
@@ -870,8 +877,10 @@ describe('rejected rows', () => {
       ['mine.csv', 'mine-2.csv', 'mine-3.csv'].map((name) => join(folder, name)),
     );
     writeFileSync(join(folder, 'file'), '');
-    const impossible = new Rejects(reading, join(folder, 'file', 'rejects.csv'));
-    await assert.rejects(impossible.add(refused), /Rejected rows cannot be written to .*ENOTDIR/);
+    assert.throws(
+      () => new Rejects(reading, join(folder, 'file', 'rejects.csv')),
+      /Rejected rows cannot be written to .* Run the command again with --rejects and another file\.$/,
+    );
   });
 
   /** Corrects the only rejected record of a file. */
