@@ -18,6 +18,10 @@ export interface Understood {
   readonly delimiter: string | undefined;
   readonly encoding: 'UTF-8' | 'UTF-16' | 'Windows-1252';
   readonly names: readonly string[];
+  /** The first row of a table without a column that is known to be the title: it may be a book. */
+  readonly firstRow: readonly string[] | undefined;
+  /** Whether the first row has the names of the columns; undefined if a person must say so. */
+  readonly hasHeader: boolean | undefined;
   /** Undefined if no column is known to be the title: then the file was not read. */
   readonly columns: Readonly<Record<Field | 'editionYear', string | undefined>> | undefined;
   /** Whether the file has ids that would be kept if the command imported it. */
@@ -64,8 +68,8 @@ export interface Corrected {
 
 /** What the page asks of the worker. */
 export interface Calls {
-  /** Reads the file, from its beginning. */
-  read(file: File, columns: WantedColumns): Promise<Understood>;
+  /** Reads the file, from its beginning. @param hasHeader what a person has said of its first row. */
+  read(file: File, columns: WantedColumns, hasHeader?: boolean): Promise<Understood>;
   /** Reads a refused row again, by its place among them. */
   correct(place: number, text: string): Promise<Corrected>;
   /** Forgets which rows equal a book of the catalogue. */

@@ -8,8 +8,8 @@ import { type RefusedActions, RefusedRows } from './refused.ts';
 
 /** What a person can do in this step. */
 export interface Actions extends RefusedActions {
-  /** Reads the file again with other columns. */
-  choose(columns: WantedColumns): void;
+  /** Reads the file again with other columns, or with another meaning of its first row. */
+  choose(columns: WantedColumns, hasHeader: boolean | undefined): void;
   chooseFile(): void;
   /** @param isAll whether books that are here already are added, too. */
   start(isAll: boolean): void;
@@ -20,8 +20,11 @@ const DELIMITERS: Readonly<Record<string, string>> = { ',': 'commas', ';': 'semi
 /** Columns that a complaint names. */
 const NAMED = 8;
 
-/** The value of the choice "not in the file"; the others are numbers of columns. */
+/** The value of the choice "not in the file", or of none; the others are numbers of columns. */
 const NONE = '';
+
+/** What the first row of a table may be. */
+const FIRST_ROW = { [NONE]: 'choose', header: 'the names of the columns', book: 'a book' } as const;
 
 export class CheckStep {
   readonly heading: HTMLElement;
@@ -31,6 +34,8 @@ export class CheckStep {
   readonly #notices = make('div');
   readonly #selects: Readonly<Record<Field, HTMLSelectElement>>;
   readonly #samples: Readonly<Record<Field, HTMLElement>>;
+  readonly #firstRow: HTMLSelectElement;
+  readonly #firstRowChoice: readonly HTMLElement[];
   readonly #tally = {
     fresh: new FigureView('can be imported'),
     refused: new FigureView('refused'),
@@ -54,8 +59,13 @@ export class CheckStep {
     this.#understood = understood;
     this.#figures = understood.figures;
     this.heading = make('h3', { tabindex: -1 }, file.name);
-    const names = [...new Set(understood.names)];
-    this.#selects = byField((field) => this.#makeSelect(field, names));
+    this.#selects = byField((field) => this.#makeSelect(field));
+    this.#firstRow = this.#makeFirstRow();
+    this.#firstRowChoice = [
+      make('label', { for: 'import-first-row' }, 'First row'),
+      this.#firstRow,
+      make('span', { class: 'sample', id: 'import-sample-first-row' }, understood.firstRow?.join('  ·  ')),
+    ];
     this.#samples = byField((field) => make('span', { class: 'sample', id: `import-sample-${field}` }));
     this.#refused = new RefusedRows(actions, (figures) => {
       this.#figures = figures;
@@ -67,7 +77,12 @@ export class CheckStep {
       this.heading,
       this.#about,
       this.#notices,
-      make('div', { class: 'mapping' }, ...FIELDS.flatMap((field) => this.#choiceOf(field))),
+      make(
+        'div',
+        { class: 'mapping' },
+        ...this.#firstRowChoice,
+        ...FIELDS.flatMap((field) => this.#choiceOf(field)),
+      ),
       make('ul', { class: 'tally' }, ...Object.values(this.#tally).map(({ element }) => element)),
       this.#remarks,
       this.#refused.element,
@@ -104,14 +119,17 @@ export class CheckStep {
     this.#understood = understood;
     this.#figures = understood.figures;
     this.#isCompared = false;
-    const { columns, samples, rows, refused, first, names } = understood;
+    const { columns, samples, rows, refused, first, firstRow, hasHeader } = understood;
+    const names = [...new Set(understood.names)];
     this.#about.textContent = columns === undefined ? '' : describe(understood);
     this.#notices.replaceChildren(...noticesOf(understood));
+    for (const element of this.#firstRowChoice) element.hidden = firstRow === undefined;
+    this.#firstRow.value = hasHeader === undefined ? NONE : hasHeader ? 'header' : 'book';
     for (const field of FIELDS) {
       const column = columns?.[field];
       const select = this.#selects[field];
-      if (field === 'title' && column !== undefined) select.querySelector(`[value="${NONE}"]`)?.remove();
-      select.value = column === undefined ? NONE : String([...new Set(names)].indexOf(column));
+      select.replaceChildren(...this.#optionsOf(field, names));
+      select.value = column === undefined ? NONE : String(names.indexOf(column));
       this.#samples[field].textContent = samples[field].map(sampleText).join('  ·  ');
     }
     this.#refused.show(refused, understood.figures.refused);
@@ -154,7 +172,8 @@ export class CheckStep {
       title > 0 && isKnown ? `${counted(title, 'book has', 'books have')} no title.` : '',
     ];
     this.#remarks.textContent = remarks.join(' ').trim();
-    const hasColumns = this.#understood.columns !== undefined;
+    const { columns, firstRow, hasHeader } = this.#understood;
+    const hasColumns = columns !== undefined && (firstRow === undefined || hasHeader !== undefined);
     this.#start.textContent = isKnown && hasColumns ? `Import ${counted(count, 'book')}` : 'Import';
     this.#start.disabled = !isKnown || !hasColumns || count === 0;
     if (isKnown && hasColumns && count === 0 && this.#understood.rows > 0) {
@@ -165,27 +184,43 @@ export class CheckStep {
     }
   }
 
-  #makeSelect(field: Field, names: readonly string[]): HTMLSelectElement {
+  #makeSelect(field: Field): HTMLSelectElement {
+    const select = make('select', {
+      id: `import-column-${field}`,
+      'aria-describedby': `import-sample-${field}`,
+    });
+    select.addEventListener('change', () => {
+      const { names, hasHeader } = this.#understood;
+      const name = select.value === NONE ? null : [...new Set(names)][Number(select.value)];
+      this.#chosen = { ...this.#chosen, [field]: name };
+      this.#actions.choose(this.#chosen, hasHeader);
+    });
+    return select;
+  }
+
+  /** The columns, and that there is none, unless it is known to be there. */
+  #optionsOf(field: Field, names: readonly string[]): HTMLElement[] {
+    const { columns, firstRow, hasHeader } = this.#understood;
     const none = field === 'title' ? 'choose a column' : 'not in the file';
     const options = names.map((name, index) => {
-      return make(
-        'option',
-        { value: index },
-        name.trim() === '' ? `column ${index + 1}, without a name` : name,
-      );
+      const shown = name.trim() === '' ? `column ${index + 1}, without a name` : name;
+      return make('option', { value: index }, hasHeader === false ? `${name}: ${firstRow?.[index]}` : shown);
     });
+    const isThere = field === 'title' && columns !== undefined;
+    return isThere ? options : [make('option', { value: NONE }, none), ...options];
+  }
+
+  #makeFirstRow(): HTMLSelectElement {
     const select = make(
       'select',
-      { id: `import-column-${field}`, 'aria-describedby': `import-sample-${field}` },
-      make('option', { value: NONE }, none),
-      ...options,
+      { id: 'import-first-row', 'aria-describedby': 'import-sample-first-row' },
+      ...Object.entries(FIRST_ROW).map(([value, text]) => make('option', { value }, text)),
     );
     select.addEventListener('change', () => {
-      this.#chosen = {
-        ...this.#chosen,
-        [field]: select.value === NONE ? null : names[Number(select.value)],
-      };
-      this.#actions.choose(this.#chosen);
+      const hasHeader = select.value === NONE ? undefined : select.value === 'header';
+      const isOther = (hasHeader === false) !== (this.#understood.hasHeader === false);
+      if (isOther) this.#chosen = {}; // the columns have other names
+      this.#actions.choose(this.#chosen, hasHeader);
     });
     return select;
   }
@@ -230,13 +265,17 @@ function describe({ rows, format, delimiter, encoding }: Understood): string {
   return `${counted(rows, 'row')}, ${separated}${lines}, ${encoding}`;
 }
 
-function noticesOf({ columns, encoding, hasIds, fault, rows, names }: Understood): HTMLElement[] {
+function noticesOf(understood: Understood): HTMLElement[] {
+  const { columns, encoding, hasIds, fault, rows, names, firstRow, hasHeader } = understood;
   const notice = (text: string) => make('p', { class: 'notice' }, text);
   const alert = (text: string) => make('p', { class: 'bad', role: 'alert' }, text);
   const notices: HTMLElement[] = [];
+  if (firstRow !== undefined && hasHeader === undefined)
+    notices.push(alert('Is the first row a book, or does it have the names of the columns?'));
   if (columns === undefined) {
-    const seen = names.slice(0, NAMED).join(', ') + (names.length > NAMED ? ' …' : '');
-    notices.push(alert(`Which column is the title? The file has: ${seen}.`));
+    const seen = (hasHeader === false ? firstRow : names)?.slice(0, NAMED).join(', ');
+    const more = names.length > NAMED ? ' …' : '';
+    notices.push(alert(`Which column is the title? The file has: ${seen}${more}.`));
   } else if (fault !== undefined) {
     notices.push(alert(`${fault} Only the rows before that can be imported.`));
   } else if (rows === 0) {

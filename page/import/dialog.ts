@@ -161,7 +161,7 @@ export class ImportDialog {
       const understood = await opened.ask('read', file, {});
       if (signal.aborted) return;
       const check = new CheckStep(file, understood, {
-        choose: (columns) => void this.#readAgain(opened, columns),
+        choose: (columns, hasHeader) => void this.#readAgain(opened, columns, hasHeader),
         correct: (place, text) => {
           this.#corrections += 1;
           this.#comparedAt = Number.NEGATIVE_INFINITY;
@@ -180,12 +180,12 @@ export class ImportDialog {
     }
   }
 
-  async #readAgain(file: ImportFile, columns: WantedColumns): Promise<void> {
+  async #readAgain(file: ImportFile, columns: WantedColumns, hasHeader?: boolean): Promise<void> {
     this.#work.abort();
     this.#work = new AbortController();
     const { signal } = this.#work;
     try {
-      const understood = await file.ask('read', file.file, columns);
+      const understood = await file.ask('read', file.file, columns, hasHeader);
       if (signal.aborted) return;
       this.#check?.show(understood);
       await this.#compare(file, understood);

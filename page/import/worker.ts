@@ -8,6 +8,7 @@ import { NotText, NotUtf8 } from '../../src/files/decoding.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
 import { asRefused, refusedHeader, refusedName } from '../../src/files/writing.ts';
+import { readYear } from '../../src/files/years.ts';
 import { OperatorError } from '../../src/operator-error.ts';
 import type { Field } from '../elements/text.ts';
 import {
@@ -63,8 +64,11 @@ class BooksOfFile implements Calls {
   #firstRows = new Map<string, number>();
   #refused: Refused[] = [];
   #next = 0;
+  #firstRow: readonly string[] | undefined;
+  #hasHeader: boolean | undefined;
 
-  async read(file: File, columns: WantedColumns): Promise<Understood> {
+  async read(file: File, columns: WantedColumns, hasHeader?: boolean): Promise<Understood> {
+    this.#hasHeader = hasHeader;
     const mark = new Uint8Array(await file.slice(0, 4).arrayBuffer());
     if (PACKED.includes(String.fromCharCode(...mark))) throw new NotText('It is a PDF, or packed.');
     const [one, two, three] = mark;
@@ -90,13 +94,21 @@ class BooksOfFile implements Calls {
     this.#next = 0;
     this.#reading = undefined;
     const label = encoding === 'Windows-1252' ? encoding : undefined;
-    const options = { name: file.name, encoding: label, columns, ids: 'new' } as const;
+    const hasHeader = this.#hasHeader;
+    const options = { name: file.name, encoding: label, columns, hasHeader, ids: 'new' } as const;
     let reading: Reading;
     try {
       reading = await readBooks(piecesOf(file), options);
     } catch (error) {
       if (!(error instanceof NoTitleColumn)) throw error;
-      return this.#understood({ encoding, names: error.names });
+      const { names, isRow } = error;
+      if (isRow) this.#firstRow = names;
+      // No column is called 1815: the first row is a book.
+      if (isRow && hasHeader === undefined && names.some(isYear)) {
+        this.#hasHeader = false;
+        return this.#readAs(file, columns, encoding);
+      }
+      return this.#understood({ encoding, names });
     }
     this.#reading = reading;
     let fault: string | undefined;
@@ -129,6 +141,8 @@ class BooksOfFile implements Calls {
       delimiter: reading?.header?.delimiter,
       encoding,
       names,
+      firstRow: this.#firstRow,
+      hasHeader: this.#hasHeader,
       columns: reading?.columns,
       hasIds: keepsIds(names, undefined),
       rows: this.#keys.length + this.#refused.length,
@@ -254,6 +268,11 @@ class BooksOfFile implements Calls {
     const there = new Set(values.filter((value) => value !== '' && value !== 0));
     return [...there].slice(0, SAMPLES).map((value) => (typeof value === 'string' ? shorten(value) : value));
   }
+}
+
+function isYear(text: string): boolean {
+  const year = readYear(text);
+  return typeof year === 'number' && year !== 0;
 }
 
 /** Not every browser can iterate over a stream. */

@@ -28,8 +28,8 @@ const MAX_COLUMNS = 10_000;
 
 /** @throws OperatorError when there is no header, or no columns can be found in it. */
 export async function readCsv(input: TextInput, options: ReadingOptions): Promise<Reading> {
-  const header = await readHeader(input, options.delimiter);
-  const columns = findColumns(header.names, options.columns);
+  const header = await readHeader(input, options);
+  const columns = findColumns(header.names, options.columns, options.hasHeader !== false);
   const keepIds = keepsIds(header.names, options.ids);
   const recordsOf = (from: TextInput, names: readonly string[]) => {
     const records = new CsvRecords(from, { ...header, names }, columns, keepIds);
@@ -53,7 +53,10 @@ interface Header {
   readonly text: string;
 }
 
-async function readHeader(input: TextInput, wanted: string | undefined): Promise<Header> {
+async function readHeader(
+  input: TextInput,
+  { delimiter: wanted, hasHeader }: ReadingOptions,
+): Promise<Header> {
   if (wanted !== undefined && !/^[^"\r\n]$/u.test(wanted)) {
     throw new OperatorError('The delimiter must be one character other than a quote or a line end.');
   }
@@ -77,6 +80,10 @@ async function readHeader(input: TextInput, wanted: string | undefined): Promise
     throw new NotText(
       'The file is not text: its header has NUL characters. For UTF-16, set --encoding utf-16le.',
     );
+  }
+  if (hasHeader === false) {
+    const numbered = names.map((_, index) => `column ${index + 1}`);
+    return { names: numbered, delimiter, text: numbered.join(delimiter) };
   }
   const text = widest.beginning(withoutReasons(names).length);
   input.advance(input.at + length);

@@ -16,6 +16,8 @@ export interface ReadingOptions {
   /** One character; if undefined, the header determines it. */
   readonly delimiter?: string | undefined;
   readonly columns: WantedColumns;
+  /** Of CSV: false if the first row is a record, too. The columns are then called `column 1` and so on. */
+  readonly hasHeader?: boolean | undefined;
   /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }

@@ -179,6 +179,7 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     await choose(page, 'a.csv', csv);
     await page.getByRole('alert').filter({ hasText: 'Which column is the title?' }).waitFor();
     assert.ok(await page.getByRole('button', { name: 'Import', exact: true }).last().isDisabled());
+    await page.getByRole('combobox', { name: 'First row' }).selectOption('the names of the columns');
     await page.getByRole('combobox', { name: 'Title' }).selectOption('Werk');
     await page.getByText('2 rows, separated by semicolons, UTF-8').waitFor();
     await page.getByRole('combobox', { name: 'Author' }).selectOption('Verfasser');
@@ -193,6 +194,50 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
       { title: 'Emma', author: 'Jane Austen', year: 0 },
       { title: 'Persuasion', author: 'Jane Austen', year: 0 },
     ]);
+  });
+
+  test('a file without names of columns: its first row is a book, and is imported', async (context) => {
+    const { service, page, complaints } = await openCatalogue(context, { books: [] });
+    const column = (field: string) => page.getByRole('combobox', { name: field, exact: true });
+    await openImport(page);
+    await choose(page, 'a.csv', 'Emma,Jane Austen,1815\nPersuasion,Jane Austen,later\n');
+    await page.getByRole('alert').filter({ hasText: 'Which column is the title?' }).waitFor();
+    assert.equal(await chosen(page, 'First row'), 'a book'); // no column is called 1815
+    await column('Title').selectOption('column 1: Emma');
+    await column('Author').selectOption('column 2: Jane Austen');
+    await column('Year').selectOption('column 3: 1815');
+    await page.getByText('2 rows, separated by commas, UTF-8').waitFor();
+    await page.getByRole('textbox', { name: 'column 3, line 2' }).fill('1817');
+    await page.getByRole('textbox', { name: 'column 3, line 2' }).press('Enter');
+    await figures(page, ['2 can be imported', '0 refused', '0 here already', '0 without a year']);
+    await importAll(page, 2);
+    const emma = { title: 'Emma', author: 'Jane Austen', year: 1815 };
+    const persuasion = { title: 'Persuasion', author: 'Jane Austen', year: 1817 };
+    assert.deepEqual(await storedIn(service.dbUrl), [emma, persuasion]);
+
+    // Without a year, only a person can tell.
+    await openImport(page);
+    await choose(page, 'b.csv', 'Emma;Jane Austen\nPersuasion;Jane Austen\n');
+    await page.getByRole('alert').filter({ hasText: 'Is the first row a book' }).waitFor();
+    assert.equal(await chosen(page, 'First row'), 'choose');
+    await column('Title').selectOption('Emma');
+    await figures(page, ['1 can be imported', '0 refused', '0 here already', '1 without a year']);
+    assert.ok(await page.getByRole('button', { name: 'Import', exact: true }).last().isDisabled());
+    await column('First row').selectOption('a book');
+    await column('Title').selectOption('column 1: Emma');
+    await figures(page, ['2 can be imported', '0 refused', '0 here already', '2 without a year']);
+    await column('First row').selectOption('the names of the columns');
+    await column('Title').selectOption('Emma');
+    await column('Author').selectOption('Jane Austen');
+    await figures(page, ['1 can be imported', '0 refused', '0 here already', '1 without a year']);
+    await importAll(page, 1);
+    assert.deepEqual((await storedIn(service.dbUrl)).at(-1), { ...persuasion, year: 0 });
+
+    await openImport(page);
+    await choose(page, 'c.json', '[{"1815":"Emma"}]');
+    await page.getByRole('alert').filter({ hasText: 'Which column is the title?' }).waitFor();
+    assert.equal(await column('First row').isVisible(), false); // keys are no book
+    assert.deepEqual(complaints(), []);
   });
 
   const FILES: readonly (readonly [name: string, content: Content, understood: string, notice?: RegExp])[] = [
