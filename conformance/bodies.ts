@@ -117,6 +117,7 @@ export const BODIES: readonly Rule[] = [
     for (const path of IDS.filter((id) => !/[\s"<>\\^`{|}]/.test(id))) {
       expectAnswer(await service.request('GET', `/book/${path}`), BOOK_NOT_FOUND);
     }
+    expectAnswer(await service.request('GET', service.noBook), BOOK_NOT_FOUND);
   }),
 ];
 

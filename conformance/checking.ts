@@ -69,6 +69,7 @@ async function verdictOf(rule: Rule, service: Service): Promise<Verdict> {
 export async function perform(rule: Rule, service: Service): Promise<void> {
   try {
     await service.logIn();
+    await service.findNoBook();
     await rule.check(service);
   } catch (error) {
     throw asComplaint(error as Error, service);

@@ -110,8 +110,7 @@ export async function verify(
       await print(`${report.begin()}${report.fail(error as Complaint)}`);
       return 1;
     }
-    if (service.account.secret !== undefined && !(await isSecretOf(service)))
-      throw new Refusal(FOREIGN_SECRET, 2);
+    if (service.account.secret !== undefined && !isSecretOf(service)) throw new Refusal(FOREIGN_SECRET, 2);
     await print(report.begin());
     const scope = {
       level,

@@ -14,7 +14,6 @@ import {
   INVALID_LOGIN,
   INVALID_TOKEN,
   METHOD_NOT_ALLOWED,
-  NO_BOOK,
   NOT_FOUND,
   retrieved,
   TOKEN_REQUIRED,
@@ -32,12 +31,14 @@ const CLOCK = 2;
 const LISTED = 30;
 
 /** Requests of a reader without a valid token, one for each endpoint of the core. */
-const PROTECTED: readonly (readonly [method: string, path: string, body?: string])[] = [
+const protectedBy = ({
+  noBook,
+}: Service): readonly (readonly [method: string, path: string, body?: string])[] => [
   ['POST', '/book', '{'],
   ['GET', '/books'],
-  ['GET', NO_BOOK],
-  ['PUT', NO_BOOK, '{}'],
-  ['DELETE', NO_BOOK],
+  ['GET', noBook],
+  ['PUT', noBook, '{}'],
+  ['DELETE', noBook],
 ];
 
 const logIn = (service: Service, body: unknown) => service.request('POST', '/token', { body, token: null });
@@ -105,7 +106,7 @@ export const LOGIN: readonly Rule[] = [
 
 export const GATE: readonly Rule[] = [
   core('A1, A3', 'without a token every endpoint but the login is 401', async (service) => {
-    for (const [method, path] of PROTECTED) {
+    for (const [method, path] of protectedBy(service)) {
       for (const token of [null, '']) {
         expectAnswer(await service.request(method, path, { token }), TOKEN_REQUIRED);
       }
@@ -116,10 +117,10 @@ export const GATE: readonly Rule[] = [
     'without a token every protected endpoint is 401 with WWW-Authenticate',
     async (service) => {
       for (const [method, path, body] of [
-        ...PROTECTED,
+        ...protectedBy(service),
         ['POST', '/books', '['],
         ['HEAD', '/books'],
-        ['HEAD', NO_BOOK],
+        ['HEAD', service.noBook],
       ] as const) {
         for (const token of [null, '']) {
           const answer = await service.request(method, path, { token, body });
@@ -131,7 +132,7 @@ export const GATE: readonly Rule[] = [
   ),
   core('A2, A4', 'a token that is malformed, or comes after a scheme, is 401', async (service) => {
     for (const token of ['x', 'a.b.c', `Bearer ${service.token}`, service.token.slice(0, -5)]) {
-      for (const [method, path, body] of PROTECTED) {
+      for (const [method, path, body] of protectedBy(service)) {
         expectAnswer(await service.request(method, path, { token, body }), INVALID_TOKEN);
       }
     }
@@ -160,7 +161,7 @@ export const GATE: readonly Rule[] = [
   ),
   core('A5', 'a valid token lets a reader through', async (service) => {
     expectAnswer(await service.request('GET', '/books'), { status: 200 });
-    expectAnswer(await service.request('GET', NO_BOOK), BOOK_NOT_FOUND);
+    expectAnswer(await service.request('GET', service.noBook), BOOK_NOT_FOUND);
   }),
 ];
 
@@ -217,7 +218,7 @@ export const READ: readonly Rule[] = [
     await readBack(service, await service.create({ title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 }));
   }),
   core('G2', 'a book that does not exist is 404', async (service) => {
-    expectAnswer(await service.request('GET', '/book/2147483647'), BOOK_NOT_FOUND);
+    expectAnswer(await service.request('GET', service.noBook), BOOK_NOT_FOUND);
   }),
   full.writing('rule 7', 'a body and its type are ignored when books are read', async (service) => {
     const book = await service.create({ title: 'read with a body' });
@@ -228,7 +229,7 @@ export const READ: readonly Rule[] = [
       }
     }
     expectAnswer(await service.request('GET', `/book/${book.id}`, sent), retrieved(book));
-    expectAnswer(await service.request('GET', NO_BOOK, sent), BOOK_NOT_FOUND);
+    expectAnswer(await service.request('GET', service.noBook, sent), BOOK_NOT_FOUND);
   }),
   full.writing(
     'rules 7 and 22',
@@ -304,7 +305,7 @@ export const UPDATE: readonly Rule[] = [
   }),
   core.writing('U1, rule 9', 'a missing book is 404, whatever the body', async (service) => {
     for (const body of ['{"title":"x"}', '{', '', '{"year":"1999"}', undefined]) {
-      expectAnswer(await service.request('PUT', '/book/2147483647', { body }), BOOK_NOT_FOUND);
+      expectAnswer(await service.request('PUT', service.noBook, { body }), BOOK_NOT_FOUND);
     }
   }),
   core.writing(
@@ -325,7 +326,7 @@ export const REMOVE: readonly Rule[] = [
     const { id } = await service.create({});
     expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
     expectAnswer(await service.request('DELETE', `/book/${id}`), BOOK_NOT_FOUND);
-    expectAnswer(await service.request('DELETE', NO_BOOK), BOOK_NOT_FOUND);
+    expectAnswer(await service.request('DELETE', service.noBook), BOOK_NOT_FOUND);
   }),
   full.writing('rule 7', 'a body and its type are ignored when a book is removed', async (service) => {
     const headers = { 'content-type': 'application/json' };
@@ -393,7 +394,7 @@ export const ANY_REQUEST: readonly Rule[] = [
       head,
     );
     for (const [path, status] of [
-      [NO_BOOK, 404],
+      [service.noBook, 404],
       ['/books', 200],
       ['/token', 405],
       ['/nowhere', 404],
@@ -430,7 +431,7 @@ export const ANY_REQUEST: readonly Rule[] = [
     expectEqual(ids.size, requests.length, 'The number of different x-request-ids');
   }),
   full('rule 24', 'a client may set the id of its request', async (service) => {
-    const sent = (id: string) => service.request('GET', NO_BOOK, { headers: { 'x-request-id': id } });
+    const sent = (id: string) => service.request('GET', service.noBook, { headers: { 'x-request-id': id } });
     const named = await sent('mine:42');
     expectEqual(named.headers.get('x-request-id'), 'mine:42', 'x-request-id', named);
     const odd = await sent('a b"c');

@@ -7,16 +7,7 @@ import type { Answer } from './answers.ts';
 import { Complaint, type Expected, expect, expectAnswer, expectEqual } from './complaint.ts';
 import { full, type Rule } from './rule.ts';
 import type { Book, RequestOptions, Service } from './service.ts';
-import {
-  BOOK_NOT_FOUND,
-  created,
-  DELETED,
-  INVALID,
-  INVALID_TOKEN,
-  NO_BOOK,
-  retrieved,
-  updated,
-} from './words.ts';
+import { BOOK_NOT_FOUND, created, DELETED, INVALID, INVALID_TOKEN, retrieved, updated } from './words.ts';
 
 /** One service, or several with one catalogue. */
 export type Services = readonly [Service, ...Service[]];
@@ -64,12 +55,12 @@ export const RACES: readonly Rule[] = [
       ['POST', '/book', { body: '{"year":9223372036854775808}' }, INVALID],
       ['POST', '/book', { body: { title: 'ok' }, token: 'x.y.z' }, INVALID_TOKEN],
       ['PUT', `/book/${id}`, { body: { year: '1' } }, INVALID],
-      ['PUT', NO_BOOK, { body: { title: 'x' } }, BOOK_NOT_FOUND],
-      ['PUT', NO_BOOK, { body: '[]' }, BOOK_NOT_FOUND],
+      ['PUT', service.noBook, { body: { title: 'x' } }, BOOK_NOT_FOUND],
+      ['PUT', service.noBook, { body: '[]' }, BOOK_NOT_FOUND],
       ['PUT', '/book/9223372036854775808', { body: {} }, BOOK_NOT_FOUND],
-      ['GET', NO_BOOK, {}, BOOK_NOT_FOUND],
+      ['GET', service.noBook, {}, BOOK_NOT_FOUND],
       ['GET', '/book/18446744073709551616', {}, BOOK_NOT_FOUND],
-      ['DELETE', NO_BOOK, {}, BOOK_NOT_FOUND],
+      ['DELETE', service.noBook, {}, BOOK_NOT_FOUND],
       ['DELETE', `/book/-${id}`, {}, BOOK_NOT_FOUND],
     ];
     await Promise.all([

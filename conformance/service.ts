@@ -25,6 +25,9 @@ const RENEWAL = 300_000;
 /** Connections on which books are removed at the same time. */
 const REMOVALS = 64;
 
+/** Ids, from the largest one down, of which one names no book. */
+const LARGEST_IDS = 1000;
+
 /** Milliseconds until a service that is busy is asked again. */
 const BUSY_PAUSE = 500;
 
@@ -74,6 +77,7 @@ export class Service {
   /** Ids of books that were stored, since the last removal. */
   readonly #stored = new Set<number>();
   readonly #left: number[] = [];
+  #noBook: string | undefined;
   #token = '';
   #tokenTime = Number.NEGATIVE_INFINITY;
   #latest: Answer | undefined;
@@ -94,6 +98,11 @@ export class Service {
   /** A valid token, once `logIn` has succeeded. */
   get token(): string {
     return this.#token;
+  }
+
+  /** The path of a book that does not exist: a request that a rule expects to be refused changes no book of a right service. */
+  get noBook(): string {
+    return this.#noBook ?? `/book/${Number.MAX_SAFE_INTEGER}`;
   }
 
   /** The ids of the books that could not be removed. */
@@ -129,6 +138,18 @@ export class Service {
     }
     this.#token = token;
     this.#tokenTime = performance.now();
+  }
+
+  /** Looks once for the largest id that the service gives no book. Whether its answers are right is for the rules to judge. */
+  async findNoBook(): Promise<void> {
+    for (let below = 0; this.#noBook === undefined; below += 1) {
+      const path = `/book/${Number.MAX_SAFE_INTEGER - below}`;
+      const status = await this.request('GET', path).then(
+        (answer) => answer.status,
+        () => undefined,
+      );
+      if (status !== 200 || below === LARGEST_IDS) this.#noBook = path;
+    }
   }
 
   /** Sends one request and reads its answer, which must be an envelope, whatever its status, except 304. */

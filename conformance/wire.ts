@@ -18,7 +18,6 @@ import {
   INVALID_LOGIN,
   INVALID_TOKEN,
   METHOD_NOT_ALLOWED,
-  NO_BOOK,
   NOT_FOUND,
   retrieved,
   TOKEN_REQUIRED,
@@ -106,14 +105,17 @@ export const WIRE: readonly Rule[] = [
     for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
       for (const hosts of ['', host + host, `${host}host: other.test\r\n`, `${host}X: y\r\nHOST:\r\n`]) {
         const bytes = `GET ${path} HTTP/1.1\r\n${authorization}${hosts}\r\n`;
-        const answers = await service.exchange(bytes + compose(service, 'GET', NO_BOOK), 2);
+        const answers = await service.exchange(bytes + compose(service, 'GET', service.noBook), 2);
         expectAnswer(answers[0], BAD_REQUEST);
         expectEqual(answers.length, 1, 'The number of answers', answers[1]);
       }
     }
-    const twice = `GET ${NO_BOOK} HTTP/1.0\r\n${host}${host}${authorization}\r\n`;
+    const twice = `GET ${service.noBook} HTTP/1.0\r\n${host}${host}${authorization}\r\n`;
     await expectFirst(service, twice, BAD_REQUEST);
-    const old = await service.exchange(`GET ${NO_BOOK} HTTP/1.0\r\n${authorization}\r\n`, UNTIL_CLOSED);
+    const old = await service.exchange(
+      `GET ${service.noBook} HTTP/1.0\r\n${authorization}\r\n`,
+      UNTIL_CLOSED,
+    );
     // Rule 33 holds while only this machine is served.
     expectStatuses(old, [old[0]?.status === 421 ? 421 : 404]);
   }),
@@ -161,7 +163,7 @@ export const WIRE: readonly Rule[] = [
       const connection = service.connect();
       await connection.send(compose(service, 'GET', `/book/${id}`, { headers }));
       await connection.answers(1);
-      await connection.send(compose(service, 'GET', NO_BOOK, { headers }));
+      await connection.send(compose(service, 'GET', service.noBook, { headers }));
       const [there, missing] = await connection.answers(2);
       expectAnswer(there, { status: 200, message: 'Book retrieved successfully' });
       expectAnswer(missing, BOOK_NOT_FOUND);
@@ -216,7 +218,7 @@ export const WIRE: readonly Rule[] = [
     const second = { id, title: 'second', author: '', year: 0 };
     const requests: [string, Expected][] = [
       [compose(service, 'PUT', `/book/${id}`, { body: '{"title":"second"}' }), updated(second)],
-      [compose(service, 'GET', NO_BOOK), BOOK_NOT_FOUND],
+      [compose(service, 'GET', service.noBook), BOOK_NOT_FOUND],
       [compose(service, 'PATCH', '/books'), METHOD_NOT_ALLOWED],
       [compose(service, 'POST', '/book', { body: '{' }), INVALID],
       [composePublic(service, 'GET', '/books', ''), TOKEN_REQUIRED],
@@ -393,8 +395,8 @@ export const WIRE: readonly Rule[] = [
     async (service) => {
       const body = bodyOf(BODY_LIMIT + 1);
       for (const bytes of [
-        compose(service, 'PUT', NO_BOOK, { body }),
-        compose(service, 'PUT', NO_BOOK, { headers: CHUNKED }) + inChunks(body),
+        compose(service, 'PUT', service.noBook, { body }),
+        compose(service, 'PUT', service.noBook, { headers: CHUNKED }) + inChunks(body),
       ]) {
         await expectFirst(service, bytes, BOOK_NOT_FOUND);
       }

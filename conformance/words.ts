@@ -36,6 +36,3 @@ export const createdAll = <Data>(data: Data) => ({
 });
 export const retrieved = (data: object) => ({ status: 200, message: 'Book retrieved successfully', data });
 export const updated = (data: object) => ({ status: 200, message: 'Book updated successfully', data });
-
-/** The largest id. No service has stored so many books. */
-export const NO_BOOK = '/book/9007199254740991';
