@@ -1,5 +1,6 @@
 // Owns: `npm run release -- VERSION`: everything that is published of a version, in dist/release, and the tag.
-// Refuses: a tree with changes, since the tag must be the commit that was built; any version but that of package.json.
+// Refuses: a tree with changes, since the tag must be the commit that was built; any version but that of package.json;
+// changes that belong to no version.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -23,7 +24,8 @@ const HELP = `Usage: npm run release -- VERSION
 
 Makes the files of a release in dist/release, on Debian: the executable for this platform, a Debian package, the client,
 what the image is built of, licences, a bill of materials, this version's part of CHANGELOG.md, and the SHA-256 of each.
-Then it tags the commit as vVERSION. VERSION must be that of package.json, and all changes must be committed.
+Then it tags the commit as vVERSION. VERSION must be that of package.json, all changes must be committed, and CHANGELOG.md
+must have none that are unreleased.
 `;
 
 /** The release cannot be made; the message says why. */
@@ -33,6 +35,8 @@ async function release(wanted: string | undefined): Promise<void> {
   if (wanted === undefined) throw new Refusal('Usage: npm run release -- VERSION');
   if (wanted !== version) throw new Refusal(`package.json has version ${version}, not ${wanted}.`);
   const changes = partOfChangelog(version);
+  if (hasUnreleased())
+    throw new Refusal('CHANGELOG.md has unreleased changes: give their part a version and a date.');
   if (git('status', '--porcelain') !== '') throw new Refusal('The tree has changes: commit them first.');
   const tag = `v${version}`;
   const commit = git('rev-parse', 'HEAD');
@@ -73,9 +77,17 @@ function git(...args: string[]): string {
   return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
 }
 
+function partsOfChangelog(): string[] {
+  return readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(/^(?=## )/m);
+}
+
+/** Whether there are changes that belong to no version. */
+function hasUnreleased(): boolean {
+  return partsOfChangelog().some((text) => /^## Unreleased\s+\S/.test(text));
+}
+
 function partOfChangelog(of: string): string {
-  const parts = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(/^(?=## )/m);
-  const part = parts.find((text) => text.startsWith(`## ${of} (`));
+  const part = partsOfChangelog().find((text) => text.startsWith(`## ${of} (`));
   if (part === undefined) throw new Refusal(`CHANGELOG.md has no part "## ${of} (<date>)".`);
   return `${part.trimEnd()}\n`;
 }

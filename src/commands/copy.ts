@@ -4,7 +4,7 @@ import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
-import { describeStore, readDbUrl } from '../stores/open.ts';
+import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -23,7 +23,7 @@ export const OPERANDS = ['FROM', 'TO'] as const;
 export async function run(context: CommandContext, { operands, options }: Arguments): Promise<number> {
   const [from = '', to = ''] = operands;
   limitHeapGrowth();
-  const [fromAt, toAt] = [await readDbUrl(from, 'FROM'), await readDbUrl(to, 'TO')];
+  const [fromAt, toAt] = [await storeAt(from, 'FROM'), await storeAt(to, 'TO')];
   if (describeStore(from) === describeStore(to)) throw new UsageError('FROM and TO are the same store.');
 
   const source = await fromAt.openBulk('read');
@@ -39,6 +39,15 @@ export async function run(context: CommandContext, { operands, options }: Argume
     throw new OperatorError(`Nothing was copied: ${(error as Error).message}.`);
   } finally {
     for (const store of [source, target]) await store?.close().catch(() => {}); // after a failure, closing may fail as well
+  }
+}
+
+/** @throws UsageError if the argument is no URL of a store. */
+async function storeAt(url: string, name: string): Promise<StoreAt> {
+  try {
+    return await readDbUrl(url, name);
+  } catch (error) {
+    throw error instanceof OperatorError ? new UsageError(error.message) : error;
   }
 }
 

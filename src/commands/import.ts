@@ -12,7 +12,7 @@ import { limitHeapGrowth } from '../import/memory.ts';
 import { AddAll, type ImportMode, KeepIds, SkipExisting, type Target } from '../import/modes.ts';
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
-import { OperatorError } from '../operator-error.ts';
+import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -67,6 +67,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   try {
     const reading = await readBooks(bytes, options.reading).catch((error: Error) => {
       if (signal.aborted) throw new OperatorError('Nothing was imported: stopped.');
+      if (error instanceof InvalidOption) throw new UsageError(error.message);
       if (error instanceof OperatorError) throw new OperatorError(`${name}: ${error.message}`);
       throw new OperatorError(`${name} cannot be read: ${reasonOf(error)}.`);
     });

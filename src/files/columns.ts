@@ -135,7 +135,7 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, isR
  */
 export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | undefined): boolean {
   if (wanted === undefined) {
-    const own = withoutReasons(names);
+    const own = names.filter((name) => name !== REFUSED);
     // The records of a file of JSON may lack keys, and have them in any order.
     const areRejected =
       own.length < names.length && own.includes('id') && own.every((name) => EXPORTED.includes(name));
@@ -149,7 +149,7 @@ export function keepsIds(names: readonly string[], wanted: 'keep' | 'new' | unde
 
 /** The names of a file's own columns. */
 export function withoutReasons(names: readonly string[]): readonly string[] {
-  return names.filter((name) => name !== REFUSED);
+  return names.at(-1) === REFUSED ? names.slice(0, -1) : names;
 }
 
 function plain(name: string): string {

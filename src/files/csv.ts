@@ -6,7 +6,7 @@
 // Parse reports no line numbers, leaves a CR in the last field if line ends are mixed, and reads an unfinished record
 // again with every piece of the file.
 
-import { OperatorError } from '../operator-error.ts';
+import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds, withoutReasons } from './columns.ts';
 import { type Fault, Tokenizer } from './csv-tokenizer.ts';
 import { NotText, TextInput } from './decoding.ts';
@@ -58,12 +58,13 @@ async function readHeader(
   { delimiter: wanted, hasHeader }: ReadingOptions,
 ): Promise<Header> {
   if (wanted !== undefined && !/^[^"\r\n]$/u.test(wanted)) {
-    throw new OperatorError('The delimiter must be one character other than a quote or a line end.');
+    throw new InvalidOption('The delimiter must be one character other than a quote or a line end.');
   }
-  await skipBlankLines(input);
+  const named = await skipToHeader(input);
+  const given = wanted ?? named;
   let widest: Tokenizer | undefined;
   let length = 0; // of the widest header; not an index, since `input.more()` moves the text
-  for (const delimiter of wanted === undefined ? DELIMITERS : [wanted]) {
+  for (const delimiter of given === undefined ? DELIMITERS : [given]) {
     const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
     while (!tokenizer.read(input.text, input.at, input.ended)) await input.more();
     if (tokenizer.fault === undefined && tokenizer.count > (widest?.count ?? 0)) {
@@ -90,13 +91,26 @@ async function readHeader(
   return { names, delimiter, text };
 }
 
-async function skipBlankLines(input: TextInput): Promise<void> {
+/**
+ * Skips what spreadsheets leave before the header: blank lines, lines of only delimiters, and Excel's `sep=;`.
+ * @returns the delimiter of the latter.
+ */
+async function skipToHeader(input: TextInput): Promise<string | undefined> {
+  let delimiter: string | undefined;
   for (;;) {
-    const [blank = ''] = /^[\r\n]*/.exec(input.text.slice(input.at)) ?? [];
-    input.advance(input.at + blank.length);
-    if (input.at < input.text.length) return;
-    if (input.ended) throw new OperatorError('The file is empty: it has no header.');
-    await input.more();
+    const rest = input.text.slice(input.at);
+    const blank = /^(?:[ \t,;]*(?:\r\n?|\n))+/.exec(rest);
+    const separator = /^sep=([^"\r\n])(?:\r\n?|\n)/i.exec(rest);
+    if (separator !== null) delimiter = separator[1];
+    const found = blank ?? separator;
+    if (found !== null) {
+      input.advance(input.at + found[0].length);
+    } else if (input.ended || /[\r\n]/.test(rest)) {
+      if (!/[^ \t,;]/.test(rest)) throw new OperatorError('The file is empty: it has no header.');
+      return delimiter;
+    } else {
+      await input.more();
+    }
   }
 }
 

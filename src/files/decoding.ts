@@ -3,7 +3,7 @@
 // Refuses: bytes that are invalid in the encoding, instead of replacing them with U+FFFD, and a record that never
 // ends.
 
-import { OperatorError } from '../operator-error.ts';
+import { InvalidOption, OperatorError } from '../operator-error.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
@@ -215,7 +215,7 @@ class Decoder {
     try {
       this.#decoder = new TextDecoder(label, { fatal: true });
     } catch {
-      throw new OperatorError(
+      throw new InvalidOption(
         `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
       );
     }

@@ -34,6 +34,12 @@ describe('a release', () => {
 
   before(() => {
     tree = committedTree();
+    const changelog = join(tree, 'CHANGELOG.md');
+    writeFileSync(
+      changelog,
+      readFileSync(changelog, 'utf8').replace('## Unreleased', '## 0.0.1 (2026-11-01)'),
+    );
+    git(tree, 'commit', '--all', '--allow-empty', '--message=nothing is unreleased');
     const changed = ['package.json', 'client/package.json', 'CHANGELOG.md'];
     const edit = (from: string, to: string) => {
       for (const file of changed) {
@@ -146,6 +152,10 @@ describe('a release', () => {
       return stderr;
     };
     assert.equal(outcome('9.9.9'), `package.json has version ${VERSION}, not 9.9.9.\n`);
+    const changelog = readFileSync(join(refused, 'CHANGELOG.md'), 'utf8');
+    writeFileSync(join(refused, 'CHANGELOG.md'), changelog.replace('## 0.0.1 (2026-11-01)', '## Unreleased'));
+    assert.match(outcome(VERSION), /^CHANGELOG\.md has unreleased changes: [^\n]+\n$/);
+    writeFileSync(join(refused, 'CHANGELOG.md'), changelog);
     writeFileSync(join(refused, 'LICENSE'), 'changed');
     assert.equal(outcome(VERSION), 'The tree has changes: commit them first.\n');
     git(refused, 'commit', '--all', '--message=changed');

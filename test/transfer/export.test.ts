@@ -426,8 +426,8 @@ describe('export and copy', { concurrency: 4 }, () => {
     const url = await SQLITE.freshUrl();
     for (const [from, to, code, sentence] of [
       [url, url, 2, /^FROM and TO are the same store\.\n$/],
-      [url, 'books.db', 1, /^TO must begin with sqlite: or postgres:[^\n]+\n$/],
-      ['mysql://u:hidden@h/d', url, 1, /^FROM must begin with[^\n]+\n$/],
+      [url, 'books.db', 2, /^TO must begin with sqlite: or postgres:[^\n]+\n$/],
+      ['mysql://u:hidden@h/d', url, 2, /^FROM must begin with[^\n]+\n$/],
       [url, 'sqlite:elsewhere.db', 1, /^FROM: there is no catalogue at sqlite:[^\n]+\n$/],
       [
         'postgres://u:hidden@127.0.0.1:1/d',

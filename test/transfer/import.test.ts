@@ -432,6 +432,8 @@ describe('import', { concurrency: 4 }, () => {
         /^--on-duplicate must be one of skip, add, not "perhaps"\.\n$/,
       ],
       [['books.csv', '--format', 'xml'], 2, /^--format must be one of csv, json, jsonl, not "xml"\.\n$/],
+      [['books.csv', '--encoding', 'klingon'], 2, /^There is no encoding "klingon": [^\n]+\n$/],
+      [['books.csv', '--delimiter', 'ab'], 2, /^The delimiter must be one character [^\n]+\n$/],
       [[], 2, /^import needs FILE\. [^\n]+\n$/],
     ] as const;
     for (const [args, code, sentence] of cases) {

@@ -378,6 +378,11 @@ describe('CSV', () => {
       `${'\n'.repeat(8)}no,title,author,year;"\n1,a,b,1\n2,c,d,2\n`,
       ['10 a/b/1', '11 c/d/2'],
     ],
+    'lines of delimiters and of blanks before the header': [
+      ',,\n \n\t\t\ntitle,author,year\na,b,1\n',
+      ['5 a/b/1'],
+    ],
+    'a line that names the delimiter': ['sep=;\r\n;;\r\ntitle;author;year\r\na,b;c;1\r\n', ['4 a,b/c/1']],
     tabs: ['title\tauthor\tyear\na,b;c\t"d\te"\t1\n', ['2 a,b;c/d\te/1']],
     'one column': ['title\na\n\n""\nb', ['2 a//0', '4 //0', '5 b//0']],
     'more and fewer fields': [
@@ -438,7 +443,7 @@ describe('CSV', () => {
 
   test('a missing or unreadable header', async () => {
     await assertRefusedAsWhole('', /^The file is empty/);
-    await assertRefusedAsWhole('\r\n\n', /^The file is empty/);
+    await assertRefusedAsWhole('\r\n\n ;', /^The file is empty/);
     await assertRefusedAsWhole(
       '\n"title,year\na,1\n',
       /^Line 2, the header, has a misplaced or unclosed quote\.$/,
