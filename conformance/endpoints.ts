@@ -17,6 +17,7 @@ import {
   NOT_FOUND,
   retrieved,
   TOKEN_REQUIRED,
+  TOO_MANY,
   updated,
   WRONG_LOGIN,
 } from './words.ts';
@@ -26,6 +27,11 @@ const LIFETIME = 900;
 
 /** Seconds between signing a token and the second that the answer names as its date, which may be an old one. */
 const CLOCK = 2;
+
+/** Failed logins at once; those that are answered at once, if none came before them; those that may wait. */
+const GUESSES = 24;
+const FREE_GUESSES = 10;
+const WAITING = 5;
 
 /** Books of the rule about the list. */
 const LISTED = 30;
@@ -102,6 +108,33 @@ export const LOGIN: readonly Rule[] = [
     const body = `{"password":"x","username":${username},"password":${password},"__proto__":1}`;
     expectAnswer(await logIn(service, body), { status: 200 });
   }),
+];
+
+export const GUESSING: readonly Rule[] = [
+  full(
+    'rule 29',
+    'failed logins beyond ten are answered one a second, and five wait at most',
+    async (service) => {
+      const { username, password } = service.account;
+      const began = performance.now();
+      const answers = await Promise.all(
+        Array.from({ length: GUESSES }, () => logIn(service, { username, password: `${password}x` })),
+      );
+      const seconds = (performance.now() - began) / 1000;
+      const checked = answers.filter(({ status }) => status === WRONG_LOGIN.status);
+      const others = answers.filter(({ status }) => status !== WRONG_LOGIN.status);
+      for (const answer of checked) expectAnswer(answer, WRONG_LOGIN);
+      for (const answer of others) {
+        expectAnswer(answer, TOO_MANY);
+        expect(Number(answer.headers.get('retry-after')) >= 1, '429 has retry-after.', answer);
+      }
+      const most = FREE_GUESSES + WAITING + seconds;
+      const isLimited = others.length > 0 && checked.length <= most && seconds > WAITING - 1;
+      const spent = `${checked.length} of ${GUESSES} were checked, in ${seconds.toFixed(1)} s`;
+      expect(isLimited, `${GUESSES} failed logins at once are limited: ${spent}.`, answers[0]);
+      expectAnswer(await logIn(service, { username, password }), { status: 200 });
+    },
+  ),
 ];
 
 export const GATE: readonly Rule[] = [
@@ -352,6 +385,12 @@ export const LIST: readonly Rule[] = [
     const ids = (await service.list()).map(({ id }) => id);
     const fallen = ids.findIndex((id, position) => position > 0 && id <= (ids[position - 1] as number));
     expect(fallen === -1, `The ids ascend, also at position ${fallen}.`);
+  }),
+  full.writing('L1, rule 13 and F6', 'the list has as many books as are counted', async (service) => {
+    const counted = await service.search('/books?limit=1', { prefer: 'count=exact' });
+    const total = counted.headers.get('x-total-count');
+    if (total === null) return; // counting would take too long
+    expectEqual(String((await service.list()).length), total, 'The number of books in the list', counted);
   }),
 ];
 

@@ -2,7 +2,7 @@
 
 import { BODIES } from './bodies.ts';
 import { CONDITIONS } from './conditions.ts';
-import { ANY_REQUEST, CREATE, GATE, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
+import { ANY_REQUEST, CREATE, GATE, GUESSING, LIST, LOGIN, READ, REMOVE, UPDATE } from './endpoints.ts';
 import { FINDING } from './finding.ts';
 import { KEYS_OF_REQUESTS, MANY } from './once.ts';
 import { RACES } from './racing.ts';
@@ -27,4 +27,6 @@ export const RULES: readonly Rule[] = [
   ...KEYS_OF_REQUESTS,
   ...ANY_REQUEST,
   ...WIRE,
+  // The last one: it uses up the failed logins of this machine.
+  ...GUESSING,
 ];

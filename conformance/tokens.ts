@@ -1,7 +1,8 @@
 // Owns: the rules about tokens, made as an attacker would make them: each is put together by hand, byte for byte. Times are
-// far enough away that the clocks of both machines need not agree.
+// far enough away that the clocks of both machines need not agree, or are those of the service's own clock.
 
 import { constants, createHash, createHmac, generateKeyPairSync, sign } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import { expectAnswer } from './complaint.ts';
 import { core, full, type Rule } from './rule.ts';
 import type { Service } from './service.ts';
@@ -12,6 +13,9 @@ const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 
 /** Tokens that are tried at a time. */
 const TOGETHER = 16;
+
+/** Milliseconds between two looks at whether a token has expired. */
+const CLOCK_PAUSE = 200;
 
 /** Seconds between now and the times in tokens. */
 const HOUR = 3600;
@@ -232,6 +236,34 @@ export const TOKENS: readonly Rule[] = [
     await expectRefused(service, each(refused, withNbf));
     await expectAccepted(service, each(['0', '-1', '1.5', String(now() - HOUR)], withNbf));
   }),
+  full.signing(
+    'rule 17',
+    'exp and nbf count to the second, even for a token that was accepted before',
+    async (service) => {
+      const signer = new Signer(service);
+      // The clock of the service counts. The time in its answer has passed, by two seconds at most.
+      const clock = async (token: string) => {
+        const answer = await service.request('GET', service.noBook, { token });
+        return { answer, time: Math.floor(Date.parse(answer.headers.get('date') ?? '') / 1000) };
+      };
+      const { time } = await clock(service.token);
+      if (Number.isNaN(time)) return; // without Date the clock is not known
+      await expectRefused(service, [
+        ['exp is now', signer.of(`{"exp":${time}}`)],
+        ['nbf is in half a minute', signer.of(`{"exp":${later()},"nbf":${time + 30}}`)],
+      ]);
+      await expectAccepted(service, [['nbf is now', signer.of(`{"exp":${later()},"nbf":${time}}`)]]);
+      const exp = time + 4;
+      const token = signer.of(`{"exp":${exp}}`);
+      expectAnswer((await clock(token)).answer, BOOK_NOT_FOUND, 'exp is in a moment');
+      for (let isOver = false; !isOver; ) {
+        await pause(CLOCK_PAUSE);
+        const { answer, time: now } = await clock(token);
+        isOver = answer.status === INVALID_TOKEN.status;
+        if (isOver || now > exp) expectAnswer(answer, INVALID_TOKEN, 'accepted before, exp is over');
+      }
+    },
+  ),
   full.signing('rule 17', 'iat and all other claims are ignored', async (service) => {
     const signer = new Signer(service);
     const time = later();

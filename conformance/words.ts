@@ -21,6 +21,7 @@ export const NOT_FOUND = refusal(404, 'Not found');
 export const METHOD_NOT_ALLOWED = refusal(405, 'Method not allowed');
 export const UNMET = refusal(412, 'Precondition failed');
 export const TOO_LARGE = refusal(413, 'Payload too large');
+export const TOO_MANY = refusal(429, 'Too many attempts');
 export const KEY_USED = refusal(422, 'Idempotency key already used');
 export const HEADERS_TOO_LARGE = refusal(431, 'Request header fields too large');
 export const DELETED = refusal(200, 'Book deleted successfully');
