@@ -6,6 +6,9 @@ import type { StoredBooks } from '../stores/bulk.ts';
 import { within } from '../within.ts';
 import type { ImportMode } from './modes.ts';
 
+/** Later ones are rarely years. */
+const LAST_LIKELY_YEAR = 2100;
+
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
   read = 0;
@@ -15,6 +18,8 @@ export class Tally {
   line = 0;
   books = 0;
   /** Books that lack a field, by the name of the field. */
+  /** Books whose year is more probably a date in digits, such as 20080914. */
+  ofTheFuture = 0;
   lacking = Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])) as Record<keyof BookFields, number>;
   /** Rejected records whose ids belong to other books. */
   withTakenId = 0;
@@ -110,6 +115,7 @@ export class Import {
     tally.read += books.length + refused.length;
     tally.refused += refusals.length;
     tally.withTakenId += withTakenId.length;
+    tally.ofTheFuture += books.filter(({ year }) => year > LAST_LIKELY_YEAR).length;
     tally.line = books.at(-1)?.line ?? tally.line;
     await this.#report.note(refusals, position, tally.read);
   }

@@ -96,7 +96,11 @@ export class ImportReport implements BatchReport {
       const advice = `: fix ${refused === 1 ? 'it' : 'them'} there and import that file${how}`;
       this.#say(`${rows} written to ${rejects}${this.#options.isDryRun ? '' : advice}.`);
     }
-    const { withTakenId } = tally;
+    const { withTakenId, ofTheFuture } = tally;
+    if (ofTheFuture > 0) {
+      const what = ofTheFuture === 1 ? '1 book has a year' : `${ofTheFuture} books have years`;
+      this.#say(`${what} after 2100: are these dates? --year names another column.`);
+    }
     if (withTakenId === 1) {
       this.#say('1 row has an id that belongs to another book: --ids new gives it a new one.');
     } else if (withTakenId > 1) {

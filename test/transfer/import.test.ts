@@ -351,6 +351,14 @@ describe('import', { concurrency: 4 }, () => {
     );
   });
 
+  test('the report counts years that are probably dates', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = folderWith({ 'books.csv': 'title,year\nEmma,18151223\nDune,1965\n' });
+    const { code, stdout } = await importing(url, folder, 'books.csv');
+    assert.equal(code, 0);
+    assert.match(stdout, /^1 book has a year after 2100: are these dates\? --year names another column\.$/m);
+  });
+
   test('where rejected rows cannot be written, nothing is imported before that is said', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': 'title,year\nEmma,1815\nDune,MCM\n' });
