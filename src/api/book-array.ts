@@ -78,9 +78,10 @@ class BodyText implements SplitText {
   readonly line = 1;
   ended = false;
 
-  /** Characters of an element that is not complete yet. */
+  /** Characters of an element that is not complete yet, without what may stand before it. */
   get begunLength(): number {
-    return this.text.length - this.at - (/[ \t\r\n,]*/y.exec(this.text.slice(this.at))?.[0].length ?? 0);
+    const [before = ''] = /[ \t\r\n]*\[?[ \t\r\n,]*/y.exec(this.text.slice(this.at)) ?? [];
+    return this.text.length - this.at - before.length;
   }
 
   /**

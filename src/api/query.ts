@@ -159,12 +159,13 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
   }
   if (!Array.isArray(content)) return undefined;
   const [name, ...place] = content as unknown[];
-  const fields = isRelevance(order) ? (['id', 'title', 'id'] as const) : order.map(({ field }) => field);
+  const fields = isRelevance(order) ? (['group', 'title', 'id'] as const) : order.map(({ field }) => field);
   const isPlace =
     place.length === fields.length &&
     fields.every((field, position) => {
       const value = place[position];
       if (field === 'title' || field === 'author') return typeof value === 'string' && isKey(value);
+      if (field === 'group') return value === 0 || value === 1 || value === 2;
       return Number.isSafeInteger(value);
     });
   return name === nameOf(order) && isPlace ? (place as unknown as Place) : undefined;

@@ -54,6 +54,13 @@ for (const store of STORES) {
       }
     });
 
+    test('B1: white space counts for no book, wherever it is', async () => {
+      const space = ' '.repeat(3 * 1024 * 1024);
+      for (const body of [`[${space}{"title":"a"}]`, `${space}[{"title":"a"}${space},{}]`]) {
+        assert.equal((await service.client.request('POST', '/books', { body })).status, 201);
+      }
+    });
+
     test('rule 22: bodies with many books share 32 MiB; one that finds no room is 503', async () => {
       const mebibyte = 1024 * 1024;
       const crowded = await startTestService(await store.freshUrl(), { BULK_LIMIT: String(32 * mebibyte) });

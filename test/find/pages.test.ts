@@ -22,6 +22,8 @@ const INVALID: readonly (readonly [query: string, named: string])[] = [
   [`cursor=${cursor(['title,id', 'emma', 1, 1])}&sort=title`, 'cursor'],
   [`cursor=${cursor(['title,id', 'emma', 1])}&sort=-title`, 'cursor'],
   [`cursor=${cursor(['relevance', 0, '', 1])}&q=a&sort=id`, 'cursor'],
+  [`cursor=${cursor(['relevance', 3, '', 1])}&q=a`, 'cursor'],
+  [`cursor=${cursor(['relevance', HUGE, '', 1])}&q=a`, 'cursor'],
   [`cursor=${cursor({ length: 2 })}`, 'cursor'],
   [`cursor=${cursor(['id', 1])}&offset=1`, 'offset'],
   [`offset=1&cursor=${cursor(['id', 1])}`, 'cursor'],
