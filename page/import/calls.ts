@@ -2,7 +2,7 @@
 
 import type { WantedColumns } from '../../src/files/columns.ts';
 import type { Format } from '../../src/files/rows.ts';
-import type { Field } from '../elements/text.ts';
+import { type Field, trimmed } from '../elements/text.ts';
 
 /** A book as the file has it. */
 export interface FileBook {
@@ -37,6 +37,19 @@ export interface Understood {
   readonly fault: string | undefined;
 }
 
+/** Which rows a person wants to import, of those that are not refused. */
+export interface Wanted {
+  /** Those that equal another one, too. */
+  readonly isAll: boolean;
+  readonly isDoubtfulToo: boolean;
+}
+
+/** A book that is stored only if a person has looked at it. */
+export interface DoubtfulBook {
+  readonly book: FileBook;
+  readonly doubt: string;
+}
+
 /** Numbers of rows. The first three make up all rows that are not refused. */
 export interface Figures {
   readonly fresh: number;
@@ -45,8 +58,16 @@ export interface Figures {
   /** They equal an earlier row. */
   readonly twice: number;
   readonly refused: number;
-  /** Fresh ones, and all that are not refused, without a year or a title. */
-  readonly lacking: Readonly<Record<'fresh' | 'all', Readonly<Record<'title' | 'year', number>>>>;
+  /** Fresh ones, and all that are not refused, without a year. */
+  readonly yearless: Readonly<Record<'fresh' | 'all', number>>;
+  /** Fresh ones, and all that are not refused; and the first of the fresh ones. */
+  readonly doubtful: Readonly<Record<'fresh' | 'all', number>> & { readonly first: readonly DoubtfulBook[] };
+}
+
+/** How many of the rows are wanted. */
+export function countOf({ fresh, here, twice, doubtful }: Figures, { isAll, isDoubtfulToo }: Wanted): number {
+  const left = isAll ? doubtful.all : doubtful.fresh;
+  return (isAll ? fresh + here + twice : fresh) - (isDoubtfulToo ? 0 : left);
 }
 
 /** A refused row as it is shown, and corrected. */
@@ -78,7 +99,7 @@ export interface Calls {
   compare(keys: readonly string[]): void;
   figures(): Figures;
   /** The rows of the next books to store, ending with an empty array. */
-  next(isAll: boolean, most: Most): readonly FileBook[];
+  next(wanted: Wanted, most: Most): readonly FileBook[];
   /** The file of the refused rows that are not corrected. */
   refusedFile(): File;
 }
@@ -96,9 +117,9 @@ export type Message =
   | { readonly complaint: string }
   | { readonly bytes: number };
 
-/** Books are equal if their keys are: no text has a NUL character (rule 4). */
+/** Books are equal if their keys are: no text has a NUL character (rule 4), and blanks around a text do not count. */
 export function keyOf({ title, author, year }: FileBook): string {
-  return `${title}\0${author}\0${year}`;
+  return `${trimmed(title)}\0${trimmed(author)}\0${year}`;
 }
 
 /** The book of a key. */

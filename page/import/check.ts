@@ -3,7 +3,7 @@
 import type { WantedColumns } from '../../src/files/columns.ts';
 import { make, scrollable } from '../elements/dom.ts';
 import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
-import type { Figures, FileBook, Understood } from './calls.ts';
+import { countOf, type Figures, type FileBook, type Understood, type Wanted } from './calls.ts';
 import { type RefusedActions, RefusedRows } from './refused.ts';
 
 /** What a person can do in this step. */
@@ -11,8 +11,7 @@ export interface Actions extends RefusedActions {
   /** Reads the file again with other columns, or with another meaning of its first row. */
   choose(columns: WantedColumns, hasHeader: boolean | undefined): void;
   chooseFile(): void;
-  /** @param isAll whether books that are here already are added, too. */
-  start(isAll: boolean): void;
+  start(wanted: Wanted): void;
 }
 
 const DELIMITERS: Readonly<Record<string, string>> = { ',': 'commas', ';': 'semicolons', '\t': 'tabs' };
@@ -45,6 +44,9 @@ export class CheckStep {
   readonly #remarks = make('p', { class: 'hint' });
   readonly #refused: RefusedRows;
   readonly #first = make('section');
+  readonly #doubtful = make('section');
+  readonly #doubtfulToo = make('input', { type: 'checkbox', id: 'import-doubtful' });
+  readonly #doubtfulCount = make('span');
   readonly #skip = make('input', { type: 'checkbox', id: 'import-skip', checked: true });
   readonly #comparison = make('p', { class: 'hint' });
   readonly #start = make('button', { type: 'button', class: 'primary' });
@@ -72,7 +74,8 @@ export class CheckStep {
       this.#drawFigures();
     });
     this.#skip.addEventListener('change', () => this.#drawFigures());
-    this.#start.addEventListener('click', () => this.#actions.start(!this.#skip.checked));
+    this.#doubtfulToo.addEventListener('change', () => this.#drawFigures());
+    this.#start.addEventListener('click', () => this.#actions.start(this.#wanted));
     this.parts = [
       this.heading,
       this.#about,
@@ -86,6 +89,7 @@ export class CheckStep {
       make('ul', { class: 'tally' }, ...Object.values(this.#tally).map(({ element }) => element)),
       this.#remarks,
       this.#refused.element,
+      this.#doubtful,
       this.#first,
       make(
         'label',
@@ -133,6 +137,7 @@ export class CheckStep {
       this.#samples[field].textContent = samples[field].map(sampleText).join('  ·  ');
     }
     this.#refused.show(refused, understood.figures.refused);
+    this.#doubtfulToo.checked = false; // other columns, other doubts
     this.#first.hidden = first.length === 0;
     this.#first.replaceChildren(...firstTable(first, rows));
     this.#comparison.textContent = '';
@@ -153,25 +158,24 @@ export class CheckStep {
     this.#isCompared = true;
     this.#comparison.textContent = '';
     this.#drawFigures();
-    const { fresh, refused, here, twice } = figures;
-    return `${numberText(fresh)} can be imported, ${numberText(refused)} refused, ${numberText(here + twice)} here already.`;
+    const { refused, here, twice } = figures;
+    return `${numberText(countOf(figures, this.#wanted))} can be imported, ${numberText(refused)} refused, ${numberText(here + twice)} here already.`;
   }
 
   #drawFigures(): void {
-    const { fresh, here, twice, refused, lacking } = this.#figures;
-    const isAll = !this.#skip.checked;
+    const { here, twice, refused, yearless, doubtful } = this.#figures;
+    const { isAll, isDoubtfulToo } = this.#wanted;
     const isKnown = isAll || this.#isCompared;
-    const count = isAll ? fresh + here + twice : fresh;
-    const { title, year } = isAll ? lacking.all : lacking.fresh;
+    const count = countOf(this.#figures, this.#wanted);
+    const year = isAll ? yearless.all : yearless.fresh;
+    const doubts = isAll ? doubtful.all : doubtful.fresh;
     this.#tally.fresh.show(isKnown ? count : undefined);
     this.#tally.refused.show(refused, refused > 0 ? 'bad' : '');
     this.#tally.here.show(this.#isCompared ? here + twice : undefined);
     this.#tally.yearless.show(isKnown ? year : undefined);
-    const remarks = [
-      twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '',
-      title > 0 && isKnown ? `${counted(title, 'book has', 'books have')} no title.` : '',
-    ];
-    this.#remarks.textContent = remarks.join(' ').trim();
+    this.#remarks.textContent =
+      twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '';
+    this.#drawDoubtful(doubts);
     const { columns, firstRow, hasHeader } = this.#understood;
     const hasColumns = columns !== undefined && (firstRow === undefined || hasHeader !== undefined);
     this.#start.textContent = isKnown && hasColumns ? `Import ${counted(count, 'book')}` : 'Import';
@@ -180,8 +184,32 @@ export class CheckStep {
       this.#comparison.textContent =
         refused === this.#understood.rows
           ? 'There is nothing to import: every row is refused. Is each column the right one?'
-          : 'There is nothing to import: every book is here already.';
+          : doubts > 0 && !isDoubtfulToo
+            ? 'There is nothing to import but doubtful books. Is each column the right one?'
+            : 'There is nothing to import: every book is here already.';
     }
+  }
+
+  get #wanted(): Wanted {
+    return { isAll: !this.#skip.checked, isDoubtfulToo: this.#doubtfulToo.checked };
+  }
+
+  /** @param count of the doubtful books that would be imported. */
+  #drawDoubtful(count: number): void {
+    this.#doubtful.hidden = count === 0;
+    this.#doubtfulCount.textContent = `Import ${counted(count, 'doubtful book')}, too`;
+    const { first } = this.#figures.doubtful;
+    const rows = first.map(({ book, doubt }) => bookRow(book, make('td', {}, doubt)));
+    const more = count > first.length ? ` These are the first ${numberText(first.length)}.` : '';
+    const columns = [...Object.values(FIELD_NAMES), 'Why'];
+    const hadFocus = this.#doubtfulToo === document.activeElement;
+    this.#doubtful.replaceChildren(
+      make('h3', { id: 'import-doubtful-title' }, 'Books that are doubtful'),
+      make('p', { class: 'hint' }, `They are left out, unless you want them.${more}`),
+      scrollable('import-doubtful-title', columns, make('tbody', {}, ...rows)),
+      make('label', { class: 'check', for: 'import-doubtful' }, this.#doubtfulToo, this.#doubtfulCount),
+    );
+    if (hadFocus) this.#doubtfulToo.focus();
   }
 
   #makeSelect(field: Field): HTMLSelectElement {
@@ -295,16 +323,19 @@ function noticesOf(understood: Understood): HTMLElement[] {
   return notices;
 }
 
+function bookRow({ title, author, year }: FileBook, ...others: readonly HTMLElement[]): HTMLElement {
+  return make(
+    'tr',
+    {},
+    make('td', { class: 'serif' }, title),
+    make('td', {}, author),
+    make('td', { class: 'number' }, yearText(year)),
+    ...others,
+  );
+}
+
 function firstTable(books: readonly FileBook[], rows: number): HTMLElement[] {
-  const body = books.map(({ title, author, year }) => {
-    return make(
-      'tr',
-      {},
-      make('td', { class: 'serif' }, title),
-      make('td', {}, author),
-      make('td', { class: 'number' }, yearText(year)),
-    );
-  });
+  const body = books.map((book) => bookRow(book));
   const heading = rows > books.length ? 'How the first rows will look' : 'How the rows will look';
   return [
     make('h3', { id: 'import-first' }, heading),

@@ -7,7 +7,7 @@ import { find, icon, make } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
 import { saveFile } from '../elements/save-file.ts';
 import { bookText, counted, numberText } from '../elements/text.ts';
-import type { Figures, Understood } from './calls.ts';
+import { countOf, type Figures, type Understood, type Wanted } from './calls.ts';
 import { CheckStep } from './check.ts';
 import { FileComplaint, ImportFile } from './file.ts';
 import { compare, OutcomeUnknown, Storing } from './storing.ts';
@@ -170,7 +170,7 @@ export class ImportDialog {
         },
         saveRefused: () => void this.#saveRefused(opened),
         chooseFile: () => this.#mayLeave() && this.#chooseFile(),
-        start: (isAll) => void this.#import(opened, isAll),
+        start: (wanted) => void this.#import(opened, wanted),
       });
       this.#check = check;
       this.#show(1, check.heading, ...check.parts);
@@ -231,20 +231,19 @@ export class ImportDialog {
     saveFile(await file.ask('refusedFile'));
   }
 
-  async #import(file: ImportFile, isAll: boolean): Promise<void> {
+  async #import(file: ImportFile, wanted: Wanted): Promise<void> {
     this.#work.abort(); // a comparison that is not needed
     this.#work = new AbortController();
-    const storing = new Storing(this.#session, file, isAll);
+    const storing = new Storing(this.#session, file, wanted);
     const comparing = new AbortController();
     const stop = () => {
       storing.stop();
       comparing.abort();
     };
     let figures: Figures | undefined;
-    const countOf = ({ fresh, here, twice }: Figures) => (isAll ? fresh + here + twice : fresh);
     const problem = await this.#run(`Importing ${file.file.name}`, stop, async (view) => {
       await this.#check?.settled();
-      if (!isAll && performance.now() - this.#comparedAt > COMPARED_FOR) {
+      if (!wanted.isAll && performance.now() - this.#comparedAt > COMPARED_FOR) {
         let text = COMPARING;
         const comparison = this.#comparison(file, comparing.signal, (said) => {
           text = said;
@@ -252,7 +251,7 @@ export class ImportDialog {
         await view.watch(comparison, () => ({ done: 0, total: undefined, text, trouble: '' }));
       }
       figures = await file.ask('figures');
-      const total = countOf(figures);
+      const total = countOf(figures, wanted);
       await view.watch(storing.store(), () => {
         const { ids, rate } = storing;
         const speed = rate > 0 ? `, ${numberText(Math.round(rate))} a second` : '';
@@ -261,7 +260,7 @@ export class ImportDialog {
       });
     });
     figures ??= await file.ask('figures');
-    this.#showResult(file, storing, { figures, total: countOf(figures), problem });
+    this.#showResult(file, storing, { figures, wanted, problem });
   }
 
   async #takeOut(file: ImportFile, storing: Storing): Promise<void> {
@@ -317,12 +316,13 @@ export class ImportDialog {
   #showResult(
     file: ImportFile,
     storing: Storing,
-    { figures, total, problem }: { figures: Figures; total: number; problem: string | undefined },
+    { figures, wanted, problem }: { figures: Figures; wanted: Wanted; problem: string | undefined },
   ): void {
     const { ids, tooLong, unknown } = storing;
-    const left = total - ids.length - tooLong.length - unknown;
-    const { fresh, here, twice, refused } = figures;
-    const isAll = total > fresh;
+    const left = countOf(figures, wanted) - ids.length - tooLong.length - unknown;
+    const { here, twice, refused, doubtful } = figures;
+    const { isAll, isDoubtfulToo } = wanted;
+    const doubts = isAll ? doubtful.all : doubtful.fresh;
     const facts = [`${counted(ids.length, 'book was', 'books were')} added.`];
     if (left > 0)
       facts.push(`${counted(left, 'book was', 'books were')} not added, since the import was stopped.`);
@@ -334,6 +334,8 @@ export class ImportDialog {
     if (here > 0 && !isAll) facts.push(`${counted(here, 'was', 'were')} here already.`);
     if (twice > 0 && !isAll)
       facts.push(`${counted(twice, 'row was', 'rows were')} in the file more than once.`);
+    if (doubts > 0 && !isDoubtfulToo)
+      facts.push(`${counted(doubts, 'doubtful book was', 'doubtful books were')} left out.`);
     if (tooLong.length > 0) {
       const named = tooLong.slice(0, NAMED).map((book) => bookText(book).slice(0, NAME_LENGTH));
       facts.push(

@@ -5,7 +5,7 @@
 import { type BookCatalogue, CatalogueError } from '../../client/src/book-catalogue.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
-import { type FileBook, keyOf } from './calls.ts';
+import { type FileBook, keyOf, type Wanted } from './calls.ts';
 import type { ImportFile } from './file.ts';
 
 /**
@@ -107,7 +107,7 @@ export async function compare(
 export class Storing {
   readonly #session: Session;
   readonly #file: ImportFile;
-  readonly #isAll: boolean;
+  readonly #wanted: Wanted;
   /** Taken from the file, and not stored yet. */
   #chunks: Chunk[] = [];
   #stopping = new AbortController();
@@ -119,11 +119,10 @@ export class Storing {
   /** Books added a second, lately; 0 at first. */
   rate = 0;
 
-  /** @param isAll whether rows that equal another book are stored, too. */
-  constructor(session: Session, file: ImportFile, isAll: boolean) {
+  constructor(session: Session, file: ImportFile, wanted: Wanted) {
     this.#session = session;
     this.#file = file;
-    this.#isAll = isAll;
+    this.#wanted = wanted;
   }
 
   /** How many books may have been added or not: the catalogue did not answer before the stop. */
@@ -150,7 +149,7 @@ export class Storing {
     await this.#untilStopped(async (signal) => {
       while (!this.#isStopped) {
         if (this.#chunks.length === 0) {
-          const books = await this.#file.ask('next', this.#isAll, CHUNK);
+          const books = await this.#file.ask('next', this.#wanted, CHUNK);
           if (books.length === 0) return;
           this.#chunks.push({ books, key: randomKey(), sentAt: undefined });
         }

@@ -22,10 +22,13 @@ import {
   type Most,
   type RefusedRow,
   type Understood,
+  type Wanted,
 } from './calls.ts';
+import { doubtOf } from './doubts.ts';
 
 /** Refused rows that a page shows: thousands would hold it up. */
 const SHOWN_REFUSED = 100;
+const SHOWN_DOUBTFUL = 100;
 const SHOWN_BOOKS = 20;
 const SAMPLES = 3;
 
@@ -63,6 +66,8 @@ class BooksOfFile implements Calls {
   /** The first row of each key. */
   #firstRows = new Map<string, number>();
   #refused: Refused[] = [];
+  /** The rows of the doubtful books, with the doubts. */
+  #doubts = new Map<number, string>();
   #next = 0;
   #firstRow: readonly string[] | undefined;
   #hasHeader: boolean | undefined;
@@ -91,6 +96,7 @@ class BooksOfFile implements Calls {
     this.#states = [];
     this.#firstRows = new Map();
     this.#refused = [];
+    this.#doubts = new Map();
     this.#next = 0;
     this.#reading = undefined;
     const label = encoding === 'Windows-1252' ? encoding : undefined;
@@ -182,27 +188,32 @@ class BooksOfFile implements Calls {
 
   figures(): Figures {
     const counts = [0, 0, 0, 0];
-    const lacking = { fresh: { title: 0, year: 0 }, all: { title: 0, year: 0 } };
+    const yearless = { fresh: 0, all: 0 };
     this.#states.forEach((state, row) => {
       counts[state] = (counts[state] ?? 0) + 1;
-      if (state === EMPTY) return;
-      const key = this.#keys[row] as string;
-      for (const sum of state === FRESH ? [lacking.fresh, lacking.all] : [lacking.all]) {
-        if (key.startsWith('\0')) sum.title += 1;
-        if (key.endsWith(WITHOUT_YEAR)) sum.year += 1;
-      }
+      if (state === EMPTY || !this.#keys[row]?.endsWith(WITHOUT_YEAR)) return;
+      yearless.all += 1;
+      if (state === FRESH) yearless.fresh += 1;
+    });
+    const doubtful = [...this.#doubts].filter(([row]) => this.#states[row] === FRESH);
+    const first = doubtful.slice(0, SHOWN_DOUBTFUL).map(([row, doubt]) => {
+      return { book: bookOf(this.#keys[row] as string), doubt };
     });
     const [fresh = 0, here = 0, twice = 0] = counts;
     const refused = this.#refused.filter(({ row }) => row === undefined).length;
-    return { fresh, here, twice, refused, lacking };
+    return {
+      ...{ fresh, here, twice, refused, yearless },
+      doubtful: { fresh: doubtful.length, all: this.#doubts.size, first },
+    };
   }
 
-  next(isAll: boolean, most: Most): readonly FileBook[] {
+  next({ isAll, isDoubtfulToo }: Wanted, most: Most): readonly FileBook[] {
     const books: FileBook[] = [];
     let text = 0;
     for (; this.#next < this.#keys.length && books.length < most.books; this.#next += 1) {
       const state = this.#states[this.#next];
       if (state === EMPTY || !(isAll || state === FRESH)) continue;
+      if (!isDoubtfulToo && this.#doubts.has(this.#next)) continue;
       const key = this.#keys[this.#next] as string;
       text += key.length;
       if (text > most.text && books.length > 0) break;
@@ -224,6 +235,8 @@ class BooksOfFile implements Calls {
     const key = keyOf(book);
     const row = this.#keys.push(key) - 1;
     this.#states.push(this.#firstRows.has(key) ? TWICE : FRESH);
+    const doubt = doubtOf(bookOf(key));
+    if (doubt !== undefined) this.#doubts.set(row, doubt);
     if (!this.#firstRows.has(key)) this.#firstRows.set(key, row);
     return row;
   }
@@ -233,6 +246,7 @@ class BooksOfFile implements Calls {
     const key = this.#keys[row] as string;
     const state = this.#states[row] as number;
     this.#states[row] = EMPTY;
+    this.#doubts.delete(row);
     if (this.#firstRows.get(key) !== row) return;
     const other = this.#keys.findIndex((found, at) => found === key && this.#states[at] === TWICE);
     if (other === -1) {
