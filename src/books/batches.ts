@@ -102,7 +102,7 @@ export class Batches<Item, Answer> {
     }
     let batch = this.#waiting.at(-1);
     if (batch === undefined || this.#isFull(batch)) {
-      const ahead = (this.#waiting.length * this.#size * this.#pace) / this.#limits.inFlight;
+      const ahead = (this.waiting * this.#pace) / this.#limits.inFlight;
       if (ahead > MAX_QUEUE_TIME) return Promise.reject(OVERLOADED);
       batch = this.#open();
     }
