@@ -37,11 +37,16 @@ export function isFiltered({ words, year, isAuthorless }: View): boolean {
 
 /**
  * The searches for what is shown: the first that finds books counts. The last word may not be complete yet, so it also
- * finds words that begin with it.
+ * finds words that begin with it. If no text has a year that is among the words, the books of that year are found.
  */
 export function searchesOf({ words, order, year, isAuthorless }: View): readonly Search[] {
   const sort = BY_AUTHOR[order] ?? order;
-  return wordsWanted(words).map((wanted) => ({ ...wanted, sort, year, ...(isAuthorless && { author: '' }) }));
+  const found = year === undefined ? yearIn(words) : undefined;
+  const ofYear = found === undefined ? [] : wordsWanted(found.others);
+  return [
+    ...wordsWanted(words).map((wanted) => ({ ...wanted, year })),
+    ...ofYear.map((wanted) => ({ ...wanted, year: found?.year })),
+  ].map((search) => ({ ...search, sort, ...(isAuthorless && { author: '' }) }));
 }
 
 function wordsWanted(words: string): readonly Search[] {
