@@ -59,6 +59,7 @@ const FOUND: readonly (readonly [query: string, found: readonly number[]])[] = [
   ['sort=-title&author_contains=MARK', [4, 1, 3, 5, 2, 6]],
   ['sort=-id&author_contains=MARK', [6, 5, 4, 3, 2, 1]],
   ['sort=author,-title&author_contains=MARK', [4, 5, 3, 1, 2, 6]],
+  ['sort=author,title&author_contains=MARK', [5, 4, 3, 2, 1, 6]],
   ['sort=-year,title&author_contains=MARK', [5, 4, 2, 1, 6, 3]],
   ['limit=2&author_contains=MARK', [1, 2]],
   ['limit=2&offset=1&author_contains=MARK', [2, 3]],
