@@ -35,6 +35,8 @@ export class ImportDialog {
   readonly #status = find('#import-status');
   #file: ImportFile | undefined;
   #check: CheckStep | undefined;
+  /** The latest import, until its books have been taken out, or the page is closed. */
+  #latest: { readonly name: string; readonly storing: Storing } | undefined;
   /** Aborted when the work for a file is of no use any more. */
   #work = new AbortController();
   #comparedAt = Number.NEGATIVE_INFINITY;
@@ -144,7 +146,17 @@ export class ImportDialog {
     );
     const alert = complaint === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, complaint)];
     const hint = 'Nothing is stored before you have seen how the file was understood.';
-    this.#show(0, input, drop, ...alert, make('p', { class: 'hint' }, hint));
+    this.#show(0, input, drop, ...alert, make('p', { class: 'hint' }, hint), ...this.#takeOutLatest());
+  }
+
+  /** The way back after the dialog was closed. */
+  #takeOutLatest(): HTMLElement[] {
+    if (this.#latest === undefined) return [];
+    const { name, storing } = this.#latest;
+    const count = storing.ids.length + storing.unknown;
+    if (count === 0) return [];
+    const text = `The latest import: ${counted(count, 'book')} of ${name}.`;
+    return [make('p', {}, text), make('footer', {}, this.#takeOutButton(storing, 'Take them out again'))];
   }
 
   async #read(file: File): Promise<void> {
@@ -260,10 +272,11 @@ export class ImportDialog {
       });
     });
     figures ??= await file.ask('figures');
+    if (storing.ids.length + storing.unknown > 0) this.#latest = { name: file.file.name, storing };
     this.#showResult(file, storing, { figures, wanted, problem });
   }
 
-  async #takeOut(file: ImportFile, storing: Storing): Promise<void> {
+  async #takeOut(storing: Storing): Promise<void> {
     const total = storing.ids.length + storing.unknown;
     const problem = await this.#run(
       'Taking the books out again',
@@ -279,7 +292,7 @@ export class ImportDialog {
     const left = storing.ids.length + storing.unknown;
     const facts = [`${counted(total - left, 'book was', 'books were')} taken out again.`];
     if (left > 0) facts.push(`${counted(left, 'book is', 'books are')} still in the catalogue.`);
-    const buttons = left > 0 ? [this.#takeOutButton(file, storing, 'Take out the others')] : [];
+    const buttons = left > 0 ? [this.#takeOutButton(storing, 'Take out the others')] : [];
     this.#showEnd(facts, problem, buttons);
   }
 
@@ -348,12 +361,12 @@ export class ImportDialog {
       const save = () => void this.#saveRefused(file);
       buttons.push(make('button', { type: 'button', click: save }, 'Save the refused rows'));
     }
-    if (ids.length + unknown > 0) buttons.push(this.#takeOutButton(file, storing, 'Take them out again'));
+    if (ids.length + unknown > 0) buttons.push(this.#takeOutButton(storing, 'Take them out again'));
     this.#showEnd(facts, problem, buttons);
   }
 
-  #takeOutButton(file: ImportFile, storing: Storing, label: string): HTMLElement {
-    return make('button', { type: 'button', click: () => void this.#takeOut(file, storing) }, label);
+  #takeOutButton(storing: Storing, label: string): HTMLElement {
+    return make('button', { type: 'button', click: () => void this.#takeOut(storing) }, label);
   }
 
   /** @param facts the first of which is the heading. */

@@ -172,6 +172,25 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     assert.deepEqual(complaints(), []);
   });
 
+  test('the books of the latest import can be taken out again, also after the dialog was closed', async (context) => {
+    const { service, page, complaints } = await openCatalogue(context, { books: [HOBBIT] });
+    const out = page.getByRole('button', { name: 'Take them out again' });
+    await openImport(page);
+    assert.equal(await out.count(), 0);
+    await choose(page, 'a.csv', 'title\nEmma\nPersuasion\n');
+    await importAll(page, 2);
+    await openImport(page);
+    await page.getByText('The latest import: 2 books of a.csv.').waitFor();
+    await out.click();
+    await page.getByRole('heading', { name: '2 books were taken out again.' }).waitFor();
+    assert.deepEqual(await storedIn(service.dbUrl), [HOBBIT]);
+    await page.getByRole('button', { name: 'Done' }).click();
+    await counted(page, '1 book');
+    await openImport(page);
+    assert.equal(await out.count(), 0);
+    assert.deepEqual(complaints(), []);
+  });
+
   test('columns are chosen by hand', async (context) => {
     const { service, page } = await openCatalogue(context, { books: [] });
     await openImport(page);
