@@ -137,6 +137,9 @@ export interface BookStore {
   /** Its metrics at this moment, without those of the batches. */
   metrics(): Metric[];
 
+  /** Whether the process cannot exit before it is closed, since a thread may wait for a disk. */
+  readonly holdsProcess: boolean;
+
   /** Waits for work in progress, then closes files and connections. */
   close(): Promise<void>;
 }

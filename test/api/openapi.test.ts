@@ -332,6 +332,7 @@ async function provokeWithoutCondition(): Promise<void> {
 function storeThat(fail: () => Promise<never>): BookStore {
   const limit = { size: 1, weight: 1, inFlight: 1 };
   return {
+    holdsProcess: false,
     limits: {
       find: limit,
       insert: limit,

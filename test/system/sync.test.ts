@@ -2,6 +2,8 @@
 // write to the disk and sync it.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Ledger } from '../support/ledger.ts';
 import { attach, Disk, detach } from '../support/power.ts';
@@ -67,6 +69,23 @@ test('rule 23: no write is acknowledged before its sync has ended, even among ma
     assert.ok(Math.min(...times) >= DELAY, `${Math.min(...times)} ms`);
   }
   await detach(strace);
+});
+
+test('rule 27: the service ends at SIGTERM while a disk does not answer, and loses nothing', async (context) => {
+  const service = await startServiceProcess(await SQLITE.freshUrl());
+  context.after(() => service.stop());
+  const book = await service.client.create({ title: 'acknowledged' });
+  const strace = await attach(context, service, injecting(SYNCS, 'delay_enter=600000000'));
+  service.client.request('POST', '/book', { body: { title: 'unknown' } }).catch(() => {});
+  const ended = once(service.process, 'exit');
+  service.process.kill('SIGTERM');
+  // strace keeps what is left of the process for as long as it delays the sync.
+  await waitUntil(() => /^State:\tZ/m.test(readFileSync(`/proc/${service.process.pid}/status`, 'utf8')));
+  strace.kill('SIGKILL');
+  await ended;
+  const again = await startServiceProcess(service.dbUrl);
+  context.after(() => again.stop());
+  assert.deepEqual((await again.client.list())[0], book);
 });
 
 test('rule 23: what is acknowledged after a failed sync outlives a power failure, beside the index that follows', async (context) => {

@@ -55,6 +55,7 @@ export class PostgresStore implements BookStore {
     conditional: ONE_AT_A_TIME,
     search: SINGLY,
   };
+  readonly holdsProcess = false;
   readonly #connections: Connections;
   readonly #operations: TableOperations;
   readonly #newBooks: NewBooks;

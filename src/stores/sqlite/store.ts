@@ -95,6 +95,7 @@ class SqliteStore implements BookStore {
     conditional: WRITES,
     search: SINGLY,
   };
+  readonly holdsProcess = true;
   readonly #path: string;
   readonly #file: OpenFile;
   readonly #writer: WriterThread;
