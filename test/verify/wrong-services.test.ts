@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { perform } from '../../conformance/checking.ts';
 import { type Rule, titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { Service } from '../../conformance/service.ts';
 import { LIMITS } from '../support/client.ts';
 import { ENVIRONMENT, type RunningService, SECRET, SQLITE, startTestService } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { NO_FAULT, NOT_FOUND, WRONG_SERVICES, WrongProxy } from './wrong-services.ts';
 
 /** Milliseconds for an answer. The rate limit delays some by five seconds. */
@@ -42,9 +42,13 @@ describe('services that break one promise', () => {
       { ...LIMITS, time: TIME },
     );
     try {
-      await perform(rule, service);
+      await service.logIn();
+      await service.findNoBook();
+      await rule.check(service);
     } finally {
       service.close();
+      // Cheaper than the kit's own removal, one request a book.
+      await executeOn(right.dbUrl, 'delete from books');
     }
   }
 

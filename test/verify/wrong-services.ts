@@ -429,14 +429,6 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
       if (total !== undefined) headers['x-total-count'] = String(Math.min(100, Number(total)));
     }),
   ],
-  [
-    'a total above 1,000 is an estimate',
-    'rules F3, F4 and F6',
-    header((headers) => {
-      const total = Number(headers['x-total-count'] ?? 0);
-      if (total > 1000) headers['x-total-count'] = String(Math.round(total / 100) * 100);
-    }),
-  ],
   ['no preference-applied', 'rule F6', without('preference-applied')],
   [
     'the content-length of HEAD is 0',
