@@ -25,7 +25,13 @@ export class RequestCounts {
   /** Requests that could not be read, by the status of their answers. */
   readonly unreadable = new Map<number, number>();
   /** Requests that failed because of the store, including lists that broke off half way. */
-  readonly storeFaults: Record<StoreFault, number> = { failure: 0, late: 0, overload: 0, indexing: 0 };
+  readonly storeFaults: Record<StoreFault, number> = {
+    failure: 0,
+    late: 0,
+    overload: 0,
+    indexing: 0,
+    refused: 0,
+  };
 
   /**
    * @param route path of the route; undefined for an unknown path.

@@ -144,19 +144,10 @@ export class Batches<Item, Answer> {
     const isFull = this.#isFull(batch);
     const began = performance.now();
     try {
-      const answers = await this.#carry(batch.items, batch.deadline);
       const late: Promise<void>[] = [];
-      batch.calls.forEach((call, position) => {
-        const answer = answers[position] as Answer | Promise<Answer>;
-        // Not resolved with the promise itself, because the deadline must still be able to reject the call.
-        if (answer instanceof Promise) late.push(answer.then(call.resolve, call.reject));
-        else call.resolve(answer);
-      });
+      await this.#carryOut(batch.items, batch.calls, batch.deadline, late);
       if (late.length === 0) clearTimeout(batch.timer);
       else void Promise.all(late).then(() => clearTimeout(batch.timer));
-    } catch (error) {
-      clearTimeout(batch.timer);
-      for (const call of batch.calls) call.reject(error);
     } finally {
       const time = performance.now() - began;
       this.sizes.observe(batch.items.length);
@@ -168,6 +159,37 @@ export class Batches<Item, Answer> {
       }
       this.#inFlight -= 1;
       this.#start();
+    }
+  }
+
+  /**
+   * Settles calls. If the store refuses a batch for something in it, its halves are carried out apart, and so on, until the
+   * refused calls are alone.
+   * @param late gets the calls that are settled later.
+   */
+  async #carryOut(
+    items: readonly Item[],
+    calls: readonly PromiseWithResolvers<Answer>[],
+    deadline: number,
+    late: Promise<void>[],
+  ): Promise<void> {
+    try {
+      const answers = await this.#carry(items, deadline);
+      calls.forEach((call, position) => {
+        const answer = answers[position] as Answer | Promise<Answer>;
+        // Not resolved with the promise itself, because the deadline must still be able to reject the call.
+        if (answer instanceof Promise) late.push(answer.then(call.resolve, call.reject));
+        else call.resolve(answer);
+      });
+    } catch (error) {
+      const isRefused = error instanceof StoreUnavailable && error.kind === 'refused';
+      if (!isRefused || items.length === 1 || performance.now() > deadline) {
+        for (const call of calls) call.reject(error);
+        return;
+      }
+      const half = items.length >> 1;
+      await this.#carryOut(items.slice(0, half), calls.slice(0, half), deadline, late);
+      await this.#carryOut(items.slice(half), calls.slice(half), deadline, late);
     }
   }
 

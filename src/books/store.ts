@@ -85,10 +85,10 @@ export class StoreUnavailable extends Error {
 }
 
 /**
- * The store failed, did not answer in time, was not called because too many calls waited for it, or cannot search before
- * its first index is complete.
+ * The store failed, did not answer in time, was not called because too many calls waited for it, cannot search before its
+ * first index is complete, or refused a batch as a whole for something in it: an operator's constraint or trigger.
  */
-export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing';
+export type StoreFault = 'failure' | 'late' | 'overload' | 'indexing' | 'refused';
 
 /**
  * A store of books. A method that cannot keep its promise rejects with StoreUnavailable; then it has had no effect, or

@@ -20,6 +20,7 @@ import {
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { verifiedAt } from '../support/verified.ts';
 
 for (const store of STORES) {
@@ -32,6 +33,33 @@ for (const store of STORES) {
       client = service.client;
     });
     after(() => service.stop());
+
+    test('rules 9 and 23: what a constraint of an operator refuses fails no other request', async (context) => {
+      const other = await startTestService(await store.freshUrl());
+      context.after(() => other.stop());
+      const { id } = await other.client.create({ title: 'taken' });
+      await executeOn(other.dbUrl, 'create unique index only_one on books (title)');
+      const statuses = await Promise.all(
+        Array.from({ length: 200 }, async (_, position) => {
+          const isWrong = position % 50 === 7;
+          const body = { title: isWrong ? 'taken' : `free ${position}` };
+          const { status } = await other.client.request('POST', '/book', { body });
+          return [isWrong, status] as const;
+        }),
+      );
+      for (const [isWrong, status] of statuses) assert.equal(status, isWrong ? 503 : 201);
+      const answers = await Promise.all(
+        (await other.client.list()).map(async (book) => {
+          const body =
+            book.id === id ? { year: 1 } : { title: book.id === id + 1 ? 'taken' : `${book.title}!` };
+          return [
+            book.id === id + 1,
+            (await other.client.request('PUT', `/book/${book.id}`, { body })).status,
+          ];
+        }),
+      );
+      for (const [isWrong, status] of answers) assert.equal(status, isWrong ? 503 : 200);
+    });
 
     test('rules 9, 11 and 12: operations of every kind racing for one id are answered consistently', async () => {
       for (let round = 0; round < 12; round += 1) {

@@ -182,7 +182,7 @@ describe('failover', { concurrency: true }, () => {
       await (await startTestService(second.url())).stop(); // creates the table
       await setReadOnly(second, 'on');
       const url = urlOf([primary.port, second.port], 'target_session_attrs=any'); // not checked on connections
-      const service = await startTestService(url);
+      const service = await startTestService(url, { FIND: 'off' }); // the index would write, and get the first refusal
       context.after(() => service.stop());
       await service.client.create({ title: 'on the first' });
       await setReadOnly(second, 'off');

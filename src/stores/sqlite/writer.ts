@@ -53,9 +53,42 @@ const GROUP_TIME = 250;
 const EXPIRED_KEYS = 1000;
 const EXPIRY_PAUSE = 60_000;
 
+/** A constraint or a trigger that an operator has added. The low byte of an error's code is its kind. */
+const SQLITE_CONSTRAINT = 19;
+
 function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path), path);
   const say = (message: ThreadMessage<WriteAnswers>) => port.postMessage(message);
+
+  /** @returns the request, unless its callers no longer wait. */
+  const inTime = (request: Request | undefined): Request | undefined => {
+    if (request === undefined || now() < request.deadline) return request;
+    say({ kind: 'failed', ticket: request.ticket, reason: 'other writes took too long' });
+    return undefined;
+  };
+
+  /** Carries requests out together; each alone if something in one of them is refused. */
+  const carryOut = (next: () => Request | undefined): void => {
+    const group: Request[] = [];
+    try {
+      const answers = writer.commit(next, group);
+      group.forEach(({ ticket }, position) => {
+        say({ kind: 'done', ticket, answer: answers[position] as WriteAnswers });
+      });
+    } catch (error) {
+      const { message: reason, errcode = 0 } = error as Error & { errcode?: number };
+      const isRefused = errcode % 256 === SQLITE_CONSTRAINT;
+      if (isRefused && group.length > 1) {
+        for (const request of group) {
+          const alone = [request];
+          carryOut(() => inTime(alone.shift()));
+        }
+        return;
+      }
+      const fault = isRefused ? 'refused' : 'failure';
+      for (const { ticket } of group) say({ kind: 'failed', ticket, reason, fault });
+    }
+  };
 
   type Message = Request | Ticketed<EmptyLog> | 'close';
   port.on('message', (first: Message) => {
@@ -65,21 +98,12 @@ function serve(port: MessagePort, path: string): void {
       for (;;) {
         message ??= receiveMessageOnPort(port)?.message as Message | undefined;
         if (message === undefined || message === 'close' || message.kind === 'emptyLog') return undefined;
-        const request = message;
+        const request = inTime(message);
         message = undefined;
-        if (now() < request.deadline) return request;
-        say({ kind: 'failed', ticket: request.ticket, reason: 'other writes took too long' });
+        if (request !== undefined) return request;
       }
     };
-    const group: Request[] = [];
-    try {
-      const answers = writer.commit(next, group);
-      group.forEach(({ ticket }, position) => {
-        say({ kind: 'done', ticket, answer: answers[position] as WriteAnswers });
-      });
-    } catch (error) {
-      for (const { ticket } of group) say({ kind: 'failed', ticket, reason: (error as Error).message });
-    }
+    carryOut(next);
     if (message === 'close') {
       writer.close();
       port.close();

@@ -57,6 +57,9 @@ const CANCELED = '57014';
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;
 
+/** The server's errors for a constraint or a trigger that an operator has added. */
+const REFUSED = /^(23|P0001)/;
+
 /** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
@@ -186,7 +189,7 @@ export class Connections {
   unavailable(error: unknown): StoreUnavailable {
     const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
     if (code === undefined || HOST_FAILURE.test(code)) this.#search();
-    return new StoreUnavailable(error);
+    return new StoreUnavailable(error, code !== undefined && REFUSED.test(code) ? 'refused' : 'failure');
   }
 
   /** @param standby the pool to a standby, if there is one. */
