@@ -92,8 +92,8 @@ export function companionsOf(file: string): string[] {
 
 /** @returns the log or the journal that a missing file has left behind, unless it is empty. */
 export function orphanedLog(file: string): string | undefined {
-  if (existsSync(file)) return undefined;
-  return companionsOf(file).find((path) => !path.endsWith('-shm') && sizeOf(path) > 0);
+  const log = companionsOf(file).find((path) => !path.endsWith('-shm') && sizeOf(path) > 0);
+  return log === undefined || existsSync(file) ? undefined : log; // in this order: another process may make both now
 }
 
 /**
