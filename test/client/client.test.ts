@@ -10,7 +10,6 @@ import type { IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { Ajv2020 } from 'ajv/dist/2020.js';
 import {
   type Book,
   BookCatalogue,
@@ -26,8 +25,8 @@ import { Deadline } from '../../client/src/deadline.ts';
 import { fill, manyBooks } from '../support/books.ts';
 import { Connection } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
+import { API, checkOf, type Document } from '../support/description.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
-import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { pathTo } from '../support/repository.ts';
@@ -1218,14 +1217,10 @@ describe('the client', { concurrency: 2 }, () => {
 
   describe('as described and installed', { concurrency: 1 }, () => {
     let command: CommandHere;
-    // biome-ignore lint/suspicious/noExplicitAny: the description, which the test takes to pieces
-    let api: any;
 
     before(async () => {
       const { AUTH_USERNAME: _, AUTH_PASSWORD: __, ...env } = ENVIRONMENT; // with the built-in password
       command = await startHere({ ...env, LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() });
-      const description = await (await fetch(`${operationsOf(command).url}/openapi.json`)).json();
-      api = resolved(description, description);
     });
     after(() => command?.stop());
 
@@ -1271,8 +1266,8 @@ describe('the client', { concurrency: 2 }, () => {
     const METHODS = ['count', 'create', 'createAll', 'find', 'list', 'logIn', 'page', 'remove', 'update'];
 
     test('has a counterpart for every operation and answer of the description, and no other', async (context) => {
-      const operations = Object.entries<typeof api>(api.paths).flatMap(([path, methods]) =>
-        Object.entries<typeof api>(methods)
+      const operations = Object.entries<Document>(API.paths).flatMap(([path, methods]) =>
+        Object.entries<Document>(methods)
           .filter(([method]) => method !== 'parameters')
           .map(([method, operation]) => ({
             ...operation,
@@ -1291,8 +1286,8 @@ describe('the client', { concurrency: 2 }, () => {
       const said = new Set<string>();
       for (const operation of operations) {
         const { operationId, responses } = operation;
-        const examples = Object.entries<typeof api>(responses).flatMap(([code, { content }]) =>
-          Object.values<typeof api>(content?.['application/json'].examples ?? {}).map(({ value }) => {
+        const examples = Object.entries<Document>(responses).flatMap(([code, { content }]) =>
+          Object.values<Document>(content?.['application/json'].examples ?? {}).map(({ value }) => {
             assert.equal(String(value.status), code);
             return value;
           }),
@@ -1356,9 +1351,9 @@ describe('the client', { concurrency: 2 }, () => {
       writeFileSync(
         join(folder, 'types.ts'),
         typesOf(
-          api.components.schemas,
-          searchParametersOf(api.paths['/books'].get),
-          queryParametersOf(api.paths['/books'].get),
+          API.components.schemas,
+          searchParametersOf(API.paths['/books'].get),
+          queryParametersOf(API.paths['/books'].get),
         ),
       );
       const compilerOptions = {
@@ -1466,10 +1461,8 @@ class Watched extends Deadline {
 /** A front that gives one described answer to one operation; the other operations succeed. */
 async function startPlayed(
   context: TestContext,
-  // biome-ignore lint/suspicious/noExplicitAny: parts of the description
-  operations: any[],
-  // biome-ignore lint/suspicious/noExplicitAny: parts of the description
-  played: any,
+  operations: Document[],
+  played: Document,
   envelope: { status: number },
 ) {
   const exampleOf = (operationId: string) => {
@@ -1502,12 +1495,9 @@ async function startPlayed(
   return Object.assign(state, { url: front.url });
 }
 
-const ajv = new Ajv2020({ formats: { 'well-formed-text': true } });
-
 /** Fails unless the request of the client is as described. A failure shows as an answer that never arrives. */
 function assertRequested(
-  // biome-ignore lint/suspicious/noExplicitAny: a part of the description
-  operation: any,
+  operation: Document,
   headers: IncomingMessage['headers'],
   body: string,
   token: string,
@@ -1519,7 +1509,7 @@ function assertRequested(
     operation.parameters.find(({ name }: { name: string }) => name === header)?.schema;
   const key = described('Idempotency-Key');
   assert.equal('idempotency-key' in headers, key !== undefined);
-  if (key !== undefined) assert.ok(ajv.validate(key, headers['idempotency-key']));
+  if (key !== undefined) assert.ok(checkOf(key)(headers['idempotency-key']));
   assert.ok(['"played"', undefined].includes(headers['if-match']));
   if ('if-match' in headers) assert.ok(described('If-Match') !== undefined);
   const schema = operation.requestBody?.content['application/json'].schema;
@@ -1527,7 +1517,7 @@ function assertRequested(
     assert.equal(body, '');
     return;
   }
-  assert.ok(ajv.validate(schema, JSON.parse(body)));
+  assert.ok(checkOf(schema)(JSON.parse(body)));
   const { properties } = schema.items ?? schema;
   for (const sent of [JSON.parse(body)].flat()) {
     assert.deepEqual(Object.keys(sent).toSorted(), Object.keys(properties).toSorted());
@@ -1535,13 +1525,12 @@ function assertRequested(
 }
 
 /** Fails unless the query has all parameters of the description that a search may have, or none. */
-// biome-ignore lint/suspicious/noExplicitAny: a part of the description
-function assertQuery(operation: any, query: URLSearchParams): void {
+function assertQuery(operation: Document, query: URLSearchParams): void {
   if (query.size === 0) return;
   const described = searchParametersOf(operation);
   for (const [name, value] of query) {
     const { schema } = described.find((parameter) => parameter.name === name) ?? assert.fail(name);
-    assert.ok(ajv.validate(schema, schema.type === 'integer' ? Number(value) : value), name);
+    assert.ok(checkOf(schema)(schema.type === 'integer' ? Number(value) : value), name);
   }
   assert.deepEqual([...query.keys()].toSorted(), described.map(({ name }) => name).toSorted());
 }
@@ -1553,14 +1542,12 @@ interface Parameter {
 }
 
 /** The described parameters of a search. */
-// biome-ignore lint/suspicious/noExplicitAny: a part of the description
-function searchParametersOf(operation: any): Parameter[] {
+function searchParametersOf(operation: Document): Parameter[] {
   return queryParametersOf(operation).filter(({ name }) => !['cursor', 'offset'].includes(name));
 }
 
 /** The described parameters of a page of a search. */
-// biome-ignore lint/suspicious/noExplicitAny: a part of the description
-function queryParametersOf({ parameters }: any): Parameter[] {
+function queryParametersOf({ parameters }: Document): Parameter[] {
   return parameters.filter((parameter: { in: string }) => parameter.in === 'query');
 }
 
@@ -1628,21 +1615,6 @@ function typesOf(
         fetch: (url, init) => fetch(url, { ...init, keepalive: true }),
       });
     }`;
-}
-
-/** Replaces every reference by its target. */
-// biome-ignore lint/suspicious/noExplicitAny: the description
-function resolved(value: any, document: any): any {
-  if (Array.isArray(value)) return value.map((item) => resolved(item, document));
-  if (typeof value !== 'object' || value === null) return value;
-  if ('$ref' in value) {
-    const keys = String(value.$ref).split('/').slice(1);
-    return resolved(
-      keys.reduce((node, key) => node[key], document),
-      document,
-    );
-  }
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, resolved(item, document)]));
 }
 
 function tokenUntil(time: number): string {
