@@ -3,12 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { Connection } from '../support/client.ts';
 import { Stopwatch } from '../support/in-time.ts';
+import { listen } from '../support/ports.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import {
   ENVIRONMENT,
@@ -27,10 +27,7 @@ const LIMIT = 10_000;
 
 describe('rule 27: within 10 s', { concurrency: true }, () => {
   test('a start fails if its database is silent', async (context) => {
-    const silent = createServer(() => {}).listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    context.after(() => silent.close());
-    const { port } = silent.address() as { port: number };
+    const { port } = await listen(context);
     await isRefused(context, `postgres://someone:secret@127.0.0.1:${port}/books`);
   });
 

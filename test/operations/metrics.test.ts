@@ -3,13 +3,12 @@
 // needs a separate one.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { Client, Connection, exchange, request } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
+import { listen } from '../support/ports.ts';
 import { execute } from '../support/postgres.ts';
 import { type Family, scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
@@ -270,7 +269,7 @@ function testPostgres(): void {
     assert.equal(sumOf(healthy, 'book_catalogue_postgres_waiting_statements'), 0);
     assert.equal(sumOf(healthy, 'book_catalogue_postgres_connections_lost_total'), 0);
 
-    proxy.target = await closingPort(context);
+    proxy.target = await listen(context, (socket) => socket.destroy());
     proxy.reset();
     const lost = async () =>
       sumOf(await scrape(operations), 'book_catalogue_postgres_connections_lost_total');
@@ -294,7 +293,7 @@ function testPostgres(): void {
     const { target } = one.proxy;
     // The service begins with the first host, unless that was slow to answer.
     for (const { proxy } of [one, two]) {
-      proxy.target = await closingPort(context);
+      proxy.target = await listen(context, (socket) => socket.destroy());
       proxy.reset();
       await waitUntil(async () => (await attempt(client, 'GET', '/book/1')) === 404);
       proxy.target = target;
@@ -434,14 +433,6 @@ async function startProcess(
   context.after(() => command.process.kill('SIGKILL'));
   const service = { ...command, dbUrl, client: await Client.logIn(command) };
   return { service, client: service.client, operations: operationsOf(service).url, log: () => service.log };
-}
-
-/** A port that closes every connection. */
-async function closingPort(context: TestContext): Promise<{ port: number }> {
-  const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  context.after(() => server.close());
-  return server.address() as { port: number };
 }
 
 function http(method: string, path: string, token: string, body = ''): string {

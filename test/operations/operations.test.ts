@@ -2,13 +2,12 @@
 // runs in this process unless a test needs a separate one.
 
 import assert from 'node:assert/strict';
-import { createServer, type Server, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, Client, Connection } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
-import { unusedPort } from '../support/ports.ts';
+import { listen, otherAddresses, unusedPort } from '../support/ports.ts';
 import { execute } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
@@ -71,8 +70,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
       context.after(() => two.process.kill('SIGKILL'));
       const listeners = [operationsOf(alone).url, operationsOf(two).url];
       const { target } = proxy;
-      const nowhere = await listen(context, (socket) => socket.destroy());
-      proxy.target = { port: portOf(nowhere) };
+      proxy.target = await listen(context, (socket) => socket.destroy());
       proxy.reset();
       for (const operations of listeners) {
         await waitUntil(async () => (await ask(operations, '/readyz'))[0] === 503);
@@ -134,7 +132,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
       const outcome = runCommand([], {
         ...ENVIRONMENT,
         ADMIN_PORT: String(port),
-        DB_URL: `postgres://user:password@127.0.0.1:${portOf(silent)}/library`,
+        DB_URL: `postgres://user:password@127.0.0.1:${silent.port}/library`,
       });
       await waitUntil(() => accepts('127.0.0.1', port));
       assert.deepEqual(await ask(`http://127.0.0.1:${port}`, '/readyz'), [503, 'starting\n']);
@@ -186,49 +184,11 @@ async function ask(url: string, path: string): Promise<[status: number, text: st
   return [response.status, await response.text()];
 }
 
-/** Loopback addresses of this machine other than 127.0.0.1; systems differ in them. */
-async function otherAddresses(context: TestContext): Promise<string[]> {
-  const addresses: string[] = [];
-  for (const address of ['127.0.0.2', '::1']) {
-    const server = await listen(context, undefined, 0, address).catch(() => undefined);
-    if (server !== undefined) addresses.push(address);
-  }
-  assert.ok(addresses.length > 0, 'this machine has neither 127.0.0.2 nor ::1');
-  return addresses;
-}
-
-/** @param visit handles a connection; without it, the server never sends anything. */
-async function listen(
-  context: TestContext,
-  visit: (socket: Socket) => void = () => {},
-  port = 0,
-  host = '127.0.0.1',
-): Promise<Server> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    visit(socket);
-  });
-  context.after(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
-  return server;
-}
-
-function portOf(server: Server): number {
-  return (server.address() as { port: number }).port;
-}
-
-/** A free port, and a server that listens on the port above it. */
-async function neighbours(context: TestContext): Promise<[port: number, above: Server]> {
+/** A free port, and a program that listens on the port above it. */
+async function neighbours(context: TestContext) {
   for (let port = await unusedPort(); ; ) {
     const next = await unusedPort();
-    if (next === port + 1) return [port, await listen(context, undefined, next)];
+    if (next === port + 1) return [port, await listen(context, undefined, next)] as const;
     port = next;
   }
 }

@@ -2,13 +2,11 @@
 // is opened, and when not. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
-import { unusedPort } from '../support/ports.ts';
+import { listen, unusedPort } from '../support/ports.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
 import {
   type CommandProcess,
@@ -110,9 +108,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
   for (const WORKERS of ['1', '2']) {
     test(`rules 28 and 34: it is on the second port after PORT; if that is in use, the service runs without it, WORKERS=${WORKERS}`, async (context) => {
       const port = await neighbours();
-      const taken = createServer((socket) => socket.destroy()).listen(port + 2, '127.0.0.1');
-      await once(taken, 'listening');
-      context.after(() => taken.close());
+      const taken = await listen(context, (socket) => socket.destroy(), port + 2);
       const env = { WORKERS, PORT: String(port), ADMIN_PORT: '0' };
       const alone = await start(context, env);
       assert.equal(alone.pageUrl, '');

@@ -5,7 +5,6 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, symlinkSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
@@ -13,6 +12,7 @@ import { refusedWith, runCommand, startHere } from '../support/command.ts';
 import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
+import { listen } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, endOf, SECRET, SQLITE, spawnService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -216,10 +216,7 @@ describe('commands', { concurrency: 3 }, () => {
   });
 
   test('ready: exits with code 1 if there is no answer', async (context) => {
-    const closing = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
-    await once(closing, 'listening');
-    context.after(() => closing.close());
-    const { port } = closing.address() as { port: number };
+    const { port } = await listen(context, (socket) => socket.destroy());
     const { code, stdout, stderr } = await runCommand(['ready'], {
       ...ENVIRONMENT,
       ADMIN_PORT: String(port),

@@ -7,14 +7,14 @@ import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { accepts, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
-import { unusedPort } from '../support/ports.ts';
+import { listen, otherAddresses, unusedPort } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import {
@@ -52,10 +52,11 @@ describe('configuration', { concurrency: 2 }, () => {
     let visitors = 0;
 
     before(async () => {
-      taken = await listen(() => {
+      taken = createServer(() => {
         visitors += 1;
-      });
-      port = String(portOf(taken));
+      }).listen(0, '127.0.0.1');
+      await once(taken, 'listening');
+      port = String((taken.address() as { port: number }).port);
     });
     after(() => {
       taken.close();
@@ -115,25 +116,17 @@ describe('configuration', { concurrency: 2 }, () => {
         'after the login': { sslmode: 'disable', said: [welcome] },
       };
       for (const [when, { sslmode, said }] of Object.entries(silences)) {
-        test(`${when} is refused`, async () => {
-          const sockets: Socket[] = [];
-          const host = await listen((socket) => {
-            sockets.push(socket);
+        test(`${when} is refused`, async (context) => {
+          const host = await listen(context, (socket) => {
             let answers = 0;
             socket.on('data', () => {
               const answer = said[answers];
               answers += 1;
               if (answer !== undefined) socket.write(answer);
             });
-            socket.on('error', () => {});
           });
-          try {
-            const DB_URL = `postgres://me:${MARK}@127.0.0.1:${portOf(host)}/books?sslmode=${sslmode}`;
-            await refuses('DB_URL', { DB_URL });
-          } finally {
-            host.close();
-            for (const socket of sockets) socket.destroy();
-          }
+          const DB_URL = `postgres://me:${MARK}@127.0.0.1:${host.port}/books?sslmode=${sslmode}`;
+          await refuses('DB_URL', { DB_URL });
         });
       }
     });
@@ -667,28 +660,6 @@ async function strangerAndDatabase(context: TestContext): Promise<{ url: string 
     await execute(others.href, `drop role ${url.username}`);
   });
   return { url: url.href };
-}
-
-/** Loopback addresses of this machine other than 127.0.0.1; systems differ in them. */
-async function otherAddresses(context: TestContext): Promise<string[]> {
-  const addresses: string[] = [];
-  for (const address of ['127.0.0.2', '::1']) {
-    const server = await listen(() => {}, address).catch(() => undefined);
-    if (server !== undefined) addresses.push(address);
-    server?.close();
-  }
-  if (addresses.length === 0) context.diagnostic('this system has one loopback address: no other was tried');
-  return addresses;
-}
-
-async function listen(visit: (socket: Socket) => void, host = '127.0.0.1'): Promise<Server> {
-  const server = createServer(visit).listen(0, host);
-  await once(server, 'listening');
-  return server;
-}
-
-function portOf(server: Server): number {
-  return (server.address() as { port: number }).port;
 }
 
 function withDatabase<Result>(file: string, use: (db: DatabaseSync) => Result): Result {

@@ -1,8 +1,9 @@
-// Owns: ports for programs whose port must be chosen for them. A program that can report the port that the system
-// gave it is started on port 0 instead.
+// Owns: ports for programs whose port must be chosen for them, and programs of any kind that listen. A program that can
+// report the port that the system gave it is started on port 0 instead.
 
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import type { TestContext } from 'node:test';
 
 // Below 32,768, from where on systems assign ports by themselves. Each test process reserves a block by listening on
 // its first port, so that two processes do not take the same port between the check and the use.
@@ -20,7 +21,7 @@ export async function unusedPort(): Promise<number> {
   for (;;) {
     const port = first + 1 + (taken % (BLOCK - 1));
     taken += 1;
-    const server = await listen(port);
+    const server = await occupy(port);
     if (server === undefined) continue; // in use
     server.close();
     await once(server, 'close');
@@ -28,18 +29,59 @@ export async function unusedPort(): Promise<number> {
   }
 }
 
+interface Listener {
+  readonly port: number;
+  /** Accepts no further connections; those that are open end with the test. */
+  close(): void;
+}
+
+/**
+ * Listens until the end of a test, on a port that the system chooses unless one is given.
+ * @param visit handles a connection; without it, nothing is ever sent.
+ */
+export async function listen(
+  context: TestContext,
+  visit: (socket: Socket) => void = () => {},
+  port = 0,
+  host = '127.0.0.1',
+): Promise<Listener> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}));
+    visit(socket);
+  });
+  context.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  await once(server.listen(port, host), 'listening');
+  return { port: (server.address() as { port: number }).port, close: () => server.close() };
+}
+
+/** Loopback addresses of this machine other than 127.0.0.1; systems differ in them. */
+export async function otherAddresses(context: TestContext): Promise<string[]> {
+  const addresses: string[] = [];
+  for (const address of ['127.0.0.2', '::1']) {
+    const listener = await listen(context, undefined, 0, address).catch(() => undefined);
+    if (listener !== undefined) addresses.push(address);
+    listener?.close();
+  }
+  if (addresses.length === 0) context.diagnostic('this system has one loopback address: no other was tried');
+  return addresses;
+}
+
 /** The first port of a block that no other process has. */
 async function claimBlock(): Promise<number> {
   for (let number = process.pid; ; number += 1) {
     const first = FIRST + (number % BLOCKS) * BLOCK;
-    const guard = await listen(first);
+    const guard = await occupy(first);
     if (guard === undefined) continue;
     guard.unref();
     return first;
   }
 }
 
-async function listen(port: number): Promise<Server | undefined> {
+async function occupy(port: number): Promise<Server | undefined> {
   const server = createServer();
   try {
     await once(server.listen(port, '127.0.0.1'), 'listening');
