@@ -4,11 +4,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import pg from 'pg';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Client } from '../support/client.ts';
 import { Stopwatch } from '../support/in-time.ts';
-import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
+import { connectTo, execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { holdBooks } from '../support/sql.ts';
@@ -107,9 +106,7 @@ if (STORES.includes(POSTGRES)) {
            $$ begin perform pg_sleep(case old.title when 'first' then 0.5 when 'slow' then 2.5 else 0 end); return new; end $$;
          create trigger slow before update on books for each row execute function slow()`,
       );
-      const locker = new pg.Client({ connectionString: dbUrl });
-      await locker.connect();
-      context.after(() => locker.end());
+      const locker = await connectTo(context, dbUrl);
       await locker.query('begin; update books set year = 1 where id = 3');
       let answers = 0;
       const change = async (id: number) => {
@@ -168,9 +165,7 @@ if (STORES.includes(POSTGRES)) {
       const { client, stop } = await prepare(dbUrl);
       context.after(stop);
       await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
-      const reader = new pg.Client({ connectionString: dbUrl });
-      await reader.connect();
-      context.after(() => reader.end());
+      const reader = await connectTo(context, dbUrl);
       await reader.query('begin; select from books');
       let isOver = false;
       const over = () => {

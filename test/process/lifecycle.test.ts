@@ -6,12 +6,11 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { Ledger } from '../support/ledger.ts';
-import { execute } from '../support/postgres.ts';
+import { connectTo, execute } from '../support/postgres.ts';
 import { scaled } from '../support/scale.ts';
 import {
   ENVIRONMENT,
@@ -329,9 +328,7 @@ function testStarts(store: Store): void {
       const lockTimeout = 3000; // of a start
       await inTime(lockTimeout, async (startClock) => {
         const dbUrl = await store.freshUrl();
-        const first = new pg.Client({ connectionString: dbUrl });
-        await first.connect();
-        context.after(() => first.end());
+        const first = await connectTo(context, dbUrl);
         await first.query(`
           begin;
           create sequence books_id_seq;
@@ -361,9 +358,7 @@ function testStarts(store: Store): void {
         const dbUrl = await store.freshUrl();
         await (await startTestService(dbUrl)).stop();
         await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
-        const reader = new pg.Client({ connectionString: dbUrl });
-        await reader.connect();
-        context.after(() => reader.end());
+        const reader = await connectTo(context, dbUrl);
         await reader.query('begin; select from books');
         const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS: workers, LOG_LEVEL: 'warn' });
         context.after(() => service.kill('SIGKILL'));

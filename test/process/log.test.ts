@@ -234,7 +234,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
     assert.ok(service.log.some((line) => JSON.parse(line).path === '/crash'));
   });
 
-  test('rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
+  test('T5, rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
     const lines: Line[] = [];
     const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) });
     const limit = { size: 1, weight: 1, inFlight: 1 };
@@ -250,8 +250,8 @@ describe('the log of faults', { concurrency: 4 }, () => {
     const { stdout } = await runCommand(['token'], { SECRET_TOKEN: SECRET });
     const login = await request(app, 'POST', '/token', { body: {} });
     const read = await request(app, 'GET', '/book/1', { token: stdout.trim() });
-    assert.deepEqual([login.status, login.message], [500, 'Could not generate token']);
-    assert.deepEqual([read.status, read.message], [500, 'Internal server error']);
+    assert.deepEqual([login.status, login.message, login.data], [500, 'Could not generate token', null]);
+    assert.deepEqual([read.status, read.message, read.data], [500, 'Internal server error', null]);
     for (const [{ headers }, msg, message] of [
       [login, 'a token could not be signed', 'the signer is out of order'],
       [read, 'a request failed', 'as the test wishes'],

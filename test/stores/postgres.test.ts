@@ -8,12 +8,12 @@ import { get, type IncomingMessage } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
-import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
+import { connectTo, execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { compose } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
@@ -167,9 +167,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
 
     test('rule 23: waiting for a lock does not count as a slow store: no change of the book is refused for it', async (context) => {
       const { client, locker, dbUrl } = await startWithLocker(context);
-      const another = new pg.Client({ connectionString: dbUrl });
-      await another.connect();
-      context.after(() => another.end());
+      const another = await connectTo(context, dbUrl);
       const { id } = await client.create({});
       const change = async () => (await client.request('PUT', `/book/${id}`, { body: { year: 1 } })).status;
       await inTime(DEADLINE, async (startClock) => {
@@ -511,9 +509,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await (await startTestService(dbUrl)).stop();
       await execute(dbUrl, 'alter function book_index_note() set search_path from current');
       const { client } = await start(context, dbUrl);
-      const clerk = new pg.Client({ connectionString: await asUserOf(context, dbUrl, 'books') });
-      await clerk.connect();
-      context.after(() => clerk.end());
+      const clerk = await connectTo(context, await asUserOf(context, dbUrl, 'books'));
       await clerk.query('create temporary table book_index_queue (first bigint, last bigint)');
       await clerk.query("insert into books (title) values ('by the clerk')");
       assert.deepEqual((await clerk.query('select from pg_temp.book_index_queue')).rows, []);
@@ -809,9 +805,7 @@ async function makeOlder(dbUrl: string): Promise<void> {
 
 /** Reads the table as pg_dump does, in a transaction that stays open. */
 async function beginDump(context: TestContext, dbUrl: string): Promise<pg.Client> {
-  const dump = new pg.Client({ connectionString: dbUrl });
-  await dump.connect();
-  context.after(() => dump.end());
+  const dump = await connectTo(context, dbUrl);
   await dump.query('begin isolation level repeatable read read only; lock table books in access share mode');
   await dump
     .query(copyTo('copy books to stdout'))
@@ -841,9 +835,7 @@ async function startWithLocker(context: TestContext, isolation = 'read committed
   const name = new URL(dbUrl).pathname.slice(1);
   await execute(dbUrl, `alter database ${name} set default_transaction_isolation = '${isolation}'`);
   const { client } = await start(context, dbUrl);
-  const locker = new pg.Client({ connectionString: dbUrl });
-  await locker.connect();
-  context.after(() => locker.end());
+  const locker = await connectTo(context, dbUrl);
   return { client, dbUrl, locker };
 }
 

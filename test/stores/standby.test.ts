@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import pg from 'pg';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { Client, Connection } from '../support/client.ts';
@@ -13,7 +12,7 @@ import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { Pooler } from '../support/pooler.ts';
 import { unusedPort } from '../support/ports.ts';
-import { execute, PostgresServer } from '../support/postgres.ts';
+import { connectTo, execute, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { ENVIRONMENT } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -97,24 +96,19 @@ describe('a standby', { concurrency: 2 }, () => {
       }
     });
 
-    test('rule F11: is read with what another program has committed asynchronously', async () => {
-      const writer = new pg.Client({ connectionString: primary.url() });
-      await writer.connect();
+    test('rule F11: is read with what another program has committed asynchronously', async (context) => {
+      const writer = await connectTo(context, primary.url());
       await writer.query('set synchronous_commit = off');
-      try {
-        for (const operation of OPERATIONS) {
-          await service.untilUsable();
-          for (const before = await service.reads(operation, 'standby'); ; ) {
-            const { rows } = await writer.query<Book>(
-              "insert into books (title, author, year) values ('written by another', '', 0) returning *",
-            );
-            const [book] = rows.map((row) => ({ ...row, id: Number(row.id), year: Number(row.year) }));
-            await assertNew(operation, book as Book);
-            if ((await service.reads(operation, 'standby')) > before) break;
-          }
+      for (const operation of OPERATIONS) {
+        await service.untilUsable();
+        for (const before = await service.reads(operation, 'standby'); ; ) {
+          const { rows } = await writer.query<Book>(
+            "insert into books (title, author, year) values ('written by another', '', 0) returning *",
+          );
+          const [book] = rows.map((row) => ({ ...row, id: Number(row.id), year: Number(row.year) }));
+          await assertNew(operation, book as Book);
+          if ((await service.reads(operation, 'standby')) > before) break;
         }
-      } finally {
-        await writer.end();
       }
     });
 
@@ -156,10 +150,9 @@ describe('a standby', { concurrency: 2 }, () => {
       await readAfterWrites(1);
     });
 
-    test('rule 23: what it cancels or breaks off before the answer begins is read from the primary', async () => {
+    test('rule 23: what it cancels or breaks off before the answer begins is read from the primary', async (context) => {
       const book = await client.create({ title: 'written once' });
-      const enemy = new pg.Client({ connectionString: standby.url() });
-      await enemy.connect();
+      const enemy = await connectTo(context, standby.url());
       let isOver = false;
       const attack = async () => {
         for (let attacks = 0; !isOver; attacks += 1) {
@@ -184,7 +177,6 @@ describe('a standby', { concurrency: 2 }, () => {
       } finally {
         isOver = true;
         await attacked;
-        await enemy.end();
       }
     });
 

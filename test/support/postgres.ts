@@ -267,6 +267,14 @@ async function copyData(from: string, to: string): Promise<void> {
   await runProgram('cp', ['-Rp', '--sparse=always', join(from, 'data'), to]);
 }
 
+/** Another program, connected until the end of a test. */
+export async function connectTo(context: { after(work: () => unknown): void }, url: string) {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  context.after(() => client.end());
+  return client;
+}
+
 /** Runs one statement on a connection of its own. */
 export async function execute<Row extends pg.QueryResultRow>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });

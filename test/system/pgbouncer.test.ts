@@ -13,7 +13,7 @@ import { accepts } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
-import { execute, freshDatabase } from '../support/postgres.ts';
+import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import { startTestService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -62,9 +62,7 @@ describe('PgBouncer in transaction mode', () => {
   test('rule 23: changes of a book that another program has locked are 503 within 5 s, those of its neighbours are not', async (context) => {
     const { client } = await startThrough(context);
     const [held, free] = [await client.create({ title: 'held' }), await client.create({ title: 'free' })];
-    const locker = new pg.Client({ connectionString: dbUrl });
-    await locker.connect();
-    context.after(() => locker.end());
+    const locker = await connectTo(context, dbUrl);
     await locker.query('begin');
     await locker.query('select from books where id = $1 for update', [held.id]);
     const began = performance.now();
