@@ -9,14 +9,16 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts, Client, type Target } from '../support/client.ts';
-import { Ledger } from '../support/ledger.ts';
+import { accepts, type Target } from '../support/client.ts';
+import { startLoad } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { POSTGRES, type ServiceProcess, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const CLIENTS = 24;
+/** A 503 of a service is an answer, too. */
+const ANSWERS = ['acknowledged', 'unavailable'] as const;
 const REPLACEMENTS = 4;
 /** Requests that are answered before a service is replaced or killed. */
 const SOME = 500;
@@ -48,7 +50,7 @@ describe('two services behind HAProxy', () => {
 
   test('rule 27: no request is lost while one service after the other is drained and replaced', async (context) => {
     const { places, services, dbUrl, proxy } = await startBoth(context);
-    const load = startLoad(proxy, services[0].client.token);
+    const load = startLoad(proxy, services[0].client.token, CLIENTS, ANSWERS);
     for (let count = 0; count < REPLACEMENTS; count += 1) {
       await load.more(SOME);
       const position = (count % 2) as 0 | 1;
@@ -68,7 +70,7 @@ describe('two services behind HAProxy', () => {
 
   test('rule 27: a service that stops without being drained loses at most the requests that it had', async (context) => {
     const { services, proxy } = await startBoth(context);
-    const load = startLoad(proxy, services[0].client.token);
+    const load = startLoad(proxy, services[0].client.token, CLIENTS, ANSWERS);
     await load.more(SOME);
     services[1].process.kill('SIGTERM');
     await once(services[1].process, 'exit');
@@ -80,7 +82,7 @@ describe('two services behind HAProxy', () => {
 
   test('rule 23: no acknowledged write is lost with a service that is killed, and the other one goes on', async (context) => {
     const { places, services, proxy } = await startBoth(context);
-    const load = startLoad(proxy, services[0].client.token);
+    const load = startLoad(proxy, services[0].client.token, CLIENTS, ANSWERS);
     await load.more(SOME);
     services[1].process.kill('SIGKILL');
     await waitUntil(async () => !(await proxy.isUp(places[1])));
@@ -215,44 +217,5 @@ async function startProxy(context: TestContext, places: readonly Place[]): Promi
     },
     isUp: async (place) => (await statistics(place)).every(({ status }) => status === 'UP'),
     sessions: async (place) => (await statistics(place)).reduce((sum, { sessions }) => sum + sessions, 0),
-  };
-}
-
-/** Clients that write and read until they are stopped. */
-function startLoad(proxy: Target, token: string) {
-  const ledger = new Ledger();
-  const lost: string[] = [];
-  let answered = 0;
-  let done = false;
-  const clients = Array.from({ length: CLIENTS }, async (_, position) => {
-    const client = new Client(proxy, token);
-    const writer = ledger.writer(client);
-    while (!done) {
-      try {
-        if (position % 3 === 0) {
-          await client.request('GET', '/book/1');
-        } else {
-          assert.notEqual(await writer.write(), 'gone'); // a 503 of the service is an answer
-        }
-        answered += 1;
-      } catch (error) {
-        lost.push((error as Error).message);
-      }
-    }
-  });
-  return {
-    /** Why each request that no service answered was not. */
-    lost,
-    async more(requests: number) {
-      const enough = answered + requests;
-      await waitUntil(() => answered >= enough);
-    },
-    /** @returns `lost`, after the stored books were compared with the answers. */
-    async stop(client: Client) {
-      done = true;
-      await Promise.all(clients);
-      ledger.reconcile(await client.list());
-      return lost;
-    },
   };
 }

@@ -8,14 +8,16 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts, Client, type Target } from '../support/client.ts';
-import { Ledger } from '../support/ledger.ts';
+import { accepts, type Target } from '../support/client.ts';
+import { startLoad } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { type ServiceProcess, STORES, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const REQUESTS = 10_000;
 const CLIENTS = 24;
+/** Requests after which each connection that nginx keeps has been used. */
+const SOME = 300;
 /** Replacements of both processes, one after the other. */
 const REPLACEMENTS = 8;
 /**
@@ -46,36 +48,12 @@ async function roll(
   const ports = [await unusedPort(), await unusedPort()] as const;
   const services = [await start(context, dbUrl, ports[0]), await start(context, dbUrl, ports[1])];
   const proxy = await startProxy(context, ports, nginx === 'reconfigured');
-  const ledger = new Ledger();
-  let lost = 0;
-  let answered = 0;
-  let done = false;
-
   const { token } = (services[0] as ServiceProcess).client;
-  const clients = Array.from({ length: CLIENTS }, async (_, position) => {
-    const client = new Client(proxy, token);
-    const writer = ledger.writer(client);
-    while (!done) {
-      try {
-        if (position % 3 === 0) {
-          assert.equal((await client.request('GET', '/book/1')).data?.id ?? 1, 1);
-        } else {
-          assert.equal(await writer.write(), 'acknowledged');
-        }
-        answered += 1;
-      } catch {
-        lost += 1;
-      }
-    }
-  });
-  /** Waits for enough requests to use each connection that nginx keeps. */
-  const someRequests = async () => {
-    const enough = answered + 300;
-    await waitUntil(() => answered >= enough);
-  };
+  const load = startLoad(proxy, token, CLIENTS, ['acknowledged']);
+  let answered = 0;
   let replaced = 0;
   for (; replaced < REPLACEMENTS || answered < REQUESTS; replaced += 1) {
-    await someRequests();
+    answered = await load.more(SOME);
     const leaving = services[replaced % 2] as ServiceProcess;
     if (nginx === 'reconfigured') await proxy.sendTo([leaving.port === ports[0] ? ports[1] : ports[0]]);
     leaving.process.kill('SIGTERM');
@@ -84,10 +62,8 @@ async function roll(
     services[replaced % 2] = await start(context, dbUrl, leaving.port);
     if (nginx === 'reconfigured') await proxy.sendTo(ports);
   }
-  await someRequests();
-  done = true;
-  await Promise.all(clients);
-  ledger.reconcile(await (services[0] as ServiceProcess).client.list());
+  answered = await load.more(SOME);
+  const { length: lost } = await load.stop((services[0] as ServiceProcess).client);
   context.diagnostic(`${answered} requests answered, ${lost} lost in ${replaced} replacements`);
   return { lost, answered, replaced };
 }
