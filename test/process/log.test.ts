@@ -288,11 +288,14 @@ describe('a log that nothing reads', { concurrency: 3 }, () => {
     await endsWell(child);
   });
 
-  test('rule 27: with a stalled reader, requests are answered, and SIGTERM is a graceful shutdown', async (context) => {
-    const { child, service } = await startUnread(context);
-    await fillLog(service, 200); // more than a pipe holds
-    await endsWell(child);
-  });
+  for (const reader of ['stalled', 'gone']) {
+    test(`rule 27: with a reader that is ${reader}, requests are answered, and SIGTERM is a graceful shutdown`, async (context) => {
+      const { child, service } = await startUnread(context);
+      if (reader === 'gone') child.stdout?.destroy();
+      await fillLog(service, 200); // more than a pipe holds
+      await endsWell(child);
+    });
+  }
 
   test('rule 31: a reader that resumes finds how many lines were lost', async (context) => {
     const { child, service, read } = await startUnread(context);
@@ -310,13 +313,6 @@ describe('a log that nothing reads', { concurrency: 3 }, () => {
     assert.equal(sumOf(metrics, 'book_catalogue_log_lines_lost_total'), lost);
     await request(service, 'GET', '/back');
     await waitUntil(() => lines.some(({ path }) => path === '/back'));
-    await endsWell(child);
-  });
-
-  test('when the reader has closed the pipe, requests are answered', async (context) => {
-    const { child, service } = await startUnread(context);
-    child.stdout?.destroy();
-    await fillLog(service, 200);
     await endsWell(child);
   });
 
