@@ -155,21 +155,21 @@ export const WIRE: readonly Rule[] = [
     for (const [target, expected] of targets)
       await expectFirst(service, compose(service, 'GET', target), expected);
   }),
-  full.writing('rule 20', 'an Upgrade header is ignored', async (service) => {
-    const { id } = await service.create({});
-    const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
-    const http2 = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
-    for (const headers of [websocket, http2]) {
-      const connection = service.connect();
-      await connection.send(compose(service, 'GET', `/book/${id}`, { headers }));
-      await connection.answers(1);
-      await connection.send(compose(service, 'GET', service.noBook, { headers }));
-      const [there, missing] = await connection.answers(2);
-      expectAnswer(there, { status: 200, message: 'Book retrieved successfully' });
-      expectAnswer(missing, BOOK_NOT_FOUND);
-      connection.close();
-    }
-  }),
+  full.writing(
+    'rule 20',
+    'a request with Upgrade is answered without it, as the last one of its connection',
+    async (service) => {
+      const { id } = await service.create({});
+      const websocket = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n';
+      const http2 = 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n';
+      for (const headers of [websocket, http2]) {
+        const upgrading = compose(service, 'GET', `/book/${id}`, { headers });
+        const [answer, ...others] = await service.exchange(upgrading + compose(service, 'GET', '/books'), 2);
+        expectAnswer(answer, { status: 200, message: 'Book retrieved successfully' });
+        expect(others.length === 0, 'The connection ends after the answer.');
+      }
+    },
+  ),
   full.writing(
     'C2',
     'a client that expects 100 Continue before it sends its body gets it',

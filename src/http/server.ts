@@ -64,6 +64,8 @@ export class HttpServer {
       },
       (request, response) => {
         const connection = this.#connections.get(request.socket);
+        // Node drops what follows such a request: its client must not wait for answers to it.
+        if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
         if (isReadable(request)) connection?.take(request, response);
         else refuseLatest(400, request.socket);
       },
