@@ -60,7 +60,7 @@ type Report =
       readonly address: string;
       readonly succeeded: boolean;
     }
-  | { readonly kind: 'answer'; readonly ticket: number; readonly answer: Answers[Question] };
+  | { readonly kind: 'answer'; readonly ticket: number; readonly answer: Answers[Question] | undefined };
 
 export const isWorker = cluster.isWorker;
 
@@ -88,7 +88,7 @@ class WorkerPool {
   readonly #workers = new Set<Worker>();
   /** The workers that serve, by number; a replacement keeps the number of the worker it replaces. */
   readonly #serving = new Map<number, Worker>();
-  readonly #asked = new Map<number, (answer: Answers[Question]) => void>();
+  readonly #asked = new Map<number, (answer: Answers[Question] | undefined) => void>();
   /** One for all workers: an address has no more login attempts at several workers than at one. */
   readonly #guard = new LoginGuard();
   readonly #measurement = measureProcess();
@@ -186,12 +186,12 @@ class WorkerPool {
     }
   }
 
-  /** @returns undefined if the worker does not answer in time. */
+  /** @returns undefined if the worker fails to answer, or does not answer in time. */
   async #ask<Asked extends Question>(worker: Worker, question: Asked): Promise<Answers[Asked] | undefined> {
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
-    const { promise, resolve } = Promise.withResolvers<Answers[Asked]>();
-    this.#asked.set(ticket, resolve as (answer: Answers[Question]) => void);
+    const { promise, resolve } = Promise.withResolvers<Answers[Asked] | undefined>();
+    this.#asked.set(ticket, resolve as (answer: Answers[Question] | undefined) => void);
     sendOrder(worker, { kind: 'ask', ticket, question });
     const answer = await within(ANSWER_TIMEOUT, promise);
     this.#asked.delete(ticket);
@@ -245,7 +245,6 @@ function portOf(url: string): number {
 export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Promise<unknown>): Promise<void> {
   const self = cluster.worker as Worker;
   const stopOrdered = Promise.withResolvers<void>();
-  const running = Promise.withResolvers<Service>();
   const serveOrdered = Promise.withResolvers<Extract<Order, { kind: 'serve' }>>();
   const turns = new Map<number, (turn: LoginTurn) => void>();
   self.on('message', (order: Order) => {
@@ -259,12 +258,6 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
       case 'turn':
         turns.get(order.ticket)?.(order.turn);
         turns.delete(order.ticket);
-        break;
-      case 'ask':
-        void running.promise.then(async (service) => {
-          const answer = await service[order.question]();
-          await report(self, { kind: 'answer', ticket: order.ticket, answer });
-        });
     }
   });
   let lastTicket = 0;
@@ -275,9 +268,10 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
     return new Promise((resolve) => turns.set(ticket, resolve));
   };
   const { config, docsPort, use } = await serveOrdered.promise;
+  const log = makeLog(config);
   let service: Service;
   try {
-    service = await startService(config, makeLog(config), docsPort, {
+    service = await startService(config, log, docsPort, {
       port: use,
       takeTurn,
       metrics: () => [], // the first process counts the logins
@@ -287,7 +281,19 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
     await report(self, { kind: 'refused', reason: error.message });
     return;
   }
-  running.resolve(service);
+  const answer = async (question: Question) => {
+    try {
+      return await service[question]();
+    } catch (error) {
+      log.error({ err: error }, 'the operations listener failed to answer');
+      return undefined;
+    }
+  };
+  self.on('message', async (order: Order) => {
+    if (order.kind !== 'ask') return;
+    const { ticket, question } = order;
+    await report(self, { kind: 'answer', ticket, answer: await answer(question) });
+  });
   const { url, pageUrl } = service;
   await report(self, { kind: 'serving', urls: { url, pageUrl } });
   await Promise.race([stop, stopOrdered.promise]);

@@ -2,16 +2,19 @@
 // lifecycle.test.ts also runs with several workers.
 
 import assert from 'node:assert/strict';
-import { existsSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, Connection, exchange } from '../support/client.ts';
+import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
+import { scrape, sumOf } from '../support/prometheus.ts';
 import {
   type CommandProcess,
   ENVIRONMENT,
   endOf,
   fileOf,
+  preloaded,
   SQLITE,
   STORES,
   spawnService,
@@ -205,10 +208,42 @@ describe('workers', { concurrency: 3 }, () => {
     await waitUntil(() => servingWorkers(service).length === WORKERS);
     assert.deepEqual(await service.client.list(), [book]);
   });
+
+  test('rules 28 and 31: metrics of a file that cannot be reached are left out, and no worker dies of it', async (context) => {
+    const parent = temporaryFolder();
+    const folder = join(parent, 'folder');
+    const service = await start(context, `sqlite:${join(folder, 'books.db')}`);
+    const { id } = await service.client.create({});
+    renameSync(folder, join(parent, 'away'));
+    symlinkSync(folder, folder); // ELOOP
+    const metrics = await scrape(operationsOf(service).url);
+    assert.deepEqual(metrics.get('book_catalogue_sqlite_file_bytes')?.samples, []);
+    for (const worker of ['1', '2']) assert.ok(sumOf(metrics, 'process_open_fds', { worker }) > 0);
+    assert.equal((await service.client.request('GET', `/book/${id}`)).status, 200);
+    assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
+    unlinkSync(folder);
+    renameSync(join(parent, 'away'), folder);
+  });
+
+  test('rules 28 and 31: a worker that fails to answer for its metrics is left out and serves on', async (context) => {
+    const fault = `
+      if (process.send !== undefined)
+        require('node:perf_hooks').performance.eventLoopUtilization = () => { throw new Error('as the test wishes'); };`;
+    const service = await start(context, await SQLITE.freshUrl(), { NODE_OPTIONS: preloaded(fault) });
+    const metrics = await scrape(operationsOf(service).url);
+    const { samples = [] } = metrics.get('process_open_fds') ?? {};
+    assert.deepEqual(
+      samples.map(({ labels }) => labels.worker),
+      ['0'],
+    );
+    await waitUntil(() => messages(service, 'the operations listener failed to answer').length === WORKERS);
+    assert.equal((await service.client.request('GET', '/books')).status, 200);
+    assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
+  });
 });
 
-async function start(context: TestContext, dbUrl: string) {
-  const service = await startServiceProcess(dbUrl, { WORKERS: String(WORKERS) });
+async function start(context: TestContext, dbUrl: string, env: Record<string, string> = {}) {
+  const service = await startServiceProcess(dbUrl, { WORKERS: String(WORKERS), ...env });
   context.after(() => service.stop());
   return service;
 }

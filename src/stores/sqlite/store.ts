@@ -18,7 +18,7 @@ import {
   type GroupOutcome,
   StoreUnavailable,
 } from '../../books/store.ts';
-import { counter, gauge, type Metric } from '../../metrics/prometheus.ts';
+import { counter, gauge, type Metric, type Sample } from '../../metrics/prometheus.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
@@ -197,8 +197,8 @@ class SqliteStore implements BookStore {
       ]),
       gauge('book_catalogue_unindexed_books', unindexed, countPending(this.#db) ?? []),
       gauge('book_catalogue_sqlite_file_bytes', sizes, [
-        { labels: { file: 'books' }, value: sizeOf(this.#path) },
-        { labels: { file: 'log' }, value: sizeOf(`${this.#path}-wal`) },
+        ...sizeSample('books', this.#path),
+        ...sizeSample('log', `${this.#path}-wal`),
       ]),
     ];
   }
@@ -222,6 +222,15 @@ class SqliteStore implements BookStore {
 
   #write(request: WriteCall): Promise<WriteAnswers> {
     return this.#writer.call({ ...request, deadline: now() + WRITE_TIMEOUT });
+  }
+}
+
+/** @returns nothing if the system does not say how large the file is. */
+function sizeSample(file: string, path: string): Sample[] {
+  try {
+    return [{ labels: { file }, value: sizeOf(path) }];
+  } catch {
+    return [];
   }
 }
 
