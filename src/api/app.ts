@@ -110,6 +110,7 @@ export function buildApp(parts: AppParts): App {
       else if (isMisdirected) answer = MISDIRECTED_REQUEST;
       else if (files !== undefined) answer = (await files.answer(path.decoded, headers)) ?? NOT_FOUND;
       else answer = await answerTo(route, new Exchange(request, id, path, before), cors);
+      if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {
       answer = faults.answer(error, id);
     }

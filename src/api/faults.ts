@@ -21,12 +21,14 @@ export class Faults {
   readonly #requests: RequestCounts;
   readonly #logStore: (reqId: string, reason: string) => void;
   readonly #logBody: (reqId: string, reason: string) => void;
+  readonly #logAnswer: (reqId: string, reason: string) => void;
 
   constructor(log: Log, requests: RequestCounts) {
     this.#log = log;
     this.#requests = requests;
     this.#logStore = faultLog(log, 'the store is unavailable');
     this.#logBody = faultLog(log, 'a request body was refused');
+    this.#logAnswer = faultLog(log, 'an answer was refused');
   }
 
   answer(error: unknown, reqId: string): EnvelopeAnswer {
@@ -42,6 +44,12 @@ export class Faults {
     }
     this.#log.error({ reqId, err: error }, 'a request failed');
     return INTERNAL_ERROR;
+  }
+
+  /** In place of an answer for which there is no memory, because other clients do not read theirs. */
+  answerWithoutRoom(reqId: string): EnvelopeAnswer {
+    this.#logAnswer(reqId, 'the memory for answers is used up');
+    return SERVICE_UNAVAILABLE;
   }
 
   /** Counts and logs a list that broke off half way. Its client only sees a broken connection. */

@@ -5,11 +5,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Concurrent requests of one connection: one read brings hundreds, and each answer may have a mebibyte. */
+/** Concurrent requests of one connection: one read brings hundreds. */
 const MAX_CONCURRENT = 32;
 
-/** Milliseconds for a client to read the next part of an answer, one mebibyte at most. */
+/**
+ * Requests of all connections that are handled before an earlier one of their connection has its answer. Each may
+ * bring a mebibyte that nobody reads.
+ */
+const MAX_AHEAD = 64;
+
+/** Bytes of answers of one connection that the system has not taken; beyond them no request begins. */
+const MAX_UNREAD = 1024 * 1024;
+
+/** Bytes of all such answers of the process. An answer beyond them is refused. */
+const ROOM = 128 * 1024 * 1024;
+
+/** Largest answer, in bytes, that needs no room: its request took as much. So it is sent even if there is none. */
+const TINY = 4096;
+
+/** Milliseconds for a client to read the next part of an answer, one mebibyte at most; and if there is no room. */
 const READER_TIMEOUT = 60_000;
+const READER_TIMEOUT_WITHOUT_ROOM = 5000;
 
 /** Milliseconds for a client that is still sending to read its last answer. */
 const LINGER = 1000;
@@ -17,15 +33,21 @@ const LINGER = 1000;
 /** Methods that change nothing (RFC 9110 section 9.2.1). */
 const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 
+/** Bytes for the answers of all connections. */
+const room = { taken: 0, isRefused: false };
+
+/** Requests that are being handled before an earlier one of their connection has its answer. */
+let ahead = 0;
+
 /**
- * Begins to handle a request. Must not throw.
+ * Handles a request; resolves when its answer is on its way. Must not fail.
  * @param before the answer that goes out before this one; undefined if that has been sent.
  */
 export type Handle = (
   request: IncomingMessage,
   response: ServerResponse,
   before: ServerResponse | undefined,
-) => void;
+) => Promise<void>;
 
 type Exchange = readonly [IncomingMessage, ServerResponse];
 
@@ -40,6 +62,8 @@ export class Connection {
   #onlySafe = true;
   #latest: ServerResponse | undefined;
   #beforeLatest: ServerResponse | undefined;
+  /** Bytes of the answers that the system has not taken. */
+  #unread = 0;
   /** The last answer is decided: requests that Node has already read after it are not handled. */
   #isEnding = false;
   /** Bytes received at the last call of `isInUse`. */
@@ -52,6 +76,8 @@ export class Connection {
     this.#socket = socket;
     this.#handle = handle;
     socket.destroySoon = () => this.#end(); // Node calls it after the last answer
+    // Answers that have not begun to be sent do not notice it.
+    socket.once('close', () => this.#release(this.#unread));
   }
 
   /** Handles a request as soon as its turn comes. */
@@ -73,6 +99,20 @@ export class Connection {
       afterwards(before as ServerResponse, () => this.#beginWaiting());
     }
     this.#waiting.push([request, response]);
+  }
+
+  /** Takes room for an answer until the system has taken its last byte. @returns whether there is room. */
+  takeRoom(response: ServerResponse, bytes: number): boolean {
+    if (bytes <= TINY || this.#socket.destroyed) return true;
+    // One answer alone may exceed ROOM.
+    if (room.taken + bytes > Math.max(ROOM, bytes)) {
+      room.isRefused = true;
+      return false;
+    }
+    room.taken += bytes;
+    this.#unread += bytes;
+    response.once('close', () => this.#release(Math.min(bytes, this.#unread)));
+    return true;
   }
 
   /** Refuses the latest request once everything before it has been answered; nothing after it is handled. */
@@ -112,28 +152,52 @@ export class Connection {
   /**
    * Destroys the connection if its client does not read an answer: until it is read, its text is kept in memory, and
    * with a list its snapshot. Reading a part byte by byte does not count, so there is a minimum speed.
+   * @param timeout milliseconds.
    */
-  cutIfStalled(): void {
+  #cutIfStalled(timeout: number): void {
     const { bytesWritten, writableLength } = this.#socket;
     const now = performance.now();
     // Node writes the next part once the system has taken the one before.
     if (writableLength === 0 || bytesWritten !== this.#sent) {
       this.#sent = bytesWritten;
       this.#sentAt = now;
-    } else if (now - this.#sentAt >= READER_TIMEOUT) {
+    } else if (now - this.#sentAt >= timeout) {
       this.#socket.destroy();
     }
   }
 
+  /** Destroys those of the connections whose clients do not read: to be called every second. */
+  static cutStalled(connections: Iterable<Connection>): void {
+    const timeout = room.isRefused ? READER_TIMEOUT_WITHOUT_ROOM : READER_TIMEOUT;
+    room.isRefused &&= room.taken > ROOM / 2;
+    for (const connection of connections) connection.#cutIfStalled(timeout);
+  }
+
+  #release(bytes: number): void {
+    this.#unread -= bytes;
+    room.taken -= bytes;
+  }
+
   #mayBegin({ method }: IncomingMessage): boolean {
     if (this.#begun === 0) return true;
-    return this.#onlySafe && this.#begun < MAX_CONCURRENT && SAFE_METHODS.has(method);
+    return (
+      this.#onlySafe &&
+      SAFE_METHODS.has(method) &&
+      this.#begun < MAX_CONCURRENT &&
+      ahead < MAX_AHEAD &&
+      this.#unread < MAX_UNREAD
+    );
   }
 
   #begin(request: IncomingMessage, response: ServerResponse, before: ServerResponse | undefined): void {
     this.#begun += 1;
     this.#onlySafe &&= SAFE_METHODS.has(request.method);
-    this.#handle(request, response, before);
+    const handled = this.#handle(request, response, before);
+    if (before === undefined) return;
+    ahead += 1;
+    void handled.then(() => {
+      ahead -= 1;
+    });
   }
 
   /** Called once everything before the waiting requests has been answered. */

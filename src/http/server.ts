@@ -4,6 +4,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Answer } from './answer.ts';
 import { Connection, type Handle } from './connection.ts';
 
 // An `import` of node:http would also load parts that are not used here: 19 MiB, a sixth of all memory.
@@ -14,7 +15,7 @@ const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
 // Milliseconds (rule 22).
 const TIMEOUT_CHECK_INTERVAL = 1000;
-const READER_CHECK_INTERVAL = 5000;
+const READER_CHECK_INTERVAL = 1000;
 
 export interface ServerLimits {
   /** Bytes of one request's line and headers. */
@@ -48,12 +49,11 @@ export class HttpServer {
     refuse: (status: UnreadableStatus, socket: Socket) => void,
     onFault: (error: unknown) => void,
   ) {
-    const handleSafely: Handle = (request, response, before) => {
+    const handleSafely: Handle = (request, response, before) =>
       handle(request, response, before).catch((error) => {
         onFault(error);
         response.destroy();
       });
-    };
     const server = createServer(
       {
         ...timeouts,
@@ -95,7 +95,7 @@ export class HttpServer {
     });
     server.once('listening', () => {
       const check = setInterval(() => {
-        for (const connection of this.#connections.values()) connection.cutIfStalled();
+        Connection.cutStalled(this.#connections.values());
       }, READER_CHECK_INTERVAL).unref();
       server.once('close', () => clearInterval(check));
     });
@@ -108,6 +108,14 @@ export class HttpServer {
     server.on('checkExpectation', (request, response) => {
       server.emit('request', request, response);
     });
+  }
+
+  /** Whether there is room for an answer until its client has read it; if so, it is taken. */
+  takeRoom(response: ServerResponse, { body = '' }: Answer): boolean {
+    // Other bodies are shared by all their answers, or produced while they are read.
+    if (typeof body !== 'string') return true;
+    const connection = this.#connections.get(response.req.socket);
+    return connection === undefined || connection.takeRoom(response, Buffer.byteLength(body));
   }
 
   /**

@@ -3,6 +3,7 @@
 // timeout are in timeouts.test.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { CHUNKED } from '../../conformance/raw-requests.ts';
@@ -243,6 +244,40 @@ describe('hostile clients', () => {
       } finally {
         for (const { socket } of connections) socket.destroy();
       }
+    });
+  });
+
+  test('rule 22: clients that read none of their answers do not use up the memory, and are disconnected', async (context) => {
+    const own = await startServiceProcess(await SQLITE.freshUrl(), {
+      NODE_OPTIONS: '--max-old-space-size=400',
+    });
+    context.after(() => own.process.kill('SIGKILL'));
+    const { client } = own;
+    const { id } = await client.create({ title: 'x'.repeat(1_000_000) });
+    const connections = Array.from({ length: 60 }, () => new Connection(own));
+    context.after(() => {
+      for (const { socket } of connections) socket.destroy();
+    });
+    const first = await residentMemory(own);
+    for (const { socket } of connections) {
+      socket.pause();
+      // The size of the first answer says nothing about the others.
+      socket.write(compose('GET', '/book/abc', client) + compose('GET', `/book/${id}`, client).repeat(31));
+    }
+    const isRefused = () => own.log.some((line) => line.includes('"an answer was refused"'));
+    await waitUntil(async () => {
+      assert.equal((await client.request('GET', '/book/abc')).status, 404);
+      return isRefused() && (await client.request('GET', `/book/${id}`)).status === 200;
+    });
+    const { pid } = own.process;
+    const kibibytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
+    const most = Math.round(kibibytes / 1024 - first);
+    context.diagnostic(`${most} MiB more`);
+    assert.ok(most < 600, `${most} MiB more`);
+    await waitUntil(() => {
+      // A client that does not read notices the end of its connection only when it writes.
+      for (const { socket } of connections) if (socket.writable) socket.write('\r\n');
+      return connections.some(({ socket }) => socket.destroyed);
     });
   });
 

@@ -24,6 +24,12 @@ export const API_MUTANTS = new Mutants()
   .change('const MAX_CONCURRENT = 32;', 'const MAX_CONCURRENT = 1;')
   .mutant('a 33rd request of one connection is handled concurrently', HOSTILE, 'handled concurrently')
   .change('this.#begun < MAX_CONCURRENT', 'this.#begun <= MAX_CONCURRENT')
+  .mutant('any number of requests is handled before earlier ones have their answers', HOSTILE, 'read none')
+  .change('const MAX_AHEAD = 64;', 'const MAX_AHEAD = 6400;')
+  .mutant('unread answers take any amount of memory', HOSTILE, 'read none')
+  .change('if (room.taken + bytes > Math.max(ROOM, bytes)) {', 'if (room.taken < 0) {')
+  .mutant('clients that do not read keep the room for a minute', HOSTILE, 'read none')
+  .change('const READER_TIMEOUT_WITHOUT_ROOM = 5000;', 'const READER_TIMEOUT_WITHOUT_ROOM = 60_000;')
   .mutant('a removal is handled concurrently with the reads before it', HOSTILE, 'alone on its connection')
   .change(
     "new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])",
