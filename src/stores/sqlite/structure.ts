@@ -77,7 +77,7 @@ export function makeFolderOf(file: string): void {
  * container may have no other one that can be written. It has an effect before this process opens its first file.
  */
 export function sortBeside(file: string): void {
-  if (process.env.TMPDIR === undefined) process.env.SQLITE_TMPDIR ??= dirname(file);
+  if (!process.env.TMPDIR) process.env.SQLITE_TMPDIR ||= dirname(file);
 }
 
 /** In bytes; 0 if the file is missing. */
