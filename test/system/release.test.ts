@@ -191,7 +191,7 @@ describe('a release', () => {
     root.run(
       'sh',
       '-c',
-      "mkdir -m 700 /private && cd /private && printf 'title\\nEmma\\n' | book-catalogue import -",
+      "mkdir -m 700 /private && cd /private && printf 'title\\nEmma\\n' | book-catalogue import - --rejects /tmp/rejects.csv",
     );
     assert.equal(root.run('find', DATA, '!', '-user', 'book-catalogue'), '');
     const [kept, signed] = [books(), secrets()];
