@@ -150,6 +150,7 @@ session.onReach = (reach) => {
 /** Shows other books, from the beginning. A field is left: it stops nothing. */
 function show(next: View): void {
   clearTimeout(typing);
+  typing = undefined;
   grid.leaveField();
   wanted = next;
   if (words.value.trim() !== wanted.words.trim()) words.value = wanted.words;
@@ -236,7 +237,6 @@ function viewWithWords(): View {
 
 /** Shows all books, with the focus in the search. */
 function clear(): void {
-  clearTimeout(typing);
   words.value = '';
   words.focus();
   show({ ...ALL, order: wanted.order });
@@ -245,8 +245,12 @@ function clear(): void {
 // The search and the order
 
 words.addEventListener('input', () => {
+  root.ariaBusy = 'true';
   clearTimeout(typing);
   typing = setTimeout(() => show(viewWithWords()), TYPING_PAUSE);
+});
+words.addEventListener('blur', () => {
+  if (typing !== undefined) show(viewWithWords()); // later, it would close a field that was opened meanwhile
 });
 words.addEventListener('keydown', (event) => {
   if (event.isComposing) return;

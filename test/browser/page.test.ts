@@ -8,6 +8,7 @@ import {
   cell,
   choose,
   describePage,
+  editor,
   focused,
   grid,
   listed,
@@ -234,6 +235,30 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await shown(page, ['Pride and Prejudice']);
     assert.equal(await searchField(page).inputValue(), 'pride and prejudice');
     await focused(cell(page, 'Pride and Prejudice', 'title'));
+  });
+
+  test('a field that is opened right after words were typed stays open', async (context) => {
+    let isOpen = false;
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, outgoing, forward) => {
+        if (incoming.url?.includes('q=hobb') !== true) forward();
+        else void waitUntil(() => isOpen || outgoing.destroyed).then(() => forward());
+      },
+    });
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await searchField(page).fill('hobb'); // the page searches after a pause in the typing
+    await cell(page, 'Emma', 'title').click();
+    await page.keyboard.press('F2');
+    await page.keyboard.type('Emma, a n');
+    await page.clock.runFor(1000);
+    isOpen = true;
+    await focused(editor(page, 'Emma', 'title'));
+    await page.keyboard.type('ovel');
+    await page.keyboard.press('Enter');
+    await page.clock.resume();
+    await shown(page, ['The Hobbit']);
+    await waitUntil(async () => (await client.list())[6]?.title === 'Emma, a novel');
   });
 
   test('a press on a column sorts by it, and the search stays', async (context) => {
