@@ -29,8 +29,10 @@ function run(): Promise<void> {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true });
     let received = '';
     let sent = 0;
+    let isAnswered = false;
     const send = () => {
       sent = performance.now();
+      isAnswered = false;
       socket.write(bytes[position % bytes.length] as Buffer);
       position += 1;
     };
@@ -46,13 +48,16 @@ function run(): Promise<void> {
       latency.record(Math.max(1, Math.round((now - sent) * 1e6)));
       result.requests += 1;
       if ((received[9] as string) >= '4') result.refused += 1;
+      isAnswered = true;
+      const isLast = /^connection: close/im.test(received.slice(0, head));
       received = '';
-      if (now < end) send();
-      else socket.destroy();
+      if (now >= end) socket.destroy();
+      else if (!isLast) send();
     });
     socket.on('error', () => {
       result.failed += 1;
     });
-    socket.on('close', () => resolve());
+    // The answer to what cannot be read, for example, is the last one of its connection.
+    socket.on('close', () => resolve(isAnswered && performance.now() < end ? run() : undefined));
   });
 }

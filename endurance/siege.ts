@@ -5,7 +5,13 @@ import { Agent, request as httpRequest } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { applyLoad, CONNECTIONS } from '../bench/load.ts';
-import { type Operation, requestsOf, STANDING_BOOKS, TOKEN } from '../bench/operations.ts';
+import {
+  type Operation,
+  REFUSED_OPERATIONS,
+  requestsOf,
+  STANDING_BOOKS,
+  TOKEN,
+} from '../bench/operations.ts';
 import { type Measured, startService } from '../bench/processes.ts';
 import { type BenchStore, openPostgresBench, openSqliteBench } from '../bench/stores.ts';
 import {
@@ -15,6 +21,7 @@ import {
   slowBodies,
   slowHeaders,
   stalledReaders,
+  stalledReadersOf,
 } from '../test/support/attackers.ts';
 
 const HELP = `Usage: npm run siege -- [options]
@@ -40,6 +47,15 @@ const { values: options } = parseArgs({
 /** Books in a list that exceeds every buffer on its way. */
 const LONG_LIST = 100_000;
 
+/** Settings with which every path that needs no token can be called. */
+const OPEN_TO_ALL = { TRUST_PROXY: '127.0.0.1', CORS_ORIGINS: 'https://books.test' };
+
+/** A login that fails. */
+const GUESS = '{"username":"bench","password":"guess"}';
+
+/** Addresses of failed logins, one login each. */
+const GUESSING_ADDRESSES = 100_000;
+
 /** One figure and its bound. */
 interface Finding {
   readonly siege: string;
@@ -58,6 +74,7 @@ async function siege(): Promise<void> {
   ] as const) {
     await withService(name, open, {}, overload);
     await withService(name, open, {}, hostileClients, LONG_LIST);
+    await withService(name, open, OPEN_TO_ALL, callsWithoutToken);
   }
   await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
   progress('');
@@ -112,6 +129,9 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
     'bodies that lack a byte': () => almostWholeBodies(target, count),
     'stalled readers of the list': () => stalledReaders(target, count, TOKEN),
     'dripping readers of the list': () => drippingReaders(target, count, TOKEN),
+    'readers of no refusal': () => stalledReadersOf(target, count, call('GET', '/').repeat(1000)),
+    'readers of no file of the page': () =>
+      stalledReadersOf({ ...target, port: pagePort(service) }, count, call('GET', '/').repeat(100)),
   };
   await honestP99(service); // warm
   const resident = service.residentBytes();
@@ -132,6 +152,79 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
       p99 <= 100 && growth <= 384,
     );
   }
+}
+
+/**
+ * Calls that need no token, each kind on many connections as fast as it is answered: the processor time that one costs, and
+ * honest requests meanwhile.
+ */
+async function callsWithoutToken(store: string, service: Measured): Promise<void> {
+  await honestP99(service); // warm
+  const alone = await honestP99(service);
+  const measure = async (kind: string, port: number, requests: readonly string[]) => {
+    progress(`${store}: ${kind}`);
+    const before = service.cpuSeconds();
+    const load = { port, requests, seconds: Number(options.seconds) };
+    const [{ requests: answers }, p99] = await Promise.all([applyLoad(load, true), honestP99(service)]);
+    return { cost: (service.cpuSeconds() - before) / answers, p99 };
+  };
+  const read = await measure('read', service.port, requestsOf('read', []));
+  const kinds: Record<string, readonly string[]> = {
+    ...Object.fromEntries(REFUSED_OPERATIONS.map((operation) => [operation, requestsOf(operation, [])])),
+    'unknown method': [call('PATCH', '/book/1')],
+    preflight: [
+      call('OPTIONS', '/book/1', ['Origin: https://books.test', 'Access-Control-Request-Method: PUT']),
+    ],
+    'another host': [call('GET', '/books').replace('127.0.0.1', 'books.test')],
+    'upgrade to another protocol': [call('GET', '/books', ['Connection: upgrade', 'Upgrade: h2c'])],
+    'connection of one call': [call('GET', '/books', ['Connection: close'])],
+    'call that cannot be read': ['GET\r\n\r\n'],
+    'headers that are too long': [call('GET', '/books', [`X: ${'x'.repeat(17 * 1024)}`])],
+    'headers of 990 lines': [call('GET', '/books', Array(990).fill('X: y'))],
+    'body of 64 KiB without a token': [call('POST', '/books', [], ' '.repeat(64 * 1024))],
+    'login that is no JSON': [call('POST', '/token', [], '['.repeat(4096))],
+    'login that is too long': [call('POST', '/token', [], ' '.repeat(4097))],
+    'wrong logins from one address': [call('POST', '/token', [], GUESS)],
+    'wrong logins from very many addresses': Array.from({ length: GUESSING_ADDRESSES }, (_, index) =>
+      call('POST', '/token', [`X-Forwarded-For: ${addressOf(index)}`], GUESS),
+    ),
+  };
+  const ofPage = { 'first file of the page': [call('GET', '/')], 'its login': [call('GET', '/login.json')] };
+  const paths = ['/livez', '/readyz', '/metrics', '/openapi.json', '/docs/'];
+  const ofOperators = Object.fromEntries(paths.map((path) => [path, [call('GET', path)]]));
+  for (const [port, bound, calls] of [
+    [service.port, 10, kinds],
+    [pagePort(service), 10, ofPage],
+    [operationsPort(service), 50, ofOperators], // which other machines reach only if the operator says so
+  ] as const) {
+    for (const [kind, requests] of Object.entries(calls)) {
+      const { cost, p99 } = await measure(kind, port, requests);
+      const ratio = cost / read.cost;
+      record(
+        `calls without a token, ${kind}`,
+        store,
+        `${ratio.toFixed(1)} times the processor time of a read, honest p99 ${p99.toFixed(1)} ms (alone ${alone.toFixed(1)})`,
+        `at most ${bound} times, 250 ms`,
+        ratio <= bound && p99 <= 250,
+      );
+    }
+  }
+}
+
+/** A whole request without a token, as it goes over the wire. */
+function call(method: string, path: string, headers: readonly string[] = [], body = ''): string {
+  const lines = [`${method} ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers];
+  if (body !== '') lines.push(`Content-Length: ${Buffer.byteLength(body)}`);
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
+}
+
+/** By default, the operations are on the next port, and the page on the one after that. */
+const operationsPort = ({ port }: Measured) => port + 1;
+const pagePort = ({ port }: Measured) => port + 2;
+
+/** A different address for each number below 2 to the 24th. */
+function addressOf(index: number): string {
+  return `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`;
 }
 
 /** The 99th percentile of honest reads and creations in milliseconds, at some hundred requests a second. */
@@ -212,8 +305,7 @@ async function guessing(store: string, service: Measured): Promise<void> {
     Array.from({ length: 64 }, async () => {
       while (next < addresses) {
         next += 1;
-        const address = `10.${next >> 16}.${(next >> 8) & 255}.${next & 255}`;
-        await logIn(service, address, 'bench', 'guess');
+        await logIn(service, addressOf(next), 'bench', 'guess');
         if (next % 10_000 === 0) progress(`${store}: guessing from ${next} addresses`);
       }
     }),
