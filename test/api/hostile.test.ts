@@ -265,9 +265,13 @@ describe('hostile clients', () => {
       socket.write(compose('GET', '/book/abc', client) + compose('GET', `/book/${id}`, client).repeat(31));
     }
     const isRefused = () => own.log.some((line) => line.includes('"an answer was refused"'));
+    await waitUntil(isRefused);
+    const slow = new Connection(own); // is disconnected after 30 s
+    context.after(() => slow.socket.destroy());
+    slow.socket.write('POST /token HTTP/1.1\r\nHost: books.test\r\nContent-Length: 2\r\n\r\n{');
     await waitUntil(async () => {
       assert.equal((await client.request('GET', '/book/abc')).status, 404);
-      return isRefused() && (await client.request('GET', `/book/${id}`)).status === 200;
+      return (await client.request('GET', `/book/${id}`)).status === 200;
     });
     const { pid } = own.process;
     const kibibytes = Number(/^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]);
@@ -279,6 +283,7 @@ describe('hostile clients', () => {
       for (const { socket } of connections) if (socket.writable) socket.write('\r\n');
       return connections.some(({ socket }) => socket.destroyed);
     });
+    assert.equal(slow.socket.destroyed, false, 'who does not read was disconnected after 5 s');
   });
 
   test('rule 9: up to 32 safe requests of one connection are handled concurrently', async (context) => {
