@@ -10,6 +10,7 @@ import { FINDING } from '../../conformance/finding.ts';
 import type { Level, Rule } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { accepts } from '../support/client.ts';
+import { settle, startElsewhere } from '../support/elsewhere.ts';
 import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
@@ -47,6 +48,19 @@ const TARGETS: readonly Target[] = [
     ci: 'full',
     start: () => service(POSTGRES.freshUrl()),
   },
+  {
+    name: 'SQLite with settings of elsewhere',
+    ...{
+      store: SQLITE,
+      desk: 'core',
+      ci: 'full',
+      start: async () => startElsewhere(await SQLITE.freshUrl()),
+    },
+  },
+  {
+    name: 'PostgreSQL with settings of elsewhere',
+    ...{ store: POSTGRES, desk: 'core', ci: 'full', start: async () => startElsewhere(await foreign()) },
+  },
   { name: 'the port of the page', store: SQLITE, desk: 'core', ci: 'full', start: page },
   { name: 'partitions', store: POSTGRES, desk: 'core', ci: 'full', start: () => service(partitioned()) },
   { name: 'a standby', store: POSTGRES, desk: 'core', ci: 'full', start: standby },
@@ -71,6 +85,13 @@ export const CHOSEN = TARGETS.filter(({ store }) => STORES.includes(store)).flat
 
 async function service(dbUrl: Promise<string>, env: Record<string, string> = {}): Promise<Started> {
   return await startTestService(await dbUrl, env);
+}
+
+/** A database with settings that suit other programs. */
+async function foreign(): Promise<string> {
+  const dbUrl = await POSTGRES.freshUrl();
+  await settle(dbUrl);
+  return dbUrl;
 }
 
 async function page(): Promise<Started> {

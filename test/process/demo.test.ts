@@ -132,12 +132,12 @@ describe('demo', { concurrency: 3 }, () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  for (const [name, folder, limit] of [
+  for (const [name, folder, setting] of [
     ['without a temporary folder', '/nowhere', undefined],
-    ['without room for its store', temporaryFolder(), '-f 200'], // a file may have 100 KiB, or 200 with bash
+    ['without room for its store', temporaryFolder(), 'ulimit -f 200'], // a file may have 100 KiB, or 200 with bash
   ] as const) {
     test(`${name}, it says so in one sentence`, async () => {
-      const child = spawnService({ PORT: '0', TMPDIR: folder }, ['demo'], undefined, 'ignore', limit);
+      const child = spawnService({ PORT: '0', TMPDIR: folder }, ['demo'], undefined, 'ignore', setting);
       const { code, stdout, stderr } = await endOf(child);
       assert.deepEqual({ code, stdout }, { code: 1, stdout: '' });
       assert.match(

@@ -12,6 +12,7 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
+import { settle } from '../support/elsewhere.ts';
 import { inTime } from '../support/in-time.ts';
 import { connectTo, execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { compose } from '../support/raw-requests.ts';
@@ -626,26 +627,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       dbUrl,
       "insert into books (title, author) select repeat('x', 1000000), 'somebody' from generate_series(1, 20)",
     );
-    const [version] = await execute<{ number: string }>(
-      dbUrl,
-      "select current_setting('server_version_num') as number",
-    );
-    const name = new URL(dbUrl).pathname.slice(1);
-    for (const setting of [
-      "statement_timeout = '300ms'",
-      "idle_in_transaction_session_timeout = '300ms'",
-      ...(Number(version?.number) >= 170000 ? ["transaction_timeout = '300ms'"] : []),
-      "lock_timeout = '50ms'",
-      'array_nulls = off',
-      'standard_conforming_strings = off',
-      "client_encoding = 'LATIN1'",
-      "default_transaction_isolation = 'serializable'",
-      "datestyle = 'German'",
-      'row_security = off',
-      'enable_indexscan = off',
-    ]) {
-      await execute(dbUrl, `alter database ${name} set ${setting}`);
-    }
+    await settle(dbUrl);
     const service = await start(context, dbUrl);
     const { client } = service;
     const book = await client.create({ title: 'Emma', author: 'Jane Austen', year: 1 });

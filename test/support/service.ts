@@ -150,16 +150,16 @@ const HIDING: readonly unknown[] = ['warn', 'error', 'fatal', 'silent'];
 /**
  * Starts the real command with only the given variables in its environment, and waits until it listens. Where it listens is
  * in its log, unless LOG_LEVEL hides that line: then PORT must be a number, and it has no page.
- * @param limit a limit of the system for its process, as arguments of the shell's `ulimit`.
+ * @param setting a command of the shell for its process, such as `umask 077` or `ulimit -n 64`.
  * @param observe gets each line of its log.
  */
 export async function startCommand(
   env: Record<string, string>,
   folder?: string,
-  limit?: string,
+  setting?: string,
   observe: (line: string) => void = () => {},
 ): Promise<CommandProcess> {
-  const child = spawnService(env, [], folder, 'ignore', limit);
+  const child = spawnService(env, [], folder, 'ignore', setting);
   const ended = once(child, 'close'); // when all that it printed has been read
   const log: string[] = [];
   const { url, page = '' } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {
@@ -212,18 +212,18 @@ export async function startServiceProcess(
 /**
  * Runs the real command with only the given variables in its environment.
  * @param folder where it runs; this process's own when absent.
- * @param limit a limit of the system for its process, as arguments of the shell's `ulimit`.
+ * @param setting a command of the shell for its process, such as `umask 077` or `ulimit -n 64`.
  */
 export function spawnService(
   env: Record<string, string>,
   args: readonly string[] = [],
   folder?: string,
   stdin: 'ignore' | 'pipe' = 'ignore',
-  limit?: string,
+  setting?: string,
 ): ChildProcess {
   const command = [...COMMAND, ...args];
-  const limited = ['/bin/sh', '-c', `ulimit ${limit}; exec "$@"`, 'sh', ...command];
-  const [program = '', ...rest] = limit === undefined ? command : limited;
+  const set = ['/bin/sh', '-c', `${setting}; exec "$@"`, 'sh', ...command];
+  const [program = '', ...rest] = setting === undefined ? command : set;
   return spawn(program, rest, {
     env,
     cwd: folder,

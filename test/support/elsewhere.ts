@@ -1,0 +1,59 @@
+// Owns: settings that a machine, a process or a database may have, all at once: the ones that change the most.
+
+import { execute } from './postgres.ts';
+import { ENVIRONMENT, startCommand } from './service.ts';
+
+const VARIABLES = {
+  TZ: 'Pacific/Chatham',
+  LC_ALL: 'tr_TR.UTF-8',
+  TMPDIR: '/nonexistent',
+  HOME: '/nonexistent',
+};
+
+const SETTING = 'umask 077; ulimit -n 256 -c 0; exec <&-';
+
+const OF_DATABASE = [
+  "statement_timeout = '300ms'",
+  "idle_in_transaction_session_timeout = '300ms'",
+  "lock_timeout = '50ms'",
+  'array_nulls = off',
+  'backslash_quote = on',
+  "bytea_output = 'escape'",
+  'check_function_bodies = off',
+  "client_encoding = 'LATIN1'",
+  "client_min_messages = 'debug5'",
+  "datestyle = 'German'",
+  'default_transaction_deferrable = on',
+  "default_transaction_isolation = 'serializable'",
+  'enable_indexscan = off',
+  'extra_float_digits = -15',
+  "intervalstyle = 'sql_standard'",
+  "plan_cache_mode = 'force_generic_plan'",
+  'quote_all_identifiers = on',
+  'row_security = off',
+  'standard_conforming_strings = off',
+  'synchronous_commit = off',
+  "timezone = 'Pacific/Chatham'",
+  'transform_null_equals = on',
+  "work_mem = '64kB'",
+  "xmloption = 'document'",
+];
+
+/** Gives a database settings that suit other programs. */
+export async function settle(dbUrl: string): Promise<void> {
+  const [version] = await execute<{ number: string }>(
+    dbUrl,
+    "select current_setting('server_version_num') as number",
+  );
+  const settings = [
+    ...OF_DATABASE,
+    ...(Number(version?.number) >= 170000 ? ["transaction_timeout = '300ms'"] : []),
+  ];
+  const name = new URL(dbUrl).pathname.slice(1);
+  for (const setting of settings) await execute(dbUrl, `alter database ${name} set ${setting}`);
+}
+
+/** Starts the service as a process with such settings. */
+export async function startElsewhere(dbUrl: string): Promise<{ url: string; stop(): Promise<void> }> {
+  return await startCommand({ ...ENVIRONMENT, ...VARIABLES, DB_URL: dbUrl, LOG_LEVEL: 'info' }, '/', SETTING);
+}
