@@ -74,6 +74,7 @@ async function siege(): Promise<void> {
   ] as const) {
     await withService(name, open, {}, overload);
     await withService(name, open, {}, hostileClients, LONG_LIST);
+    await withService(name, open, {}, heavyCalls, LONG_LIST);
     await withService(name, open, OPEN_TO_ALL, callsWithoutToken);
   }
   await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
@@ -152,6 +153,57 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
       p99 <= 100 && growth <= 384,
     );
   }
+}
+
+/** Calls that take the store long: none is refused that could be carried out, and a search without end ends. */
+async function heavyCalls(store: string, service: Measured): Promise<void> {
+  progress(`${store}: books of 1 MB`);
+  const title = JSON.stringify({ title: 'x'.repeat(1_000_000) });
+  const changes = await inParallel(24, Number(options.seconds), (client) =>
+    send(service.port, 'PUT', `/book/${client + 1}`, title),
+  );
+  const refused = changes.filter(({ status }) => status === 503).length;
+  record(
+    '24 clients that store books of 1 MB',
+    store,
+    `${refused} of ${changes.length} refused, the slowest answer after ${slowest(changes)} ms`,
+    'at most 1 %',
+    refused * 100 <= changes.length,
+  );
+
+  progress(`${store}: searches for many beginnings of words`);
+  const letters = encodeURIComponent([...'abcdefghijklmnopqrstuvwxyz0123456789'].join(' '));
+  const [searches, p99] = await Promise.all([
+    inParallel(8, Number(options.seconds), () => send(service.port, 'GET', `/books?q=${letters}`, '')),
+    honestP99(service),
+  ]);
+  record(
+    '8 clients that search for 36 beginnings of words',
+    store,
+    `honest p99 ${p99.toFixed(1)} ms, the slowest answer after ${slowest(searches)} ms`,
+    'at most 100 ms, 5000 ms',
+    p99 <= 100 && slowest(searches) <= 5000,
+  );
+}
+
+/** Repeats a call on several connections for some seconds. */
+async function inParallel(clients: number, seconds: number, call: (client: number) => Promise<number>) {
+  const answers: { status: number; milliseconds: number }[] = [];
+  const end = performance.now() + seconds * 1000;
+  await Promise.all(
+    Array.from({ length: clients }, async (_, client) => {
+      while (performance.now() < end) {
+        const began = performance.now();
+        const status = await call(client);
+        answers.push({ status, milliseconds: performance.now() - began });
+      }
+    }),
+  );
+  return answers;
+}
+
+function slowest(answers: readonly { milliseconds: number }[]): number {
+  return Math.round(answers.reduce((most, { milliseconds }) => Math.max(most, milliseconds), 0));
 }
 
 /**
