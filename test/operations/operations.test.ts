@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts, Client, Connection } from '../support/client.ts';
+import { accepts, Client, Connection, exchange } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -23,6 +23,8 @@ const READY_TIMEOUT = 2000;
 
 /** Milliseconds within which a database must accept a connection. */
 const CONNECT_TIMEOUT = 3000;
+
+const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
 
 describe('the operations listener', { concurrency: 4 }, () => {
   for (const store of STORES) {
@@ -168,6 +170,24 @@ describe('the operations listener', { concurrency: 4 }, () => {
         assert.equal(await accepts(other, port), false, `${other} with ADMIN_HOST=${ADMIN_HOST}`);
       }
     }
+  });
+
+  test('rule 31: takes 64 connections at a time, and others once some have been closed', async (context) => {
+    const operations = operationsOf(await start(context));
+    const connections = Array.from({ length: 65 }, () => new Connection(operations));
+    const close = () => {
+      for (const connection of connections) connection.close();
+    };
+    context.after(close);
+    const answers = await Promise.all(
+      connections.map((connection) => {
+        connection.send(LIVEZ).catch(() => {}); // the answers show it
+        return connection.answersUntilClosed(1);
+      }),
+    );
+    assert.equal(answers.filter(({ length }) => length === 1).length, 64);
+    close();
+    await waitUntil(async () => (await exchange(operations, LIVEZ))[0]?.status === 200);
   });
 });
 
