@@ -350,7 +350,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
       ['backup', 'copy.db'],
       folder,
       'ignore',
-      '-f 1000',
+      'ulimit -f 1000',
     );
     const { code, stdout, stderr } = await endOf(child);
     assert.deepEqual([code, stdout], [1, '']);

@@ -552,7 +552,7 @@ describe('import', { concurrency: 4 }, () => {
     const rows = Array.from({ length: 2000 }, (_, index) => `${long} ${index}\n`);
     const folder = folderWith({ 'books.csv': `title\n${rows.join('')}${rows.join('')}` });
     const args = ['import', '--dry-run', 'books.csv'];
-    const child = spawnService({ DB_URL: await SQLITE.freshUrl() }, args, folder, 'ignore', '-f 100');
+    const child = spawnService({ DB_URL: await SQLITE.freshUrl() }, args, folder, 'ignore', 'ulimit -f 100');
     const { code, stderr } = await endOf(child);
     assert.equal(code, 1);
     assert.match(
