@@ -19,6 +19,9 @@ import { within } from './within.ts';
 /** Milliseconds between two attempts to replace a worker, if the first one fails. */
 const RETRY_PAUSE = 1000;
 
+/** Milliseconds for Node.js to begin in a worker; normally it needs a hundredth of it. */
+const BOOT_TIMEOUT = 30_000;
+
 /** Milliseconds after which a worker that has not stopped is killed; normally it needs less. */
 const LAST_RESORT = 9500;
 
@@ -131,11 +134,11 @@ class WorkerPool {
   }
 
   async #startWorker(number: number, use: PortUse): Promise<Urls> {
-    // By default, cluster would hand on the path of the program, which the single executable takes for a command.
-    if (IS_EXECUTABLE) cluster.setupPrimary({ exec: 'serve', args: [] });
-    const worker = cluster.fork();
+    const worker = fork();
     this.#workers.add(worker);
-    worker.on('error', () => {}); // the worker has gone; 'exit' follows
+    // Where the system lacks threads, Node.js may hang before it runs any program.
+    const hung = setTimeout(() => worker.process.kill('SIGKILL'), BOOT_TIMEOUT);
+    for (const event of ['online', 'exit']) worker.once(event, () => clearTimeout(hung));
     const started = Promise.withResolvers<Urls>();
     worker.once('exit', () => {
       this.#workers.delete(worker);
@@ -221,6 +224,17 @@ class WorkerPool {
     });
     return mergeMetrics(new Map<string, readonly Metric[]>([['0', own], ...(await Promise.all(answers))]));
   }
+}
+
+/** @throws OperatorError if the system makes no process. */
+function fork(): Worker {
+  // By default, cluster would hand on the path of the program, which the single executable takes for a command.
+  if (IS_EXECUTABLE) cluster.setupPrimary({ exec: 'serve', args: [] });
+  const worker = cluster.fork();
+  worker.on('error', () => {}); // the worker has gone, and 'exit' follows; or there was never a process
+  if (worker.process.pid === undefined)
+    throw new OperatorError('The system could not start a worker: allow more processes or open files.');
+  return worker;
 }
 
 /** The configuration of all workers but the first: they serve what it serves. The system may have chosen its ports. */

@@ -82,6 +82,27 @@ describe('workers', { concurrency: 3 }, () => {
     });
   }
 
+  test('rule 28: one that cannot be replaced for lack of open files is replaced once there are some, and SIGTERM ends the service as ever', async (context) => {
+    const environment = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), WORKERS: String(WORKERS) };
+    const service = await startCommand({ ...environment, LOG_LEVEL: 'info' }, undefined, 'ulimit -n 64');
+    context.after(() => service.process.kill('SIGKILL'));
+    const operations = operationsOf(service);
+    const attempts = () => messages(service, 'a worker could not be replaced: retrying').length;
+    while (attempts() === 0) {
+      const greedy = Array.from({ length: 64 }, () => new Connection(operations)); // they are cut after 5 s
+      context.after(() => greedy.map((connection) => connection.close()));
+      await Promise.all(greedy.map((connection) => connection.send('GET ').catch(() => {})));
+      const serving = () => messages(service, 'a worker is serving').length;
+      const before = serving();
+      process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
+      await waitUntil(() => attempts() > 0 || serving() > before);
+      for (const connection of greedy) connection.close();
+    }
+    await waitUntil(() => servingWorkers(service).length === WORKERS);
+    await service.stop();
+    assert.equal(service.process.exitCode, 0);
+  });
+
   test('rules 16 and 28: without SECRET_TOKEN, each accepts the tokens of the others', async (context) => {
     const { SECRET_TOKEN: _, AUTH_USERNAME: _name, AUTH_PASSWORD: _password, ...env } = ENVIRONMENT;
     const service = await startCommand({
