@@ -2,6 +2,7 @@
 // twice, and every answer belongs to its request. One process alone is in conformance/racing.ts, but for the ids to come.
 
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import {
   createTogether,
@@ -14,6 +15,7 @@ import type { RequestOptions, Service } from '../../conformance/service.ts';
 import { BOOK_NOT_FOUND, created, DELETED, retrieved, updated } from '../../conformance/words.ts';
 import { bare, type Client } from '../support/client.ts';
 import {
+  POSTGRES,
   type RunningService,
   type ServiceProcess,
   STORES,
@@ -22,6 +24,19 @@ import {
 } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { verifiedAt } from '../support/verified.ts';
+
+/** What an operator of PostgreSQL may have added that refuses a long title. */
+const REFUSALS = [
+  ['an index', 'create index titles on books (title)'],
+  [
+    'a trigger',
+    `create function refuse() returns trigger language plpgsql as $$ begin
+       if length(new.title) > 1000 then raise 'too long' using errcode = 'invalid_parameter_value'; end if;
+       return new;
+     end $$;
+     create trigger refuse before insert on books for each row execute function refuse()`,
+  ],
+] as const;
 
 for (const store of STORES) {
   describe(`many requests at once on ${store.name}`, () => {
@@ -60,6 +75,22 @@ for (const store of STORES) {
       );
       for (const [isWrong, status] of answers) assert.equal(status, isWrong ? 503 : 200);
     });
+
+    for (const [what, statement] of store === POSTGRES ? REFUSALS : []) {
+      test(`rules 9 and 23: what ${what} refuses fails no other request`, async (context) => {
+        const other = await startTestService(await store.freshUrl());
+        context.after(() => other.stop());
+        await executeOn(other.dbUrl, statement);
+        const statuses = await Promise.all(
+          Array.from({ length: 200 }, async (_, position) => {
+            const title = position % 50 === 7 ? randomBytes(6000).toString('base64') : 'free';
+            return (await other.client.request('POST', '/book', { body: { title } })).status;
+          }),
+        );
+        for (const [position, status] of statuses.entries())
+          assert.equal(status, position % 50 === 7 ? 503 : 201);
+      });
+    }
 
     test('rules 9, 11 and 12: operations of every kind racing for one id are answered consistently', async () => {
       for (let round = 0; round < 12; round += 1) {

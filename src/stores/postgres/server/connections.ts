@@ -57,8 +57,8 @@ const CANCELED = '57014';
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;
 
-/** The server's errors for a constraint or a trigger that an operator has added. */
-const REFUSED = /^(23|P0001)/;
+/** The server's errors for a row that a constraint, a trigger, an index or a policy of an operator refuses. */
+const REFUSED = /^(2[123]|27|3[89]|42501|44|54|P0)/;
 
 /** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
