@@ -288,7 +288,9 @@ describe('export and copy', { concurrency: 4 }, () => {
 
         const service = await startTestService(target);
         context.after(() => service.stop());
-        assert.equal((await service.client.create({ title: 'new' })).id, last.id + 1);
+        const keyed = { body: { title: 'new' }, headers: { 'idempotency-key': '"key"' } };
+        const create = async () => (await service.client.request('POST', '/book', keyed)).data.id;
+        assert.equal(await create(), last.id + 1);
 
         const again = await command(['copy', source, target]);
         assert.deepEqual(
@@ -297,7 +299,7 @@ describe('export and copy', { concurrency: 4 }, () => {
         );
         assert.equal((await command(['copy', source, target, '--overwrite'])).code, 0);
         assert.equal((await command(['export'], target)).stdout, CSV);
-        assert.equal((await service.client.create({ title: 'newer' })).id, last.id + 2); // rule 12
+        assert.equal(await create(), last.id + 2); // rule 12; and the key of a book that is gone is not known
       });
     }
   }

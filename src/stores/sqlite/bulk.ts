@@ -144,7 +144,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async removeAll(): Promise<void> {
-    await this.#joined(async () => this.#db.exec('delete from books'));
+    await this.#joined(async () => this.#db.exec('delete from books; delete from book_requests'));
   }
 
   async reserveIdsThrough(lastId: number): Promise<number> {
