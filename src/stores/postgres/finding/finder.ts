@@ -79,7 +79,8 @@ export class PostgresFinder {
   #findOnStandby(search: Search, deadline: number): Promise<Page | undefined> | undefined {
     const limitTo = (milliseconds: number) => {
       const left = Math.min(milliseconds, deadline - performance.now());
-      return `set local statement_timeout = ${Math.max(1, Math.ceil(left))}`; // 0 would be no limit
+      const limit = Math.max(1, Math.ceil(left)); // 0 would be no limit
+      return `set local gin_fuzzy_search_limit = 0; set local statement_timeout = ${limit}`;
     };
     return this.#standby?.read('search', limitTo(STATEMENT_TIMEOUTS.searches), async (client) => {
       const query: Select = async (kind, sql, values) => {

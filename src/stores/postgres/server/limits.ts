@@ -12,13 +12,15 @@ export type Limit = 'statement_timeout' | 'lock_timeout';
 const connectionLimits = new WeakMap<pg.ClientBase, number>();
 
 /**
- * Settings that a server, a database or a role may have and that would break a list half-way, or store the text `NULL` in
- * place of a field that a change leaves out. They are set before the limits of this service.
+ * Settings that a server, a database or a role may have and that would break a list half-way or a connection between two
+ * requests, hide books from searches, or store the text `NULL` in place of a field that a change leaves out. They are set
+ * before the limits of this service.
  * @param isLocal whether they are for one transaction only.
  */
 const ownSettings = (isLocal: boolean) => `
-  set_config('array_nulls', 'on', ${isLocal}), set_config('statement_timeout', '0', ${isLocal}),
-  set_config('lock_timeout', '0', ${isLocal}), set_config('idle_in_transaction_session_timeout', '0', ${isLocal}),
+  set_config('array_nulls', 'on', ${isLocal}), set_config('gin_fuzzy_search_limit', '0', ${isLocal}),
+  set_config('statement_timeout', '0', ${isLocal}), set_config('lock_timeout', '0', ${isLocal}),
+  set_config('idle_in_transaction_session_timeout', '0', ${isLocal}), set_config('idle_session_timeout', '0', ${isLocal}),
   case when current_setting('server_version_num')::integer >= 170000
     then set_config('transaction_timeout', '0', ${isLocal}) end`;
 
@@ -27,7 +29,8 @@ const LIMIT_CONNECTION = `
   select ${ownSettings(false)}, set_config($1, $2, false) from pg_backend_pid() as pid where pid = $3`;
 
 const LIMIT_STATEMENT = `
-  select where set_config($1, $2, true) is null or set_config('array_nulls', 'on', true) is null`; // no row
+  select where set_config($1, $2, true) is null or set_config('array_nulls', 'on', true) is null
+    or set_config('gin_fuzzy_search_limit', '0', true) is null`; // no row
 
 /** What this file uses of the driver's query and connection, beyond the driver's own description of them. */
 interface DriverConnection {
