@@ -1,8 +1,31 @@
 -- Divides the table of books into 16 partitions by the hash of the id, for 100 million books and more. It makes the table if
--- it is missing; otherwise it moves its books, all or none. Run it while no service runs, as the role that owns the database:
+-- it is missing; otherwise it moves its books, all or none, unless somebody has added something to it. Run it while no
+-- service runs, as the role that owns the database:
 -- psql "$DB_URL" -v ON_ERROR_STOP=1 -f partition-books.sql
 
 begin;
+
+do $$
+declare others text;
+begin
+  select string_agg(what, ', ') into others from (
+    select format('column %I', attname) from pg_attribute
+      where attrelid = to_regclass('books') and attnum > 0 and not attisdropped
+        and attname not in ('id', 'title', 'author', 'year')
+    union all select format('index %s', indexrelid::regclass) from pg_index
+      where indrelid = to_regclass('books') and not indisprimary
+    union all select format('constraint %I', conname) from pg_constraint
+      where conrelid = to_regclass('books') and contype not in ('p', 'n')
+        and conname not in ('books_id_check', 'books_year_check')
+    union all select format('trigger %I', tgname) from pg_trigger
+      where tgrelid = to_regclass('books') and not tgisinternal and tgname not like 'book\_index\_%'
+    union all select format('policy %I', polname) from pg_policy where polrelid = to_regclass('books')
+  ) as added (what);
+  if others is not null then
+    raise exception 'The table books has more than the service makes, which would be lost: %.', others
+      using hint = 'Drop it, and make it again afterwards.';
+  end if;
+end $$;
 
 create sequence if not exists books_id_seq maxvalue 9007199254740991;
 alter table if exists books rename to books_before;

@@ -63,6 +63,28 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
     await raceDeletes(both);
   });
 
+  test('a table to which somebody has added something is refused by its name, and stays as it was', async (context) => {
+    const { client, dbUrl } = await start(context, await freshDatabase());
+    await client.create({ title: 'Emma' });
+    const additions = [
+      ['alter table books add column shelf text', 'alter table books drop column shelf', 'column shelf'],
+      ['create index titles on books (title)', 'drop index titles', 'index titles'],
+      [
+        "alter table books add constraint named check (title <> '')",
+        'alter table books drop constraint named',
+        'constraint named',
+      ],
+      ['create policy mine on books', 'drop policy mine on books', 'policy mine'],
+    ] as const;
+    for (const [add, drop, name] of additions) {
+      await execute(dbUrl, add);
+      await assert.rejects(partitioned(dbUrl), { message: new RegExp(`would be lost: ${name}\\.$`) });
+      await execute(dbUrl, drop);
+    }
+    await partitioned(dbUrl);
+    assert.equal((await client.list()).length, 1);
+  });
+
   describe('a catalogue that has books', { concurrency: 1 }, () => {
     const books = manyBooks(2000);
     let dbUrl: string;
