@@ -25,6 +25,9 @@ export class InvalidBooks extends Error {
   }
 }
 
+/** Bytes that a book takes beside its text until all are stored. An array may have a book for each three bytes. */
+const BOOK_BYTES = 48;
+
 /** Characters that are parsed before other work gets its turn: about a millisecond. */
 const TURN = 64 * 1024;
 
@@ -48,7 +51,9 @@ export async function readBookArray(
       if (books.length === MOST_BOOKS || Buffer.byteLength(element.text) > longest) throw new BodyTooLarge();
       const book = bookIn(element);
       if (book === undefined) throw new InvalidBooks(books.length + 1);
-      books.push(groupText(book));
+      const kept = groupText(book);
+      room.take(Math.max(0, kept.length + BOOK_BYTES - element.text.length)); // which is taken
+      books.push(kept);
       parsed += element.text.length;
       if (parsed > TURN) {
         parsed = 0;

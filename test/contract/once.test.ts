@@ -105,6 +105,29 @@ for (const store of STORES) {
       }
     });
 
+    test('rule 22: books without a text share the 32 MiB, too', async () => {
+      const crowded = await startTestService(await store.freshUrl());
+      const body = `[${'{},'.repeat(9990)}`; // 30 kB, and the rest never comes
+      const connections: Connection[] = [];
+      try {
+        while (!connections.some(({ received }) => received.startsWith('HTTP/1.1 503'))) {
+          assert.ok(connections.length < 200);
+          const connection = new Connection(crowded);
+          connections.push(connection);
+          const headers = { 'content-length': String(2 * body.length) };
+          await connection.send(crowded.client.bytes('POST', '/books', { headers }));
+          await connection.send(body);
+        }
+        for (const { socket } of connections) socket.destroy();
+        await waitUntil(
+          async () => (await crowded.client.request('POST', '/books', { body: [{}] })).status === 201,
+        );
+      } finally {
+        for (const { socket } of connections) socket.destroy();
+        await crowded.stop();
+      }
+    });
+
     test('I3: of many requests with one key at the same moment, in two processes, one is carried out', async () => {
       const other = await startTestService(service.dbUrl);
       const elsewhere = verifiedAt(other);
