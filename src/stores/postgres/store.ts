@@ -114,7 +114,8 @@ export class PostgresStore implements BookStore {
   }
 
   list(): Promise<BookList> {
-    return this.#lists.open(() => this.#operations.list(AbortSignal.timeout(FIRST_CHUNK_TIMEOUT)));
+    const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT); // which the wait for room is a part of
+    return this.#lists.open(() => this.#operations.list(signal));
   }
 
   metrics(): Metric[] {
