@@ -79,11 +79,11 @@ export class StoreThread<Request extends object, Answer> {
     if (this.#thread === undefined) {
       try {
         this.#file?.assertInPlace();
+        this.restarts += 1;
+        this.start().catch(() => {}); // the waiting calls get the error
       } catch (error) {
-        throw new StoreUnavailable(error);
+        throw new StoreUnavailable(error); // also if the system makes no thread
       }
-      this.restarts += 1;
-      this.start().catch(() => {}); // the waiting calls get the error
     }
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
