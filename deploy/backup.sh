@@ -10,9 +10,11 @@ folder=$(readlink -f "$1")
 if [ -z "${DB_URL-}${DB_URL_FILE-}" ]; then
   if [ -e "$etc/db_url" ]; then
     export DB_URL_FILE="$etc/db_url"
-  elif grep -qs '^DB_URL=' "$etc/environment"; then
-    DB_URL=$(sed -n 's/^DB_URL=//p' "$etc/environment" | tail -n 1)
-    export DB_URL
+  else
+    for name in DB_URL DB_URL_FILE; do
+      value=$(sed -n "s/^$name=//p" "$etc/environment" 2>/dev/null | tail -n 1)
+      if [ -n "$value" ]; then export "$name=$value"; fi
+    done
   fi
 fi
 

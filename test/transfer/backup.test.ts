@@ -116,6 +116,9 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.match(run().stderr, /there is no catalogue at sqlite:data\/books\.db/);
     writeFileSync(join(folder, 'etc/environment'), 'PORT=80\nDB_URL=sqlite:books.db\n');
     assert.equal(run().status, 0);
+    writeFileSync(join(folder, 'url'), 'sqlite:other.db\n');
+    writeFileSync(join(folder, 'etc/environment'), 'DB_URL_FILE=url\n');
+    assert.match(run().stderr, /there is no catalogue at sqlite:other\.db/);
     writeFileSync(join(folder, 'etc/db_url'), 'postgres://a:secret@b/c\n');
     const { status, stderr } = run();
     assert.equal(status, 1);
