@@ -103,7 +103,10 @@ export class HttpServer {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
       else refuseLatest(statusOf(error), socket);
     });
-    server.on('connect', (_request: IncomingMessage, socket: Socket) => refuseLatest(400, socket));
+    server.on('connect', (_request: IncomingMessage, socket: Socket) => {
+      socket.on('error', () => {}); // Node has taken its own listener away; 'close' follows
+      refuseLatest(400, socket);
+    });
     // RFC 9110 section 10.1.1 leaves it to the server; an unknown expectation changes nothing.
     server.on('checkExpectation', (request, response) => {
       server.emit('request', request, response);

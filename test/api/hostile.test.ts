@@ -426,6 +426,20 @@ describe('hostile clients', () => {
     });
   });
 
+  test('rule 20: a client that asks for a tunnel and breaks the connection disturbs nobody', async (context) => {
+    const own = await startServiceProcess(await SQLITE.freshUrl());
+    context.after(() => own.process.kill('SIGKILL'));
+    for (const target of [own, operationsOf(own)]) {
+      const connection = new Connection(target);
+      await connection.send(compose('CONNECT', 'elsewhere.test:443'));
+      await connection.answers(1);
+      connection.socket.resetAndDestroy();
+    }
+    await beHonest(own);
+    await own.stop();
+    assert.equal(own.process.exitCode, 0);
+  });
+
   test('rule 20: requests that reach no route are logged with the ids of their answers', async () => {
     for (const [bytes, status] of [
       ['garbage\r\n\r\n', 400],
