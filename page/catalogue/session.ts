@@ -37,6 +37,8 @@ export class Session {
   /** The page is being left: no answer will arrive. */
   isLeaving = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
+  #touchedAt = 0;
+  #probing: ReturnType<typeof setTimeout> | undefined;
   /** When the browser last said that it has no network, by `performance.now()`. */
   #offlineSince = 0;
   /** Seconds of the latest `Retry-After`. */
@@ -97,11 +99,16 @@ export class Session {
 
   #touch(): void {
     if (this.#catalogue === undefined) return;
+    const isLate = Date.now() - this.#touchedAt > IDLE; // timers stand still while a computer sleeps
+    this.#touchedAt = Date.now();
     clearTimeout(this.#idle);
-    this.#idle = setTimeout(() => {
-      this.#forget('Nobody has used this page for 30 minutes. Log in again: nothing is lost.');
-      void this.#logIn();
-    }, IDLE);
+    if (isLate) this.#expire();
+    else this.#idle = setTimeout(() => this.#expire(), IDLE);
+  }
+
+  #expire(): void {
+    this.#forget('Nobody has used this page for 30 minutes. Log in again: nothing is lost.');
+    void this.#logIn();
   }
 
   /** Asks a person to log in, once for all work that waits. */
@@ -152,6 +159,7 @@ export class Session {
         dialog.close();
         refocus(); // at once: somebody may go on typing
         this.#catalogue = catalogue;
+        this.#touchedAt = Date.now();
         this.#touch();
         return catalogue;
       } catch (error) {
@@ -194,14 +202,22 @@ export class Session {
     if (reach === this.#reach) return;
     this.#reach = reach;
     this.onReach(reach);
-    if (reach !== 'here') setTimeout(() => this.#probe(), PROBE_PAUSE);
+    if (reach !== 'here') this.#probeSoon();
+  }
+
+  /** However often the service changes between busy and away, it is asked once at a time. */
+  #probeSoon(): void {
+    this.#probing ??= setTimeout(() => {
+      this.#probing = undefined;
+      this.#probe();
+    }, PROBE_PAUSE);
   }
 
   /** Finds out whether the service answers again, even if nobody wants anything of it. */
   #probe(): void {
     if (this.#reach === 'here') return;
     void this.#catalogue?.page({ sort: 'id', limit: 1 }).catch(() => {});
-    setTimeout(() => this.#probe(), PROBE_PAUSE);
+    this.#probeSoon();
   }
 }
 

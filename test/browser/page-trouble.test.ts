@@ -235,6 +235,28 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     await waitUntil(async () => (await client.list()).length === BOOKS.length - 1);
   });
 
+  test('a service that is busy and away by turns is asked no more often than one that is away', async (context) => {
+    let isIll = false;
+    let calls = 0;
+    const { page } = await openCatalogue(context, {
+      front: ({ url }, outgoing, forward) => {
+        if (!isIll || url === '/v/none') return forward();
+        calls += 1;
+        answer(outgoing, calls % 2 === 0 ? 502 : 503, null, 'Service unavailable');
+      },
+    });
+    await shown(page, BY_AUTHOR);
+    await page.clock.install();
+    isIll = true;
+    await searchField(page).fill('hobbit');
+    for (let second = 0; second < 60; second += 1) {
+      await page.clock.runFor(1000);
+      await page.evaluate("fetch('v/none')"); // until the answers before it are there
+    }
+    context.diagnostic(`${calls} calls in a minute`);
+    assert.ok(calls > 20 && calls < 1000, `${calls} calls`);
+  });
+
   test('a service that hangs: the page says so, keeps the list, and goes on with it', async (context) => {
     const { page, service } = await openProcess(context);
     await page.clock.install();
