@@ -12,7 +12,9 @@ export class ImportFile {
   readonly file: File;
   readonly #worker = startImportWorker();
   /** In the order of the questions, which is that of the answers. */
-  readonly #waiting: PromiseWithResolvers<unknown>[] = [];
+  #waiting: PromiseWithResolvers<unknown>[] = [];
+  /** Why no question is answered any more. */
+  #ended: FileComplaint | undefined;
 
   /** @param onProgress is called with the bytes that have been read so far. */
   constructor(file: File, onProgress: (bytes: number) => void) {
@@ -24,10 +26,7 @@ export class ImportFile {
     });
     // The program of the worker could not be loaded.
     this.#worker.addEventListener('error', () => {
-      const complaint = new FileComplaint(
-        'Files cannot be read at the moment. Reload the page, and try again.',
-      );
-      for (const { reject } of this.#waiting) reject(complaint);
+      this.#end('Files cannot be read at the moment. Reload the page, and try again.');
     });
   }
 
@@ -36,14 +35,21 @@ export class ImportFile {
    * @throws FileComplaint
    */
   ask<Name extends keyof Calls>(name: Name, ...args: Parameters<Calls[Name]>): Promise<Results[Name]> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended);
     const answer = Promise.withResolvers<unknown>();
     this.#waiting.push(answer);
     this.#worker.postMessage({ name, args });
     return answer.promise as Promise<Results[Name]>;
   }
 
-  /** Ends the worker. Its answers never come. */
+  /** Ends the worker, and rejects every question that it has not answered. */
   close(): void {
     this.#worker.terminate();
+    this.#end('The file was closed.');
+  }
+
+  #end(reason: string): void {
+    this.#ended ??= new FileComplaint(reason);
+    for (const { reject } of this.#waiting.splice(0)) reject(this.#ended);
   }
 }

@@ -167,8 +167,11 @@ export class Storing {
     this.#stopping = new AbortController();
     await this.#untilStopped(async (signal) => {
       // The ids of books of which it is not known whether they were added.
+      let problem: unknown;
       for (const chunk of this.#chunks.filter(({ sentAt }) => sentAt !== undefined)) {
-        await this.#storeChunk(chunk, signal);
+        await this.#storeChunk(chunk, signal).catch((error) => {
+          problem ??= error; // what is known to be here is taken out nevertheless
+        });
       }
       const lane = async () => {
         for (;;) {
@@ -184,6 +187,7 @@ export class Storing {
       };
       const lanes = await Promise.allSettled(Array.from({ length: LANES }, lane));
       for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason;
+      if (problem !== undefined) throw problem;
     });
   }
 
@@ -198,17 +202,22 @@ export class Storing {
 
   async #storeChunk(chunk: Chunk, signal: AbortSignal): Promise<void> {
     const { books, key } = chunk;
+    let attempts = chunk.sentAt === undefined ? 0 : 1;
     const began = performance.now();
     const options = { idempotencyKey: key, signal };
     try {
       const stored = await persist(this.#session, signal, (catalogue) => {
         chunk.sentAt ??= Date.now();
         if (Date.now() - chunk.sentAt > SETTLED_WITHIN) throw new OutcomeUnknown();
+        attempts += 1;
         return catalogue.createAll(books, options);
       });
       for (const { id } of stored) this.ids.push(id);
       this.#chunks.shift();
     } catch (error) {
+      // A refusal of the first attempt is known: nothing was stored.
+      if (attempts === 1 && error instanceof CatalogueError && !error.mayBeDone && !isAway(error))
+        chunk.sentAt = undefined;
       if (!(error instanceof CatalogueError) || error.status !== 413) throw error;
       this.#chunks.shift();
       this.#split(books);

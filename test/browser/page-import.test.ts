@@ -10,6 +10,7 @@ import type { Locator, Page } from 'playwright-core';
 import { violations } from '../support/accessibility.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
+import { answer } from '../support/front.ts';
 import { counted, describePage, focused, logIn } from '../support/page.ts';
 import { unusedPort } from '../support/ports.ts';
 import {
@@ -539,6 +540,28 @@ Announced,E,${next}
     service.process.kill('SIGCONT');
     await page.getByRole('button', { name: 'Take them out again' }).click();
     await page.getByRole('heading', { name: '300 books were taken out again.' }).waitFor();
+    assert.equal(await countOf(service.dbUrl), 0);
+  });
+
+  test('books that a proxy refuses are not added, and the others can be taken out', async (context) => {
+    let chunks = 0;
+    const { service, page } = await openCatalogue(context, {
+      books: [],
+      front: ({ method, url }, outgoing, forward) => {
+        if (method === 'POST' && url === '/books') chunks += 1;
+        if (chunks === 3 && method === 'POST') answer(outgoing, 403, null, 'Forbidden');
+        else forward();
+      },
+    });
+    await openImport(page);
+    const rows = Array.from({ length: 3 }, (_, index) => `${'x'.repeat(150_000)} ${index}`);
+    await choose(page, 'a.csv', `title\n${rows.join('\n')}\n`);
+    await page.getByRole('button', { name: 'Import 3 books' }).click();
+    await page.getByText('The catalogue refuses this: ').first().waitFor();
+    await page.getByRole('button', { name: 'Stop here' }).click();
+    await page.getByRole('heading', { name: '2 books were added.' }).waitFor();
+    await page.getByRole('button', { name: 'Take them out again' }).click();
+    await page.getByRole('heading', { name: '2 books were taken out again.' }).waitFor();
     assert.equal(await countOf(service.dbUrl), 0);
   });
 
