@@ -159,6 +159,7 @@ export class Shelf {
       else if (page.next === undefined && start + page.books.length < this.total) {
         const { signal } = request; // somebody else has deleted books
         const count = await this.#session.call((catalogue) => catalogue.count(this.shown, { signal }));
+        if (signal.aborted) return;
         this.total = count + this.#removed.length;
       }
       this.#requests.delete(index);
@@ -166,8 +167,9 @@ export class Shelf {
     } catch {
       if (request.signal.aborted) return;
       setTimeout(() => {
+        if (request.signal.aborted) return; // another one may have taken its place
         this.#requests.delete(index);
-        if (!request.signal.aborted) this.want(...this.#wanted);
+        this.want(...this.#wanted);
       }, RETRY_PAUSE);
     }
   }
