@@ -125,13 +125,16 @@ class SqliteFinder implements SearchableIndex {
   }
 
   async count(statement: Statement): Promise<number | undefined> {
-    this.#end = Math.min(this.#end, now() + COUNT_TIME);
+    const end = this.#end;
+    this.#end = Math.min(end, now() + COUNT_TIME);
     try {
       const [[count] = []] = await this.select(statement);
       return Number(count);
     } catch (error) {
       if (error instanceof StoreUnavailable) return undefined;
       throw error;
+    } finally {
+      this.#end = end; // the books are found without their number
     }
   }
 

@@ -245,8 +245,13 @@ class Snapshot {
 
   constructor(file: string) {
     this.#db = openForReading(file);
-    this.#db.exec('begin'); // so that all chunks are of one snapshot
-    this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);
+    try {
+      this.#db.exec('begin'); // so that all chunks are of one snapshot
+      this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);
+    } catch (error) {
+      this.close();
+      throw error;
+    }
   }
 
   /** The next books as JSON, separated by commas. */

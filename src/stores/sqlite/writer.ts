@@ -108,8 +108,13 @@ function serve(port: MessagePort, path: string): void {
       writer.close();
       port.close();
     } else if (message !== undefined) {
-      writer.emptyLog();
-      say({ kind: 'done', ticket: message.ticket, answer: [] });
+      const { ticket } = message;
+      try {
+        writer.emptyLog();
+        say({ kind: 'done', ticket, answer: [] });
+      } catch (error) {
+        say({ kind: 'failed', ticket, reason: (error as Error).message, fault: 'failure' }); // the disk is full
+      }
     }
   });
   say({ kind: 'ready' });
@@ -186,7 +191,7 @@ class Writer {
 
   /** Does nothing while a list or another process reads from the log. */
   emptyLog(): void {
-    this.#db.exec('pragma wal_checkpoint(restart)');
+    this.#db.exec('pragma wal_checkpoint(truncate)');
   }
 
   close(): void {

@@ -4,7 +4,7 @@
 // and they are repeated.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type pg from 'pg';
+import pg from 'pg';
 import { withTypes } from '../../columns.ts';
 import { begin } from '../server/limits.ts';
 
@@ -145,11 +145,12 @@ export async function changeStructure(
   let isLong = false;
   for (let lost = 0; ; ) {
     try {
-      await client.query(begin(LOCK_TIMEOUT, 'isolation level read committed'));
+      await look(client, begin(LOCK_TIMEOUT, 'isolation level read committed'));
       for (const step of await missing()) await client.query(step);
       await client.query('commit');
       return;
     } catch (error) {
+      if (!(error instanceof pg.DatabaseError)) throw error; // the server may not answer any more
       await client.query('rollback');
       const { code = '' } = error as { code?: string };
       if (code === LOCKED) {

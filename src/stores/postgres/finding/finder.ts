@@ -189,6 +189,7 @@ export class PostgresFinder {
       }
       state = await this.#follower.state();
     }
+    this.#pace.forget(); // a step may have waited for a lock
     const deadline = performance.now() + STATEMENT_TIME;
     await this.#connections.query('searches', TIDY, [], deadline);
   }

@@ -95,6 +95,7 @@ export class Standby {
   readonly #primary: Primary;
   /** Undefined while none is usable; then one is searched for. */
   #current: Current | undefined;
+  #isSearching = false;
   #closed = false;
   readonly #outcomes = {
     list: { standby: 0, away: 0, late: 0, failed: 0 },
@@ -188,12 +189,15 @@ export class Standby {
     this.#outcomes[reading][outcome] += 1;
   }
 
-  /** Searches until there is a usable standby. */
+  /** Searches until there is a usable standby, with a pause after each search, also for one that comes and goes. */
   async #searchOn(): Promise<void> {
+    if (this.#isSearching) return;
+    this.#isSearching = true;
     while (this.#current === undefined && !this.#closed) {
       await this.#search().catch(() => {}); // the primary is away
       await pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false });
     }
+    this.#isSearching = false;
   }
 
   /** Uses the first host, in their order, that is usable. */
