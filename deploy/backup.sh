@@ -5,6 +5,7 @@
 set -eu
 etc=/etc/book-catalogue
 project=$(dirname "$(dirname "$(readlink -f "$0")")")
+mkdir -p "$1"
 folder=$(readlink -f "$1")
 
 if [ -z "${DB_URL-}${DB_URL_FILE-}" ]; then
@@ -22,4 +23,5 @@ fi
 name='books-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].db'
 find "$folder" -maxdepth 1 -type f -name "$name" -mtime +14 -delete
 # What a killed backup has left.
-find "$folder" -maxdepth 1 -type f -name "$name.????????????.unfinished*" -mtime +1 -delete
+hex='[0-9a-f][0-9a-f][0-9a-f][0-9a-f]'
+find "$folder" -maxdepth 1 -type f -name "$name.$hex$hex$hex.unfinished*" -mtime +1 -delete

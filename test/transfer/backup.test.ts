@@ -62,7 +62,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const command = line
       .replace('/var/lib/book-catalogue', '"$FOLDER"')
       .replace('/opt/book-catalogue/', '"$PROJECT"')
-      .replace('/var/backups', '"$FOLDER"/backups');
+      .replace('/var/backups/book-catalogue', '"$FOLDER"/backups');
     const run = (DB_URL: string) => {
       mkdirSync(join(folder, 'backups'), { recursive: true });
       writeFileSync(old, '');
