@@ -37,7 +37,6 @@ export class Session {
   /** The page is being left: no answer will arrive. */
   isLeaving = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
-  #touchedAt = 0;
   #probing: ReturnType<typeof setTimeout> | undefined;
   /** When the browser last said that it has no network, by `performance.now()`. */
   #offlineSince = 0;
@@ -99,16 +98,11 @@ export class Session {
 
   #touch(): void {
     if (this.#catalogue === undefined) return;
-    const isLate = Date.now() - this.#touchedAt > IDLE; // timers stand still while a computer sleeps
-    this.#touchedAt = Date.now();
     clearTimeout(this.#idle);
-    if (isLate) this.#expire();
-    else this.#idle = setTimeout(() => this.#expire(), IDLE);
-  }
-
-  #expire(): void {
-    this.#forget('Nobody has used this page for 30 minutes. Log in again: nothing is lost.');
-    void this.#logIn();
+    this.#idle = setTimeout(() => {
+      this.#forget('Nobody has used this page for 30 minutes. Log in again: nothing is lost.');
+      void this.#logIn();
+    }, IDLE);
   }
 
   /** Asks a person to log in, once for all work that waits. */
@@ -159,7 +153,6 @@ export class Session {
         dialog.close();
         refocus(); // at once: somebody may go on typing
         this.#catalogue = catalogue;
-        this.#touchedAt = Date.now();
         this.#touch();
         return catalogue;
       } catch (error) {
