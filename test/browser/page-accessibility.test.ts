@@ -402,8 +402,11 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
   test('nothing moves for a person who wants less motion', async (context) => {
     const { page } = await openCatalogue(context);
     const moving = () => page.evaluate('document.getAnimations().length');
+    // It may be over before it is seen.
+    await page.evaluate(`globalThis.begun = 0;
+      for (const name of ['animationstart', 'transitionrun']) document.addEventListener(name, () => { begun += 1; }, true)`);
     await page.keyboard.press('Insert');
-    assert.notEqual(await moving(), 0, 'this test could not fail otherwise');
+    await waitUntil(async () => Number(await page.evaluate('begun')) > 0); // this test could not fail otherwise
     await leave(page);
     await page.emulateMedia({ reducedMotion: 'reduce' });
     await page.keyboard.press('Insert');
