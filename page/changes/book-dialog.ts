@@ -4,6 +4,7 @@ import type { Book, NewBook } from '../../client/src/book.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make } from '../elements/dom.ts';
+import { show } from '../elements/messages.ts';
 import { bookText, type Field, fieldText, titleOf } from '../elements/text.ts';
 import { readFields } from './book-fields.ts';
 
@@ -49,7 +50,7 @@ export class BookDialog {
     this.#session = session;
     this.#events = events;
     form.addEventListener('input', ({ target }) => {
-      this.#key = randomKey();
+      this.#renew();
       this.#typed(target);
     });
     form.addEventListener('submit', (event) => {
@@ -77,7 +78,7 @@ export class BookDialog {
 
   #open(book: Book | undefined, { title = '', author = '', year = 0 }: NewBook): void {
     this.#book = book;
-    this.#key = randomKey();
+    this.#renew();
     const shown = { id: 0, title, author, year };
     for (const field of ['title', 'author', 'year'] as const) inputs[field].value = fieldText(shown, field);
     this.#before = textsOfInputs();
@@ -89,6 +90,12 @@ export class BookDialog {
     same.textContent = '';
     dialog.showModal();
     inputs.title.focus();
+  }
+
+  /** The form holds another book from now on: an answer that is still to come leaves it as it is. */
+  #renew(): void {
+    this.#key = randomKey();
+    find('#book-save').ariaDisabled = null;
   }
 
   #complain(reason: { readonly field: Field; readonly reason: string } | undefined): void {
@@ -120,25 +127,31 @@ export class BookDialog {
     const button = find('#book-save');
     if (button.ariaDisabled === 'true') return;
     button.ariaDisabled = 'true';
+    const idempotencyKey = this.#key;
     try {
-      const options = { idempotencyKey: this.#key };
-      const created = await this.#session.call((catalogue) => catalogue.create(read.fields, options));
-      this.#key = randomKey();
+      const created = await this.#session.call((catalogue) =>
+        catalogue.create(read.fields, { idempotencyKey }),
+      );
+      this.#events.added(created);
       clearTimeout(this.#timer); // a lookup would take the place of the message below
       this.#lookup.abort();
-      this.#events.added(created);
+      same.textContent = `“${titleOf(created)}” was added.`; // messages are out of reach while a dialog is open
+      if (this.#key !== idempotencyKey) return;
+      this.#renew();
       if (isAnotherWanted) {
         form.reset();
-        same.textContent = `“${titleOf(created)}” was added.`; // messages are out of reach while a dialog is open
         inputs.title.focus();
       } else {
         dialog.close();
       }
     } catch {
-      complaint.textContent =
-        'The catalogue does not answer. Your book is still here: try again in a moment.';
-    } finally {
-      button.ariaDisabled = null;
+      const reason = 'The catalogue does not answer';
+      if (this.#key !== idempotencyKey || !dialog.open) {
+        show(`“${bookText(read.fields)}” may not have been added: ${reason}.`);
+      } else {
+        button.ariaDisabled = null;
+        complaint.textContent = `${reason}. Your book is still here: try again in a moment.`;
+      }
     }
   }
 

@@ -20,6 +20,8 @@ interface Deletion {
   /** `sent` has no answer yet. */
   readonly stage: 'waiting' | 'sent' | 'done';
   readonly timer?: ReturnType<typeof setTimeout>;
+  /** If `sent`: the book is to be stored again as soon as it is deleted. */
+  readonly isTakenBack?: boolean;
   readonly takeBack: () => void;
 }
 
@@ -104,8 +106,10 @@ export class Deletions {
       const options = this.#session.isLeaving ? {} : { expected: deletion.book };
       await this.#session.call((catalogue) => catalogue.remove(id, options));
       this.#shelf.remove(id);
+      const isTakenBack = this.#deletions.get(id)?.isTakenBack;
       this.#set({ ...deletion, stage: 'done' });
       this.onStored();
+      if (isTakenBack) void this.#storeAgain(deletion.book);
     } catch (error) {
       const isChanged = error instanceof BookChanged;
       if (isChanged && error.current !== undefined) this.#shelf.replace(id, error.current);
@@ -119,7 +123,10 @@ export class Deletions {
   /** Keeps a book whose deletion has not been sent; stores it again otherwise. */
   takeBack(book: Book): void {
     const deletion = this.#deletions.get(book.id);
-    if (deletion?.stage === 'sent') return;
+    if (deletion?.stage === 'sent') {
+      this.#set({ ...deletion, isTakenBack: true });
+      return;
+    }
     if (deletion !== undefined) this.#undo.drop(deletion.takeBack);
     if (deletion?.stage === 'waiting') {
       clearTimeout(deletion.timer);

@@ -87,7 +87,7 @@ export class Edits {
       FIELDS.filter((field) => field in changes),
     );
     const takeBack = () => {
-      const now = this.#latest.get(book.id) ?? book;
+      const now = this.#now(book);
       show(`Taken back: ${bookText({ ...now, ...values })}`); // its row may be out of sight
       this.#begin(now, values);
     };
@@ -139,6 +139,12 @@ export class Edits {
   /** A book that was deleted has been stored again, with another id: earlier changes are taken back there. */
   follow(id: number, book: Book): void {
     this.#latest.set(id, book);
+  }
+
+  /** A book as the service last answered it, under the id that it has now. */
+  #now(book: Book): Book {
+    const latest = this.#latest.get(book.id) ?? book;
+    return latest.id === book.id ? latest : this.#now(latest);
   }
 
   /** Tries all changes again that could not be stored. Call it when the service answers again. */

@@ -430,9 +430,35 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     const book = { id: 11, title: 'Emma', author: 'Jane Austen', year: 1816 };
     assert.deepEqual((await client.list()).at(-1), book);
     await said(page, '“Emma” is back, as a new entry.');
+    await keyboard.search(page, 'emma');
+    await shown(page, ['Emma']);
+    await keyboard.delete(page, 'Emma');
+    await keyboard.search(page, 'hobbit');
+    await shown(page, ['The Hobbit']);
+    await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Control+z');
+    await said(page, '“Emma” is back, as a new entry.');
+    await page.keyboard.press('Control+z'); // the change of the book that was stored again twice
     await waitUntil(async () => (await client.list()).at(-1)?.year === 1815);
     assert.equal((await client.list()).length, BOOKS.length);
+  });
+
+  test('Control Z while a deletion is being sent stores the book again', async (context) => {
+    const held: (() => void)[] = [];
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.method === 'DELETE') held.push(forward);
+        else forward();
+      },
+    });
+    await keyboard.delete(page, 'Emma');
+    await searchField(page).fill('austen');
+    await waitUntil(() => held.length > 0);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Control+z');
+    for (const send of held) send();
+    await said(page, '“Emma” is back, as a new entry.');
+    assert.equal((await client.list()).at(-1)?.title, 'Emma');
   });
 
   for (const [name, leave] of Object.entries({
@@ -514,6 +540,34 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await shown(page, ['Unfinished Tales', 'The Silmarillion', ...BY_AUTHOR.toReversed()]);
     await focused(cell(page, 'Unfinished Tales', 'title'));
     assert.deepEqual(complaints(), []);
+  });
+
+  test('a late answer to an added book leaves alone what is typed meanwhile', async (context) => {
+    const held: (() => void)[] = [];
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.method === 'POST' && incoming.url === '/book') held.push(forward);
+        else forward();
+      },
+    });
+    const dialog = page.getByRole('dialog', { name: 'Add a book' });
+    const add = dialog.getByRole('button', { name: 'Add', exact: true });
+    await page.keyboard.press('Insert');
+    await dialog.getByLabel('Title').fill('Persuasion');
+    await add.click();
+    await waitUntil(() => held.length === 1);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Insert');
+    await dialog.getByLabel('Title').fill('Sanditon');
+    held.pop()?.();
+    await dialog.getByRole('status').filter({ hasText: '“Persuasion” was added.' }).waitFor();
+    assert.equal(await dialog.getByLabel('Title').inputValue(), 'Sanditon');
+    await add.click();
+    await waitUntil(() => held.length === 1);
+    held.pop()?.();
+    await dialog.waitFor({ state: 'hidden' });
+    const added = (await client.list()).slice(BOOKS.length).map(({ title }) => title);
+    assert.deepEqual(added, ['Persuasion', 'Sanditon']);
   });
 
   test('the keys of the page work inside a cell that is edited, too', async (context) => {

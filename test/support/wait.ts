@@ -8,6 +8,12 @@ const LONGEST_PAUSE = 100;
 /** Milliseconds after which a wait prints its condition: the last such line explains a test that times out. */
 const REMARKABLE = 30_000;
 
+/** Of the runner, which was interrupted or has lost its patience with the file. */
+let isToEnd = false;
+process.once('SIGTERM', () => {
+  isToEnd = true;
+});
+
 /**
  * Resolves once the condition holds.
  * @param seen what there is instead: printed while the condition does not hold for long.
@@ -18,6 +24,7 @@ export async function waitUntil(
 ): Promise<void> {
   let remarkAt = performance.now() + REMARKABLE;
   for (let began = performance.now(); !(await holds()); began = performance.now()) {
+    if (isToEnd) throw new Error(`the run was ended while it waited for: ${holds}`);
     const pause = Math.min(SHORTEST_PAUSE + 2 * (performance.now() - began), LONGEST_PAUSE);
     if (performance.now() >= remarkAt) {
       remarkAt += REMARKABLE;
