@@ -1,7 +1,7 @@
 // Owns: `restore`: replaces the SQLite store with a backup. At every moment the store is the old one or the new one,
 // complete.
 
-import { existsSync, type Stats, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -14,7 +14,7 @@ import {
   lockExclusively,
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
-import { makeFolderOf, orphanedLog } from '../stores/sqlite/structure.ts';
+import { makeFolderOf, orphanedLog, sizeOf } from '../stores/sqlite/structure.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import type { Arguments, CommandContext } from './command.ts';
@@ -45,14 +45,16 @@ export async function run(
     const backup = statSync(file, { throwIfNoEntry: false });
     if (backup === undefined) throw new OperatorError(`${file} does not exist.`);
     if (!backup.isFile()) throw new OperatorError(`${file} is not a file.`);
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) {
+    const old = statSync(path, { throwIfNoEntry: false });
+    if (old?.isFile() === false) {
       throw new OperatorError(`DB_URL: ${url} is not a file.`);
     }
     if (isPartOf(path, file)) throw new OperatorError(`${file} is part of the store: choose a backup.`);
     const store = claim(path, url, options.overwrite === true);
     try {
-      const { books, checksum } = await makeWholeFile(path, modelOf(path, backup), async (unfinished) => {
-        if (store !== undefined && statSync(unfinished).uid !== statSync(path).uid) {
+      const model = old ?? modelOf(path, backup);
+      const { books, checksum } = await makeWholeFile(path, model, async (unfinished) => {
+        if (old !== undefined && statSync(unfinished).uid !== old.uid) {
           throw new OperatorError(`DB_URL: ${url} belongs to another user: run restore as that user.`);
         }
         const content = await copyBackup(file, unfinished, (unit, done, total) =>
@@ -64,6 +66,9 @@ export async function run(
       steps.end();
       stdout.write(`${books} books restored to ${url} (sha256 ${checksum}).\n`);
       return 0;
+    } catch (error) {
+      if (old === undefined && store !== undefined && sizeOf(path) === 0) rmSync(path, { force: true });
+      throw error;
     } finally {
       store?.close(); // after the new one is in place: a process that waited for the old one finds it gone
     }
@@ -75,8 +80,8 @@ export async function run(
 }
 
 /**
- * Locks the existing store.
- * @returns undefined if the store does not exist; its folder is then created.
+ * Locks the store: an empty file if there is none, so that no service can begin one that would then be replaced.
+ * @returns undefined if there is only a log, with which no service starts.
  * @throws OperatorError when it must not be replaced.
  */
 function claim(path: string, url: string, overwrite: boolean): LockedFile | undefined {
@@ -84,8 +89,10 @@ function claim(path: string, url: string, overwrite: boolean): LockedFile | unde
   if (!existsSync(path)) {
     makeFolderOf(path);
     const left = orphanedLog(path);
-    if (left === undefined || overwrite) return undefined;
-    throw new OperatorError(`DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`);
+    if (left !== undefined && overwrite) return undefined;
+    if (left !== undefined)
+      throw new OperatorError(`DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`);
+    closeSync(openSync(path, 'wx'));
   }
   const store = lockOrRefuse(path, url);
   if (store.isEmpty || overwrite) return store;
@@ -106,9 +113,8 @@ function lockOrRefuse(path: string, url: string): LockedFile {
   return store;
 }
 
-/** Owner and permissions of the new file: those of the old one, or the folder's owner and the backup's permissions. */
+/** Owner and permissions of a file where there was none: the folder's owner and the backup's permissions. */
 function modelOf(path: string, backup: Stats): Pick<Stats, 'uid' | 'gid' | 'mode'> {
-  if (existsSync(path)) return statSync(path);
   const { uid, gid } = statSync(dirname(path));
   return { uid, gid, mode: backup.mode | 0o600 };
 }

@@ -571,6 +571,21 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.match(stderr, /^DB_URL: sqlite:books\.db cannot be opened: [^\n]+\n$/);
     assert.deepEqual(readdirSync(folder), ['books.db']);
   });
+
+  test('no service begins a store while one is restored to its place', { skip: HERE_ONLY }, async () => {
+    const folder = folderWithStore(500, 20_000);
+    renameSync(join(folder, 'books.db'), join(folder, 'copy.db'));
+    const restore = start(folder, ['restore', 'copy.db']);
+    const restored = endOf(restore);
+    await waitUntil(() => readdirSync(folder).some((name) => name.endsWith('.unfinished')));
+    restore.kill('SIGSTOP');
+    const { code, stderr } = await endOf(start(folder, [], ENVIRONMENT));
+    assert.equal(code, 1);
+    assert.match(stderr, /^DB_URL: sqlite:books\.db cannot be opened: [^\n]+\n$/);
+    restore.kill('SIGCONT');
+    assert.equal((await restored).code, 0);
+    assert.equal(years(join(folder, 'books.db')).length, 500);
+  });
 });
 
 /** Runs a command in a folder, on the store `books.db` there. */
