@@ -91,7 +91,9 @@ function claim(path: string, url: string, overwrite: boolean): LockedFile | unde
     const left = orphanedLog(path);
     if (left !== undefined && overwrite) return undefined;
     if (left !== undefined)
-      throw new OperatorError(`DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`);
+      throw new OperatorError(
+        `DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`,
+      );
     closeSync(openSync(path, 'wx'));
   }
   const store = lockOrRefuse(path, url);

@@ -10,6 +10,12 @@ import { urlsOfHosts } from './url.ts';
 /** Milliseconds to connect to a host. */
 const START_CONNECT_TIMEOUT = 3000;
 
+/**
+ * Milliseconds without a byte before a connection is probed; ten seconds later it has failed. A long statement has no
+ * time limit, and the system's own two hours are too long to wait for a host that has lost its power.
+ */
+const KEEP_ALIVE_DELAY = 10_000;
+
 /** Milliseconds by which a host named earlier may answer later than another one and still be preferred. */
 const PREFERENCE = 500;
 
@@ -216,6 +222,7 @@ export async function connectTo(host: Host, timeout: number): Promise<{ client: 
       connectionTimeoutMillis: left,
       types: NUMBERS,
       keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
       application_name: APPLICATION,
     });
     client.on('error', () => {}); // the statement in progress, if any, reports it
