@@ -1,6 +1,7 @@
 #!/bin/sh
 # Backs up the SQLite store of the service, and removes backups of this script that are older than two weeks, in this
-# order: nothing is removed unless the backup has succeeded. The store is that of DB_URL or DB_URL_FILE, else that of
+# order: nothing is removed unless the backup has succeeded. The newest 14 stay, also after a day on which the clock was
+# wrong. The store is that of DB_URL or DB_URL_FILE, else that of
 # deploy/book-catalogue.service, relative to the current folder. Usage: backup.sh FOLDER
 set -eu
 etc=/etc/book-catalogue
@@ -21,7 +22,9 @@ fi
 
 "$project/book-catalogue" backup "$folder/books-$(date +%F).db" --overwrite
 name='books-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].db'
-find "$folder" -maxdepth 1 -type f -name "$name" -mtime +14 -delete
+(cd "$folder" && ls -t) | grep -x 'books-....-..-..\.db' | tail -n +15 | while read -r old; do
+  find "$folder/$old" -maxdepth 0 -type f -name "$name" -mtime +14 -delete
+done
 # What a killed backup has left.
 hex='[0-9a-f][0-9a-f][0-9a-f][0-9a-f]'
 find "$folder" -maxdepth 1 -type f -name "$name.$hex$hex$hex.unfinished*" -mtime +1 -delete

@@ -54,7 +54,7 @@ const PARTS = [0, 1, 5_000_000, 10_000_000];
 describe('backup and restore', { concurrency: 3 }, () => {
   test('the nightly script and the line for cron make a backup, and remove only old ones, once it has succeeded', () => {
     const folder = folderWithStore(3);
-    const old = join(folder, 'backups/books-2020-01-01.db');
+    const days = Array.from({ length: 15 }, (_, day) => `backups/books-2020-01-${10 + day}.db`);
     const line = /^15 3 \* \* \* root (.+)$/m.exec(
       readFileSync(pathTo('deploy/book-catalogue.cron'), 'utf8'),
     )?.[1];
@@ -65,17 +65,19 @@ describe('backup and restore', { concurrency: 3 }, () => {
       .replace('/var/backups/book-catalogue', '"$FOLDER"/backups');
     const run = (DB_URL: string) => {
       mkdirSync(join(folder, 'backups'), { recursive: true });
-      writeFileSync(old, '');
-      utimesSync(old, 0, 0);
+      days.forEach((day, position) => {
+        writeFileSync(join(folder, day), '');
+        utimesSync(join(folder, day), position, position);
+      });
       writeFileSync(join(folder, 'backups/other'), '');
       const env = { PATH: process.env.PATH, DB_URL, FOLDER: folder, PROJECT: pathTo('') };
       const { status } = spawnSync('sh', ['-c', command], { env, stdio: 'ignore' });
       return { status, files: readdirSync(join(folder, 'backups')).length };
     };
-    assert.deepEqual(run('sqlite:none.db'), { status: 1, files: 2 });
-    assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 2 });
-    assert.ok(!existsSync(old));
-    assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 2 }); // once more on the same day
+    assert.deepEqual(run('sqlite:none.db'), { status: 1, files: 16 });
+    assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 15 }); // 14 backups, one of them of today
+    assert.deepEqual(days.map((day) => existsSync(join(folder, day))).lastIndexOf(false), 1);
+    assert.deepEqual(run('sqlite:books.db'), { status: 0, files: 15 }); // once more on the same day
   });
 
   test('the nightly script removes only what it has made itself, and leaves the folder of a link', () => {
@@ -85,12 +87,14 @@ describe('backup and restore', { concurrency: 3 }, () => {
       'books-before-the-upgrade.db',
       'books-metadata.db',
       'other.db',
+      ...Array.from({ length: 13 }, (_, day) => `books-2019-12-${10 + day}.db`),
     ];
     const own = ['books-2020-01-01.db', 'books-2020-01-02.db.0123456789ab.unfinished-journal'];
     mkdirSync(join(folder, 'backups/older'), { recursive: true });
     for (const name of [...theirs, ...own]) {
       writeFileSync(join(folder, 'backups', name), '');
-      utimesSync(join(folder, 'backups', name), 0, 0);
+      const seconds = name.startsWith('books-2019') ? 1 : 0;
+      utimesSync(join(folder, 'backups', name), seconds, seconds);
     }
     symlinkSync('backups', join(folder, 'link'));
     const { status } = runScript(folder, pathTo('deploy/backup.sh'), { DB_URL: 'sqlite:books.db' });
