@@ -47,7 +47,21 @@ export type GroupOutcome =
   | 'conflict';
 
 /** Milliseconds for which a key is known, at least (rule I4). */
-export const KEY_LIFETIME = 24 * 3_600_000;
+const KEY_LIFETIME = 24 * 3_600_000;
+
+/**
+ * The age of a key is counted by this row beside the keys, and by no clock of a system, which may be set. Once a process
+ * that is asked for keys has seen the row unchanged for a minute by its monotonic clock, it adds a minute to it. So the
+ * row is never ahead of the time that has passed, and a key may look a minute older than it is.
+ */
+export const KEY_TIME = {
+  /** No request has this key, since it has a space. */
+  row: 'the time',
+  /** Milliseconds. */
+  step: 60_000,
+  /** How far the time of a key is behind that of the row when it is removed, in milliseconds. */
+  lifetime: KEY_LIFETIME + 60_000,
+} as const;
 
 /** A change or a removal of one book, which takes effect only if the book meets the condition at that moment. */
 export interface ConditionalChange {

@@ -1,4 +1,4 @@
-// The timeouts of the wire (rule 22), in real time, all side by side. Titles name the rules of docs/contract.md.
+// The timeouts of the wire (rule 22) and the age of keys (I4), in real time, all side by side. Titles name the rules of docs/contract.md.
 // No timeout has an upper bound in milliseconds, since a slow machine may exceed any number: each must expire before
 // a longer one that started later in the same service.
 // It takes long, and begins first.
@@ -24,6 +24,7 @@ import { openLists, operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
 import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 // Milliseconds.
@@ -31,6 +32,7 @@ const HEADERS = 15_000;
 const WHOLE_REQUEST = 30_000;
 const READER = 60_000;
 const IDLE = 72_000;
+const MINUTE = 60_000;
 
 /** That a request may wait for the store; then it may be refused with 503. */
 const PATIENCE = 2000;
@@ -213,6 +215,38 @@ describe('the timeouts of the wire', () => {
           'three slow bodies, one after the other,',
         );
         await waitUntil(async () => (await openLists(target)) === 0);
+      }),
+    );
+  }
+
+  for (const { name } of STORES) {
+    test(
+      `I4: keys that two processes use age by a minute in a minute, on ${name}`,
+      begunFirst(async () => {
+        const { client, dbUrl } = services.get(name) as ServiceProcess;
+        const other = await startServiceProcess(dbUrl);
+        try {
+          const began = performance.now();
+          let sent = 0;
+          const time = async () => {
+            sent += 1;
+            const headers = { 'idempotency-key': `age-${sent}` };
+            const to = sent % 2 === 0 ? client : other.client;
+            assert.equal((await to.request('POST', '/book', { body: {}, headers })).status, 201);
+            const rows = await executeOn(dbUrl, "select made_at from book_requests where key = 'the time'");
+            return Number(rows[0]?.made_at);
+          };
+          const first = await time();
+          let passed = 0;
+          await waitUntil(async () => {
+            const aged = (await time()) - first;
+            passed = performance.now() - began;
+            assert.ok(aged <= passed, `${aged} ms in ${passed} ms`);
+            return aged > 0 && passed > MINUTE + PATIENCE; // by now, both have aged them, or seen that it was done
+          });
+        } finally {
+          await other.stop();
+        }
       }),
     );
   }

@@ -161,19 +161,16 @@ for (const store of STORES) {
       const { id } = await post('a', 'known');
       await post('a', 'old');
       await age(dbUrl, 'known', DAY - 60);
-      await age(dbUrl, 'old', DAY + 60);
+      await age(dbUrl, 'old', DAY + 120);
 
       await restart();
-      const renewed = await post('b', 'old'); // the first request with a key also removes old ones
+      await post('', 'new'); // the first request with a key removes old ones
+      await untilKeys(dbUrl, ['known', 'new']);
+      const renewed = await post('b', 'old');
       assert.deepEqual([renewed.status, renewed.isReplay], [201, false]);
       assert.deepEqual(await post('b', 'old'), { ...renewed, isReplay: true });
       assert.deepEqual(await post('a', 'known'), { status: 201, id, isReplay: true });
       assert.equal((await post('b', 'known')).status, 422);
-
-      await age(dbUrl, 'known', DAY + 60);
-      await restart();
-      await post('', 'new');
-      await untilKeys(dbUrl, ['new', 'old']);
     });
   });
 }
@@ -187,7 +184,7 @@ async function age(dbUrl: string, key: string, seconds: number): Promise<void> {
 
 async function untilKeys(dbUrl: string, keys: string[]): Promise<void> {
   await waitUntil(async () => {
-    const rows = await executeOn(dbUrl, 'select key from book_requests order by key');
+    const rows = await executeOn(dbUrl, "select key from book_requests where key <> 'the time' order by key");
     return isDeepStrictEqual(
       rows.map(({ key }) => key),
       keys,

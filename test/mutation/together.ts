@@ -5,6 +5,7 @@ import { Mutants } from './mutant.ts';
 const CONTRACT = 'test/contract/contract.test.ts';
 const CONDITIONS = 'test/contract/conditions.test.ts';
 const ONCE = 'test/contract/once.test.ts';
+const TIMEOUTS = 'test/api/timeouts.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
   .in('src/books/condition.ts')
@@ -24,9 +25,9 @@ export const TOGETHER_MUTANTS = new Mutants()
   .mutant('on SQLite, a change takes place whatever its condition', CONTRACT, 'E3: of 32')
   .change("if (!meets(book, condition)) return 'unmet';", '')
   .mutant('on SQLite, a key is known for longer than it lives', ONCE, 'I4: ')
-  .change('this.#findKey.get(once.key, time - KEY_LIFETIME)', 'this.#findKey.get(once.key, 0)')
-  .mutant('expired keys are never removed', ONCE, 'I4: ')
-  .change('this.#expireKeys(time);', '')
+  .change('time - KEY_TIME.lifetime', 'time - 2 * KEY_TIME.lifetime')
+  .mutant('on SQLite, keys age by a minute with each of them', TIMEOUTS, 'I4: ')
+  .change('if (isUnchanged && now() - this.#keyTime.since < KEY_TIME.step) return time;', '')
   .in('src/stores/postgres/books/conditional-changes.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
@@ -62,7 +63,9 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change("fingerprintOf('book', books)", "fingerprintOf('books', books)")
   .in('src/stores/postgres/books/new-books.ts')
   .mutant('on PostgreSQL, a key is known for longer than it lives', ONCE, 'I4: ')
-  .change('made_at > now() -', 'now() > now() -')
+  .change('(select time from clock) -', "(select time from clock) - interval '1 day' -")
+  .mutant('on PostgreSQL, two processes let keys age twice as fast', TIMEOUTS, 'I4: ')
+  .change('(extract(epoch from book_requests.made_at)::text = $1)::integer', "($1 <> '')::integer")
   .mutant(
     'on PostgreSQL, a call whose key another one has used is refused, even if both are equal',
     ONCE,

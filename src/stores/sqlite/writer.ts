@@ -13,7 +13,7 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  KEY_LIFETIME,
+  KEY_TIME,
 } from '../../books/store.ts';
 import { OpenFile } from './file.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
@@ -49,9 +49,8 @@ type Request = Ticketed<WriteRequest>;
 const GROUP_SIZE = 64;
 const GROUP_TIME = 250;
 
-// Keys that have expired are removed in passing: so many at a time, and so many milliseconds apart.
+/** Keys that have expired are removed in passing: so many at a time. */
 const EXPIRED_KEYS = 1000;
-const EXPIRY_PAUSE = 60_000;
 
 /** A constraint or a trigger that an operator has added. The low byte of an error's code is its kind. */
 const SQLITE_CONSTRAINT = 19;
@@ -132,9 +131,13 @@ class Writer {
   readonly #find;
   readonly #findKey;
   readonly #keepKey;
+  readonly #readTime;
+  readonly #beginTime;
+  readonly #passTime;
   readonly #dropKeys;
-  /** When expired keys are removed again. */
-  #expiryAt = 0;
+  /** The time by which keys age, and since when it has been seen; see KEY_TIME. */
+  #keyTime = { time: -1, since: 0 };
+  #mayHaveExpired = true;
   readonly #commit;
 
   constructor(db: DatabaseSync, path: string) {
@@ -149,9 +152,17 @@ class Writer {
       returning id, title, author, year`);
     this.#remove = db.prepare('delete from books where id = ?');
     this.#find = db.prepare('select id, title, author, year from books where id = ?');
-    this.#findKey = db.prepare('select fingerprint, ids from book_requests where key = ? and made_at > ?');
+    this.#findKey = db.prepare('select fingerprint, ids from book_requests where key = ?');
     this.#keepKey = db.prepare(
-      'insert or replace into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, ?)',
+      'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, ?)',
+    );
+    this.#readTime = db.prepare(`select made_at as time from book_requests where key = '${KEY_TIME.row}'`);
+    this.#beginTime = db.prepare(`
+      insert into book_requests (key, fingerprint, ids, made_at)
+      select '${KEY_TIME.row}', '', '[]', coalesce(max(made_at), unixepoch() * 1000) from book_requests
+      returning made_at as time`);
+    this.#passTime = db.prepare(
+      `update book_requests set made_at = made_at + ${KEY_TIME.step} where key = '${KEY_TIME.row}' returning made_at as time`,
     );
     this.#dropKeys = db.prepare(`
       delete from book_requests
@@ -216,9 +227,8 @@ class Writer {
   }
 
   #insertGroup({ books, once }: BookGroup): GroupOutcome {
-    const time = Date.now(); // other processes, and a later one, read it
     if (once !== undefined) {
-      const known = this.#findKey.get(once.key, time - KEY_LIFETIME);
+      const known = this.#findKey.get(once.key);
       if (known !== undefined) {
         if (known.fingerprint !== once.fingerprint) return 'conflict';
         return { ids: JSON.parse(String(known.ids)), isReplay: true };
@@ -227,16 +237,22 @@ class Writer {
     const rows: [string, string, number][] = JSON.parse(books);
     const ids = rows.map((row) => Number(this.#insert.run(...row).lastInsertRowid));
     if (once !== undefined) {
+      const time = this.#timeOfKeys();
       this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids), time);
-      this.#expireKeys(time);
+      if (this.#mayHaveExpired)
+        this.#mayHaveExpired = Number(this.#dropKeys.run(time - KEY_TIME.lifetime).changes) === EXPIRED_KEYS;
     }
     return { ids, isReplay: false };
   }
 
-  #expireKeys(time: number): void {
-    if (now() < this.#expiryAt) return;
-    const { changes } = this.#dropKeys.run(time - KEY_LIFETIME);
-    if (Number(changes) < EXPIRED_KEYS) this.#expiryAt = now() + EXPIRY_PAUSE;
+  #timeOfKeys(): number {
+    let { time } = (this.#readTime.get() ?? this.#beginTime.get()) as { time: number };
+    const isUnchanged = time === this.#keyTime.time;
+    if (isUnchanged && now() - this.#keyTime.since < KEY_TIME.step) return time;
+    if (isUnchanged) ({ time } = this.#passTime.get() as { time: number });
+    this.#keyTime = { time, since: now() };
+    this.#mayHaveExpired = true;
+    return time;
   }
 
   #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {

@@ -2,7 +2,7 @@
 
 import pg from 'pg';
 import type { BookFields } from '../../../books/book.ts';
-import { type BookGroup, type GroupOutcome, KEY_LIFETIME, StoreUnavailable } from '../../../books/store.ts';
+import { type BookGroup, type GroupOutcome, KEY_TIME, StoreUnavailable } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
 import { DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
@@ -17,6 +17,9 @@ const INSERT = `
   )
   select id from book order by ordinal`;
 
+/** By which keys age; see KEY_TIME. It begins with the first key. */
+const TIME_OF_KEYS = `(select coalesce(max(made_at), now()) from book_requests where key = '${KEY_TIME.row}')`;
+
 // Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
 // storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
 // another transaction has stored since the statement began is neither claimed nor known: then the statement is repeated.
@@ -25,8 +28,7 @@ const INSERT_GROUPS = `
     select * from unnest($1::text[], $2::text[], $3::text[]) with ordinality as sent (key, fingerprint, books, ordinal)
     where ${DURABLY}
   ), known as materialized (
-    select key, fingerprint, ids from book_requests
-    where key = any($1::text[]) and made_at > now() - interval '${KEY_LIFETIME} milliseconds'
+    select key, fingerprint, ids from book_requests where key = any($1::text[])
   ), book as materialized (
     select sent.ordinal, element.place, nextval('books_id_seq') as id, element.book
     from sent cross join json_array_elements(books::json) with ordinality as element (book, place)
@@ -37,10 +39,9 @@ const INSERT_GROUPS = `
     where sent.key is null or sent.key not in (select key from known)
     group by sent.ordinal, key, fingerprint
   ), claimed as (
-    insert into book_requests (key, fingerprint, ids)
-    select key, fingerprint, ids from made where key is not null order by key
-    on conflict (key) do update set fingerprint = excluded.fingerprint, ids = excluded.ids, made_at = excluded.made_at
-      where book_requests.made_at <= now() - interval '${KEY_LIFETIME} milliseconds'
+    insert into book_requests (key, fingerprint, ids, made_at)
+    select key, fingerprint, ids, ${TIME_OF_KEYS} from made where key is not null order by key
+    on conflict (key) do nothing
     returning key
   ), settled as (
     select ordinal, ids from made where key is null or key in (select key from claimed)
@@ -54,24 +55,39 @@ const INSERT_GROUPS = `
 /** How often groups are sent whose keys another process is storing. */
 const MOST_ROUNDS = 5;
 
-/** Keys that have expired are removed in passing: so many at a time, and so many milliseconds apart. */
+/** Keys that have expired are removed in passing: so many at a time. */
 const EXPIRED_KEYS = 1000;
-const EXPIRY_PAUSE = 60_000;
 
-const EXPIRE_KEYS = `
-  delete from book_requests where key in (
-    select key from book_requests where made_at <= now() - interval '${KEY_LIFETIME} milliseconds'
-    order by made_at limit ${EXPIRED_KEYS} for update skip locked
-  )`;
+// The seconds are a text, since the driver would round a number. $1 is the time that this process has seen long enough.
+const AGE_KEYS = `
+  with clock as (
+    insert into book_requests (key, fingerprint, ids, made_at)
+    select '${KEY_TIME.row}', '', '{}', coalesce(max(made_at), now()) from book_requests
+    on conflict (key) do update set made_at = book_requests.made_at
+      + interval '${KEY_TIME.step} milliseconds' * (extract(epoch from book_requests.made_at)::text = $1)::integer
+    returning made_at as time
+  ), expired as (
+    delete from book_requests where key in (
+      select key from book_requests where made_at <= (select time from clock) - interval '${KEY_TIME.lifetime} milliseconds'
+      order by made_at limit ${EXPIRED_KEYS} for update skip locked
+    )
+    returning key
+  )
+  select extract(epoch from time)::text as time, (select count(*) from expired) as expired from clock`;
 
-/** Milliseconds for a connection to remove expired keys. */
-const EXPIRY_TIME = 1000;
+/** Milliseconds for a connection to let keys age. */
+const AGEING_TIME = 1000;
 
 interface GroupRow {
   /** The ids of books that were stored now, and of those that an earlier call with this key has stored. */
   readonly made: readonly string[] | null;
   readonly known: readonly string[] | null;
   readonly fingerprint: string;
+}
+
+interface Aged {
+  readonly time: string;
+  readonly expired: number;
 }
 
 interface StoredGroup {
@@ -83,8 +99,10 @@ interface StoredGroup {
 
 export class NewBooks {
   readonly #connections: Connections;
-  /** When expired keys are removed again. */
-  #expiryAt = 0;
+  /** The time by which keys age, and since when it has been seen; see KEY_TIME. */
+  #keyTime = { time: '', since: 0 };
+  /** When keys age again. */
+  #ageAt = 0;
 
   constructor(connections: Connections) {
     this.#connections = connections;
@@ -123,7 +141,7 @@ export class NewBooks {
         if (stored.has(keyOf(group))) open.delete(keyOf(group));
       });
     }
-    if (groups.some(({ once }) => once !== undefined)) void this.#expireKeys();
+    if (groups.some(({ once }) => once !== undefined)) void this.#ageKeys();
     return groups.map((group) => {
       const { by, ids, fingerprint } = stored.get(keyOf(group)) as StoredGroup;
       if (group.once?.fingerprint !== fingerprint) return 'conflict';
@@ -149,17 +167,23 @@ export class NewBooks {
     }
   }
 
-  /** Removes keys that have expired. What it does not remove, it removes the next time. */
-  async #expireKeys(): Promise<void> {
-    const time = performance.now();
-    if (time < this.#expiryAt) return;
-    this.#expiryAt = time + EXPIRY_PAUSE;
+  /** Lets keys age, and removes those that have expired. What it does not remove, it removes the next time. */
+  async #ageKeys(): Promise<void> {
+    const began = performance.now();
+    if (began < this.#ageAt) return;
+    this.#ageAt = Infinity; // it is being done
+    const isLongSeen = began - this.#keyTime.since >= KEY_TIME.step;
+    const seen = [isLongSeen ? this.#keyTime.time : ''];
+    let areMore = false;
     try {
-      const { rowCount } = await this.#connections.query('batches', EXPIRE_KEYS, [], time + EXPIRY_TIME);
-      if (rowCount === EXPIRED_KEYS) this.#expiryAt = 0;
+      const query = this.#connections.query<Aged>('batches', AGE_KEYS, seen, began + AGEING_TIME);
+      const { time, expired } = (await query).rows[0] as Aged;
+      if (time !== this.#keyTime.time) this.#keyTime = { time, since: performance.now() };
+      areMore = expired === EXPIRED_KEYS;
     } catch {
       // Requests report that the store is unavailable.
     }
+    this.#ageAt = areMore ? 0 : performance.now() + KEY_TIME.step;
   }
 }
 

@@ -45,8 +45,11 @@ const COMPARISON = `
   from pg_stat_wal_receiver, pg_current_snapshot() as seen, cast($3 as pg_snapshot) as shown`;
 
 // A standby of a copy of the primary has the same identity and timeline, but not what has just been written to the primary.
-// No request has this key, since it has a space. (What is left of it when this process dies is removed as a key is.)
-const WRITE_MARK = `insert into book_requests (key, fingerprint, ids) values ('standby ' || $1, '', '{}')`;
+// No request has this key, since it has a space. (What is left of it when this process dies is removed as a key
+// is: it is as new as the newest of them.)
+const WRITE_MARK = `
+  insert into book_requests (key, fingerprint, ids, made_at)
+  select 'standby ' || $1, '', '{}', coalesce(max(made_at), now()) from book_requests`;
 const HAS_MARK = `select exists (select from book_requests where key = 'standby ' || $1) as "isThere"`;
 const REMOVE_MARK = `delete from book_requests where key = 'standby ' || $1`;
 
