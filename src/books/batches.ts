@@ -30,6 +30,7 @@ interface Batch<Item, Answer> {
   weight: number;
 }
 
+const LATE = new StoreUnavailable(`no answer within ${DEADLINE} ms`, 'late');
 const OVERLOADED = new StoreUnavailable('more calls wait than the store can answer in time', 'overload');
 
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -173,6 +174,10 @@ export class Batches<Item, Answer> {
     deadline: number,
     late: Promise<void>[],
   ): Promise<void> {
+    const rejectAll = (error: unknown) => {
+      for (const call of calls) call.reject(error);
+    };
+    if (performance.now() >= deadline) return rejectAll(LATE);
     try {
       const answers = await this.#carry(items, deadline);
       calls.forEach((call, position) => {
@@ -183,10 +188,7 @@ export class Batches<Item, Answer> {
       });
     } catch (error) {
       const isRefused = error instanceof StoreUnavailable && error.kind === 'refused';
-      if (!isRefused || items.length === 1 || performance.now() > deadline) {
-        for (const call of calls) call.reject(error);
-        return;
-      }
+      if (!isRefused || items.length === 1) return rejectAll(error);
       const half = items.length >> 1;
       await this.#carryOut(items.slice(0, half), calls.slice(0, half), deadline, late);
       await this.#carryOut(items.slice(half), calls.slice(half), deadline, late);
@@ -196,7 +198,6 @@ export class Batches<Item, Answer> {
   #expire(batch: Batch<Item, Answer>): void {
     const position = this.#waiting.indexOf(batch);
     if (position !== -1) this.#waiting.splice(position, 1);
-    const late = new StoreUnavailable(`no answer within ${DEADLINE} ms`, 'late');
-    for (const call of batch.calls) call.reject(late);
+    for (const call of batch.calls) call.reject(LATE);
   }
 }
