@@ -50,7 +50,10 @@ const edits = new Edits(session, shelf, undo);
 const deletions = new Deletions(session, shelf, undo);
 const place = new Place(shelf);
 const chips = new Chips(session, viewWithWords, show);
-const remove = (book: Book) => deletions.delete(edits.giveUp(book));
+const remove = (book: Book) => {
+  edits.giveUp(book.id);
+  deletions.delete(book);
+};
 const bookDialog = new BookDialog(session, {
   change: (book, fields) => {
     const takeBack = edits.change(book, fields);
@@ -84,7 +87,7 @@ const grid = new Grid(root, shelf, {
   delete: remove,
   settle: (book) => {
     if (deletions.stateOf(book) === undefined) edits.settle(book);
-    else deletions.takeBack(book);
+    else deletions.settle(book);
   },
   type: (character) => {
     words.focus();
@@ -132,6 +135,7 @@ edits.onStored = (book) => {
 };
 edits.onGone = (book) => deletions.noticeGone(book);
 deletions.onRow = (id) => grid.refreshBook(id);
+deletions.finishEdits = (id) => edits.finish(id);
 deletions.onStored = () => chips.countSoon();
 deletions.onPutBack = (id, book) => edits.follow(id, book);
 session.onReach = (reach) => {
@@ -142,7 +146,9 @@ session.onReach = (reach) => {
     reach === 'busy'
       ? 'The catalogue is busy or not ready yet. Nothing is lost: this page tries again by itself.'
       : 'The catalogue does not answer. Nothing is lost: this page tries again by itself.';
-  if (reach === 'here') edits.retry();
+  if (reach !== 'here') return;
+  edits.retry();
+  deletions.retry();
 };
 
 // What is shown
@@ -306,7 +312,7 @@ listenToKeys({
     words.focus();
     words.select();
   },
-  undo: () => undo.run(),
+  undo: () => void undo.run(),
   add,
   explain: explainKeys,
 });

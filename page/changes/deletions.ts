@@ -3,7 +3,8 @@
 // Refuses: to delete a book that somebody else has changed meanwhile.
 
 import type { Book } from '../../client/src/book.ts';
-import { BookChanged } from '../../client/src/book-catalogue.ts';
+import { BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { isRefusal } from '../catalogue/refusal.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { announce, show } from '../elements/messages.ts';
@@ -17,17 +18,20 @@ const UNDO_TIME = 10_000;
 
 interface Deletion {
   readonly book: Book;
-  /** `sent` has no answer yet. */
-  readonly stage: 'waiting' | 'sent' | 'done';
-  readonly timer?: ReturnType<typeof setTimeout>;
-  /** If `sent`: the book is to be stored again as soon as it is deleted. */
+  /** `sent` has no answer yet, and `unanswered` has got none: whether the book is gone is not known. */
+  readonly stage: 'waiting' | 'sent' | 'unanswered' | 'done';
+  /** Until it is sent. */
+  readonly timer?: ReturnType<typeof setTimeout> | undefined;
+  /** If `sent` or `unanswered`: the book is to be stored again as soon as it is deleted. */
   readonly isTakenBack?: boolean;
-  readonly takeBack: () => void;
+  readonly takeBack: () => Promise<void>;
 }
 
 export class Deletions {
   /** Called when the row of a book must be shown again. */
   onRow: (id: number) => void = () => {};
+  /** Stores changes of a book that is to be deleted. @returns undefined if none of them is left; else why. */
+  finishEdits: (id: number) => Promise<'changed' | 'unsaved' | 'saving' | undefined> = async () => undefined;
   /** Called when books have been removed or put back. */
   onStored: () => void = () => {};
   /** Called when the book with this id has been stored again, with another id. */
@@ -36,6 +40,9 @@ export class Deletions {
   readonly #shelf: Shelf;
   readonly #undo: Undo;
   readonly #deletions = new Map<number, Deletion>();
+  readonly #sending = new Map<number, Promise<void>>();
+  /** Books that are being stored again. */
+  readonly #returning = new Set<number>();
   /** Of books that are to be stored again: an attempt without an answer may have stored one. */
   readonly #keys = new Map<number, string>();
 
@@ -49,7 +56,8 @@ export class Deletions {
   stateOf({ id }: Book): RowState | undefined {
     const deletion = this.#deletions.get(id);
     if (deletion === undefined) return undefined;
-    const action = { waiting: 'Undo', sent: undefined, done: 'Put back' }[deletion.stage];
+    const actions = { waiting: 'Undo', sent: undefined, unanswered: 'Try again', done: 'Put back' };
+    const action = actions[deletion.stage];
     return { kind: 'deleted', book: deletion.book, ...(action !== undefined && { action }) };
   }
 
@@ -66,13 +74,15 @@ export class Deletions {
   /** A change was on its way when the book was deleted: the book is deleted as it is now. */
   noticeChange(book: Book): void {
     const deletion = this.#deletions.get(book.id);
-    if (deletion?.stage === 'waiting') this.#set({ ...deletion, book });
+    if (deletion !== undefined && deletion.stage !== 'done') this.#set({ ...deletion, book });
   }
 
   /** Somebody else has deleted the book. */
   noticeGone(book: Book): void {
+    const { timer, takeBack = async () => {} } = this.#deletions.get(book.id) ?? {};
+    clearTimeout(timer);
     this.#shelf.remove(book.id);
-    this.#set({ book, stage: 'done', takeBack: () => {} });
+    this.#set({ book, stage: 'done', takeBack });
     show(`Somebody else has deleted “${titleOf(book)}”. “Put back” in its row stores it again.`);
   }
 
@@ -91,41 +101,76 @@ export class Deletions {
     for (const [id, { stage }] of this.#deletions) if (stage === 'done') this.#deletions.delete(id);
   }
 
-  /** Sends the deletions that wait, and resolves when they are answered. */
+  /** Sends the deletions that wait or have no answer, and resolves when they are answered. */
   async send(): Promise<void> {
     await Promise.all([...this.#deletions.keys()].map((id) => this.#send(id)));
   }
 
-  async #send(id: number): Promise<void> {
+  #send(id: number): Promise<void> {
+    const sending = this.#sending.get(id) ?? this.#carryOut(id).finally(() => this.#sending.delete(id));
+    this.#sending.set(id, sending);
+    return sending;
+  }
+
+  async #carryOut(id: number): Promise<void> {
     const deletion = this.#deletions.get(id);
-    if (deletion?.stage !== 'waiting') return;
+    if (deletion?.stage !== 'waiting' && deletion?.stage !== 'unanswered') return;
     clearTimeout(deletion.timer);
-    this.#set({ ...deletion, stage: 'sent' });
+    this.#set({ ...deletion, timer: undefined, stage: 'sent' });
     try {
-      // On leaving, there is no time to read the book first.
-      const options = this.#session.isLeaving ? {} : { expected: deletion.book };
+      const { isLeaving } = this.#session;
+      const left = isLeaving ? undefined : await this.finishEdits(id);
+      const sent = this.#deletions.get(id);
+      if (sent?.stage !== 'sent') return; // somebody else has deleted it
+      if (left === 'changed') throw new BookChanged('by somebody else', undefined, {});
+      if (left !== undefined) throw new CatalogueError('its changes are not stored', {});
+      const options = isLeaving ? {} : { expected: sent.book }; // on leaving, there is no time to read it first
       await this.#session.call((catalogue) => catalogue.remove(id, options));
       this.#shelf.remove(id);
-      const isTakenBack = this.#deletions.get(id)?.isTakenBack;
-      this.#set({ ...deletion, stage: 'done' });
+      const { isTakenBack = false } = this.#deletions.get(id) ?? {};
+      this.#set({ ...sent, stage: 'done' });
       this.onStored();
-      if (isTakenBack) void this.#storeAgain(deletion.book);
+      if (isTakenBack) await this.#storeAgain(sent.book);
     } catch (error) {
-      const isChanged = error instanceof BookChanged;
-      if (isChanged && error.current !== undefined) this.#shelf.replace(id, error.current);
-      this.#undo.drop(deletion.takeBack);
-      this.#forget(id);
-      const reason = isChanged ? 'somebody else has changed it' : 'the catalogue does not answer';
-      show(`“${titleOf(deletion.book)}” was not deleted: ${reason}.`);
+      this.#failed({ ...deletion, ...this.#deletions.get(id) }, deletion.stage, error);
     }
   }
 
-  /** Keeps a book whose deletion has not been sent; stores it again otherwise. */
-  takeBack(book: Book): void {
-    const deletion = this.#deletions.get(book.id);
-    if (deletion?.stage === 'sent') {
-      this.#set({ ...deletion, isTakenBack: true });
+  /** @param before it was sent: without an answer to an earlier attempt, the book may be gone. */
+  #failed(deletion: Deletion, before: Deletion['stage'], error: unknown): void {
+    const { book, takeBack, isTakenBack = false } = deletion;
+    const isChanged = error instanceof BookChanged;
+    if (isChanged || isRefusal(error)) {
+      if (isChanged && error.current !== undefined) this.#shelf.replace(book.id, error.current);
+      this.#undo.drop(takeBack);
+      this.#forget(book.id);
+      const reason = isChanged ? 'somebody else has changed it' : error.message;
+      show(`“${titleOf(book)}” was not deleted: ${reason}.`);
       return;
+    }
+    const mayBeGone = before === 'unanswered' || (error instanceof CatalogueError && error.mayBeDone);
+    this.#set({ ...deletion, stage: mayBeGone ? 'unanswered' : 'waiting' });
+    if (isTakenBack && !mayBeGone) void this.takeBack(book);
+    else show(`“${titleOf(book)}” is not deleted yet: the catalogue does not answer. This page tries again.`);
+  }
+
+  /** Sends again the deletions that failed. Call it when the service answers again. */
+  retry(): void {
+    for (const [id, { timer }] of this.#deletions) if (timer === undefined) void this.#send(id);
+  }
+
+  /** The button in the row of a book. */
+  settle(book: Book): void {
+    if (this.#deletions.get(book.id)?.stage === 'unanswered') void this.#send(book.id);
+    else void this.takeBack(book);
+  }
+
+  /** Keeps a book whose deletion has not been sent; stores it again otherwise. */
+  async takeBack(book: Book): Promise<void> {
+    const deletion = this.#deletions.get(book.id);
+    if (deletion?.stage === 'sent' || deletion?.stage === 'unanswered') {
+      this.#set({ ...deletion, isTakenBack: true });
+      return this.#send(book.id);
     }
     if (deletion !== undefined) this.#undo.drop(deletion.takeBack);
     if (deletion?.stage === 'waiting') {
@@ -133,12 +178,14 @@ export class Deletions {
       this.#forget(book.id);
       announce(`${titleOf(book)} was kept`);
     } else {
-      void this.#storeAgain(deletion?.book ?? book);
+      await this.#storeAgain(deletion?.book ?? book);
     }
   }
 
   async #storeAgain(book: Book): Promise<void> {
     const { id, title, author, year } = book;
+    if (this.#returning.has(id)) return;
+    this.#returning.add(id);
     const idempotencyKey = this.#keys.get(id) ?? randomKey();
     this.#keys.set(id, idempotencyKey);
     try {
@@ -152,9 +199,13 @@ export class Deletions {
       this.onRow(created.id);
       this.onStored();
       show(`“${titleOf(created)}” is back, as a new entry.`);
-    } catch {
+    } catch (error) {
       this.#undo.push(() => this.takeBack(book));
-      show(`“${titleOf(book)}” was not put back: the catalogue does not answer. Try again in a moment.`);
+      const isUnknown = error instanceof CatalogueError && error.mayBeDone;
+      const state = isUnknown ? 'may be back' : 'was not put back';
+      show(`“${titleOf(book)}” ${state}: the catalogue does not answer. Try again in a moment.`);
+    } finally {
+      this.#returning.delete(id);
     }
   }
 }

@@ -4,6 +4,7 @@
 
 import type { Book, BookChanges } from '../../client/src/book.ts';
 import { BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make, refocus } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
@@ -21,6 +22,8 @@ interface Edit {
   /** The book before them, as the person saw it. */
   readonly before: Book;
   readonly changes: BookChanges;
+  /** Changes that were sent and got no answer: each of them may be stored. */
+  readonly unanswered: readonly BookChanges[];
   readonly kind: 'saving' | 'unsaved' | 'changed';
   /** If `changed`: the book as somebody else has changed it. */
   readonly theirs?: Book;
@@ -39,6 +42,8 @@ export class Edits {
   readonly #shelf: Shelf;
   readonly #undo: Undo;
   readonly #edits = new Map<number, Edit>();
+  /** The work on each book whose changes are on their way. */
+  readonly #storing = new Map<number, Promise<void>>();
   /** Texts that cannot be stored, of each book: until they are corrected or given up. */
   readonly #refused = new Map<number, Readonly<Partial<Record<Field, Refused>>>>();
   readonly #saved = new Set<number>();
@@ -112,10 +117,11 @@ export class Edits {
     this.#set({
       before: earlier?.before ?? book,
       changes: { ...earlier?.changes, ...changes },
+      unanswered: earlier?.unanswered ?? [],
       kind: 'saving',
     });
     // A change that is on its way takes later ones with it when it has been answered.
-    if (earlier?.kind !== 'saving') void this.#store(book.id);
+    if (earlier?.kind !== 'saving') this.#start(book.id);
   }
 
   #set(edit: Edit): void {
@@ -128,12 +134,20 @@ export class Edits {
     this.onRow(id);
   }
 
-  /** Gives up the changes of a book, which is to be deleted. @returns the book without them. */
-  giveUp(book: Book): Book {
-    const edit = this.#edits.get(book.id);
-    this.#edits.delete(book.id);
-    this.#refused.delete(book.id);
-    return edit?.before ?? book;
+  /**
+   * Stores the changes of a book that is to be deleted: they may be stored already, and then it is no longer as it was.
+   * @returns undefined if none of them is left; else why.
+   */
+  async finish(id: number): Promise<Edit['kind'] | undefined> {
+    const edit = this.#edits.get(id);
+    if (edit?.kind === 'unsaved') this.#again(edit);
+    await this.#storing.get(id);
+    return this.#edits.get(id)?.kind;
+  }
+
+  /** Gives up what cannot be stored of a book, which is to be deleted. */
+  giveUp(id: number): void {
+    this.#refused.delete(id);
   }
 
   /** A book that was deleted has been stored again, with another id: earlier changes are taken back there. */
@@ -154,7 +168,12 @@ export class Edits {
 
   #again(edit: Edit): void {
     this.#set({ ...edit, kind: 'saving' });
-    void this.#store(edit.before.id);
+    this.#start(edit.before.id);
+  }
+
+  #start(id: number): void {
+    const storing = this.#store(id).finally(() => this.#storing.delete(id));
+    this.#storing.set(id, storing);
   }
 
   /** Stores the changes of a book, until none is left or they cannot be stored. */
@@ -168,7 +187,7 @@ export class Edits {
         this.#stored(await this.#session.call((catalogue) => catalogue.update(id, changes, options)), edit);
       } catch (error) {
         const now = this.#edits.get(id);
-        if (now !== undefined) this.#failed(now, error);
+        if (now !== undefined) this.#failed(now, changes, error);
       }
     }
   }
@@ -182,7 +201,7 @@ export class Edits {
     if (now !== undefined && now.changes !== changes) {
       const later = FIELDS.filter((field) => field in now.changes && now.changes[field] !== book[field]);
       if (later.length > 0) {
-        this.#set({ before: book, changes: pick(now.changes, later), kind: 'saving' });
+        this.#set({ before: book, changes: pick(now.changes, later), unanswered: [], kind: 'saving' });
         return;
       }
     }
@@ -196,7 +215,8 @@ export class Edits {
     this.onStored(book);
   }
 
-  #failed(edit: Edit, error: unknown): void {
+  /** @param sent the changes that were sent; others may have been made meanwhile. */
+  #failed(edit: Edit, sent: BookChanges, error: unknown): void {
     const { before, changes } = edit;
     const { id } = before;
     if (error instanceof BookChanged && error.current !== undefined) {
@@ -205,24 +225,25 @@ export class Edits {
       this.#edits.delete(id);
       this.#refused.delete(id);
       this.onGone({ ...before, ...changes });
-    } else if (error instanceof CatalogueError && isRefusal(error)) {
+    } else if (isRefusal(error)) {
       this.#forget(id);
       show(`“${titleOf(before)}” was not changed: ${error.message}.`);
     } else {
-      this.#set({ ...edit, kind: 'unsaved' });
+      this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
     }
   }
 
   #changedBySomebodyElse(edit: Edit, theirs: Book): void {
-    const { before, changes } = edit;
+    const { before, changes, unanswered } = edit;
     const fields = FIELDS.filter((field) => field in changes);
+    const own = [before, changes, ...unanswered];
     this.#shelf.replace(before.id, theirs);
     if (fields.every((field) => theirs[field] === changes[field])) {
       this.#stored(theirs, edit); // an answer was lost, or somebody else had the same idea
-    } else if (fields.every((field) => [before[field], changes[field]].includes(theirs[field]))) {
-      this.#set({ before: theirs, changes, kind: 'saving' }); // other fields: both changes are kept
+    } else if (fields.every((field) => own.some((one) => one[field] === theirs[field]))) {
+      this.#set({ before: theirs, changes, unanswered, kind: 'saving' }); // other fields: both changes are kept
     } else {
-      this.#set({ before, changes, kind: 'changed', theirs });
+      this.#set({ before, changes, unanswered, kind: 'changed', theirs });
       this.#askWhich(before.id);
     }
   }
@@ -250,7 +271,7 @@ export class Edits {
     const edit = this.#edits.get(this.#asked ?? 0);
     if (edit?.theirs === undefined) return;
     if (isMine) {
-      this.#again({ before: edit.theirs, changes: edit.changes, kind: 'saving' });
+      this.#again({ ...edit, before: edit.theirs });
     } else {
       this.#forget(edit.theirs.id);
       announce('Theirs was kept');
@@ -263,11 +284,6 @@ export class Edits {
     if (edit?.kind === 'unsaved') this.#again(edit);
     else this.#askWhich(id);
   }
-}
-
-/** Whether the service will never take this change. A lost answer, or one that says "later", does not mean that. */
-function isRefusal({ status = 500 }: CatalogueError): boolean {
-  return status < 500 && status !== 412 && status !== 429;
 }
 
 /** The values of some fields. */

@@ -2,10 +2,13 @@
 
 import { show } from '../elements/messages.ts';
 
-type TakeBack = () => void;
+/** Resolves when it is done, or has failed and can be tried again. */
+type TakeBack = () => void | Promise<void>;
 
 export class Undo {
   readonly #entries: TakeBack[] = [];
+  /** Something is being taken back. What comes next may need it, such as a book that is stored again. */
+  isBusy = false;
 
   push(takeBack: TakeBack): void {
     this.#entries.push(takeBack);
@@ -20,12 +23,21 @@ export class Undo {
   /** Takes one thing back, whatever came after it. */
   runThis(takeBack: TakeBack): void {
     this.drop(takeBack);
-    takeBack();
+    void takeBack();
   }
 
-  run(): void {
+  async run(): Promise<void> {
+    if (this.isBusy) {
+      show('The latest change is still being taken back. Try again in a moment.');
+      return;
+    }
     const takeBack = this.#entries.pop();
     if (takeBack === undefined) show('There is nothing to undo');
-    else takeBack();
+    this.isBusy = true;
+    try {
+      await takeBack?.();
+    } finally {
+      this.isBusy = false;
+    }
   }
 }

@@ -1,0 +1,10 @@
+// Owns: which errors mean that the service will never carry a call out.
+
+import { CatalogueError } from '../../client/src/book-catalogue.ts';
+
+/** A lost answer, or one that says "later", does not mean that; nor does one that says that the book has changed. */
+export function isRefusal(error: unknown): error is CatalogueError {
+  if (!(error instanceof CatalogueError)) return false;
+  const { status = 500 } = error;
+  return status < 500 && status !== 412 && status !== 429;
+}
