@@ -1,0 +1,116 @@
+// Owns: every order of calls in batches, with a store whose answers come in any order, late, or not before the calls are
+// given up, and that refuses some of them (rule 23).
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { Batches } from '../../src/books/batches.ts';
+import { StoreUnavailable } from '../../src/books/store.ts';
+import { Observed, Order } from './order.ts';
+
+/** Milliseconds from a call to its answer at most (rule 23: within 5 s). */
+const DEADLINE = 4500;
+
+/** Milliseconds in which no caller waits any more. */
+const LATE = 5000;
+
+/** What a store does with a batch. */
+type Behaviour = 'answers' | 'answers some later' | 'fails' | 'is late';
+
+const limits = fc.record({
+  size: fc.constantFrom(1, 2, 3, 8),
+  weight: fc.constantFrom(1, 4, 1000),
+  inFlight: fc.constantFrom(1, 2),
+});
+
+const calls = fc.array(fc.record({ weight: fc.integer({ min: 0, max: 4 }), isRefused: fc.boolean() }), {
+  minLength: 1,
+  maxLength: 16,
+});
+
+const behaviours = fc.array(fc.constantFrom<Behaviour>('answers', 'answers some later', 'fails', 'is late'), {
+  minLength: 1,
+  maxLength: 8,
+});
+
+type Item = { readonly number: number; readonly weight: number; readonly isRefused: boolean };
+
+export const batches = fc.asyncProperty(
+  fc.scheduler(),
+  limits,
+  calls,
+  behaviours,
+  (scheduler, limits, calls, behaviours) =>
+    Order.run(scheduler, async (order) => {
+      const { time } = order;
+      let batch = 0;
+      let inFlight = 0;
+      let isQuiet = false;
+      const sent: number[] = [];
+      const late = () => new Promise((resolve) => setTimeout(resolve, LATE));
+      const answerTo = ({ number }: Item) => `the answer to ${number}`;
+
+      const carry = async (items: readonly Item[], deadline: number) => {
+        order.expect(time.now <= deadline, 'work begins after its deadline');
+        order.expect(items.length <= limits.size, 'a batch is too large');
+        inFlight += 1;
+        order.expect(inFlight <= limits.inFlight, 'too many batches are in progress');
+        for (const { number } of items) sent.push(number);
+        const behaviour = behaviours[batch % behaviours.length];
+        batch += 1;
+        try {
+          if (isQuiet) return items.map(answerTo);
+          return await order.later(`batch ${batch} ${behaviour}`, async () => {
+            if (items.some(({ isRefused }) => isRefused)) throw new StoreUnavailable('it refuses', 'refused');
+            if (behaviour === 'fails') throw new StoreUnavailable('it fails');
+            if (behaviour === 'is late') await late();
+            return items.map((item, position) => {
+              if (behaviour !== 'answers some later' || position % 2 === 0) return answerTo(item);
+              return order.later(`${item.number} later`, async () => {
+                if (position % 4 === 1) await late();
+                return answerTo(item);
+              });
+            });
+          });
+        } finally {
+          inFlight -= 1;
+        }
+      };
+
+      const batches = new Batches<Item, string>(carry, limits, ({ weight }) => weight);
+      order.onTime = () =>
+        order.expect(
+          batches.waiting === 0 || batches.inFlight === limits.inFlight,
+          'a call waits although there is room',
+        );
+      const made: { readonly item: Item; readonly observed: Observed<string> }[] = [];
+      const make = (item: Item) => made.push({ item, observed: new Observed(order, batches.call(item)) });
+      for (const [number, call] of calls.entries())
+        void order.later(`call ${number}`, () => make({ number, ...call }));
+      await order.untilQuiet();
+
+      for (const { item, observed } of made) {
+        assert.ok(observed.settled, `${item.number} waits for ever`);
+        const { answer, error, after } = observed.settled;
+        assert.ok(after <= DEADLINE, `${item.number} waited for ${after} ms`);
+        if (error === undefined) assert.equal(answer, answerTo(item));
+        else assert.ok(error instanceof StoreUnavailable, `${error}`);
+        if (item.isRefused) assert.notEqual(error, undefined, 'what is refused was answered');
+        else assert.notEqual((error as StoreUnavailable | undefined)?.kind, 'refused', 'too much is refused');
+      }
+      const arrival = new Map(made.map(({ item }, position) => [item.number, position]));
+      const firsts = [...new Set(sent)].map((number) => arrival.get(number) as number);
+      assert.deepEqual(
+        firsts,
+        firsts.toSorted((one, other) => one - other),
+        'not in the order of the calls',
+      );
+      assert.ok(batches.idle && batches.waiting === 0 && batches.inFlight === 0);
+      assert.equal(time.pending, 0, 'a timer is left');
+
+      isQuiet = true;
+      made.length = 0;
+      for (let number = 0; number < 20; number += 1) make({ number, weight: 1, isRefused: false });
+      await order.untilQuiet();
+      for (const { item, observed } of made) assert.equal(observed.settled?.answer, answerTo(item));
+    }),
+);

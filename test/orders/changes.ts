@@ -1,0 +1,291 @@
+// Owns: every order of changes, removals and changes on a condition on PostgreSQL, in batches, beside another program that
+// locks and changes the same books: rules 9, 11, 23 and E3. The statements act on a table in memory.
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { Batches } from '../../src/books/batches.ts';
+import type { Book } from '../../src/books/book.ts';
+import { tagOf } from '../../src/books/condition.ts';
+import { type ConditionalOutcome, StoreUnavailable } from '../../src/books/store.ts';
+import { BookChanger } from '../../src/stores/postgres/books/changes.ts';
+import type { Connections } from '../../src/stores/postgres/server/connections.ts';
+import { impossible, longestIfNotLinearizable, type Operation } from '../support/linearizable.ts';
+import { Observed, Order } from './order.ts';
+
+/** Milliseconds: from a call to its answer, and of a statement at most. */
+const DEADLINE = 4500;
+const STATEMENT_TIMEOUT = 4000;
+
+const LIMITS = { size: 3, weight: 1000, inFlight: 2 };
+
+/** The statement that finds books. */
+const FIND = 'find';
+
+const FIRST: readonly Book[] = [
+  { id: 1, title: 'one', author: '', year: 0 },
+  { id: 2, title: 'two', author: '', year: 0 },
+];
+
+/** Most events are about one book; there is none with the last id. */
+const id: fc.Arbitrary<number> = fc.constantFrom(1, 1, 1, 2, 3);
+const field = fc.constantFrom('title', 'author');
+
+const call = fc.oneof(
+  fc.record({ kind: fc.constant('update' as const), id, field }),
+  fc.record({ kind: fc.constant('remove' as const), id }),
+  fc.record({
+    kind: fc.constantFrom('update if' as const, 'remove if' as const),
+    id,
+    field,
+    condition: fc.constantFrom('as at first', 'there', 'not as at first'),
+  }),
+);
+const deed = fc.record({
+  kind: fc.constantFrom('lock', 'unlock', 'their look', 'their write', 'their removal'),
+  id,
+});
+
+type Call = typeof call extends fc.Arbitrary<infer Value> ? Value : never;
+type Deed = typeof deed extends fc.Arbitrary<infer Value> ? Value : never;
+type State = Book | null;
+
+/** What becomes of statements, by turns. */
+const fates = fc.array(fc.constantFrom('is answered', 'is answered', 'answer is lost', 'fails'), {
+  minLength: 1,
+  maxLength: 6,
+});
+
+/** The table of books, with what the statements of this store do to it. */
+class Table {
+  readonly books = new Map(FIRST.map((book) => [book.id, book]));
+  readonly #locks = new Map<number, PromiseWithResolvers<void>>();
+  readonly #order: Order;
+  readonly #fates: readonly string[];
+  /** Whether statements are answered at once. */
+  isPrompt = false;
+  #statements = 0;
+
+  constructor(order: Order, fates: readonly string[]) {
+    this.#order = order;
+    this.#fates = fates;
+  }
+
+  /** What another program does. */
+  do({ kind, id }: Deed, text: string): void {
+    const book = this.books.get(id);
+    if (kind === 'lock' && !this.#locks.has(id)) this.#locks.set(id, Promise.withResolvers());
+    if (kind === 'unlock') this.unlock(id);
+    if (this.#locks.has(id) || book === undefined) return;
+    if (kind === 'their write') this.books.set(id, { ...book, title: text });
+    if (kind === 'their removal') this.books.delete(id);
+  }
+
+  unlock(id: number): void {
+    this.#locks.get(id)?.resolve();
+    this.#locks.delete(id);
+  }
+
+  /** The method of `Connections`, for the statements of `BookChanger`. */
+  async query(pool: string, text: string, values: readonly unknown[], deadline: number) {
+    const { time } = this.#order;
+    const fate = this.#fates[this.#statements % this.#fates.length];
+    this.#statements += 1;
+    const end = Math.min(time.now + STATEMENT_TIMEOUT, deadline);
+    if (time.now >= deadline) throw new StoreUnavailable('nothing is sent', 'late');
+    if (this.isPrompt) {
+      if (pool === 'held') await this.#untilFree(Number([values[0]].flat()[0]), end);
+      const rows = this.#carryOut(pool, text, values);
+      return { rows, rowCount: rows.length };
+    }
+    return await this.#order.later(`${pool} statement ${fate}`, async () => {
+      if (pool === 'held') await this.#untilFree(Number([values[0]].flat()[0]), end);
+      if (time.now >= end) throw new StoreUnavailable('the server has ended it', 'late');
+      if (fate === 'fails') throw new StoreUnavailable('it fails');
+      const rows = this.#carryOut(pool, text, values);
+      if (fate === 'answer is lost') throw new StoreUnavailable('the connection breaks');
+      return { rows, rowCount: rows.length };
+    });
+  }
+
+  async #untilFree(id: number, end: number): Promise<void> {
+    const { time } = this.#order;
+    for (let lock = this.#locks.get(id); lock !== undefined && time.now < end; lock = this.#locks.get(id)) {
+      const late = new Promise<void>((resolve) => setTimeout(resolve, end - time.now));
+      await Promise.race([lock.promise, late]);
+    }
+  }
+
+  #carryOut(pool: string, text: string, values: readonly unknown[]): object[] {
+    const ids = [values[0]].flat() as number[];
+    const found = ids.flatMap((id) => this.books.get(id) ?? []);
+    const isHeld = (id: number) => pool === 'batches' && this.#locks.has(id);
+    const column = (at: number, row: number) => [values[at]].flat()[row] as never;
+    if (text === FIND) return found;
+    if (text.includes('is_removal')) {
+      const same = ids.filter((id, row) => {
+        const book = this.books.get(id);
+        return !isHeld(id) && book?.title === column(1, row) && book.author === column(2, row);
+      });
+      for (const id of same) {
+        const row = ids.indexOf(id);
+        const [title, author, year] = [4, 5, 6].map((at) => column(at, row));
+        if (column(7, row)) this.books.delete(id);
+        else this.books.set(id, { id, title, author, year } as unknown as Book);
+      }
+      return same.map((id) => ({ id }));
+    }
+    const rows = found.map((book) => {
+      if (pool === 'held') return book;
+      return isHeld(book.id) ? { id: book.id, held: true } : { ...book, held: false };
+    });
+    for (const { id } of found.filter((book) => !isHeld(book.id))) {
+      const row = ids.indexOf(id);
+      const book = this.books.get(id) as Book;
+      if (text.includes('delete from books')) this.books.delete(id);
+      else
+        this.books.set(id, {
+          ...book,
+          title: column(1, row) ?? book.title,
+          author: column(2, row) ?? book.author,
+        });
+    }
+    return rows;
+  }
+}
+
+/** What a call does to a book, if it is answered like that. */
+function applied(call: Call, text: string, answer: unknown, before: State): State | typeof impossible {
+  const first = FIRST.find((book) => book.id === call.id);
+  const isAnswered = (expected: unknown) =>
+    answer === UNKNOWN || JSON.stringify(answer) === JSON.stringify(expected);
+  if (before === null) return isAnswered(call.kind === 'remove' ? false : undefined) ? null : impossible;
+  if ('condition' in call) {
+    const isAsAtFirst = JSON.stringify(before) === JSON.stringify(first);
+    const isMet = { 'as at first': isAsAtFirst, there: true, 'not as at first': !isAsAtFirst }[
+      call.condition
+    ];
+    if (!isMet) return isAnswered('unmet') ? before : impossible;
+  }
+  if (call.kind === 'remove') return isAnswered(true) ? null : impossible;
+  if (call.kind === 'remove if') return isAnswered(before) ? null : impossible;
+  const after = { ...before, [call.field]: text };
+  return isAnswered(after) ? after : impossible;
+}
+
+const UNKNOWN = Symbol('unknown');
+
+function isDeed(event: Call | Deed): event is Deed {
+  return event.kind.startsWith('their') || event.kind.endsWith('lock');
+}
+
+function conditionOf(call: Extract<Call, { condition: string }>) {
+  const tags = FIRST.filter((book) => book.id === call.id).map(tagOf);
+  return {
+    'as at first': { match: tags },
+    there: { match: '*' as const },
+    'not as at first': { noneMatch: tags },
+  }[call.condition];
+}
+
+export const changes = fc.asyncProperty(
+  fc.scheduler(),
+  fc.array(fc.oneof({ arbitrary: call, weight: 2 }, deed), { minLength: 2, maxLength: 16 }),
+  fates,
+  (scheduler, events, fates) =>
+    Order.run(scheduler, async (order) => {
+      const { time } = order;
+      const table = new Table(order, fates);
+      const query = (...values: Parameters<Table['query']>) => {
+        order.expect(time.now <= values[3], 'a statement is sent after its deadline');
+        return table.query(...values);
+      };
+      const changer = new BookChanger({ query } as unknown as Connections, FIND);
+      const updates = new Batches(changer.update.bind(changer), LIMITS);
+      const removals = new Batches(changer.remove.bind(changer), LIMITS);
+      const conditional = new Batches<Parameters<typeof changer.changeIf>[0][number], ConditionalOutcome>(
+        changer.changeIf.bind(changer),
+        LIMITS,
+      );
+      const send = (call: Call, text: string): Promise<unknown> => {
+        if (call.kind === 'update') return updates.call({ id: call.id, changes: { [call.field]: text } });
+        if (call.kind === 'remove') return removals.call(call.id);
+        const changes = call.kind === 'remove if' ? undefined : { [call.field]: text };
+        return conditional.call({ id: call.id, condition: conditionOf(call), changes });
+      };
+
+      let moment = 0;
+      const history: { readonly id: number; readonly operation: () => Operation<State> }[] = [];
+      for (const [number, event] of events.entries()) {
+        const text = `text ${number}`;
+        const name = `${event.kind} ${event.id}`;
+        void order.later(name, () => {
+          moment += 1;
+          const begin = moment;
+          if (isDeed(event)) {
+            const seen = JSON.stringify(table.books.get(event.id) ?? null);
+            table.do(event, text);
+            const after = table.books.get(event.id) ?? null;
+            const apply = (before: State) => (JSON.stringify(before) === seen ? after : impossible);
+            history.push({ id: event.id, operation: () => ({ name, begin, end: begin, apply }) });
+            return;
+          }
+          let end = Number.POSITIVE_INFINITY;
+          const observed = new Observed(order, send(event, text), () => {
+            moment += 1;
+            end = moment;
+          });
+          history.push({
+            id: event.id,
+            operation() {
+              const { settled } = observed;
+              assert.ok(settled, `${name} waits for ever`);
+              assert.ok(settled.after <= DEADLINE, `${name} waited for ${settled.after} ms`);
+              const isUnknown = settled.error !== undefined;
+              if (isUnknown) assert.ok(settled.error instanceof StoreUnavailable, `${settled.error}`);
+              const answer = isUnknown ? UNKNOWN : settled.answer;
+              return {
+                ...{ name, begin, end, isOptional: isUnknown },
+                apply: (before) => applied(event, text, answer, before),
+              };
+            },
+          });
+        });
+      }
+      await order.untilQuiet();
+      for (const id of [1, 2, 3]) table.unlock(id);
+      await order.untilQuiet();
+
+      for (const id of [1, 2, 3]) {
+        const operations = history.filter((one) => one.id === id).map(({ operation }) => operation());
+        const last = JSON.stringify(table.books.get(id) ?? null);
+        const first = FIRST.find((book) => book.id === id) ?? null;
+        const longest = longestIfNotLinearizable(
+          first,
+          operations,
+          (state) => JSON.stringify(state) === last,
+        );
+        assert.deepEqual(
+          longest,
+          undefined,
+          `book ${id} is ${last}, after ${operations.map(({ name }) => name)}`,
+        );
+      }
+      for (const one of [updates, removals, conditional]) assert.ok(one.idle);
+      assert.equal(time.pending, 0, 'a timer is left');
+
+      table.isPrompt = true;
+      for (const id of table.books.keys()) {
+        for (const kind of ['update', 'update if', 'remove'] as const) {
+          table.do({ kind: 'lock', id }, '');
+          const call = { kind, id, field: 'title', condition: 'there' } as Call;
+          const observed = new Observed(order, send(call, kind));
+          await order.atOnce();
+          assert.equal(observed.settled, undefined, `${kind} does not wait for the lock`);
+          table.unlock(id);
+          await order.atOnce();
+          const { error } = (observed as Observed<unknown>).settled ?? { error: 'it waits' };
+          assert.equal(error, undefined, `${kind} does not succeed again`);
+        }
+      }
+    }),
+);

@@ -1,0 +1,65 @@
+// Owns: just enough of a document for the parts of the page that change books to run without a browser: elements that are
+// found by their selector, keep their latest listener, and are shown or not.
+
+class Element {
+  open = false;
+  textContent = '';
+  readonly children: readonly unknown[] = [];
+  readonly #listeners = new Map<string, (event: object) => void>();
+
+  addEventListener(type: string, listener: (event: object) => void): void {
+    this.#listeners.set(type, listener);
+  }
+
+  click(): void {
+    this.#listeners.get('click')?.({});
+  }
+
+  showModal(): void {
+    this.open = true;
+  }
+
+  close(): void {
+    this.open = false;
+  }
+
+  matches(): boolean {
+    return false;
+  }
+
+  contains(): boolean {
+    return false;
+  }
+
+  append(): void {}
+  remove(): void {}
+  replaceChildren(): void {}
+  setAttribute(): void {}
+}
+
+const elements = new Map<string, Element>();
+
+/** The element of a selector. */
+export function element(selector: string): Element {
+  const found = elements.get(selector) ?? new Element();
+  elements.set(selector, found);
+  return found;
+}
+
+/** Gives this process a document; modules of the page may be imported afterwards. */
+export function provideDocument(): void {
+  Object.assign(globalThis, {
+    document: {
+      activeElement: null,
+      querySelector: (selector: string) =>
+        selector === 'dialog[open]'
+          ? ([...elements.values()].find(({ open }) => open) ?? null)
+          : element(selector),
+      createElement: () => new Element(),
+      createElementNS: () => new Element(),
+    },
+    HTMLInputElement: class {},
+    HTMLElement: class {},
+    addEventListener() {},
+  });
+}

@@ -1,0 +1,136 @@
+// Owns: every order in which lists are opened, read, left and closed, with a store that opens them late or not, and readers
+// that stall (rules 13, 22 and 23).
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { type BookList, StoreUnavailable } from '../../src/books/store.ts';
+import { OpenLists } from '../../src/stores/open-lists.ts';
+import { Observed, Order } from './order.ts';
+
+/** Milliseconds: that a list waits for room at most, and without a read after which one may give way. */
+const WAIT_TIMEOUT = 3000;
+const STALL_TIMEOUT = 5000;
+
+/** Milliseconds until the next look for one that stalls. */
+const LOOK_PAUSE = 500;
+
+const reader = fc.record({
+  opens: fc.constantFrom('opens', 'opens', 'fails'),
+  chunks: fc.integer({ min: 0, max: 3 }),
+  /** The chunk after which it stalls, and the one after which it leaves. */
+  stallsAt: fc.option(fc.integer({ min: 0, max: 2 })),
+  leavesAt: fc.option(fc.integer({ min: 0, max: 2 })),
+});
+
+type Reader = typeof reader extends fc.Arbitrary<infer Value> ? Value : never;
+
+export const openLists = fc.asyncProperty(
+  fc.scheduler(),
+  fc.integer({ min: 1, max: 3 }),
+  fc.array(reader, { minLength: 1, maxLength: 8 }),
+  (scheduler, most, readers) =>
+    Order.run(scheduler, async (order) => {
+      const { time } = order;
+      const lists = new OpenLists(most);
+      let open = 0;
+      let waiting = 0;
+      /** Since when each reader has had the chunk that it is still taking. */
+      const taking = new Map<string, number>();
+      order.onTime = () => {
+        order.expect(waiting === 0 || open === most, 'a list waits although there is room for it');
+        const longest = time.now - Math.min(time.now, ...taking.values());
+        order.expect(
+          waiting === 0 || longest <= STALL_TIMEOUT + LOOK_PAUSE,
+          'a list waits for one that stalls',
+        );
+      };
+
+      const openOne = async ({ opens, chunks }: Reader, name: string): Promise<BookList> => {
+        waiting -= 1;
+        open += 1;
+        order.expect(open <= most, 'too many lists are open');
+        let isOpen = true;
+        const close = () => {
+          if (isOpen) open -= 1;
+          taking.delete(name);
+          isOpen = false;
+        };
+        return await order.later(`${name} ${opens}`, () => {
+          if (opens === 'fails') close();
+          if (opens === 'fails') throw new StoreUnavailable('it fails');
+          const read = async function* () {
+            for (let chunk = 0; chunk < chunks; chunk += 1) {
+              await order.later(`${name} is sent ${chunk}`, () => {});
+              if (!isOpen) return; // as if it had ended
+              yield `${chunk}`;
+            }
+          };
+          return { chunks: read(), close };
+        });
+      };
+
+      const read = async (reader: Reader, name: string) => {
+        const began = time.now;
+        waiting += 1;
+        let hasBegun = false;
+        let list: BookList;
+        try {
+          list = await lists.open(() => {
+            hasBegun = true;
+            assert.ok(time.now - began <= WAIT_TIMEOUT + LOOK_PAUSE, 'it waits too long for room');
+            return openOne(reader, name);
+          });
+        } catch (error) {
+          if (!hasBegun) waiting -= 1;
+          assert.ok(error instanceof StoreUnavailable, `${error}`);
+          return 'is refused';
+        }
+        let seen = 0;
+        let handedAt = time.now;
+        try {
+          for await (const chunk of list.chunks) {
+            assert.equal(chunk, `${seen}`);
+            handedAt = time.now;
+            taking.set(name, handedAt);
+            if (reader.leavesAt === seen) return 'leaves';
+            const pause = reader.stallsAt === seen ? 7000 : 1;
+            await order.later(
+              `${name} takes ${seen}`,
+              () => new Promise((resolve) => setTimeout(resolve, pause)),
+            );
+            taking.delete(name);
+            seen += 1;
+          }
+          assert.equal(seen, reader.chunks, 'a list looks complete, and is not');
+          return 'is complete';
+        } catch (error) {
+          assert.ok(error instanceof StoreUnavailable, `${error}`);
+          assert.ok(
+            time.now - handedAt > STALL_TIMEOUT,
+            'a list gives way, though its reader does not stall',
+          );
+          return 'gives way';
+        } finally {
+          taking.delete(name);
+          list.close();
+        }
+      };
+
+      const made: Observed<string>[] = [];
+      for (const [number, reader] of readers.entries())
+        void order.later(`list ${number}`, () =>
+          made.push(new Observed(order, read(reader, `list ${number}`))),
+        );
+      await order.untilQuiet();
+      for (const { settled } of made) {
+        assert.ok(settled, 'a list waits for ever');
+        if (settled.error !== undefined) throw settled.error;
+      }
+      assert.deepEqual([lists.count, open, waiting, time.pending], [0, 0, 0, 0]);
+      const again = Array.from({ length: most }, async () =>
+        (await lists.open(async () => ({ chunks: (async function* () {})(), close() {} }))).close(),
+      );
+      await Promise.all(again);
+      assert.equal(lists.count, 0);
+    }),
+);

@@ -1,0 +1,94 @@
+// Owns: one order of events: what happens next is chosen among all that can, which are the answers of the world outside and
+// the passing of time. fast-check chooses, finds a shorter order if one fails, and prints it.
+
+import assert from 'node:assert/strict';
+import type { Scheduler } from 'fast-check';
+import { settled, VirtualTime } from '../support/virtual-time.ts';
+
+/** Steps after which an order does not end any more. */
+const MOST_STEPS = 10_000;
+
+/** Milliseconds that pass in one step at most: long and short ones take turns. */
+const STRIDES = [1, 400, 3, 2000, 50, Number.POSITIVE_INFINITY];
+
+export class Order {
+  readonly time = new VirtualTime();
+  /** Called whenever time is about to pass, although nothing has to be done before. */
+  onTime: () => void = () => {};
+  readonly #scheduler: Scheduler;
+  readonly #faults: string[] = [];
+  #steps = 0;
+  #isTimePassing = false;
+
+  private constructor(scheduler: Scheduler) {
+    this.#scheduler = scheduler;
+  }
+
+  /** Carries out work in one order, and what follows from it, until nothing happens any more. */
+  static async run(scheduler: Scheduler, work: (order: Order) => Promise<void>): Promise<void> {
+    const order = new Order(scheduler);
+    await order.time.during(() => work(order));
+  }
+
+  /** @returns a promise that is settled at some moment of the order, with what is done then. */
+  later<Result>(name: string, act: () => Result | Promise<Result>): Promise<Result> {
+    return this.#scheduler.schedule(Promise.resolve(), name).then(act);
+  }
+
+  /** Notes a fault in a place whose errors the code under test would handle: then the order fails in the end. */
+  expect(holds: boolean, fault: string): void {
+    if (!holds) this.#faults.push(fault);
+  }
+
+  /** Lets everything go on that needs neither time nor an answer. */
+  async atOnce(): Promise<void> {
+    for (await settled(); this.time.isBusy; await settled()) this.time.pass();
+  }
+
+  /** Lets everything happen that can, in the order chosen. */
+  async untilQuiet(): Promise<void> {
+    for (;;) {
+      await settled();
+      if (this.time.pending > 0 && !this.#isTimePassing) {
+        this.#isTimePassing = true;
+        void this.later('time passes', () => {
+          this.#isTimePassing = false;
+          if (!this.time.isBusy) this.onTime();
+          this.time.pass(STRIDES[this.#steps % STRIDES.length]);
+        });
+      }
+      assert.deepEqual(this.#faults, []);
+      if (this.#scheduler.count() === 0) return;
+      this.#steps += 1;
+      assert.ok(this.#steps < MOST_STEPS, 'it goes on for ever');
+      await this.#scheduler.waitOne();
+    }
+  }
+}
+
+/** What became of a call. */
+export interface Settled<Answer> {
+  readonly answer?: Answer;
+  readonly error?: unknown;
+  /** Milliseconds. */
+  readonly after: number;
+}
+
+/** Makes a call, and notes what becomes of it. */
+export class Observed<Answer> {
+  settled: Settled<Answer> | undefined;
+
+  constructor({ time }: Order, call: Promise<Answer>, whenSettled: () => void = () => {}) {
+    const began = time.now;
+    call.then(
+      (answer) => {
+        this.settled = { answer, after: time.now - began };
+        whenSettled();
+      },
+      (error: unknown) => {
+        this.settled = { error, after: time.now - began };
+        whenSettled();
+      },
+    );
+  }
+}

@@ -1,0 +1,266 @@
+// Owns: every order of a librarian's edits, deletions and undoing on the page, with a service that answers late, loses
+// answers or is away, and beside another person who changes the same books.
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import type { Book, BookChanges, NewBook } from '../../client/src/book.ts';
+import { BookChanged, CatalogueError } from '../../client/src/errors.ts';
+import { pathTo } from '../support/repository.ts';
+import { element, provideDocument } from './document.ts';
+import { Order } from './order.ts';
+
+provideDocument();
+// By their paths, and so without their types, which need those of a browser.
+const [{ Edits }, { Deletions }, { Undo }, { Shelf }] = await Promise.all(
+  ['changes/edits.ts', 'changes/deletions.ts', 'changes/undo.ts', 'list/shelf.ts'].map(
+    (file) => import(pathTo(`page/${file}`)),
+  ),
+);
+
+interface RowState {
+  readonly kind: string;
+  readonly action?: string;
+  readonly book?: Book;
+}
+
+/** The year of a book never changes: it says which book it is, also after it was stored again. */
+const FIRST: readonly Book[] = [1, 2].map((id) => ({ id, title: `title ${id}`, author: 'author', year: id }));
+
+const event = fc.record({
+  kind: fc.constantFrom(
+    ...['edit', 'edit', 'edit', 'delete', 'settle', 'undo', 'search', 'retry', 'keep mine', 'keep theirs'],
+    ...['their write', 'their removal'],
+  ),
+  /** Of the row. */
+  place: fc.constantFrom(0, 0, 1),
+  field: fc.constantFrom('title' as const, 'author' as const),
+});
+
+const fates = fc.array(fc.constantFrom('is answered', 'is answered', 'answer is lost', 'is not sent'), {
+  minLength: 1,
+  maxLength: 6,
+});
+
+/** The service, as the client of the page sees it. */
+class Catalogue {
+  readonly books = new Map(FIRST.map((book) => [book.id, book]));
+  readonly #keys = new Map<string, Book>();
+  readonly #order: Order;
+  readonly #fates: readonly string[];
+  #lastId = FIRST.length;
+  #calls = 0;
+  isHere = false;
+
+  constructor(order: Order, fates: readonly string[]) {
+    this.#order = order;
+    this.#fates = fates;
+  }
+
+  update(id: number, changes: BookChanges, { expected }: { expected: Book }): Promise<Book> {
+    return this.#call(`update ${id}`, () => {
+      const book = { ...this.#find(id, expected), ...changes };
+      this.books.set(id, book);
+      return book;
+    });
+  }
+
+  remove(id: number, { expected }: { expected?: Book }): Promise<void> {
+    this.#order.expect(expected !== undefined, 'a book is deleted, whatever it is by now');
+    return this.#call(`remove ${id}`, () => {
+      if (!this.books.has(id)) return; // as the client does: it is gone
+      this.#find(id, expected);
+      this.books.delete(id);
+    });
+  }
+
+  create(book: NewBook, { idempotencyKey }: { idempotencyKey: string }): Promise<Book> {
+    return this.#call('create', () => {
+      const known = this.#keys.get(idempotencyKey);
+      if (known !== undefined) return known;
+      this.#lastId += 1;
+      const created = { id: this.#lastId, title: '', author: '', year: 0, ...book };
+      this.books.set(created.id, created);
+      this.#keys.set(idempotencyKey, created);
+      return created;
+    });
+  }
+
+  #find(id: number, expected: Book | undefined): Book {
+    const book = this.books.get(id);
+    if (book === undefined) throw new CatalogueError('Book not found', { status: 404 });
+    if (expected !== undefined && JSON.stringify(book) !== JSON.stringify(expected))
+      throw new BookChanged('Precondition failed', book, {});
+    return book;
+  }
+
+  async #call<Answer>(name: string, act: () => Answer): Promise<Answer> {
+    const fate = this.isHere ? 'is answered' : this.#fates[this.#calls % this.#fates.length];
+    this.#calls += 1;
+    const outcome = await this.#order.later(`${name} ${fate}`, () => {
+      if (fate === 'is not sent') throw new CatalogueError('fetch failed', {});
+      return act();
+    });
+    return await this.#order.later(`${name} is answered`, () => {
+      if (fate === 'answer is lost') throw new CatalogueError('fetch failed', { mayBeDone: true });
+      return outcome;
+    });
+  }
+}
+
+/** What the person wants the books to be. */
+class Wanted {
+  readonly #books = FIRST.map((book) => ({ ...book, isKept: true }));
+  #undo: { readonly place: number; readonly before?: BookChanges }[] = [];
+
+  get books(): string[] {
+    return this.#books
+      .filter(({ isKept }) => isKept)
+      .map(contentOf)
+      .toSorted();
+  }
+
+  isKept(place: number): boolean {
+    return this.#books[place]?.isKept === true;
+  }
+
+  edit(place: number, field: 'title' | 'author', text: string): void {
+    const book = this.#books[place] as Book;
+    this.#undo.push({ place, before: { [field]: book[field] } });
+    Object.assign(book, { [field]: text });
+  }
+
+  delete(place: number): void {
+    this.#undo.push({ place });
+    Object.assign(this.#books[place] as object, { isKept: false });
+  }
+
+  keep(place: number): void {
+    this.#undo = this.#undo.filter((entry) => entry.place !== place || entry.before !== undefined);
+    Object.assign(this.#books[place] as object, { isKept: true });
+  }
+
+  undo(): void {
+    const { place = 0, before } = this.#undo.pop() ?? { before: {} };
+    Object.assign(this.#books[place] as object, before ?? { isKept: true });
+  }
+}
+
+function contentOf({ title, author, year }: Omit<Book, 'id'>): string {
+  return JSON.stringify([year, title, author]);
+}
+
+export const page = fc.asyncProperty(
+  fc.scheduler(),
+  fc.array(event, { minLength: 1, maxLength: 14 }),
+  fates,
+  (scheduler, events, fates) =>
+    Order.run(scheduler, async (order) => {
+      const catalogue = new Catalogue(order, fates);
+      const session = {
+        isLeaving: false,
+        call: (work: (one: Catalogue) => Promise<unknown>) => work(catalogue),
+      };
+      const shelf = new Shelf(session);
+      shelf.show({
+        search: {},
+        index: 0,
+        page: { books: [...FIRST], total: FIRST.length, unindexed: 0, next: undefined },
+      });
+      const undo = new Undo();
+      const edits = new Edits(session, shelf, undo);
+      const deletions = new Deletions(session, shelf, undo);
+      edits.onStored = (book: Book) => deletions.noticeChange(book);
+      edits.onGone = (book: Book) => deletions.noticeGone(book);
+      deletions.finishEdits = (id: number) => edits.finish(id);
+      deletions.onPutBack = (id: number, book: Book) => edits.follow(id, book);
+
+      const stateOf = (book: Book): RowState | undefined => deletions.stateOf(book) ?? edits.stateOf(book);
+      const settle = (book: Book) => {
+        if (deletions.stateOf(book) === undefined) edits.settle(book);
+        else deletions.settle(book);
+      };
+      const touched = new Set<number>();
+      const wanted = new Wanted();
+
+      const act = ({ kind, place, field }: (typeof events)[number], text: string) => {
+        const book = shelf.at(place) as Book;
+        const state = stateOf(book);
+        if (kind === 'edit' && state?.kind !== 'deleted') {
+          edits.change({ ...book, ...state?.book }, { [field]: text });
+          wanted.edit(place, field, text);
+        }
+        if (kind === 'delete' && state?.kind !== 'deleted') {
+          edits.giveUp(book.id);
+          deletions.delete(book);
+          wanted.delete(place);
+        }
+        if (kind === 'settle' && state?.action !== undefined) {
+          settle(book);
+          if (['Undo', 'Put back'].includes(state.action)) wanted.keep(place);
+        }
+        if (kind === 'undo') {
+          if (!undo.isBusy) wanted.undo();
+          void undo.run();
+        }
+        if (kind === 'search') void deletions.send();
+        if (kind === 'retry') edits.retry();
+        if (kind === 'retry') deletions.retry();
+        if (kind === 'keep mine' && element('#conflict').open) element('#keep-mine').click();
+        if (kind === 'keep theirs' && element('#conflict').open) element('#keep-theirs').click();
+        const stored = catalogue.books.get(book.id);
+        if (!kind.startsWith('their') || stored === undefined) return;
+        touched.add(stored.year);
+        if (kind === 'their write') catalogue.books.set(stored.id, { ...stored, title: text });
+        else catalogue.books.delete(stored.id);
+      };
+      element('#conflict').close();
+      for (const [number, event] of events.entries())
+        void order.later(`${event.kind} ${event.place}`, () => act(event, `text ${number}`));
+      await order.untilQuiet();
+
+      for (const place of FIRST.keys()) {
+        const action = stateOf(shelf.at(place) as Book)?.action;
+        if (wanted.isKept(place))
+          assert.notEqual(action, 'Undo', 'a book is to be deleted that is to be kept');
+      }
+
+      const fails = touched.size > 0 || fates.some((fate) => fate !== 'is answered');
+
+      // The service is here again, and the person settles everything.
+      catalogue.isHere = true;
+      for (let round = 0; round < 5; round += 1) {
+        for (const place of FIRST.keys()) {
+          const book = shelf.at(place) as Book;
+          const state = stateOf(book);
+          if (state?.kind === 'unsaved' || state?.kind === 'changed') settle(book);
+          if (state?.action === 'Put back' && wanted.isKept(place) && fails) settle(book);
+        }
+        if (element('#conflict').open) element('#keep-mine').click();
+        void deletions.send();
+        await order.untilQuiet();
+      }
+
+      if (touched.size === 0)
+        assert.deepEqual([...catalogue.books.values()].map(contentOf).toSorted(), wanted.books);
+
+      for (const place of FIRST.keys()) {
+        const book = shelf.at(place) as Book;
+        const state = stateOf(book);
+        const alive = [...catalogue.books.values()].filter(({ year }) => year === FIRST[place]?.year);
+        assert.ok(alive.length <= 1, `a book is stored twice: ${JSON.stringify(alive)}`);
+        if (state?.kind === 'deleted') {
+          assert.equal(state.action, 'Put back');
+          const isBack = ({ id }: Book) => id > FIRST.length; // only the answer to that was lost
+          assert.ok(alive.every(isBack), 'a book is shown as deleted, and is there');
+          settle(book);
+          await order.untilQuiet();
+          const again = shelf.at(place) as Book;
+          assert.deepEqual(stateOf(again), undefined);
+          assert.deepEqual(catalogue.books.get(again.id), again, 'a book is not back as it is shown');
+        } else {
+          assert.equal(state, undefined);
+          if (!touched.has(book.year)) assert.deepEqual(alive, [book], 'what is shown is not what is stored');
+        }
+      }
+    }),
+);
