@@ -64,7 +64,7 @@ async function copy(
       if (there > 0 && !overwrite) {
         throw new OperatorError(`TO has ${there} books already: --overwrite removes them.`);
       }
-      if (there > 0) await target.removeAll();
+      await target.removeAll(); // its keys, too, if it has no books
       const progress = new Progress(context, 'books', await source.count());
       try {
         const read = new Checksum();

@@ -65,11 +65,12 @@ async function bringUpToDate(index: BookIndex, context: CommandContext, goOn: ()
   const books = await index.countBooks();
   const progress = new Progress(context, 'books', books);
   try {
-    for (let remaining = books; remaining > 0; ) {
+    let remaining: number;
+    do {
       goOn();
       remaining = await index.advance();
       progress.at(Math.max(0, books - remaining));
-    }
+    } while (remaining > 0);
   } finally {
     progress.end();
   }

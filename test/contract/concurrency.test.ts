@@ -25,6 +25,21 @@ import {
 import { executeOn } from '../support/sql.ts';
 import { verifiedAt } from '../support/verified.ts';
 
+/** Triggers that skip drafts, and removals of what stays. */
+const SKIPPING = {
+  SQLite: ['insert', 'update', 'delete'].map(
+    (event) =>
+      `create trigger skip_${event} before ${event} on books
+       when ${event === 'delete' ? "old.title like 'stays%'" : "new.title = 'draft'"} begin select raise(ignore); end`,
+  ),
+  PostgreSQL: [
+    `create function skip() returns trigger language plpgsql as $$ begin
+       if tg_op = 'DELETE' then if old.title like 'stays%' then return null; end if; return old; end if;
+       if new.title = 'draft' then return null; end if; return new; end $$`,
+    'create trigger skip before insert or update or delete on books for each row execute function skip()',
+  ],
+};
+
 /** What an operator of PostgreSQL may have added that refuses a long title. */
 const REFUSALS = [
   ['an index', 'create index titles on books (title)'],
@@ -74,6 +89,43 @@ for (const store of STORES) {
         }),
       );
       for (const [isWrong, status] of answers) assert.equal(status, isWrong ? 503 : 200);
+    });
+
+    test('rules 9 and 23: what a trigger of an operator skips is 503, and fails no other request', async (context) => {
+      const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+      context.after(stop);
+      const ids = await Promise.all(
+        ['stays', 'stays, too', 'goes'].map(async (title) => (await client.create({ title })).id),
+      );
+      for (const statement of store === POSTGRES ? SKIPPING.PostgreSQL : SKIPPING.SQLite)
+        await executeOn(dbUrl, statement);
+      const before = await client.list();
+      const [stays, second, goes] = ids;
+      const headers = { 'if-match': '*' };
+      const calls: [expected: number, ...Parameters<Client['request']>][] = [
+        [503, 'POST', '/book', { body: { title: 'draft' } }],
+        [201, 'POST', '/book', { body: { title: 'new' } }],
+        [503, 'POST', '/books', { body: [{ title: 'new' }, { title: 'draft' }] }],
+        [503, 'PUT', `/book/${stays}`, { body: { title: 'draft' } }],
+        [200, 'PUT', `/book/${second}`, { body: { year: 1 } }],
+        [503, 'PUT', `/book/${stays}`, { body: { title: 'draft' }, headers }],
+        [503, 'DELETE', `/book/${stays}`],
+        [503, 'DELETE', `/book/${second}`, { headers }],
+        [200, 'DELETE', `/book/${goes}`],
+        [404, 'DELETE', `/book/${goes}0`],
+      ];
+      const answers = await Promise.all(calls.map(([, ...call]) => client.request(...call)));
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        calls.map(([expected]) => expected),
+      );
+      const after = (await client.list()).map(({ title, year }) => ({ title, year }));
+      assert.deepEqual(after, [
+        { title: 'stays', year: 0 },
+        { title: 'stays, too', year: 1 },
+        { title: 'new', year: 0 },
+      ]);
+      assert.deepEqual((await client.list())[0], before[0]);
     });
 
     for (const [what, statement] of store === POSTGRES ? REFUSALS : []) {

@@ -305,6 +305,24 @@ for (const store of STORES) {
       await Promise.all(Array.from({ length: 8 }, search)).finally(release);
     });
 
+    test('rule F11: a first index is completed, also if the books that it lacked are gone', async (context) => {
+      const dbUrl = await store.freshUrl();
+      const first = await startTestService(dbUrl);
+      const { id } = await first.client.create({ title: 'Here' });
+      await waitUntil(async () => (await found(first, 'q=here')).length === 1);
+      await first.stop();
+      const isIncomplete = store === SQLITE ? '0' : 'false';
+      await executeOn(dbUrl, `update book_index_state set is_complete = ${isIncomplete}`);
+      const second = await startTestService(dbUrl);
+      context.after(() => second.stop());
+      await waitUntil(async () => (await second.client.request('GET', '/books?limit=1')).status === 200);
+      assert.deepEqual(await found(second, 'q=here'), [id]);
+      await second.client.request('DELETE', `/book/${id}`);
+      await executeOn(dbUrl, `update book_index_state set is_complete = ${isIncomplete}`);
+      assert.equal((await index(dbUrl)).stdout, '0 books are indexed.\n');
+      assert.equal((await second.client.request('GET', '/books?limit=1')).status, 200);
+    });
+
     test('rule F11: an index of an older version is made again, one of a newer version is left alone', async (context) => {
       const dbUrl = await store.freshUrl();
       const first = await startTestService(dbUrl);

@@ -255,6 +255,17 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.deepEqual(await client.create(body), { id: 2, ...body });
   });
 
+  test('rule 23: a list is 503 while the log cannot be looked at', async (context) => {
+    const { client, dbUrl } = await start(context);
+    await client.create({});
+    const log = `${fileOf(dbUrl)}-wal`;
+    renameSync(log, `${log}.moved`);
+    symlinkSync(log, log);
+    assert.equal((await client.request('GET', '/books')).status, 503);
+    renameSync(`${log}.moved`, log);
+    await waitUntil(async () => (await client.request('GET', '/books')).status === 200);
+  });
+
   test('a row that is no book is refused to other programs, and at the start if it is older', async (context) => {
     const old = join(temporaryFolder(), 'old.db');
     const wrong = 'insert into books (id, title, author, year) values (7, ?, ?, ?)';

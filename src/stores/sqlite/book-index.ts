@@ -75,7 +75,7 @@ const STATE = 'select version, indexed_to, is_complete from book_index_state';
 const IS_THERE = "select 1 from sqlite_schema where name = 'book_index_state'";
 const IS_PENDING = `
   select version = ${INDEX_VERSION} and (
-    exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})
+    not is_complete or exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})
   ) from book_index_state`;
 
 // Ids that were never given count, too: counting the books would read all of them.
@@ -163,7 +163,7 @@ export class SqliteIndex implements BookIndex {
     return version === INDEX_VERSION && isComplete === 1;
   }
 
-  /** Whether there are books that this version has to index. */
+  /** Whether there are books that this version has to index, or the first index is to be completed. */
   get isPending(): boolean {
     return this.#number(IS_PENDING) === 1;
   }
@@ -195,8 +195,10 @@ export class SqliteIndex implements BookIndex {
     this.#inTransaction(() => {
       const [version, , isComplete] = this.#state();
       if (version !== INDEX_VERSION) return;
-      for (let books = this.#step(); books > 0; books = now() < end ? this.#step() : 0) indexed += books;
-      if (isComplete === 0 && !this.isPending) {
+      let books = this.#step();
+      for (; books > 0 && now() < end; books = this.#step()) indexed += books;
+      indexed += books;
+      if (isComplete === 0 && books === 0) {
         this.#db.exec(INDEXES);
         this.#db.exec('update book_index_state set is_complete = 1');
       }

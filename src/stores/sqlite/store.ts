@@ -167,9 +167,10 @@ class SqliteStore implements BookStore {
   }
 
   async list(): Promise<BookList> {
-    if (sizeOf(`${this.#path}-wal`) > LONG_LOG) {
-      if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLog();
-      await this.#emptying;
+    try {
+      await this.#shortenLog();
+    } catch (error) {
+      throw new StoreUnavailable(error);
     }
     return this.#lists.open(async () => {
       try {
@@ -206,6 +207,12 @@ class SqliteStore implements BookStore {
   async close(): Promise<void> {
     this.#db.close();
     await Promise.all([this.#writer.close(), this.#finder.close()]);
+  }
+
+  async #shortenLog(): Promise<void> {
+    if (sizeOf(`${this.#path}-wal`) <= LONG_LOG) return;
+    if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLog();
+    await this.#emptying;
   }
 
   async #emptyLog(): Promise<void> {

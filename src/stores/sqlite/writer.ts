@@ -55,6 +55,15 @@ const EXPIRED_KEYS = 1000;
 /** A constraint or a trigger that an operator has added. The low byte of an error's code is its kind. */
 const SQLITE_CONSTRAINT = 19;
 
+/** A trigger that an operator has added skips a write. */
+class Skipped extends Error {
+  readonly errcode = SQLITE_CONSTRAINT;
+
+  constructor() {
+    super('a trigger has skipped the write');
+  }
+}
+
 function serve(port: MessagePort, path: string): void {
   const writer = new Writer(openForWriting(path), path);
   const say = (message: ThreadMessage<WriteAnswers>) => port.postMessage(message);
@@ -212,18 +221,22 @@ class Writer {
   #execute(request: Request): WriteAnswers {
     switch (request.kind) {
       case 'insert':
-        return request.items.map(({ title, author, year }) =>
-          Number(this.#insert.run(title, author, year).lastInsertRowid),
-        );
+        return request.items.map(({ title, author, year }) => this.#insertOne(title, author, year));
       case 'insertGroups':
         return request.items.map((group) => this.#insertGroup(group));
       case 'update':
         return request.items.map((update) => this.#change(update));
       case 'remove':
-        return request.items.map((id) => this.#remove.run(id).changes === 1);
+        return request.items.map((id) => this.#removeOne(id));
       case 'changeIf':
         return request.items.map((change) => this.#changeIf(change));
     }
+  }
+
+  #insertOne(title: string, author: string, year: number): number {
+    const { changes, lastInsertRowid } = this.#insert.run(title, author, year);
+    if (changes !== 1) throw new Skipped(); // the last id is another book's
+    return Number(lastInsertRowid);
   }
 
   #insertGroup({ books, once }: BookGroup): GroupOutcome {
@@ -235,7 +248,7 @@ class Writer {
       }
     }
     const rows: [string, string, number][] = JSON.parse(books);
-    const ids = rows.map((row) => Number(this.#insert.run(...row).lastInsertRowid));
+    const ids = rows.map((row) => this.#insertOne(...row));
     if (once !== undefined) {
       const time = this.#timeOfKeys();
       this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids), time);
@@ -256,7 +269,15 @@ class Writer {
   }
 
   #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {
-    return bookOf(this.#update.get(title ?? null, author ?? null, year ?? null, id));
+    const changed = this.#update.get(title ?? null, author ?? null, year ?? null, id);
+    if (changed === undefined && this.#find.get(id) !== undefined) throw new Skipped();
+    return bookOf(changed);
+  }
+
+  #removeOne(id: number): boolean {
+    const isRemoved = this.#remove.run(id).changes === 1;
+    if (!isRemoved && this.#find.get(id) !== undefined) throw new Skipped();
+    return isRemoved;
   }
 
   #changeIf({ id, condition, changes }: ConditionalChange): ConditionalOutcome {
@@ -264,7 +285,7 @@ class Writer {
     if (book === undefined) return undefined;
     if (!meets(book, condition)) return 'unmet';
     if (changes !== undefined) return this.#change({ id, changes });
-    this.#remove.run(id);
+    this.#removeOne(id);
     return book;
   }
 }

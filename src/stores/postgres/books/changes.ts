@@ -11,7 +11,7 @@ import type {
 import type { Connections } from '../server/connections.ts';
 import { ConditionalChanges } from './conditional-changes.ts';
 import { LockedBooks } from './locked-books.ts';
-import { DURABLY, WITH_IDS } from './statements.ts';
+import { allOf, DURABLY, WITH_IDS } from './statements.ts';
 
 // Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. The other
 // books are returned as they were; the changes applied to them are known.
@@ -26,27 +26,34 @@ const UPDATE = `
       author = coalesce(change.author, before.author),
       year = coalesce(change.year, before.year)
     from before join change using (id) where books.id = before.id
+    returning books.id
   )
   select id, before.id is null as held, before.title, before.author, before.year
-  from (select id from ${WITH_IDS}) as books left join before using (id)`;
+  from (select id from ${WITH_IDS}) as books left join before using (id) where ${allOf('before', 'stored')}`;
 
 const UPDATE_HELD = `
   with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for no key update), stored as (
     update books set
       title = coalesce($2, before.title), author = coalesce($3, before.author), year = coalesce($4, before.year)
     from before where books.id = before.id
+    returning books.id
   )
-  select id, title, author, year from before`;
+  select id, title, author, year from before where ${allOf('before', 'stored')}`;
 
 const REMOVE = `
   with free as materialized (
     select id from ${WITH_IDS} and ${DURABLY} for update of books skip locked
   ), removed as (
-    delete from books using free where books.id = free.id
+    delete from books using free where books.id = free.id returning books.id
   )
-  select id, free.id is null as held from (select id from ${WITH_IDS}) as books left join free using (id)`;
+  select id, free.id is null as held from (select id from ${WITH_IDS}) as books left join free using (id)
+  where ${allOf('free', 'removed')}`;
 
-const REMOVE_HELD = `delete from books where id = $1 and ${DURABLY}`;
+const REMOVE_HELD = `
+  with free as materialized (select id from books where id = $1 and ${DURABLY} for update), removed as (
+    delete from books using free where books.id = free.id returning books.id
+  )
+  select from free where ${allOf('free', 'removed')}`;
 
 interface LockedRow extends Book {
   readonly held: boolean;

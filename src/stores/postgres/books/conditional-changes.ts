@@ -10,7 +10,7 @@ import {
 } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
 import { LockedBooks } from './locked-books.ts';
-import { DURABLY, WITH_IDS } from './statements.ts';
+import { allOf, DURABLY, WITH_IDS } from './statements.ts';
 
 // Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
 // would be another one on each relative of PostgreSQL.
@@ -28,10 +28,11 @@ const changeIf = (whenLocked: 'skip locked' | '') => `
   ), updated as (
     update books set title = same.title, author = same.author, year = same.year
     from same where books.id = same.id and not is_removal
+    returning books.id
   ), removed as (
-    delete from books using same where books.id = same.id and is_removal
+    delete from books using same where books.id = same.id and is_removal returning books.id
   )
-  select id from same`;
+  select id from same where ${allOf('same', 'updated', 'removed')}`;
 const STATEMENTS = { batches: changeIf('skip locked'), held: changeIf('') };
 
 /** How often a condition is tested while others change the book in between. */

@@ -4,7 +4,7 @@ import pg from 'pg';
 import type { BookFields } from '../../../books/book.ts';
 import { type BookGroup, type GroupOutcome, KEY_TIME, StoreUnavailable } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
-import { DURABLY } from './statements.ts';
+import { allOf, DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
 
 const INSERT = `
@@ -13,9 +13,9 @@ const INSERT = `
     from unnest($1::text[], $2::text[], $3::bigint[]) with ordinality as sent (title, author, year, ordinal)
     where ${DURABLY}
   ), stored as (
-    insert into books (id, title, author, year) select id, title, author, year from book
+    insert into books (id, title, author, year) select id, title, author, year from book returning id
   )
-  select id from book order by ordinal`;
+  select id from book where ${allOf('book', 'stored')} order by ordinal`;
 
 /** By which keys age; see KEY_TIME. It begins with the first key. */
 const TIME_OF_KEYS = `(select coalesce(max(made_at), now()) from book_requests where key = '${KEY_TIME.row}')`;
@@ -45,12 +45,16 @@ const INSERT_GROUPS = `
     returning key
   ), settled as (
     select ordinal, ids from made where key is null or key in (select key from claimed)
+  ), fresh as (
+    select id, book from book where ordinal in (select ordinal from settled)
   ), stored as (
     insert into books (id, title, author, year)
-    select id, book ->> 0, book ->> 1, (book ->> 2)::bigint from book where ordinal in (select ordinal from settled)
+    select id, book ->> 0, book ->> 1, (book ->> 2)::bigint from fresh
+    returning id
   )
   select settled.ids as made, known.ids as known, known.fingerprint
-  from sent left join settled using (ordinal) left join known using (key) order by ordinal`;
+  from sent left join settled using (ordinal) left join known using (key)
+  where ${allOf('fresh', 'stored')} order by ordinal`;
 
 /** How often groups are sent whose keys another process is storing. */
 const MOST_ROUNDS = 5;

@@ -151,7 +151,7 @@ const STATE = `
 
 // Ids that no book has count, too: counting the books would read all of them.
 const COUNT_PENDING = `
-  select coalesce(sum(greatest(1, least(last, (select max(id) from books)) - first + 1)), 0) as books
+  select coalesce(sum(greatest(1, least(last, coalesce((select max(id) from books), 0)) - first + 1)), 0) as books
   from book_index_queue`;
 
 const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author`;

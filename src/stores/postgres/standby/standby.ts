@@ -7,8 +7,14 @@ import pg from 'pg';
 import { Batches } from '../../../books/batches.ts';
 import { counter, gauge, type Metric } from '../../../metrics/prometheus.ts';
 import { OperatorError } from '../../../operator-error.ts';
-import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from '../server/connections.ts';
+import {
+  type Connections,
+  HOST_FAILURE,
+  LIST_CONNECTIONS,
+  LIST_LOCK_TIMEOUT,
+} from '../server/connections.ts';
 import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from '../server/hosts.ts';
+import { limitLocks } from '../server/limits.ts';
 import {
   ask,
   assertMarked,
@@ -254,7 +260,8 @@ export async function connectToSnapshot(
   let client: pg.Client | undefined;
   try {
     ({ client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, CONNECT_TIMEOUT));
-    await openSnapshot(client, await primary.fence(true), primary, '', performance.now() + LIMIT);
+    const settings = limitLocks(LIST_LOCK_TIMEOUT);
+    await openSnapshot(client, await primary.fence(true), primary, settings, performance.now() + LIMIT);
     return client;
   } catch {
     await client?.end();
