@@ -182,8 +182,10 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   const slow = setTimeout(() => root.classList.toggle('slow', session.reach === 'here'), SLOW);
   root.ariaBusy = 'true';
   let found: Found | undefined;
+  let began = 0;
   try {
     await before;
+    began = performance.now();
     for (const search of searchesOf(next)) {
       found = await shelf.find(search, staysInPlace ? grid.first : 0, signal);
       if (found.page.books.length > 0) break;
@@ -206,7 +208,7 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   root.ariaBusy = 'false';
   shelf.show(found);
   view = next;
-  deletions.forgetDone();
+  deletions.forgetDone(began);
   grid.wanted = termsOf(shelf.shown.q ?? '');
   if (staysInPlace) grid.redraw();
   else grid.restart();
@@ -280,12 +282,18 @@ order.addEventListener('change', () => show({ ...viewWithWords(), order: order.v
 // Buttons and keys
 
 const add = () => bookDialog.add(shelf.total === 0 ? view.words.trim() : '');
+/** Books that are being deleted must not count as books that are here. */
+async function openImport(file?: File): Promise<void> {
+  const [dialog] = await Promise.all([importDialog(), deletions.send()]);
+  dialog?.open(file);
+}
+
 const explainKeys = () => find<HTMLDialogElement>('#keys').showModal();
 
 const actions: Readonly<Record<string, () => void>> = {
   add,
   all: clear,
-  import: async () => (await importDialog())?.open(),
+  import: () => openImport(),
   export: async () => {
     void deletions.send(); // a file has no Undo
     const dialog = await exportDialog();
@@ -323,7 +331,7 @@ document.addEventListener('drop', (event) => {
   event.preventDefault();
   const file = event.dataTransfer?.files[0];
   if (file === undefined || document.querySelector('dialog[open]') !== null) return;
-  void importDialog().then((dialog) => dialog?.open(file));
+  void openImport(file);
 });
 
 document.addEventListener('close', refocus, true);

@@ -14,6 +14,8 @@ export class CatalogueError extends Error {
    * the call has changed nothing.
    */
   readonly mayBeDone: boolean;
+  /** Whether something in front of the service has answered in its place, such as a proxy or its page for logging in. */
+  readonly isForeign: boolean;
 
   /** @param message that of the service, if it has answered. */
   constructor(
@@ -22,11 +24,13 @@ export class CatalogueError extends Error {
       status,
       requestId,
       mayBeDone = false,
+      isForeign = false,
       cause,
     }: {
       readonly status?: number | undefined;
       readonly requestId?: string | undefined;
       readonly mayBeDone?: boolean;
+      readonly isForeign?: boolean;
       readonly cause?: unknown;
     } = {},
   ) {
@@ -34,6 +38,7 @@ export class CatalogueError extends Error {
     this.status = status;
     this.requestId = requestId;
     this.mayBeDone = mayBeDone;
+    this.isForeign = isForeign;
   }
 }
 

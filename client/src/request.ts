@@ -95,7 +95,7 @@ export function noAnswer(
 export function dataOf(answer: Answer, status: number): unknown {
   if (answer.status === status && answer.data !== undefined) return answer.data;
   if (answer.message === 'Invalid credentials') throw new WrongCredentials(answer.message, answer);
-  throw new CatalogueError(answer.message, answer);
+  throw new CatalogueError(answer.message, { ...answer, isForeign: answer.data === undefined });
 }
 
 async function readAnswer(response: Response, request: Request, sentId: string | undefined): Promise<Answer> {

@@ -2,9 +2,12 @@
 
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
 
-/** A lost answer, or one that says "later", does not mean that; nor does one that says that the book has changed. */
+/**
+ * A lost answer, or one that says "later", does not mean that; nor does one that says that the book has changed, or one of
+ * a proxy in front of the service.
+ */
 export function isRefusal(error: unknown): error is CatalogueError {
-  if (!(error instanceof CatalogueError)) return false;
+  if (!(error instanceof CatalogueError) || error.isForeign) return false;
   const { status = 500 } = error;
   return status < 500 && status !== 412 && status !== 429;
 }

@@ -179,9 +179,7 @@ export class Session {
       this.#retryAfter = Number(answer.headers.get('retry-after'));
       // The answer to a request from before the network went does not show that it is back.
       if (began >= this.#offlineSince)
-        this.#setReach(
-          answer.status === 503 ? 'busy' : answer.status === 502 || answer.status === 504 ? 'away' : 'here',
-        );
+        this.#setReach(answer.status === 503 ? 'busy' : isOfService(answer) ? 'here' : 'away');
       this.#times.push(performance.now() - began);
       if (this.#times.length > TIMES) this.#times.shift();
       return answer;
@@ -212,6 +210,13 @@ export class Session {
     void this.#catalogue?.page({ sort: 'id', limit: 1 }).catch(() => {});
     this.#probeSoon();
   }
+}
+
+/** Whether the service has answered, and no proxy in its place. */
+function isOfService({ status, headers }: Response): boolean {
+  return (
+    status !== 502 && status !== 504 && headers.get('content-type')?.startsWith('application/json') === true
+  );
 }
 
 /** A request that outlives the page. A service may demand a condition for a removal; this one is met by any book. */

@@ -24,6 +24,8 @@ interface Deletion {
   readonly timer?: ReturnType<typeof setTimeout> | undefined;
   /** If `sent` or `unanswered`: the book is to be stored again as soon as it is deleted. */
   readonly isTakenBack?: boolean;
+  /** If `done`: when. */
+  readonly doneAt?: number;
   readonly takeBack: () => Promise<void>;
 }
 
@@ -41,6 +43,8 @@ export class Deletions {
   readonly #undo: Undo;
   readonly #deletions = new Map<number, Deletion>();
   readonly #sending = new Map<number, Promise<void>>();
+  /** The books that are gone, as they were. */
+  readonly #gone = new Map<number, Book>();
   /** Books that are being stored again. */
   readonly #returning = new Set<number>();
   /** Of books that are to be stored again: an attempt without an answer may have stored one. */
@@ -79,10 +83,11 @@ export class Deletions {
 
   /** Somebody else has deleted the book. */
   noticeGone(book: Book): void {
-    const { timer, takeBack = async () => {} } = this.#deletions.get(book.id) ?? {};
-    clearTimeout(timer);
-    this.#shelf.remove(book.id);
-    this.#set({ book, stage: 'done', takeBack });
+    const deletion = this.#deletions.get(book.id);
+    clearTimeout(deletion?.timer);
+    const takeBack = deletion?.takeBack ?? (() => this.takeBack(book));
+    if (deletion === undefined) this.#undo.push(takeBack);
+    this.#done(book, takeBack);
     show(`Somebody else has deleted “${titleOf(book)}”. “Put back” in its row stores it again.`);
   }
 
@@ -96,9 +101,16 @@ export class Deletions {
     this.onRow(id);
   }
 
-  /** Forgets the books that are gone: another search does not find them. */
-  forgetDone(): void {
-    for (const [id, { stage }] of this.#deletions) if (stage === 'done') this.#deletions.delete(id);
+  #done(book: Book, takeBack: () => Promise<void>): void {
+    this.#shelf.remove(book.id);
+    this.#gone.set(book.id, book);
+    this.#set({ book, stage: 'done', doneAt: performance.now(), takeBack });
+  }
+
+  /** Forgets the books that were gone before that moment: a search that began then does not find them. */
+  forgetDone(before: number): void {
+    for (const [id, { doneAt = Infinity }] of this.#deletions)
+      if (doneAt < before) this.#deletions.delete(id);
   }
 
   /** Sends the deletions that wait or have no answer, and resolves when they are answered. */
@@ -126,9 +138,8 @@ export class Deletions {
       if (left !== undefined) throw new CatalogueError('its changes are not stored', {});
       const options = isLeaving ? {} : { expected: sent.book }; // on leaving, there is no time to read it first
       await this.#session.call((catalogue) => catalogue.remove(id, options));
-      this.#shelf.remove(id);
       const { isTakenBack = false } = this.#deletions.get(id) ?? {};
-      this.#set({ ...sent, stage: 'done' });
+      this.#done(sent.book, sent.takeBack);
       this.onStored();
       if (isTakenBack) await this.#storeAgain(sent.book);
     } catch (error) {
@@ -178,7 +189,7 @@ export class Deletions {
       this.#forget(book.id);
       announce(`${titleOf(book)} was kept`);
     } else {
-      await this.#storeAgain(deletion?.book ?? book);
+      await this.#storeAgain(this.#gone.get(book.id) ?? book);
     }
   }
 

@@ -3,7 +3,7 @@
 // nobody else has changed them since that person saw them.
 
 import type { Book, BookChanges } from '../../client/src/book.ts';
-import { BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { BookChanged } from '../../client/src/book-catalogue.ts';
 import { isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make, refocus } from '../elements/dom.ts';
@@ -221,7 +221,7 @@ export class Edits {
     const { id } = before;
     if (error instanceof BookChanged && error.current !== undefined) {
       this.#changedBySomebodyElse(edit, error.current);
-    } else if (error instanceof CatalogueError && error.status === 404) {
+    } else if (isRefusal(error) && error.status === 404) {
       this.#edits.delete(id);
       this.#refused.delete(id);
       this.onGone({ ...before, ...changes });

@@ -40,6 +40,8 @@ export class Shelf {
   readonly #requests = new Map<number, AbortController>();
   /** Places of books that have been removed since the search began: later ones have moved up in the service. */
   readonly #removed: number[] = [];
+  /** Books that have changed, and when: an answer may be older. */
+  readonly #changed = new Map<number, { readonly book: Book; readonly at: number }>();
   #wanted: readonly [from: number, to: number] = [0, 0];
 
   constructor(session: Session) {
@@ -76,6 +78,7 @@ export class Shelf {
   /** A page of the service has fewer books if they are long (rule F4): the others are then requested, too. */
   #read(search: Search, offset: number, signal: AbortSignal, count = true) {
     return this.#session.call(async (catalogue) => {
+      const began = performance.now();
       const first = await catalogue.page({ ...search, offset, limit: PAGE }, { signal, count });
       const books = [...first.books];
       let { next } = first;
@@ -85,7 +88,7 @@ export class Shelf {
         books.push(...more.books);
         next = more.next;
       }
-      return { ...first, books, next };
+      return { ...first, books: books.map((book) => this.#newerThan(began, book)), next };
     });
   }
 
@@ -111,9 +114,16 @@ export class Shelf {
 
   /** The book has changed; it keeps its place, so that nothing moves under the reader. */
   replace(id: number, book: Book): void {
+    this.#changed.set(id, { book, at: performance.now() });
     const place = this.placeOf(id);
     const books = place === undefined ? undefined : this.#pages.get(Math.floor(place / PAGE));
     if (place !== undefined && books !== undefined) books[place % PAGE] = book;
+  }
+
+  /** @returns the book as it was changed while an answer with it was on its way. */
+  #newerThan(began: number, book: Book): Book {
+    const changed = this.#changed.get(book.id);
+    return changed !== undefined && changed.at >= began ? changed.book : book;
   }
 
   /** The service no longer has the book; its row stays in its place. */

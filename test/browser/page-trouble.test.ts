@@ -322,6 +322,27 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     assert.deepEqual(complaints(), []);
   });
 
+  test('a proxy that answers in place of the catalogue has neither stored nor deleted anything', async (context) => {
+    let status: number | undefined;
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, outgoing, forward) => {
+        if (incoming.method !== 'PUT' || status === undefined) forward();
+        else outgoing.writeHead(status, { 'content-type': 'text/html' }).end('<p>Log in again');
+      },
+    });
+    await shown(page, BY_AUTHOR);
+    for (const [year, answer] of Object.entries({ 1816: 404, 1817: 403, 1818: 200 })) {
+      status = answer;
+      await keyboard.edit(page, 'Emma', 'year', year);
+      await row(page, 'Emma').getByRole('button', { name: 'Try again' }).waitFor();
+      assert.equal(await cell(page, 'Emma', 'year').textContent(), year);
+      status = undefined; // the page tries again by itself
+      await waitUntil(async () => (await client.list())[6]?.year === Number(year));
+      await row(page, 'Emma').getByRole('button', { name: 'Try again' }).waitFor({ state: 'detached' });
+    }
+    assert.equal((await client.list()).length, BOOKS.length);
+  });
+
   test('a login while the service is away says so, and works when it is back', async (context) => {
     const { page, service } = await openProcess(context);
     await page.reload();
