@@ -4,7 +4,7 @@ import type { Book, BookChanges, NewBook } from './book.ts';
 import { readList } from './book-list.ts';
 import { Deadline } from './deadline.ts';
 import { BookChanged, CatalogueError } from './errors.ts';
-import { type Answer, dataOf, type Request, send } from './request.ts';
+import { type Answer, dataOf, failureOf, type Request, send } from './request.ts';
 import { LARGEST_PAGE, type Page, type PageSearch, pageOf, queryOf, type Search } from './search.ts';
 import { Session } from './session.ts';
 
@@ -63,6 +63,8 @@ export class BookCatalogue {
   readonly #timeout: number;
   readonly #fetch: typeof fetch;
   readonly #session: Session;
+  /** Books as the service has answered them, with their tags: a change of one of them need not read it first. */
+  readonly #tagged = new WeakMap<Book, { readonly tag: string; readonly answered: Book }>();
 
   /**
    * @param url of the service, such as `http://127.0.0.1:8080`; with a path if a proxy serves it under one.
@@ -92,7 +94,7 @@ export class BookCatalogue {
     const deadline = new Deadline(this.#timeout, signal);
     try {
       const { token, answer } = await this.#session.login(deadline);
-      if (token === undefined) dataOf({ ...answer, data: undefined }, 200);
+      if (token === undefined) throw failureOf(answer);
     } finally {
       deadline.close();
     }
@@ -100,7 +102,7 @@ export class BookCatalogue {
 
   /** Stores a new book. It is stored once, however often the request is retried. */
   async create(book: NewBook, options?: CreateOptions): Promise<Book> {
-    return dataOf(await this.#post('book', JSON.stringify(book), options), 201) as Book;
+    return this.#bookOf(await this.#post('book', JSON.stringify(book), options), 201);
   }
 
   /**
@@ -130,7 +132,7 @@ export class BookCatalogue {
 
   async #find(id: number, options?: CallOptions): Promise<Book | undefined> {
     const answer = await this.#call({ method: 'GET', url: this.#bookAt(id) }, options);
-    return isNoBook(answer) ? undefined : (dataOf(answer, 200) as Book);
+    return isNoBook(answer) ? undefined : this.#bookOf(answer, 200);
   }
 
   async *#search(search: Search, options?: CallOptions): AsyncGenerator<Book, void, undefined> {
@@ -183,7 +185,7 @@ export class BookCatalogue {
       isChange: true,
       body: JSON.stringify(changes),
     } as const;
-    return dataOf(await this.#change(request, options), 200) as Book;
+    return this.#bookOf(await this.#change(request, options), 200);
   }
 
   /**
@@ -232,15 +234,21 @@ export class BookCatalogue {
     }
     return this.#within(others, async (send) => {
       const read = { method: 'GET', url: request.url } as const;
-      const before = await send(read);
-      if (before.status !== 200) return before;
-      const stored = dataOf(before, 200) as Book;
-      if (!isSame(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
-      const answer = await send({ ...request, headers: { 'if-match': tagOf(before) } });
+      let tag = this.#tagOf(expected);
+      if (tag === undefined) {
+        const before = await send(read);
+        if (before.status !== 200) return before;
+        const stored = this.#bookOf(before, 200);
+        if (!isSame(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
+        tag = this.#tagOf(stored);
+        if (tag === undefined)
+          throw new CatalogueError('the answer has no etag, by which a change is safe', before); // a proxy removed it
+      }
+      const answer = await send({ ...request, headers: { 'if-match': tag } });
       if (answer.status !== 412) return answer;
       const after = await send(read);
       if (isNoBook(after)) return { ...after, mayBeDone: answer.mayBeDone };
-      const current = after.status === 200 ? (after.data as Book | undefined) : undefined;
+      const current = after.status === 200 && after.data !== undefined ? this.#bookOf(after, 200) : undefined;
       const wanted = { ...expected, ...(request.body && JSON.parse(request.body)), id: expected.id };
       const isAsWanted = current !== undefined && request.body !== undefined && isSame(current, wanted);
       if (isAsWanted && answer.mayBeDone) return after;
@@ -250,6 +258,23 @@ export class BookCatalogue {
         mayBeDone: answer.mayBeDone || isAsWanted,
       });
     });
+  }
+
+  /**
+   * If-Match takes only strong tags. A proxy that compresses an answer makes its tag a weak one, although the service
+   * gives each content a tag of its own.
+   */
+  #bookOf(answer: Answer, status: number): Book {
+    const book = dataOf(answer, status) as Book;
+    const tag = answer.headers?.get('etag')?.replace(/^W\//, '');
+    if (tag !== undefined) this.#tagged.set(book, { tag, answered: { ...book } });
+    return book;
+  }
+
+  /** @returns undefined for a book that is not known from an answer, or that the caller has changed since. */
+  #tagOf(book: Book): string | undefined {
+    const { tag, answered } = this.#tagged.get(book) ?? {};
+    return answered !== undefined && isSame(book, answered) ? tag : undefined;
   }
 
   /** A call that ends with its answer. */
@@ -301,18 +326,6 @@ export class BookCatalogue {
 /** Distinguishes a missing book from the 404 of an unknown path, which means that the URL is wrong. */
 function isNoBook({ status, message }: Answer): boolean {
   return status === 404 && message === 'Book not found';
-}
-
-/**
- * The tag for If-Match, which takes only strong ones. A proxy that compresses an answer makes its tag a weak one,
- * although the service gives each content a tag of its own.
- * @throws CatalogueError when a proxy has removed it.
- */
-function tagOf(answer: Answer): string {
-  const tag = answer.headers?.get('etag') ?? undefined;
-  if (tag === undefined)
-    throw new CatalogueError('the answer has no etag, by which a change is safe', answer);
-  return tag.replace(/^W\//, '');
 }
 
 function isSame(one: Book, other: Book): boolean {

@@ -72,7 +72,8 @@ class ListReader {
       } else if ((code | BRACE_BIT) === OPENING) {
         this.#depth += 1;
         if (this.#depth === IN_LIST) {
-          this.#head ??= text.slice(0, position + 1);
+          if (this.#head !== undefined) throw new SyntaxError('There is a second list');
+          this.#head = text.slice(0, position + 1);
           taken = position + 1;
         }
       } else if ((code | BRACE_BIT) === CLOSING) {

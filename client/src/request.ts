@@ -94,8 +94,14 @@ export function noAnswer(
  */
 export function dataOf(answer: Answer, status: number): unknown {
   if (answer.status === status && answer.data !== undefined) return answer.data;
-  if (answer.message === 'Invalid credentials') throw new WrongCredentials(answer.message, answer);
-  throw new CatalogueError(answer.message, { ...answer, isForeign: answer.data === undefined });
+  throw failureOf(answer);
+}
+
+/** The error of a call that has got no other answer than this one. */
+export function failureOf(answer: Answer): CatalogueError {
+  if (answer.message === 'Invalid credentials') return new WrongCredentials(answer.message, answer);
+  const isForeign = answer.status !== undefined && answer.data === undefined;
+  return new CatalogueError(answer.message, { ...answer, isForeign });
 }
 
 async function readAnswer(response: Response, request: Request, sentId: string | undefined): Promise<Answer> {

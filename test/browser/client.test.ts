@@ -101,5 +101,5 @@ test('the client works on a page without TLS', async (context) => {
     aborted: 'enough',
   });
   // The browser reports answers that are refusals.
-  for (const line of complaints) assert.match(line, /status of (401|404) /);
+  for (const line of complaints) assert.match(line, /status of (401|404|412) /);
 });
