@@ -149,6 +149,7 @@ session.onReach = (reach) => {
   if (reach !== 'here') return;
   edits.retry();
   deletions.retry();
+  chips.countSoon();
 };
 
 // What is shown
@@ -179,6 +180,7 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   request = new AbortController();
   const { signal } = request;
   const next = wanted;
+  const staysHere = staysInPlace && next === view; // the place in other books means nothing
   const slow = setTimeout(() => root.classList.toggle('slow', session.reach === 'here'), SLOW);
   root.ariaBusy = 'true';
   let found: Found | undefined;
@@ -187,7 +189,7 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
     await before;
     began = performance.now();
     for (const search of searchesOf(next)) {
-      found = await shelf.find(search, staysInPlace ? grid.first : 0, signal);
+      found = await shelf.find(search, staysHere ? grid.first : 0, signal);
       if (found.page.books.length > 0) break;
     }
   } catch {
@@ -210,7 +212,7 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   view = next;
   deletions.forgetDone(began);
   grid.wanted = termsOf(shelf.shown.q ?? '');
-  if (staysInPlace) grid.redraw();
+  if (staysHere) grid.redraw();
   else grid.restart();
   showControls();
   count();

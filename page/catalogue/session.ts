@@ -35,7 +35,7 @@ export class Session {
   #login: Promise<BookCatalogue> | undefined;
   #reason = '';
   /** The page is being left: no answer will arrive. */
-  isLeaving = false;
+  #isLeaving = false;
   #idle: ReturnType<typeof setTimeout> | undefined;
   #probing: ReturnType<typeof setTimeout> | undefined;
   /** When the browser last said that it has no network, by `performance.now()`. */
@@ -46,13 +46,14 @@ export class Session {
   readonly #filledIn = this.#fillIn();
 
   constructor() {
-    dialog.addEventListener('cancel', (event) => event.preventDefault());
-    // A page that is left must not wait for answers.
+    dialog.addEventListener('close', () => {
+      if (this.#login !== undefined && !dialog.open) dialog.showModal(); // a browser without `closedby`
+    });
     addEventListener('pagehide', () => {
-      this.isLeaving = true;
+      this.#isLeaving = true;
     });
     addEventListener('pageshow', () => {
-      this.isLeaving = false;
+      this.#isLeaving = false;
     });
     addEventListener('offline', () => {
       this.#offlineSince = performance.now();
@@ -175,7 +176,7 @@ export class Session {
   async #fetch(url: string | URL | Request, init?: RequestInit): Promise<Response> {
     const began = performance.now();
     try {
-      const answer = await fetch(url, this.isLeaving ? withoutWaiting(init) : init);
+      const answer = await fetch(url, { ...init, keepalive: this.#isLeaving }); // it outlives the page
       this.#retryAfter = Number(answer.headers.get('retry-after'));
       // The answer to a request from before the network went does not show that it is back.
       if (began >= this.#offlineSince)
@@ -217,11 +218,4 @@ function isOfService({ status, headers }: Response): boolean {
   return (
     status !== 502 && status !== 504 && headers.get('content-type')?.startsWith('application/json') === true
   );
-}
-
-/** A request that outlives the page. A service may demand a condition for a removal; this one is met by any book. */
-function withoutWaiting(init: RequestInit = {}): RequestInit {
-  const headers = new Headers(init.headers);
-  if (init.method === 'DELETE') headers.set('if-match', '*');
-  return { ...init, headers, keepalive: true };
 }

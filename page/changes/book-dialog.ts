@@ -64,6 +64,9 @@ export class BookDialog {
       if (this.#book !== undefined) this.#events.delete(this.#book);
     });
     dialog.addEventListener('close', () => this.#lookup.abort());
+    addEventListener('beforeunload', (event) => {
+      if (dialog.open && this.#typedTexts().length > 0) event.preventDefault();
+    });
   }
 
   /** Adds a book. */
@@ -107,21 +110,23 @@ export class BookDialog {
     if (reason !== undefined) inputs[reason.field].focus();
   }
 
+  /** The fields that are no longer as they were at first. */
+  #typedTexts(): [string, string][] {
+    return Object.entries(textsOfInputs()).filter(([field, text]) => text !== this.#before[field as Field]);
+  }
+
   async #submit(isAnotherWanted: boolean): Promise<void> {
     const book = this.#book;
-    const texts = Object.entries(textsOfInputs());
+    const typed = this.#typedTexts();
     // A field that was not touched is not stored: it may not show the value as it is.
-    const wanted = texts.filter(
-      ([field, text]) => book === undefined || text !== this.#before[field as Field],
-    );
-    const read = readFields(Object.fromEntries(wanted));
+    const read = readFields(Object.fromEntries(book === undefined ? Object.entries(textsOfInputs()) : typed));
     if ('reason' in read) {
       this.#complain(read);
       return;
     }
     if (book !== undefined) {
       dialog.close();
-      if (wanted.length > 0) this.#events.change(book, read.fields);
+      if (typed.length > 0) this.#events.change(book, read.fields);
       return;
     }
     const button = find('#book-save');
@@ -140,6 +145,7 @@ export class BookDialog {
       this.#renew();
       if (isAnotherWanted) {
         form.reset();
+        this.#before = textsOfInputs();
         inputs.title.focus();
       } else {
         dialog.close();

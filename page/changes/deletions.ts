@@ -1,6 +1,7 @@
 // Owns: deleting books. A deletion is shown at once and sent later, so that Undo keeps the book with its id; afterwards
 // the book can be put back as a new entry.
-// Refuses: to delete a book that somebody else has changed meanwhile.
+// Refuses: to delete a book that somebody else has changed meanwhile, also when the page is left: then there is time for
+// one request and for no answer, so the book is read as soon as it is struck through.
 
 import type { Book } from '../../client/src/book.ts';
 import { BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
@@ -8,7 +9,7 @@ import { isRefusal } from '../catalogue/refusal.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { announce, show } from '../elements/messages.ts';
-import { titleOf } from '../elements/text.ts';
+import { FIELDS, titleOf } from '../elements/text.ts';
 import type { RowState } from '../list/grid.ts';
 import type { Shelf } from '../list/shelf.ts';
 import type { Undo } from './undo.ts';
@@ -20,6 +21,8 @@ interface Deletion {
   readonly book: Book;
   /** `sent` has no answer yet, and `unanswered` has got none: whether the book is gone is not known. */
   readonly stage: 'waiting' | 'sent' | 'unanswered' | 'done';
+  /** The book is an answer of the client, which knows its tag: one request deletes it, if it is still the same. */
+  readonly isRead?: boolean;
   /** Until it is sent. */
   readonly timer?: ReturnType<typeof setTimeout> | undefined;
   /** If `sent` or `unanswered`: the book is to be stored again as soon as it is deleted. */
@@ -54,6 +57,9 @@ export class Deletions {
     this.#session = session;
     this.#shelf = shelf;
     this.#undo = undo;
+    addEventListener('beforeunload', (event) => {
+      if (!this.#canBeLeft()) event.preventDefault(); // the browser asks whether to stay
+    });
     addEventListener('pagehide', () => void this.send());
   }
 
@@ -73,12 +79,31 @@ export class Deletions {
     this.#undo.push(takeBack);
     this.#set({ book, stage: 'waiting', timer, takeBack });
     announce(`Deleted ${titleOf(book)}. Control Z brings it back.`);
+    this.#read(book.id).catch(() => {}); // it is read again when the deletion is sent
+  }
+
+  /** A book that has changed or is gone does not wait for Undo: its deletion is refused or done. */
+  async #read(id: number): Promise<void> {
+    const deletion = this.#deletions.get(id);
+    const found = await this.#session.call((catalogue) => catalogue.find(id));
+    await this.finishEdits(id); // the book may have changed by them
+    if (deletion === undefined || deletion !== this.#deletions.get(id)) return;
+    const isSame = FIELDS.every((field) => found?.[field] === deletion.book[field]);
+    if (found !== undefined && isSame) this.#deletions.set(id, { ...deletion, book: found, isRead: true });
+    else void this.#send(id);
+  }
+
+  /** Whether nothing is lost if the page is left now. */
+  #canBeLeft(): boolean {
+    const isSure = ({ stage, isRead }: Deletion) =>
+      stage === 'done' || (stage === 'waiting' && isRead === true && this.#session.reach === 'here');
+    return this.#returning.size === 0 && [...this.#deletions.values()].every(isSure);
   }
 
   /** A change was on its way when the book was deleted: the book is deleted as it is now. */
   noticeChange(book: Book): void {
     const deletion = this.#deletions.get(book.id);
-    if (deletion !== undefined && deletion.stage !== 'done') this.#set({ ...deletion, book });
+    if (deletion !== undefined && deletion.stage !== 'done') this.#set({ ...deletion, book, isRead: true });
   }
 
   /** Somebody else has deleted the book. */
@@ -130,14 +155,12 @@ export class Deletions {
     clearTimeout(deletion.timer);
     this.#set({ ...deletion, timer: undefined, stage: 'sent' });
     try {
-      const { isLeaving } = this.#session;
-      const left = isLeaving ? undefined : await this.finishEdits(id);
+      const left = await this.finishEdits(id);
       const sent = this.#deletions.get(id);
       if (sent?.stage !== 'sent') return; // somebody else has deleted it
       if (left === 'changed') throw new BookChanged('by somebody else', undefined, {});
       if (left !== undefined) throw new CatalogueError('its changes are not stored', {});
-      const options = isLeaving ? {} : { expected: sent.book }; // on leaving, there is no time to read it first
-      await this.#session.call((catalogue) => catalogue.remove(id, options));
+      await this.#session.call((catalogue) => catalogue.remove(id, { expected: sent.book }));
       const { isTakenBack = false } = this.#deletions.get(id) ?? {};
       this.#done(sent.book, sent.takeBack);
       this.onStored();
@@ -173,7 +196,7 @@ export class Deletions {
   /** The button in the row of a book. */
   settle(book: Book): void {
     if (this.#deletions.get(book.id)?.stage === 'unanswered') void this.#send(book.id);
-    else void this.takeBack(book);
+    else this.#undo.runThis(() => this.takeBack(book));
   }
 
   /** Keeps a book whose deletion has not been sent; stores it again otherwise. */
@@ -211,7 +234,8 @@ export class Deletions {
       this.onStored();
       show(`“${titleOf(created)}” is back, as a new entry.`);
     } catch (error) {
-      this.#undo.push(() => this.takeBack(book));
+      const { takeBack = () => this.takeBack(book) } = this.#deletions.get(id) ?? {};
+      this.#undo.push(takeBack); // the same one, which the button in the row drops
       const isUnknown = error instanceof CatalogueError && error.mayBeDone;
       const state = isUnknown ? 'may be back' : 'was not put back';
       show(`“${titleOf(book)}” ${state}: the catalogue does not answer. Try again in a moment.`);

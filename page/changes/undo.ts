@@ -7,8 +7,12 @@ type TakeBack = () => void | Promise<void>;
 
 export class Undo {
   readonly #entries: TakeBack[] = [];
+  #running = 0;
+
   /** Something is being taken back. What comes next may need it, such as a book that is stored again. */
-  isBusy = false;
+  get isBusy(): boolean {
+    return this.#running > 0;
+  }
 
   push(takeBack: TakeBack): void {
     this.#entries.push(takeBack);
@@ -23,7 +27,7 @@ export class Undo {
   /** Takes one thing back, whatever came after it. */
   runThis(takeBack: TakeBack): void {
     this.drop(takeBack);
-    void takeBack();
+    void this.#carryOut(takeBack);
   }
 
   async run(): Promise<void> {
@@ -33,11 +37,15 @@ export class Undo {
     }
     const takeBack = this.#entries.pop();
     if (takeBack === undefined) show('There is nothing to undo');
-    this.isBusy = true;
+    else await this.#carryOut(takeBack);
+  }
+
+  async #carryOut(takeBack: TakeBack): Promise<void> {
+    this.#running += 1;
     try {
-      await takeBack?.();
+      await takeBack();
     } finally {
-      this.isBusy = false;
+      this.#running -= 1;
     }
   }
 }

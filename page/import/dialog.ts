@@ -74,7 +74,7 @@ export class ImportDialog {
       this.open(event.dataTransfer?.files[0]);
     });
     addEventListener('beforeunload', (event) => {
-      if (this.#isBusy) event.preventDefault();
+      if (this.#isBusy || this.#check?.hasCorrections === true) event.preventDefault();
     });
   }
 
@@ -153,7 +153,7 @@ export class ImportDialog {
   #takeOutLatest(): HTMLElement[] {
     if (this.#latest === undefined) return [];
     const { name, storing } = this.#latest;
-    const count = storing.ids.length + storing.unknown;
+    const count = storing.added.length + storing.unknown;
     if (count === 0) return [];
     const text = `The latest import: ${counted(count, 'book')} of ${name}.`;
     return [make('p', {}, text), make('footer', {}, this.#takeOutButton(storing, 'Take them out again'))];
@@ -182,7 +182,10 @@ export class ImportDialog {
         },
         saveRefused: () => void this.#saveRefused(opened),
         chooseFile: () => this.#mayLeave() && this.#chooseFile(),
-        start: (wanted) => void this.#import(opened, wanted),
+        start: (wanted) => {
+          // The worker may end, for want of memory. What was added can be taken out in the first step.
+          this.#import(opened, wanted).catch((error) => this.#chooseFile(sentenceOf(error)));
+        },
       });
       this.#check = check;
       this.#show(1, check.heading, ...check.parts);
@@ -265,32 +268,35 @@ export class ImportDialog {
       figures = await file.ask('figures');
       const total = countOf(figures, wanted);
       await view.watch(storing.store(), () => {
-        const { ids, rate } = storing;
+        const { added, rate } = storing;
         const speed = rate > 0 ? `, ${numberText(Math.round(rate))} a second` : '';
-        const text = `${numberText(ids.length)} of ${counted(total, 'book')} added${speed}.`;
-        return { done: ids.length, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
+        const text = `${numberText(added.length)} of ${counted(total, 'book')} added${speed}.`;
+        return { done: added.length, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
       });
     });
+    if (storing.added.length + storing.unknown > 0) this.#latest = { name: file.file.name, storing };
     figures ??= await file.ask('figures');
-    if (storing.ids.length + storing.unknown > 0) this.#latest = { name: file.file.name, storing };
     this.#showResult(file, storing, { figures, wanted, problem });
   }
 
   async #takeOut(storing: Storing): Promise<void> {
-    const total = storing.ids.length + storing.unknown;
+    const total = storing.added.length + storing.unknown;
+    storing.changed = 0;
     const problem = await this.#run(
       'Taking the books out again',
       () => storing.stop(),
       async (view) => {
         await view.watch(storing.takeOut(), () => {
-          const done = total - storing.ids.length - storing.unknown;
-          const text = `${numberText(done)} of ${counted(total, 'book')} taken out.`;
+          const done = total - storing.added.length - storing.unknown;
+          const text = `${numberText(done - storing.changed)} of ${counted(total, 'book')} taken out.`;
           return { done, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
         });
       },
     );
-    const left = storing.ids.length + storing.unknown;
-    const facts = [`${counted(total - left, 'book was', 'books were')} taken out again.`];
+    const left = storing.added.length + storing.unknown;
+    const { changed } = storing;
+    const facts = [`${counted(total - left - changed, 'book was', 'books were')} taken out again.`];
+    if (changed > 0) facts.push(`${counted(changed, 'book stays', 'books stay')}: changed since the import.`);
     if (left > 0) facts.push(`${counted(left, 'book is', 'books are')} still in the catalogue.`);
     const buttons = left > 0 ? [this.#takeOutButton(storing, 'Take out the others')] : [];
     this.#showEnd(facts, problem, buttons);
@@ -331,12 +337,12 @@ export class ImportDialog {
     storing: Storing,
     { figures, wanted, problem }: { figures: Figures; wanted: Wanted; problem: string | undefined },
   ): void {
-    const { ids, tooLong, unknown } = storing;
-    const left = countOf(figures, wanted) - ids.length - tooLong.length - unknown;
+    const { added, tooLong, unknown } = storing;
+    const left = countOf(figures, wanted) - added.length - tooLong.length - unknown;
     const { here, twice, refused, doubtful } = figures;
     const { isAll, isDoubtfulToo } = wanted;
     const doubts = isAll ? doubtful.all : doubtful.fresh;
-    const facts = [`${counted(ids.length, 'book was', 'books were')} added.`];
+    const facts = [`${counted(added.length, 'book was', 'books were')} added.`];
     if (left > 0)
       facts.push(`${counted(left, 'book was', 'books were')} not added, since the import was stopped.`);
     if (unknown > 0) {
@@ -361,7 +367,7 @@ export class ImportDialog {
       const save = () => void this.#saveRefused(file);
       buttons.push(make('button', { type: 'button', click: save }, 'Save the refused rows'));
     }
-    if (ids.length + unknown > 0) buttons.push(this.#takeOutButton(storing, 'Take them out again'));
+    if (added.length + unknown > 0) buttons.push(this.#takeOutButton(storing, 'Take them out again'));
     this.#showEnd(facts, problem, buttons);
   }
 

@@ -2,7 +2,7 @@
 // get lost: a chunk of books is sent again with the key of its first attempt.
 // Refuses: to give up while the catalogue does not answer. Only a person ends that.
 
-import { type BookCatalogue, CatalogueError } from '../../client/src/book-catalogue.ts';
+import { type BookCatalogue, BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { type FileBook, keyOf, type Wanted } from './calls.ts';
@@ -27,6 +27,12 @@ const SOON = 2 * SECOND;
 
 /** Milliseconds that an unknown outcome can be settled: the service knows keys for 24 hours. */
 const SETTLED_WITHIN = 23 * 60 * 60 * SECOND;
+
+/** A book that was added. It is not kept whole: there may be a million. */
+interface Added {
+  readonly id: number;
+  readonly digest: number;
+}
 
 interface Chunk {
   readonly books: readonly FileBook[];
@@ -112,8 +118,10 @@ export class Storing {
   #chunks: Chunk[] = [];
   #stopping = new AbortController();
   #isStopped = false;
-  /** The ids of the books that were added and not taken out again. */
-  readonly ids: number[] = [];
+  /** The books that were added and not taken out again. */
+  readonly added: Added[] = [];
+  /** How many of them somebody has changed since: they stay. */
+  changed = 0;
   /** Books that are too long for the catalogue. */
   readonly tooLong: FileBook[] = [];
   /** Books added a second, lately; 0 at first. */
@@ -175,12 +183,12 @@ export class Storing {
       }
       const lane = async () => {
         for (;;) {
-          const id = this.#isStopped ? undefined : this.ids.pop();
-          if (id === undefined) return;
+          const book = this.#isStopped ? undefined : this.added.pop();
+          if (book === undefined) return;
           try {
-            await persist(this.#session, signal, (catalogue) => catalogue.remove(id, { signal }));
+            await this.#takeOutBook(book, signal);
           } catch (error) {
-            this.ids.push(id);
+            this.added.push(book);
             throw error;
           }
         }
@@ -189,6 +197,23 @@ export class Storing {
       for (const lane of lanes) if (lane.status === 'rejected') throw lane.reason;
       if (problem !== undefined) throw problem;
     });
+  }
+
+  /** Takes a book out, unless somebody has changed it. */
+  async #takeOutBook({ id, digest }: Added, signal: AbortSignal): Promise<void> {
+    const isAsAdded = await persist(this.#session, signal, async (catalogue) => {
+      const book = await catalogue.find(id, { signal });
+      if (book === undefined) return true; // somebody has deleted it
+      if (digestOf(book) !== digest) return false;
+      try {
+        await catalogue.remove(id, { expected: book, signal });
+        return true;
+      } catch (error) {
+        if (error instanceof BookChanged) return false;
+        throw error;
+      }
+    });
+    if (!isAsAdded) this.changed += 1;
   }
 
   async #untilStopped(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -212,7 +237,7 @@ export class Storing {
         attempts += 1;
         return catalogue.createAll(books, options);
       });
-      for (const { id } of stored) this.ids.push(id);
+      for (const book of stored) this.added.push({ id: book.id, digest: digestOf(book) });
       this.#chunks.shift();
     } catch (error) {
       // A refusal of the first attempt is known: nothing was stored.
@@ -236,6 +261,14 @@ export class Storing {
     const halves = [books.slice(0, half), books.slice(half)];
     this.#chunks.unshift(...halves.map((part) => ({ books: part, key: randomKey(), sentAt: undefined })));
   }
+}
+
+/** 32 bits that tell a book from its changed self (FNV-1a). A page without TLS has no `crypto.subtle`. */
+function digestOf({ title, author, year }: FileBook): number {
+  let digest = 0x811c9dc5;
+  for (const character of `${title}\0${author}\0${year}`)
+    digest = Math.imul(digest ^ (character.codePointAt(0) as number), 0x01000193);
+  return digest;
 }
 
 /** The catalogue has been away for so long that it does not know any more whether it has stored the last books. */

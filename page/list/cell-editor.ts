@@ -35,6 +35,12 @@ export class CellEditor {
   #complaint: HTMLElement | undefined;
   #closing = Promise.withResolvers<void>();
 
+  constructor() {
+    addEventListener('beforeunload', (event) => {
+      if (this.#input !== undefined && this.#input.value !== this.#before) event.preventDefault();
+    });
+  }
+
   /** The cell that is a field. */
   get cell(): HTMLElement | undefined {
     return this.#edit?.cell;

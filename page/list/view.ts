@@ -51,7 +51,8 @@ export function searchesOf({ words, order, year, isAuthorless }: View): readonly
 
 function wordsWanted(words: string): readonly Search[] {
   const pieces = words.replaceAll('*', ' ').trim().split(/\s+/);
-  while (termsOf(pieces.join(' ')).length > MOST_WORDS) pieces.pop();
+  // The last word may be searched for twice: as itself, which came before, and as the beginning of words.
+  while (termsOf(`${pieces.join(' ')}*`).length > MOST_WORDS) pieces.pop();
   const text = pieces.join(' ');
   const terms = termsOf(`${text}*`);
   const last = terms.find(({ isPrefix }) => isPrefix);

@@ -4,8 +4,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Page } from 'playwright-core';
+import { answer } from '../support/front.ts';
 import {
+  asksToStay,
   BOOKS,
+  canBeLeft,
   cell,
   describePage,
   editor,
@@ -229,9 +232,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     assert.equal(await cell(page, 'Emma', 'year').textContent(), '19x9');
     await sent(catalogue, []);
 
-    const [asked] = await Promise.all([page.waitForEvent('dialog'), page.close({ runBeforeUnload: true })]);
-    assert.equal(asked.type(), 'beforeunload');
-    await asked.dismiss();
+    await asksToStay(page);
     await row(page, 'Emma').getByRole('button', { name: 'Correct' }).click();
     await editor(page, 'Emma', 'year').fill('1919');
     await page.keyboard.press('Enter');
@@ -243,6 +244,47 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await keyboard.press(page, 'Emma', 'Undo');
     assert.equal(await cell(page, 'Emma', 'year').textContent(), '1919'); // it went with its book
     assert.deepEqual(complaints(), []);
+  });
+
+  test('another order is shown from its beginning, though a book is added before it is here', async (context) => {
+    const held: (() => void)[] = [];
+    const many = Array.from({ length: 300 }, (_, index) => {
+      return { id: index + 1, title: `Book ${index}`, author: `${index + 100}`, year: 2000 - index };
+    });
+    const { page } = await openCatalogue(context, {
+      books: many,
+      front: (incoming, _, forward) => {
+        if (incoming.url?.includes('sort=year') === true) held.push(forward);
+        else forward();
+      },
+    });
+    await cell(page, 'Book 0', 'title').click();
+    await page.keyboard.press('Control+End');
+    await cell(page, 'Book 299', 'title').waitFor();
+    await page.getByRole('columnheader', { name: 'Year' }).getByRole('button').click();
+    await waitUntil(() => held.length === 1);
+    await mouse.add(page, { title: 'Last', year: '2026' });
+    await waitUntil(() => held.length === 2);
+    held[1]?.();
+    await page
+      .getByRole('columnheader', { name: 'Year' })
+      .and(page.locator('[aria-sort=ascending]'))
+      .waitFor();
+    await waitUntil(async () => (await titles(page))[0] === 'Book 299');
+  });
+
+  test('a person who leaves a text that is not stored yet is asked to stay', async (context) => {
+    const { page } = await openCatalogue(context);
+    await cell(page, 'Emma', 'title').dblclick();
+    await editor(page, 'Emma', 'title').fill('Emm');
+    await asksToStay(page);
+    assert.equal(await editor(page, 'Emma', 'title').inputValue(), 'Emm');
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Add a book' }).click();
+    const title = page.getByRole('dialog', { name: 'Add a book' }).getByLabel('Title');
+    await title.fill('Persuasion');
+    await asksToStay(page);
+    assert.equal(await title.inputValue(), 'Persuasion');
   });
 
   test('address, arrow, chips, count and rows change together: when the answer is here, and no field is in use', async (context) => {
@@ -461,19 +503,119 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     assert.equal((await client.list()).at(-1)?.title, 'Emma');
   });
 
+  test('a book that is put back at the second attempt is stored once, whatever is undone afterwards', async (context) => {
+    let isRefused = true;
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, outgoing, forward) => {
+        if (isRefused && incoming.method === 'POST' && incoming.url === '/book')
+          answer(outgoing, 413, null, 'Payload too large');
+        else forward();
+      },
+    });
+    await page.clock.install();
+    await keyboard.delete(page, 'Emma');
+    await page.clock.fastForward(10_001);
+    await keyboard.press(page, 'Emma', 'Put back');
+    await said(page, '“Emma” was not put back');
+    isRefused = false;
+    await keyboard.press(page, 'Emma', 'Put back');
+    await said(page, '“Emma” is back, as a new entry.');
+    await page.keyboard.press('Control+z');
+    await said(page, 'There is nothing to undo');
+    assert.equal((await client.list()).length, BOOKS.length);
+  });
+
+  test('Control Z waits for a book that is being put back: its change is undone in the new entry', async (context) => {
+    const held: (() => void)[] = [];
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.method === 'POST' && incoming.url === '/book') held.push(forward);
+        else forward();
+      },
+    });
+    await client.request('DELETE', '/book/7');
+    await keyboard.edit(page, 'Emma', 'year', '1816');
+    await said(page, 'Somebody else has deleted “Emma”.');
+    await keyboard.press(page, 'Emma', 'Put back');
+    await waitUntil(() => held.length === 1);
+    await page.keyboard.press('Control+z');
+    await said(page, 'The latest change is still being taken back.');
+    held[0]?.();
+    await said(page, '“Emma” is back, as a new entry.');
+    await page.keyboard.press('Control+z');
+    await said(page, 'Saved');
+    const again = { id: 11, title: 'Emma', author: 'Jane Austen', year: 1815 };
+    assert.deepEqual((await client.list()).slice(BOOKS.length - 1), [again]);
+    await page.keyboard.press('Control+z');
+    await said(page, 'There is nothing to undo');
+  });
+
   for (const [name, leave] of Object.entries({
     'closes the page': (page: Page) => page.close({ runBeforeUnload: true }),
     'goes to another page': (page: Page) => page.goto('about:blank'),
     'reloads the page': (page: Page) => page.reload(),
   })) {
-    test(`a person who ${name} has deleted what is struck through`, async (context) => {
-      const { page, client } = await openCatalogue(context, { env: { REQUIRE_IF_MATCH: 'on' } });
-      await mouse.delete(page, 'Emma');
-      await mouse.delete(page, 'It');
+    test(`a person who ${name} has deleted what is struck through, and nobody else has changed`, async (context) => {
+      const removals: string[] = [];
+      const { page, client } = await openCatalogue(context, {
+        env: { REQUIRE_IF_MATCH: 'on' },
+        front: ({ method, url }, outgoing, forward) => {
+          if (method === 'DELETE')
+            outgoing.on('finish', () => removals.push(`${url} ${outgoing.statusCode}`));
+          forward();
+        },
+      });
+      for (const title of ['Emma', 'It', 'Beowulf']) await mouse.delete(page, title);
+      await canBeLeft(page);
+      const theirs = { body: { title: 'Beowulf (theirs)' }, headers: { 'if-match': '*' } };
+      assert.equal((await client.request('PUT', '/book/1', theirs)).status, 200);
       await leave(page);
-      await waitUntil(async () => (await client.list()).length === BOOKS.length - 2);
+      await waitUntil(() => removals.length === 3);
+      assert.deepEqual(removals.toSorted(), ['/book/1 412', '/book/10 200', '/book/7 200']);
+      const others = BOOKS.slice(1).filter(({ title }) => !['Emma', 'It'].includes(title));
+      const left = (await client.list()).map(({ title }) => title);
+      assert.deepEqual(left, ['Beowulf (theirs)', ...others.map(({ title }) => title)]);
     });
   }
+
+  test('a person who leaves before the page knows whether a book has changed is asked to stay', async (context) => {
+    const held: (() => void)[] = [];
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.method === 'GET' && incoming.url === '/book/7') held.push(forward);
+        else forward();
+      },
+    });
+    await mouse.delete(page, 'Emma');
+    await waitUntil(() => held.length === 1);
+    await asksToStay(page);
+    held[0]?.();
+    await canBeLeft(page);
+    await page.context().setOffline(true); // nothing that is sent on leaving would arrive
+    await asksToStay(page);
+    await page.context().setOffline(false);
+    await canBeLeft(page);
+    await page.close({ runBeforeUnload: true });
+    await waitUntil(async () => (await client.list()).length === BOOKS.length - 1);
+  });
+
+  test('a person who comes back after the token has expired deletes a book and leaves: it is deleted', async (context) => {
+    let logins = 0;
+    const { page, client } = await openCatalogue(context, {
+      front: (incoming, _, forward) => {
+        if (incoming.url === '/token') logins += 1;
+        forward();
+      },
+    });
+    await page.clock.install();
+    await page.clock.fastForward(15 * 60 * 1000);
+    logins = 0;
+    await keyboard.delete(page, 'Emma');
+    await canBeLeft(page);
+    assert.equal(logins, 1); // not when the page is left: its answer would be lost
+    await page.close({ runBeforeUnload: true });
+    await waitUntil(async () => (await client.list()).length === BOOKS.length - 1);
+  });
 
   test('an edit and a deletion right after it: the book is deleted', async (context) => {
     const held: (() => void)[] = [];

@@ -11,7 +11,7 @@ import { violations } from '../support/accessibility.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { answer } from '../support/front.ts';
-import { counted, describePage, focused, logIn } from '../support/page.ts';
+import { asksToStay, counted, describePage, focused, logIn } from '../support/page.ts';
 import { unusedPort } from '../support/ports.ts';
 import {
   ENVIRONMENT,
@@ -83,6 +83,7 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     await page.getByRole('combobox', { name: 'Author' }).focus();
     await page.getByRole('combobox', { name: 'Author' }).selectOption('not in the file');
     await refused.getByText('will be The Secret History, 1992').waitFor(); // it is not lost
+    await asksToStay(page);
     await page.getByRole('combobox', { name: 'Author' }).selectOption('Author');
     await refused.getByText('will be The Secret History, Donna Tartt, 1992').waitFor();
     await figures(page, ['5 can be imported', '2 refused', '1 here already', '1 without a year']);
@@ -173,20 +174,31 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     assert.deepEqual(complaints(), []);
   });
 
-  test('the books of the latest import can be taken out again, also after the dialog was closed', async (context) => {
-    const { service, page, complaints } = await openCatalogue(context, { books: [HOBBIT] });
+  test('the books of the latest import can be taken out again, but for those that somebody has changed', async (context) => {
+    const env = { REQUIRE_IF_MATCH: 'on' };
+    const { service, client, page, complaints } = await openCatalogue(context, { books: [HOBBIT], env });
     const out = page.getByRole('button', { name: 'Take them out again' });
     await openImport(page);
     assert.equal(await out.count(), 0);
-    await choose(page, 'a.csv', 'title\nEmma\nPersuasion\n');
-    await importAll(page, 2);
+    await choose(page, 'a.csv', 'title\nEmma\nPersuasion\nVillette\n');
+    await importAll(page, 3);
+    const [, , persuasion] = await client.list();
+    const change = { headers: { 'if-match': '*' }, body: { year: 1817 } };
+    assert.equal((await client.request('PUT', `/book/${persuasion?.id}`, change)).status, 200);
     await openImport(page);
-    await page.getByText('The latest import: 2 books of a.csv.').waitFor();
+    await page.getByText('The latest import: 3 books of a.csv.').waitFor();
     await out.click();
     await page.getByRole('heading', { name: '2 books were taken out again.' }).waitFor();
-    assert.deepEqual(await storedIn(service.dbUrl), [HOBBIT]);
+    await page
+      .getByRole('paragraph')
+      .filter({ hasText: '1 book stays: changed since the import.' })
+      .waitFor();
+    assert.deepEqual(await storedIn(service.dbUrl), [
+      HOBBIT,
+      { title: 'Persuasion', author: '', year: 1817 },
+    ]);
     await page.getByRole('button', { name: 'Done' }).click();
-    await counted(page, '1 book');
+    await counted(page, '2 books');
     await openImport(page);
     assert.equal(await out.count(), 0);
     assert.deepEqual(complaints(), []);

@@ -172,6 +172,19 @@ describePage('several people on the librarians’ page', ({ openCatalogue, openD
     assert.equal((await first.client.list()).length, BOOKS.length);
   });
 
+  test('a book that somebody else has changed before is kept at once, without the time for Undo', async (context) => {
+    const { page, client } = await openCatalogue(context);
+    const theirs = { body: { title: 'Emma (theirs)' } };
+    assert.equal((await client.request('PUT', '/book/7', theirs)).status, 200);
+    await page.clock.install();
+    await page.clock.pauseAt(Date.now() + 60_000);
+    await keyboard.delete(page, 'Emma');
+    await message(page, '“Emma” was not deleted: somebody else has changed it.').waitFor();
+    await cell(page, 'Emma (theirs)', 'title').waitFor();
+    await row(page, 'Emma (theirs)').getByRole('button', { name: 'Undo' }).waitFor({ state: 'detached' });
+    assert.equal((await client.list()).length, BOOKS.length);
+  });
+
   test('Control Z does not undo what somebody else did to the same field', async (context) => {
     const { first, second } = await openTwo(context, openCatalogue);
     const { page } = second;

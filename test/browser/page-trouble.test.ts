@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { answer } from '../support/front.ts';
 import {
+  asksToStay,
   BOOKS,
   cell,
   describePage,
@@ -370,9 +371,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     await kill(service);
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await away(page).waitFor();
-    const [asked] = await Promise.all([page.waitForEvent('dialog'), page.close({ runBeforeUnload: true })]);
-    assert.equal(asked.type(), 'beforeunload');
-    await asked.dismiss();
+    await asksToStay(page);
     assert.equal(await cell(page, 'Emma', 'year').textContent(), '1816');
   });
 });

@@ -275,6 +275,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     ] as const;
     for (const [name, direction, expected] of orders) {
       await header(name).getByRole('button').press('Enter');
+      await listed(page); // the rows may be the same before
       await shown(page, expected);
       await focused(header(name).getByRole('button'));
       for (const other of ['Title', 'Author', 'Year'])

@@ -105,6 +105,16 @@ describe('the port of the page', { concurrency: 3 }, () => {
     await waitUntil(delayed);
   });
 
+  test('rules 27 and 34: a service whose PORT is in use does not say that it runs without the ports beside it', async (context) => {
+    const port = await neighbours();
+    for (const place of [port, port + 1, port + 2]) await listen(context, undefined, place);
+    const lines: string[] = [];
+    const env = { PORT: String(port), DB_URL: await SQLITE.freshUrl() };
+    const refused = startCommand(env, undefined, undefined, (line) => lines.push(line));
+    await assert.rejects(refused, { message: new RegExp(`exited with code 1: PORT ${port} is in use`) });
+    assert.deepEqual(lines, []);
+  });
+
   for (const WORKERS of ['1', '2']) {
     test(`rules 28 and 34: it is on the second port after PORT; if that is in use, the service runs without it, WORKERS=${WORKERS}`, async (context) => {
       const port = await neighbours();

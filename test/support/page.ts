@@ -240,6 +240,18 @@ export async function said(page: Page, text: string): Promise<string[]> {
   return texts.splice(0, texts.findIndex((one) => one.includes(text)) + 1);
 }
 
+/** Closes the page as a person does, who is asked whether to stay, and stays. */
+export async function asksToStay(page: Page): Promise<void> {
+  const [asked] = await Promise.all([page.waitForEvent('dialog'), page.close({ runBeforeUnload: true })]);
+  assert.equal(asked.type(), 'beforeunload');
+  await asked.dismiss();
+}
+
+/** Waits until a person who leaves the page would not be asked whether to stay. */
+export async function canBeLeft(page: Page): Promise<void> {
+  await waitUntil(() => page.evaluate("dispatchEvent(new Event('beforeunload', { cancelable: true }))"));
+}
+
 /** Waits until an element has the focus. */
 export async function focused(goal: Locator): Promise<void> {
   const page = goal.page();
