@@ -20,6 +20,10 @@ begin
     union all select format('trigger %I', tgname) from pg_trigger
       where tgrelid = to_regclass('books') and not tgisinternal and tgname not like 'book\_index\_%'
     union all select format('policy %I', polname) from pg_policy where polrelid = to_regclass('books')
+    union all select 'rights of other roles' from pg_class, aclexplode(relacl)
+      where oid = to_regclass('books') and grantee <> relowner group by oid
+    union all select format('publication %I', pubname) from pg_publication_rel
+      join pg_publication on pg_publication.oid = prpubid where prrelid = to_regclass('books')
   ) as added (what);
   if others is not null then
     raise exception 'The table books has more than the service makes, which would be lost: %.', others

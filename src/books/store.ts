@@ -115,6 +115,12 @@ export interface BookStore {
     Record<'find' | 'insert' | 'keyed' | 'bulk' | 'update' | 'remove' | 'conditional' | 'search', BatchLimits>
   >;
 
+  /** Whether it was made when it was opened. */
+  readonly isNew: boolean;
+
+  /** How many books there are, up to a number. */
+  countUpTo(most: number): Promise<number>;
+
   /** The books of these ids, undefined where there is none. Ids may repeat. */
   find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]>;
 

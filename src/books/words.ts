@@ -42,7 +42,9 @@ const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'gu');
 
 const ASCII = /^[\0-\x7f]*$/;
 const TRADE_MARKS = /[™℠]/g;
-const APOSTROPHES = /[’‘ʼʻ＇´`]/g;
+const APOSTROPHES = /[’‘ʼʻ`]/g;
+/** An apostrophe that Unicode decomposes into a space with a mark. */
+const ACUTE = /[\u00b4\u1ffd]/g;
 
 /**
  * Marks on letters, and characters that are not seen: format characters and the tatweel. Not the vowel signs of scripts
@@ -92,8 +94,9 @@ export function fold(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'");
   return text
     .replace(TRADE_MARKS, ' ')
-    .replace(APOSTROPHES, "'")
+    .replace(ACUTE, "'")
     .normalize('NFKD')
+    .replace(APOSTROPHES, "'") // of which some are parts of other characters
     .replace(MARKS, '')
     .toLowerCase()
     .toUpperCase()

@@ -5,7 +5,7 @@ import type { Book } from '../books/book.ts';
 import { indexText } from '../books/words.ts';
 
 /** Grows with every change of what is a word or a key (`books/words.ts`): an index of an older version is made again. */
-export const INDEX_VERSION = 1;
+export const INDEX_VERSION = 2;
 
 /** A result of `advance`: about how many books are not indexed yet. */
 export type Remaining = number;

@@ -20,11 +20,17 @@ export interface StoredBooks {
   readonly lacking: Readonly<Record<keyof BookFields, number>>;
 }
 
+/** A commit has failed, and the work of its transaction may be durable nevertheless. The message is the reason. */
+export class UnknownOutcome extends Error {}
+
 export interface BulkStore {
   /** Runs work that sees one state of all books, whatever other processes write meanwhile. */
   inSnapshot<Result>(work: () => Promise<Result>): Promise<Result>;
 
-  /** Runs work that is durable as a whole when this resolves, and otherwise did not happen. */
+  /**
+   * Runs work that is durable as a whole when this resolves, and otherwise did not happen.
+   * @throws UnknownOutcome if it is durable as a whole or did not happen, which cannot be said.
+   */
   inTransaction<Result>(work: () => Promise<Result>): Promise<Result>;
 
   count(): Promise<number>;

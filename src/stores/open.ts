@@ -1,7 +1,10 @@
 // Owns: opening the store of a URL. Only this file evaluates the scheme (rule 26). If a store cannot be opened, it
 // makes the sentence that the operator reads (rule 27). It loads only the code of the store that the URL names.
 
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import type { BookStore } from '../books/store.ts';
+import { reasonOf } from '../error-words.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { BookIndex } from './book-index.ts';
@@ -115,7 +118,7 @@ async function readPostgresUrl(url: string, name: string, purpose: 'writing' | '
 }
 
 function cannotOpen(url: string, name: string, error: unknown): OperatorError {
-  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${(error as Error).message}.`);
+  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${reasonOf(error)}.`);
 }
 
 function schemeOf(url: string): string | undefined {
@@ -153,5 +156,10 @@ function sqlitePath(dbUrl: string, name: string): string {
       `${name} must name a file: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
     );
   }
-  return finalPath(path);
+  const file = finalPath(path);
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+    throw new OperatorError(
+      `${name}: ${file} is a folder: name a file in it, such as sqlite:${join(file, 'books.db')}.`,
+    );
+  return file;
 }

@@ -7,6 +7,7 @@ import { Load } from '../support/load.ts';
 import { execute, freshDatabase, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { startTestService } from '../support/service.ts';
+import { holdIndex } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const RESTARTS = 3;
@@ -71,6 +72,35 @@ describe('outages', { concurrency: true }, () => {
     await endWell(context, load, dbUrl);
   });
 
+  test('rule F11: the first index goes on after its server was silent in the midst of it', async (context) => {
+    const dbUrl = await freshDatabase();
+    const before = await startTestService(dbUrl);
+    await before.stop();
+    await execute(
+      dbUrl,
+      `insert into books (title) values ('Here'); update book_index_state set is_complete = false`,
+    );
+    const letGo = await holdIndex(dbUrl);
+    const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
+    context.after(() => proxy.stop());
+    const service = await startTestService(proxiedUrl);
+    context.after(() => service.stop());
+    await waitUntil(async () => {
+      const waiting = await execute(
+        dbUrl,
+        `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+      );
+      return waiting.length > 0;
+    });
+    proxy.cut();
+    await letGo();
+    proxy.restore(); // the connection of the index stays cut
+    await waitUntil(async () => {
+      const { status, data } = await service.client.request('GET', '/books?q=here');
+      return status === 200 && (data as readonly unknown[]).length === 1;
+    });
+  });
+
   test('rule 23: a write whose answer is lost is 503 and has happened once; no other request fails', async (context) => {
     const dbUrl = await freshDatabase();
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
@@ -104,6 +134,7 @@ describe('outages', { concurrency: true }, () => {
       assert.equal(status, 503);
       assert.ok(Number(headers.get('retry-after')) > 0);
     }
+    assert.ok(proxy.resets >= 3); // no statement that is still under way arrives after newer changes; others look for books to index
     const books = await client.list(); // on a new connection: after a lost one, all are replaced
     assert.deepEqual(
       books.map(({ title, year }) => [title, year]),

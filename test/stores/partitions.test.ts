@@ -75,6 +75,8 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
         'constraint named',
       ],
       ['create policy mine on books', 'drop policy mine on books', 'policy mine'],
+      ['grant select, insert on books to public', 'revoke all on books from public', 'rights of other roles'],
+      ['create publication mine for table books', 'drop publication mine', 'publication mine'],
     ] as const;
     for (const [add, drop, name] of additions) {
       await execute(dbUrl, add);

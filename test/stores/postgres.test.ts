@@ -10,6 +10,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { IndexFollower } from '../../src/stores/postgres/finding/book-index.ts';
 import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { settle } from '../support/elsewhere.ts';
@@ -409,6 +410,52 @@ describe('PostgreSQL', { concurrency: true }, () => {
     assert.equal((await client.request('GET', `/book/${changed.id}`)).data.year, 1);
   });
 
+  test('rule F11: a search in whose midst the index is made again is carried out again', async (context) => {
+    const dbUrl = await freshDatabase();
+    const service = await startTestService(dbUrl);
+    context.after(() => service.stop());
+    const { id } = await service.client.create({ title: 'Here' });
+    const search = () => service.client.request('GET', '/books?q=here');
+    await waitUntil(async () => (await search()).data.length === 1);
+    const maker = await connectTo(context, dbUrl);
+    await maker.query('begin; lock table book_index');
+    const answer = search();
+    await waitUntil(async () => {
+      const waiting = `select from pg_locks where not granted and relation = 'book_index'::regclass`;
+      return (await execute(dbUrl, waiting)).length > 0;
+    });
+    await maker.query(
+      `truncate book_index; update book_index_state set is_complete = false;
+       insert into book_index_queue values (1, ${Number.MAX_SAFE_INTEGER}); commit`,
+    );
+    const { status, data } = await answer;
+    if (status === 200)
+      assert.deepEqual(
+        data.map((book: { id: number }) => book.id),
+        [id],
+      );
+    else assert.equal(status, 503);
+    await waitUntil(async () => (await search()).status === 200);
+  });
+
+  test('rule F11: no note of a change is lost if the notes are rewritten while they are carried out', async (context) => {
+    const dbUrl = await freshDatabase();
+    const service = await startTestService(dbUrl);
+    await service.stop();
+    const client = await connectTo(context, dbUrl);
+    const follower = new IndexFollower(async (text, values) => (await client.query(text, values)).rows);
+    await execute(
+      dbUrl,
+      'insert into book_index_queue values (1, 1), (2, 2); delete from book_index_queue where first = 1',
+    );
+    const state = await follower.state();
+    await execute(dbUrl, 'insert into book_index_queue values (3, 3)');
+    await execute(dbUrl, 'vacuum full book_index_queue'); // the note of 3 is now where that of 2 was
+    assert.equal(await follower.index(state), 0);
+    assert.equal((await execute(dbUrl, 'select from book_index_queue')).length, 2);
+    assert.equal(await follower.index(await follower.state()), 2);
+  });
+
   describe('the structure', { concurrency: 2 }, () => {
     test('rule 27: a start does not read all books', async () => {
       const dbUrl = await freshDatabase();
@@ -750,7 +797,8 @@ describe('PostgreSQL', { concurrency: true }, () => {
 
     test('rule 27: if TLS is optional, a refusal does not mention that the server has none', async () => {
       const url = new URL('/nowhere', plainUrl);
-      const refusal = /^Error: DB_URL: postgres:[^ ]* cannot be opened: database "nowhere" does not exist\.$/;
+      const refusal =
+        /^Error: DB_URL: postgres:[^ ]* cannot be opened: database "nowhere" does not exist: create it first\.$/;
       await assert.rejects(startTestService(url.href), refusal);
     });
 

@@ -22,15 +22,20 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
+import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
 import { Client } from '../support/client.ts';
-import { runCommand } from '../support/command.ts';
+import { refusedWith, runCommand } from '../support/command.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
   ENVIRONMENT,
+  endOf,
   fileOf,
+  hasOpen,
+  OPEN_FILES_HIDDEN,
   type RunningService,
   SQLITE,
+  spawnService,
   startServiceProcess,
   startTestService,
   temporaryFolder,
@@ -177,6 +182,29 @@ describe('a SQLite file', { concurrency: true }, () => {
     });
   });
 
+  test('rule 23: replaced while a start waits for another process: the start is refused', {
+    skip: OPEN_FILES_HIDDEN,
+  }, async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    const path = fileOf(dbUrl);
+    await (await startTestService(dbUrl)).stop();
+    const other = await start(context);
+    const writing = new DatabaseSync(path);
+    context.after(() => writing.close());
+    writing.exec('begin immediate');
+    const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
+    const ended = endOf(service);
+    service.stdout?.once('data', () => service.kill());
+    await waitUntil(() => hasOpen(service, `${path}-shm`));
+    for (const suffix of ['', '-wal', '-shm']) {
+      renameSync(`${path}${suffix}`, `${path}.away${suffix}`);
+      renameSync(`${fileOf(other.dbUrl)}${suffix}`, `${path}${suffix}`);
+    }
+    writing.exec('rollback');
+    const reason = 'books.db has been replaced: put it back, or restart the service with the new one';
+    assert.deepEqual(await ended, refusedWith(`DB_URL: ${dbUrl} cannot be opened: ${reason}.`));
+  });
+
   test('rule 23: if a file cannot grow, writes are 503, reads succeed, and no acknowledged write is lost', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const limited = await startLimited(context, dbUrl);
@@ -230,6 +258,12 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.match(stderr, refusal);
     renameSync(`${file}.away`, file);
     assert.deepEqual(await (await start(context, dbUrl)).client.list(), [book]);
+  });
+
+  test('a file that is gone is not made again by what indexes it', () => {
+    const path = join(temporaryFolder(), 'books.db');
+    assert.throws(() => openForIndexing(path), { message: 'unable to open database file' });
+    assert.equal(existsSync(path), false);
   });
 
   test('rule 26: a file is reached through a symbolic link, also before it is there', async (context) => {

@@ -262,6 +262,17 @@ describe('a standby', { concurrency: 2 }, () => {
       await readAfterWrites(1);
     });
 
+    test('rule 23: a search is answered by the primary if its connection to the standby falls silent', async () => {
+      const book = await client.create({ title: 'sought' });
+      await service.untilUsable();
+      await service.untilReads('search');
+      proxy.swallowAnswersTo('sought');
+      for (let time = 0; time < 3; time += 1) {
+        const { status, data } = await service.find('/books?q=sought');
+        assert.deepEqual([status, data], [200, [book]]);
+      }
+    });
+
     test('of several hosts, the first one that is a standby is read', async (context) => {
       const dead = await unusedPort();
       const several = await Service.start(primary.url(), urlOf(dead, primary.port, standby.port));

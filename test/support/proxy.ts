@@ -18,6 +18,9 @@ export class TcpProxy {
   readonly #server: Server;
   readonly #connections = new Set<{ readonly sockets: readonly Socket[]; lost: boolean }>();
   #cut = false;
+  #unanswered: string | undefined;
+  /** Connections that the service has reset: the system delivers nothing of them any more. */
+  resets = 0;
 
   private constructor(server: Server, target: Endpoint) {
     this.target = target;
@@ -56,6 +59,11 @@ export class TcpProxy {
     for (const { sockets } of this.#connections) sockets[1]?.removeAllListeners('data').resume();
   }
 
+  /** Drops the answer to the next statement that contains a text, and all others on its connection. */
+  swallowAnswersTo(text: string): void {
+    this.#unanswered = text;
+  }
+
   /** Breaks every connection. */
   reset(): void {
     for (const { sockets } of this.#connections) for (const socket of sockets) socket.resetAndDestroy();
@@ -77,9 +85,15 @@ export class TcpProxy {
       [database, client],
     ] as const) {
       from.on('data', (bytes) => {
+        if (from === client && this.#unanswered !== undefined && bytes.includes(this.#unanswered)) {
+          this.#unanswered = undefined;
+          database.removeAllListeners('data').resume();
+        }
         if (!connection.lost) to.write(bytes);
       });
-      from.on('error', () => {});
+      from.on('error', ({ code }: NodeJS.ErrnoException) => {
+        if (from === client && code === 'ECONNRESET') this.resets += 1;
+      });
       from.on('close', () => {
         this.#connections.delete(connection);
         to.destroy();

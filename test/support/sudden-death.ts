@@ -16,6 +16,9 @@ const WRITERS = 8;
 const SHORTEST_LIFE = 50;
 const LONGEST_LIFE = 450;
 
+/** Milliseconds that a reader rests between two requests. */
+const REST = 50;
+
 /** The most milliseconds that it lasts after the last of them, so that death also comes between two of them. */
 const AFTERMATH = 5;
 
@@ -38,6 +41,9 @@ export async function liveAndDie(start: () => Promise<ServiceProcess>, ledger: L
     once(service.process, 'close'), // all of its processes have closed their output
     ...ledger.writers(service.client, WRITERS).map(async (writer) => {
       while ((await writer.write(count)) !== 'gone');
+    }),
+    ...['/books', undefined].map(async (path) => {
+      while ((await ledger.read(service.client, path)) !== 'gone') await pause(REST);
     }),
   ]);
   await Promise.race([lived, ended]);

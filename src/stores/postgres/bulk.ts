@@ -14,6 +14,7 @@ import {
   type RecordFormat,
   type StoredBooks,
   storedBooks,
+  UnknownOutcome,
 } from '../bulk.ts';
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { FIND_IN_PARTITIONS } from './books/statements.ts';
@@ -108,15 +109,28 @@ class PostgresBulk implements BulkStore {
     return row?.found === true;
   }
 
-  inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#transaction('isolation level repeatable read read only', work);
+  async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
+    await this.#begin('isolation level repeatable read read only');
+    try {
+      return await work();
+    } finally {
+      await this.#rollBack(); // it has only read
+    }
   }
 
-  inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#transaction('', async () => {
+  async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+    await this.#begin('');
+    let result: Result;
+    try {
       await this.#query(DURABLY);
-      return await work();
-    });
+      result = await work();
+      await this.#endCopy(); // its errors are not those of the commit
+    } catch (error) {
+      await this.#rollBack();
+      throw error;
+    }
+    await this.#commit();
+    return result;
   }
 
   async count(): Promise<number> {
@@ -179,21 +193,30 @@ class PostgresBulk implements BulkStore {
     await this.#client.end();
   }
 
-  async #transaction<Result>(mode: string, work: () => Promise<Result>): Promise<Result> {
+  async #begin(mode: string): Promise<void> {
     if (!this.#isBegun) await this.#query(begin(LOCK_TIMEOUT, mode));
     this.#isBegun = false;
     this.#inTransaction = true;
+  }
+
+  async #commit(): Promise<void> {
     try {
-      const result = await work();
       await this.#query('commit');
-      return result;
-    } catch (error) {
-      // While the server is sending, no rollback can be sent: it rolls back when the connection ends.
-      if (!this.#isSending) await this.#query('rollback').catch(() => {});
-      throw error;
-    } finally {
       this.#inTransaction = false;
+    } catch (error) {
+      // If the connection still works, the error was the server's answer to the commit, not the loss of that answer.
+      throw (await this.#rollBack()) ? error : new UnknownOutcome((error as Error).message);
     }
+  }
+
+  /** @returns whether the server has answered; if not, it rolls back when the connection ends. */
+  async #rollBack(): Promise<boolean> {
+    this.#inTransaction = false;
+    if (this.#isSending) return false; // no statement can be sent
+    return this.#query('rollback').then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Runs work within the open transaction, or in one of its own. */

@@ -24,7 +24,7 @@ export async function openPostgres(
 ): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts);
   try {
-    await createStructure(client, onLongWait);
+    const isNew = await createStructure(client, onLongWait);
     const division = await divisionOf(client);
     if (division === 'citus') {
       const refused = isFound
@@ -33,7 +33,7 @@ export async function openPostgres(
       if (refused !== undefined) throw new Error(`Citus distributes its table "books", and ${refused}`);
       const { operationsOfCitus } = await import('./citus.ts');
       const connections = new Connections(hosts, address);
-      return new PostgresStore(connections, operationsOfCitus(connections));
+      return new PostgresStore(isNew, connections, operationsOfCitus(connections));
     }
     if (isFound) await new PostgresIndex(client).create(onLongWait);
     const connections = new Connections(hosts, address);
@@ -46,7 +46,7 @@ export async function openPostgres(
         changes: new BookChanger(connections, find),
         list: (signal: AbortSignal) => listBooks(connections, standby, signal),
       };
-      return new PostgresStore(connections, operations, finder, standby);
+      return new PostgresStore(isNew, connections, operations, finder, standby);
     } catch (error) {
       void connections.close();
       throw error;

@@ -27,6 +27,9 @@ import type { Standby } from './standby/standby.ts';
 /** Milliseconds until the first chunk of a list (rule 23). */
 const FIRST_CHUNK_TIMEOUT = 4500;
 
+/** Milliseconds to count some books. */
+const COUNT_TIME = 2000;
+
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
 // removals go one by one, so that two batches of one process never wait for each other's books.
@@ -56,6 +59,7 @@ export class PostgresStore implements BookStore {
     search: SINGLY,
   };
   readonly holdsProcess = false;
+  readonly isNew: boolean;
   readonly #connections: Connections;
   readonly #operations: TableOperations;
   readonly #newBooks: NewBooks;
@@ -66,16 +70,25 @@ export class PostgresStore implements BookStore {
   readonly #lists = new OpenLists(LIST_CONNECTIONS);
 
   constructor(
+    isNew: boolean,
     connections: Connections,
     operations: TableOperations,
     finder?: PostgresFinder,
     standby?: Standby,
   ) {
+    this.isNew = isNew;
     this.#connections = connections;
     this.#operations = operations;
     this.#newBooks = new NewBooks(connections);
     this.#finder = finder;
     this.#standby = standby;
+  }
+
+  async countUpTo(most: number): Promise<number> {
+    const count = 'select count(*) as books from (select from books limit $1) as some';
+    const deadline = performance.now() + COUNT_TIME;
+    const { rows } = await this.#connections.query<{ books: number }>('batches', count, [most], deadline);
+    return Number(rows[0]?.books);
   }
 
   async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]> {

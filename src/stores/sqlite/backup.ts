@@ -15,10 +15,16 @@ import {
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { Checksum } from '../checksum.ts';
 import { INDEX_NAMES } from './book-index.ts';
-import { BULK_BUSY_TIMEOUT, companionsOf, hasBooks, openForWriting, sizeOf } from './structure.ts';
+import {
+  BULK_BUSY_TIMEOUT,
+  companionsOf,
+  hasBooks,
+  openExisting,
+  openForWriting,
+  sizeOf,
+} from './structure.ts';
 import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Pages copied between two checks for a stop: about a millisecond of work. */
@@ -64,8 +70,8 @@ export async function copyCatalogue(
 }
 
 /**
- * Copies the content of a backup into an empty file, and brings its structure up to date. The backup is not changed,
- * and may be on read-only storage.
+ * Copies the content of a backup into an empty file, and brings its structure up to date. The copy is in WAL mode, without
+ * a log: for a start to change the mode, nobody may read. The backup is not changed, and may be on read-only storage.
  * @returns the content of the file.
  * @throws Error with the reason.
  */
@@ -94,9 +100,7 @@ export async function copyBackup(backupFile: string, to: string, onProgress: OnP
   }
   const copy = openForWriting(to);
   try {
-    const content = await readThrough(copy, onProgress);
-    copy.exec('pragma journal_mode = delete');
-    return content;
+    return await readThrough(copy, onProgress);
   } finally {
     copy.close();
   }
@@ -128,7 +132,8 @@ export function lockExclusively(file: string): LockedFile | undefined {
     // beside a file other than its own. In this mode, a process that opens it now waits for the end of the
     // transaction.
     db.exec('pragma journal_mode = delete');
-    db.exec('begin exclusive');
+    // An empty file gets its first page: SQLite does not see that an empty one has been replaced.
+    db.exec('begin exclusive; commit; begin exclusive');
     if (journalMode(db) === 'delete') return { isEmpty: isEmpty(db), close: () => db.close() };
   } catch (error) {
     const { errcode } = error as { errcode?: number };
@@ -174,11 +179,6 @@ async function copyPages(source: DatabaseSync, to: string, onProgress: OnProgres
     progress: ({ totalPages, remainingPages }) =>
       onProgress('pages copied', totalPages - remainingPages, totalPages),
   });
-}
-
-/** Opens a file for writing, which must exist. */
-function openExisting(file: string): DatabaseSync {
-  return new DatabaseSync(new URL(`${pathToFileURL(file)}?mode=rw`));
 }
 
 /** Makes it a single file, which can be read on read-only storage; then checks every page of it. */

@@ -12,6 +12,7 @@ import {
   type RecordFormat,
   type StoredBooks,
   storedBooks,
+  UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import {
@@ -28,6 +29,9 @@ import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
+
+/** The disk has failed. */
+const SQLITE_IOERR = 10;
 
 /** Books of one step of a comparison, and rows of one transaction: signals and other writers get a turn in between. */
 const STEP = 20_000;
@@ -167,11 +171,21 @@ class SqliteBulk implements BulkStore {
     retryWhileBusy(() => this.#db.exec(begin), now() + BULK_BUSY_TIMEOUT);
     try {
       const result = await work();
-      this.#db.exec('commit');
+      this.#commit();
       return result;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite has already rolled back if the disk is full
       throw error;
+    }
+  }
+
+  #commit(): void {
+    try {
+      this.#db.exec('commit');
+    } catch (error) {
+      // If its sync has failed, the transaction is in the log. The next process that opens the store may find it there.
+      const { errcode = 0, message } = error as Error & { errcode?: number };
+      throw errcode % 256 === SQLITE_IOERR ? new UnknownOutcome(message) : error;
     }
   }
 

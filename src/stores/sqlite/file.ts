@@ -5,12 +5,12 @@ import { type Stats, statSync } from 'node:fs';
 import { basename } from 'node:path';
 
 export class OpenFile {
-  readonly #path: string;
+  readonly path: string;
   readonly #opened: Stats;
 
   /** @param path of a file that has just been opened. */
   constructor(path: string) {
-    this.#path = path;
+    this.path = path;
     this.#opened = statSync(path);
   }
 
@@ -20,8 +20,8 @@ export class OpenFile {
    * @throws Error with what happened to the file. A file that is put back is in place again.
    */
   assertInPlace(): number {
-    const found = statSync(this.#path, { throwIfNoEntry: false });
-    const name = basename(this.#path);
+    const found = statSync(this.path, { throwIfNoEntry: false });
+    const name = basename(this.path);
     if (found === undefined) throw new Error(`${name} has been moved or deleted: put it back`);
     if (found.ino !== this.#opened.ino || found.dev !== this.#opened.dev) {
       throw new Error(`${name} has been replaced: put it back, or restart the service with the new one`);

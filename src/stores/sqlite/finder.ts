@@ -92,20 +92,24 @@ class SqliteFinder implements SearchableIndex {
   }
 
   async search({ search, since, deadline }: SearchRequest): Promise<Page> {
-    if (!this.#index.isUsable) {
-      throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
-    }
+    this.#refuseUnusable();
     this.#end = Math.min(now() + SEARCH_TIME, deadline);
     const unindexed = this.#catchUp(since);
     this.#isSearching = true;
     try {
       this.#db.exec('begin');
+      this.#refuseUnusable(); // another process may have begun to make the index again
       this.#measure(search.words);
       return { ...(await findPage(search, this)), unindexed };
     } finally {
       this.#isSearching = false;
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
     }
+  }
+
+  #refuseUnusable(): void {
+    if (!this.#index.isUsable)
+      throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
   }
 
   close(): void {

@@ -69,7 +69,8 @@ type Row = [id: number, title: string, author: string, year: number];
  * @throws Error with the reason when that is impossible.
  */
 export async function openSqlite(file: string, { mustExist, find }: OpenOptions): Promise<BookStore> {
-  if (mustExist && !existsSync(file)) throw new Error('it has been moved or deleted: put it back');
+  const isNew = !existsSync(file);
+  if (mustExist && isNew) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
   sortBeside(file);
   const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file);
@@ -81,7 +82,7 @@ export async function openSqlite(file: string, { mustExist, find }: OpenOptions)
     await writer.close();
     throw error;
   }
-  return new SqliteStore(file, writer, finder);
+  return new SqliteStore(file, isNew, writer, finder);
 }
 
 class SqliteStore implements BookStore {
@@ -96,6 +97,7 @@ class SqliteStore implements BookStore {
     search: SINGLY,
   };
   readonly holdsProcess = true;
+  readonly isNew: boolean;
   readonly #path: string;
   readonly #file: OpenFile;
   readonly #writer: WriterThread;
@@ -110,8 +112,9 @@ class SqliteStore implements BookStore {
   /** No list waits for it again before this moment. */
   #emptiedAt = 0;
 
-  constructor(path: string, writer: WriterThread, finder: FinderThread) {
+  constructor(path: string, isNew: boolean, writer: WriterThread, finder: FinderThread) {
     this.#path = path;
+    this.isNew = isNew;
     this.#writer = writer;
     this.#finder = finder;
     this.#db = openForReading(path);
@@ -120,6 +123,11 @@ class SqliteStore implements BookStore {
     this.#find = this.#db.prepare('select id, title, author, year from books where id = ?');
     this.#find.setReturnArrays(true);
     this.#commit = this.#db.prepare('commit');
+  }
+
+  async countUpTo(most: number): Promise<number> {
+    const statement = this.#db.prepare('select count(*) as books from (select 1 from books limit ?)');
+    return Number(statement.get(most)?.books);
   }
 
   async find(ids: readonly number[]): Promise<readonly (Book | undefined)[]> {

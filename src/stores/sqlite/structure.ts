@@ -4,7 +4,9 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { withTypes } from '../columns.ts';
+import { OpenFile } from './file.ts';
 
 // Milliseconds to wait for another process when the file is opened, and between two attempts to write. SQLite's own
 // wait grows to 100 ms per attempt, and one of two busy processes hardly gets a turn.
@@ -107,17 +109,30 @@ export function openForWriting(path: string): DatabaseSync {
       `it is missing, but ${log} exists and may hold books: put the file back, or move its log away`,
     );
   }
-  const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
+  const deadline = now() + BUSY_TIMEOUT;
+  const { db, file } = retryWhileBusy(() => openWithLog(path), deadline);
   try {
-    const deadline = now() + BUSY_TIMEOUT;
-    retryWhileBusy(() => {
-      const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
-      if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
-    }, deadline);
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
     retryWhileBusy(() => createStructure(db), deadline);
-    emptyLog(db, path, deadline);
+    emptyLog(db, file, deadline);
     return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/**
+ * Opens the file in WAL mode. Each attempt opens the file that is at the path by then: one that a process waits for may be
+ * replaced, and SQLite would put the log of the old one beside the new one.
+ */
+function openWithLog(path: string): { db: DatabaseSync; file: OpenFile } {
+  const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
+  try {
+    const file = new OpenFile(path);
+    const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
+    if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
+    return { db, file };
   } catch (error) {
     db.close();
     throw error;
@@ -128,14 +143,13 @@ export function openForWriting(path: string): DatabaseSync {
  * Moves the content of the log into the file. A process that died may have left writes in the log whose sync had failed.
  * No later sync would write them to disk, and everything after them in the log depends on them.
  * @param deadline after which a log that other processes keep reading stays: it was in use before, and is sound.
+ * @throws Error if the file was moved or replaced while this process waited for others.
  */
-function emptyLog(db: DatabaseSync, path: string, deadline: number): void {
+function emptyLog(db: DatabaseSync, file: OpenFile, deadline: number): void {
   const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
-  while (checkpoint.get()?.busy === 1) {
-    if (now() > deadline) return;
-    Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
-  }
-  const log = openSync(`${path}-wal`, 'r+');
+  while (checkpoint.get()?.busy === 1 && now() < deadline) Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
+  file.assertInPlace();
+  const log = openSync(`${file.path}-wal`, 'r+');
   try {
     fsyncSync(log); // else the disk may still have what was in it, which is older than the file now
   } finally {
@@ -149,11 +163,16 @@ function emptyLog(db: DatabaseSync, path: string, deadline: number): void {
  * everything that is acknowledged after them in the log would be lost at a power failure.
  */
 export function openForIndexing(path: string): DatabaseSync {
-  const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
+  const db = openExisting(path);
   db.exec(
     `pragma synchronous = full; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
   );
   return db;
+}
+
+/** Opens a file for writing, which must exist. It does not wait for other processes. */
+export function openExisting(file: string): DatabaseSync {
+  return new DatabaseSync(new URL(`${pathToFileURL(file)}?mode=rw`), { timeout: 0 });
 }
 
 /** @returns the catalogue in a file, opened read-only; undefined without one. */
@@ -174,7 +193,7 @@ export function hasBooks(db: DatabaseSync): boolean {
 
 /**
  * Rolls back the unfinished write of a process that died, which a read-only connection cannot do. In WAL mode there is
- * nothing to roll back; a restored file is not in WAL mode until the next start.
+ * nothing to roll back; a backup is not in WAL mode.
  */
 function undoHalfWrite(path: string): void {
   if (!existsSync(`${path}-journal`)) return;
@@ -187,11 +206,10 @@ function undoHalfWrite(path: string): void {
 }
 
 /** Retries while other processes have the file locked. */
-export function retryWhileBusy(attempt: () => void, deadline: number): void {
+export function retryWhileBusy<Result>(attempt: () => Result, deadline: number): Result {
   for (;;) {
     try {
-      attempt();
-      return;
+      return attempt();
     } catch (error) {
       // The low byte of an error's code is its kind.
       const isBusy = ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;

@@ -103,25 +103,29 @@ const endWait: OnLongWait = (error) => {
 /**
  * Creates or updates the structure.
  * @param client connected; rewriting a table has no time limit.
+ * @returns whether there was none.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(client: pg.Client, onLongWait?: OnLongWait): Promise<void> {
+export async function createStructure(client: pg.Client, onLongWait?: OnLongWait): Promise<boolean> {
   const [encoding] = await look<{ server_encoding: string }>(client, 'show server_encoding');
   if (encoding?.server_encoding !== 'UTF8') {
     throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
   }
+  let isNew = false;
   await changeStructure(
     client,
     async () => {
       const columns = await look<Found>(client, DESCRIBE);
       const [requests] = await look<{ there: boolean }>(client, HAS_REQUESTS);
       const forRequests = requests?.there ? [] : CREATE_REQUESTS;
-      if (columns.length === 0) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
+      isNew = columns.length === 0;
+      if (isNew) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
       const [sequence] = await look<FoundSequence>(client, DESCRIBE_SEQUENCE);
       return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
     },
     onLongWait,
   );
+  return isNew;
 }
 
 /** @throws the driver's error when the server stops answering. */
@@ -168,8 +172,13 @@ export async function changeStructure(
   }
 }
 
-async function look<Row extends pg.QueryResultRow>(client: pg.Client, text: string): Promise<Row[]> {
-  const question = { text, query_timeout: DESCRIBE_TIMEOUT };
+/** @throws the driver's error when the server refuses, or stops answering. */
+export async function look<Row extends pg.QueryResultRow>(
+  client: pg.Client,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  const question = { text, values, query_timeout: DESCRIBE_TIMEOUT };
   return (await client.query<Row>(question)).rows;
 }
 

@@ -15,12 +15,15 @@ import {
   type Remaining,
 } from '../../book-index.ts';
 import { WITH_IDS } from '../books/statements.ts';
-import { changeStructure, createStructure, type OnLongWait } from '../books/structure.ts';
+import { changeStructure, createStructure, look, type OnLongWait } from '../books/structure.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
 import { begin, queryWithin } from '../server/limits.ts';
 
 /** Milliseconds to wait for a lock on the index. */
 const LOCK_TIMEOUT = 3000;
+
+/** Milliseconds for a step, with its waits for locks. A server that takes longer has fallen silent. */
+const STEP_TIMEOUT = 20_000;
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
 const STEP = 1000;
@@ -131,6 +134,8 @@ const IS_THERE = "select to_regclass('book_index_state') is not null as there";
 
 const VERSION = 'select version from book_index_state';
 
+const LOCK_INCOMPLETE = 'select from book_index_state where not is_complete for update';
+
 const DESCRIBE = `
   select relkind = 'p' as "isPartitioned", (
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger
@@ -143,8 +148,11 @@ const DESCRIBE = `
   ) as schema
   from pg_class as books where oid = to_regclass('books')`;
 
+/** In which the server keeps the index and its notes: others once the index is made again, or a table is rewritten. */
+const FILES = "pg_relation_filenode('book_index') || ' ' || pg_relation_filenode('book_index_queue')";
+
 const STATE = `
-  select version, round, is_complete as "isComplete", tid, first, last
+  select version, round, is_complete as "isComplete", ${FILES} as files, tid, first, last
   from book_index_state left join (
     select ctid::text as tid, first, last from book_index_queue limit ${NOTES}
   ) as note on true`;
@@ -160,10 +168,11 @@ const READ_RANGE = `select id, ${BEGINNINGS}, year from books where id between $
 const READ_IDS = `select id, ${BEGINNINGS}, year from ${WITH_IDS}`;
 
 // Takes effect only if no other process has indexed anything since the notes were read: what was read may be older than
-// what that process has stored. Losing it in a crash costs nothing, since the notes come back with it.
+// what that process has stored; nor if the notes are in other places now. Losing it in a crash costs nothing, since the notes come back with it.
 const INDEX = `
   with turn as (
-    update book_index_state set round = round + 1 where round = $1 and version = ${INDEX_VERSION} returning round
+    update book_index_state set round = round + 1 where round = $1 and version = ${INDEX_VERSION} and ${FILES} = $13
+    returning round
   ), stored as (
     insert into book_index (id, title_key, author_key, year, words)
     select id, title_key, author_key, year, words::tsvector
@@ -181,6 +190,9 @@ const INDEX = `
     update book_index_queue set first = $11 where exists (select from turn) and ctid = $12::tid
   )
   select exists (select from turn) as indexed, set_config('synchronous_commit', 'off', true)`;
+
+/** Whether the index has not been made again since its state was read. */
+export const IS_IN_FILES = `select ${FILES} = $1 as "isSame"`;
 
 /** Runs a statement. */
 export type Query = <Row extends pg.QueryResultRow>(
@@ -201,6 +213,8 @@ export interface IndexState {
   /** Grows whenever something is indexed. */
   readonly round: number;
   readonly isComplete: boolean;
+  /** In which the server keeps the index and its notes. */
+  readonly files: string;
   /** Some of those that are left. */
   readonly notes: readonly Note[];
 }
@@ -257,8 +271,8 @@ export class IndexFollower {
 
   async state(): Promise<IndexState> {
     const rows = await this.#query<Omit<IndexState, 'notes'> & Note>(STATE, []);
-    const { version = 0, round = 0, isComplete = false } = rows[0] ?? {};
-    return { version, round, isComplete, notes: rows.filter(({ tid }) => tid !== null) };
+    const { version = 0, round = 0, isComplete = false, files = '' } = rows[0] ?? {};
+    return { version, round, isComplete, files, notes: rows.filter(({ tid }) => tid !== null) };
   }
 
   /** About how many books are not indexed. */
@@ -271,7 +285,7 @@ export class IndexFollower {
    * Indexes the books of some notes.
    * @returns how many ids and books they are about; 0 if another process was faster: nothing has been indexed then.
    */
-  async index({ round, isComplete, notes }: IndexState): Promise<number> {
+  async index({ round, isComplete, files, notes }: IndexState): Promise<number> {
     const { ids, narrow, wide } = taskOf(notes, isComplete);
     const range = wide ?? NO_RANGE;
     const ofRange = wide === undefined ? [] : await this.#query<Book>(READ_RANGE, [wide.first, wide.last]);
@@ -294,6 +308,7 @@ export class IndexFollower {
       wide !== undefined && isDone ? [...narrow, wide.tid] : narrow,
       reached + 1,
       wide !== undefined && !isDone ? wide.tid : null,
+      files,
     ]);
     return outcome?.indexed ? Math.max(1, books.length, ids.length) : 0;
   }
@@ -308,8 +323,10 @@ export class PostgresIndex implements BookIndex {
   constructor(client: pg.Client) {
     this.#client = client;
     this.#follower = new IndexFollower(
-      async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) =>
-        (await queryWithin<Row>(client, 'lock_timeout', LOCK_TIMEOUT, text, values)).rows,
+      async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
+        const statement = { text, values, query_timeout: STEP_TIMEOUT };
+        return (await queryWithin<Row>(client, 'lock_timeout', LOCK_TIMEOUT, statement)).rows;
+      },
     );
   }
 
@@ -358,11 +375,11 @@ export class PostgresIndex implements BookIndex {
 
   /** The statements that create what is missing. */
   async #missing(): Promise<string[]> {
-    const [row] = await this.#query<{ there: boolean }>(IS_THERE);
+    const [row] = await look<{ there: boolean }>(this.#client, IS_THERE);
     const isThere = row?.there === true;
-    const [state] = isThere ? await this.#query<{ version: number }>(VERSION) : [];
+    const [state] = isThere ? await look<{ version: number }>(this.#client, VERSION) : [];
     const { version = 0 } = state ?? {};
-    const [books] = await this.#query<BooksTable>(DESCRIBE, [Object.keys(TRIGGERS)]);
+    const [books] = await look<BooksTable>(this.#client, DESCRIBE, [Object.keys(TRIGGERS)]);
     if (version > INDEX_VERSION) return [];
     const toNote = noteFunction(books?.schema ?? '');
     if (version === INDEX_VERSION && books?.hasTriggers) return books.isSafe ? [] : [toNote];
@@ -381,24 +398,26 @@ export class PostgresIndex implements BookIndex {
 
   /** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
   async #complete(): Promise<void> {
-    await this.#query(begin(LOCK_TIMEOUT));
+    await this.#query(begin(LOCK_TIMEOUT), STEP_TIMEOUT);
     try {
-      const isOpen = await this.#query('select from book_index_state where not is_complete for update');
+      const isOpen = await this.#query(LOCK_INCOMPLETE, STEP_TIMEOUT);
       if (isOpen.length > 0) {
         for (const statement of [...INDEXES, 'analyze book_index']) await this.#query(statement);
         await this.#query('update book_index_state set is_complete = true');
       }
       await this.#query('commit');
     } catch (error) {
-      await this.#query('rollback').catch(() => {});
+      await this.#query('rollback', STEP_TIMEOUT).catch(() => {}); // the server may be silent
       throw error;
     }
     // So that the sorted part can be read without the table. The server does it by itself, later.
     await this.#query('vacuum book_index').catch(() => {});
   }
 
-  async #query<Row extends pg.QueryResultRow>(text: string, values: unknown[] = []): Promise<readonly Row[]> {
-    return (await this.#client.query<Row>(text, values)).rows;
+  /** @param timeout milliseconds; none for what takes longer the more books there are. */
+  async #query<Row extends pg.QueryResultRow>(text: string, timeout = 0): Promise<readonly Row[]> {
+    const statement = { text, query_timeout: timeout };
+    return (await this.#client.query<Row>(statement)).rows;
   }
 }
 

@@ -11,8 +11,9 @@ import { Pace } from '../../pace.ts';
 import type { Statement } from '../../search-sql.ts';
 import { type Connections, STATEMENT_TIMEOUTS } from '../server/connections.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
+import { left, withTimeout } from '../standby/fence.ts';
 import type { Standby } from '../standby/standby.ts';
-import { IndexFollower, type IndexState, PostgresIndex } from './book-index.ts';
+import { IndexFollower, type IndexState, IS_IN_FILES, PostgresIndex } from './book-index.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 
 // Milliseconds: for bringing the index up to date before a search; for a statement of it; and until the next look for
@@ -20,6 +21,12 @@ import { POSTGRES_DIALECT } from './dialect.ts';
 const CATCH_UP_TIME = 1000;
 const STATEMENT_TIME = 4500;
 const IDLE_PAUSE = 1000;
+
+/** The part of a search's time that a standby has; then the primary is asked. */
+const STANDBY_SHARE = 2 / 3;
+
+/** Milliseconds from the server's end of a statement to its notice here, at most. */
+const NOTICE_TIME = 300;
 
 /** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
 const PAUSE_FOR_WRITERS = 9;
@@ -63,10 +70,18 @@ export class PostgresFinder {
    * @throws StoreUnavailable
    */
   async find(search: Search, deadline: number): Promise<Page> {
-    const unindexed = await this.#catchUp();
-    const page =
-      (await this.#findOnStandby(search, deadline)) ?? (await this.#findOnPrimary(search, deadline));
-    return { ...page, unindexed };
+    for (;;) {
+      const { files, unindexed } = await this.#catchUp();
+      const page =
+        (await this.#findOnStandby(search, deadline)) ?? (await this.#findOnPrimary(search, deadline));
+      // An index that is made again is empty at once, also in the midst of a search.
+      if (await this.#isInFiles(files, deadline)) return { ...page, unindexed };
+    }
+  }
+
+  async #isInFiles(files: string, deadline: number): Promise<boolean> {
+    const { rows } = await this.#connections.query('searches', IS_IN_FILES, [files], deadline);
+    return rows[0]?.isSame === true;
   }
 
   #findOnPrimary(search: Search, deadline: number): Promise<Page> {
@@ -77,26 +92,30 @@ export class PostgresFinder {
 
   /** What has been indexed before the search is there, too: a standby is read as of a later moment. */
   #findOnStandby(search: Search, deadline: number): Promise<Page | undefined> | undefined {
+    const end = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
     const limitTo = (milliseconds: number) => {
-      const left = Math.min(milliseconds, deadline - performance.now());
+      const left = Math.min(milliseconds, end - performance.now());
       const limit = Math.max(1, Math.ceil(left)); // 0 would be no limit
       return `set local gin_fuzzy_search_limit = 0; set local statement_timeout = ${limit}`;
     };
     return this.#standby?.read('search', limitTo(STATEMENT_TIMEOUTS.searches), async (client) => {
+      // The server ends a statement at its limit, unless this connection has fallen silent.
+      const send = (sql: string, values: readonly unknown[] = []) =>
+        client.query(withTimeout(sql, [...values], left(end) + NOTICE_TIME));
       const query: Select = async (kind, sql, values) => {
-        if (kind === 'searches') return client.query(sql, [...values]);
+        if (kind === 'searches') return send(sql, values);
         // A count may fail alone, and takes its own limit with it.
-        await client.query(`savepoint before_count; ${limitTo(STATEMENT_TIMEOUTS.counts)}`);
+        await send(`savepoint before_count; ${limitTo(STATEMENT_TIMEOUTS.counts)}`);
         try {
-          return await client.query(sql, [...values]);
+          return await send(sql, values);
         } catch (error) {
           throw new StoreUnavailable(error);
         } finally {
-          await client.query('rollback to before_count');
+          await send('rollback to before_count');
         }
       };
       const page = await findPage(search, new PostgresSearch(query));
-      client.query('commit').then(
+      client.query(withTimeout('commit', [], NOTICE_TIME)).then(
         () => client.release(),
         () => client.release(true),
       );
@@ -110,28 +129,30 @@ export class PostgresFinder {
 
   /**
    * Indexes what was written before this call, in bounded time.
-   * @returns about how many books are left.
+   * @returns about how many books are left, and the files of the index.
    */
-  async #catchUp(): Promise<number> {
+  async #catchUp(): Promise<{ readonly unindexed: number; readonly files: string }> {
     const end = performance.now() + CATCH_UP_TIME;
     for (;;) {
       const state = await this.#follower.state();
+      const { files } = state;
       if (!state.isComplete || state.version !== INDEX_VERSION) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
       if (state.notes.length === 0) {
         this.#pace.forget();
-        return 0;
+        return { files, unindexed: 0 };
       }
       const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
-      if (noted > this.#pace.booksIn(end - performance.now())) return await this.#follower.countPending();
+      if (noted > this.#pace.booksIn(end - performance.now()))
+        return { files, unindexed: await this.#follower.countPending() };
       // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
       const step = this.#index(state).catch(() => 'failed');
       const stepEnd = Math.min(end, this.#indexingSince + CATCH_UP_TIME);
       const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
       const outcome = await Promise.race([step, late]);
-      if (typeof outcome === 'string') return await this.#follower.countPending();
+      if (typeof outcome === 'string') return { files, unindexed: await this.#follower.countPending() };
     }
   }
 

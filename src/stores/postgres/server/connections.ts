@@ -1,6 +1,7 @@
 // Owns: the connections to PostgreSQL: in pools, all to the host that takes writes; after a failover, to the new one.
 // Here, and only here, a failed statement becomes StoreUnavailable.
 
+import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../books/store.ts';
@@ -65,8 +66,20 @@ export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
 /** Connecting has a timeout of its own: that of the pool includes the wait for a free connection. */
 class Client extends pg.Client {
+  readonly #socket: Socket;
+
   constructor(config?: pg.ClientConfig) {
-    super({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT });
+    const socket = new Socket();
+    super({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT, stream: () => socket });
+    this.#socket = socket;
+  }
+
+  /**
+   * Ends the connection at once. After an ordinary end, the system would go on delivering a statement that is still under
+   * way: it would be carried out when the network is back, after newer changes.
+   */
+  reset(): void {
+    this.#socket.resetAndDestroy();
   }
 }
 
@@ -117,11 +130,12 @@ export class Connections {
       const { client, pools } = await this.#connect(kind, deadline);
       const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now());
       try {
-        const result = await queryWithin<Row>(client, 'statement_timeout', left, text, values);
+        const result = await queryWithin<Row>(client, 'statement_timeout', left, { text, values });
         client.release();
         return result;
       } catch (error) {
         const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
+        if (code === undefined) (client as unknown as Client).reset();
         client.release(code === undefined || HOST_FAILURE.test(code));
         const rest = Math.random() * 10 * 2 ** attempt; // milliseconds, with full jitter
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');

@@ -4,7 +4,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { type Tls, takeTlsAttempts } from './tls.ts';
+import { reasonOf } from '../../../error-words.ts';
+import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 
 /** Milliseconds to connect to a host. */
@@ -32,6 +33,9 @@ export const NUMBERS = {
 /** By which the server tells the connections of this service. */
 export const APPLICATION = 'book-catalogue';
 
+/** The server's error for a database that does not exist. */
+const NO_DATABASE = '3D000';
+
 const PARAMETER = 'target_session_attrs';
 /** What a URL may ask of its hosts, by what they are for, and what several hosts are asked for unless it does. */
 const ACCEPTED = {
@@ -46,6 +50,9 @@ const ACCEPTED = {
     because: 'it names standbys',
   },
 };
+
+/** Those that the driver gets. It has others, which would override what this service sets. */
+const PASSED_ON = ['application_name', 'options'];
 
 export interface Host {
   /** `host:port`, which may be shown. */
@@ -95,6 +102,11 @@ export function readHosts(dbUrl: string, purpose: keyof typeof ACCEPTED = 'writi
   const all = urls.map((url) => {
     url.searchParams.delete(PARAMETER); // the driver does not support it
     const tlsAttempts = takeTlsAttempts(url);
+    const other = [...url.searchParams.keys()].find((name) => !PASSED_ON.includes(name));
+    if (other !== undefined) {
+      const known = [...TLS_PARAMETERS, PARAMETER, ...PASSED_ON].join(', ');
+      throw new Error(`its parameter ${other} is not one of ${known}`);
+    }
     return { name: `${url.hostname}:${url.port || 5432}`, connectionString: url.href, tlsAttempts };
   });
   return { all, watched: wanted !== 'any' };
@@ -135,7 +147,7 @@ export async function findWritable(hosts: readonly Host[], timeout: number): Pro
   try {
     await Promise.any(answers);
   } catch (error) {
-    const reasons = (error as AggregateError).errors.map(reasonOf);
+    const reasons = (error as AggregateError).errors.map(wordsOf);
     const [only] = reasons;
     const named = hosts.map(({ name }, position) => `${name}: ${reasons[position]}`);
     throw new Error(hosts.length === 1 ? only : named.join('; '));
@@ -231,7 +243,7 @@ export async function connectTo(host: Host, timeout: number): Promise<{ client: 
       return { client, tls };
     } catch (error) {
       cause = error;
-      reasons.add(reasonOf(error));
+      reasons.add(wordsOf(error));
     }
   }
   // A missing TLS is not the reason where TLS is optional.
@@ -240,7 +252,11 @@ export async function connectTo(host: Host, timeout: number): Promise<{ client: 
 }
 
 /** The reason in words; the failed attempts for the addresses of one host arrive as a group. */
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
-  return error instanceof Error ? error.message : String(error);
+function wordsOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return wordsOf(error.errors[0]);
+  const reason = reasonOf(error);
+  if (/client password must be|empty password/.test(reason))
+    return 'the server asks for a password, but the URL has none';
+  if (reason === 'timeout expired') return 'no answer in time';
+  return (error as { code?: string }).code === NO_DATABASE ? `${reason}: create it first` : reason;
 }

@@ -43,15 +43,25 @@ interface DriverQuery extends pg.Submittable {
   prepare(connection: DriverConnection): void;
   handleCommandComplete(message: unknown, connection: DriverConnection): void;
 }
+
+interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** Milliseconds for the answer of a server that may have fallen silent; undefined for the connection's own. */
+  readonly query_timeout?: number;
+}
+
 const Query = pg.Query as unknown as new (config: object) => DriverQuery;
 
 /** A statement behind one that sets its limit. */
 class LimitedQuery extends Query {
+  readonly query_timeout: number | undefined;
   readonly #limit: readonly [name: Limit, milliseconds: string];
   #isLimited = false;
 
-  constructor(limit: Limit, milliseconds: number, text: string, values: readonly unknown[]) {
-    super({ text, values, queryMode: 'extended' });
+  constructor(limit: Limit, milliseconds: number, statement: Statement) {
+    super({ ...statement, queryMode: 'extended' });
+    this.query_timeout = statement.query_timeout;
     this.#limit = [limit, String(milliseconds)];
   }
 
@@ -99,13 +109,12 @@ export function queryWithin<Row extends pg.QueryResultRow>(
   client: pg.ClientBase,
   limit: Limit,
   milliseconds: number,
-  text: string,
-  values: unknown[],
+  statement: Statement,
 ): Promise<pg.QueryResult<Row>> {
   if (milliseconds >= (connectionLimits.get(client) ?? Number.POSITIVE_INFINITY)) {
-    return client.query<Row>(text, values);
+    return client.query<Row>(statement);
   }
-  const query = new LimitedQuery(limit, Math.max(1, Math.ceil(milliseconds)), text, values); // 0 would be no limit
+  const query = new LimitedQuery(limit, Math.max(1, Math.ceil(milliseconds)), statement); // 0 would be no limit
   return new Promise((resolve, reject) => {
     query.callback = (error, result) => (error === null ? resolve(result) : reject(error));
     client.query(query);

@@ -10,22 +10,19 @@ export type Tls = ConnectionOptions | false;
 const SSL_MODES = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const;
 export type SslMode = (typeof SSL_MODES)[number];
 
-const PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as const;
+export const TLS_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as const;
 
 /**
  * Removes the TLS parameters from a URL and turns them into the attempts to make, in order. The first one that the
  * server accepts is used from then on.
- * @throws Error when a parameter is unknown or its file cannot be read.
+ * @throws Error when a parameter is invalid or its file cannot be read.
  */
 export function takeTlsAttempts(url: URL): readonly Tls[] {
-  const [mode = 'prefer', rootCertificate, certificate, key] = PARAMETERS.map((name) => {
+  const [mode = 'prefer', rootCertificate, certificate, key] = TLS_PARAMETERS.map((name) => {
     const value = url.searchParams.get(name);
     url.searchParams.delete(name);
     return value ?? undefined;
   });
-  // The driver reads parameters of its own that would silently override these; a misspelt one would have no effect.
-  const other = [...url.searchParams.keys()].find((name) => /^(ssl|uselibpqcompat)/i.test(name));
-  if (other !== undefined) throw new Error(`its parameter ${other} is not one of ${PARAMETERS.join(', ')}`);
   if (!isSslMode(mode)) throw new Error(`sslmode must be one of ${SSL_MODES.join(', ')}, not "${mode}"`);
 
   const encrypted: ConnectionOptions = {

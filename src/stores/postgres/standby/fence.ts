@@ -148,7 +148,8 @@ export async function before<Result>(end: number, work: Promise<Result>): Promis
 }
 
 /** Milliseconds until then. @throws Error when none is left. */
-function left(end: number): number {
+/** Milliseconds. @throws Error when none are left. */
+export function left(end: number): number {
   const milliseconds = end - performance.now();
   if (milliseconds <= 0) throw LATE;
   return milliseconds;
