@@ -3,7 +3,8 @@
 
 import { parseArgs } from 'node:util';
 import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
-import { type Environment, SECRETS, SETTINGS, type Setting } from './config.ts';
+import { type Environment, nearMisses, SECRETS, SETTINGS, type Setting } from './config.ts';
+import { nearest } from './nearest.ts';
 import { OperatorError } from './operator-error.ts';
 import { version } from './version.ts';
 
@@ -76,8 +77,12 @@ export async function run(
   const { stdout, stderr } = streams;
   const named = args.find((arg) => !arg.startsWith('-'));
   try {
+    if (named === 'help' || named === 'version') return await run([`--${named}`], env, streams, stop);
     const load = COMMANDS.get(named ?? 'serve');
-    if (load === undefined) throw new UsageError(`There is no command "${named}". See --help.`);
+    if (load === undefined) {
+      if (args[0] !== named) readArguments(undefined, undefined, args); // the name may be the value of an unknown option
+      throw new UsageError(`${noSuch(`command "${named}"`, named, [...COMMANDS.keys()])} See --help.`);
+    }
     const command = named === undefined ? undefined : await load();
     const { options, operands } = readArguments(command, named, args);
     if (options.version) {
@@ -100,6 +105,9 @@ export async function run(
       stop,
       signal: stopping.signal,
     };
+    // The service has them in its log, and `config` beside what it shows.
+    if (named !== undefined && !['serve', 'demo', 'config'].includes(named))
+      for (const miss of nearMisses(env)) stderr.write(`${miss}\n`);
     return await (command ?? (await load())).run(context, { options, operands });
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;
@@ -127,8 +135,7 @@ function readArguments(
   try {
     call = parseArgs({ args: [...args], options, allowPositionals: true });
   } catch (error) {
-    const [fault] = (error as Error).message.split(/\.(?: |$)/); // the rest is general advice
-    throw new UsageError(`${fault}. ${help}`);
+    throw new UsageError(`${optionFault(error as NodeJS.ErrnoException, Object.keys(options))} ${help}`);
   }
   const { values, positionals } = call;
   const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);
@@ -137,6 +144,28 @@ function readArguments(
     if (fault !== undefined) throw new UsageError(`${name} ${fault}. ${help}`);
   }
   return { options: values, operands };
+}
+
+/** @param error of `parseArgs`, whose message has the option in quotation marks. */
+function optionFault({ code, message }: NodeJS.ErrnoException, names: readonly string[]): string {
+  const [, option = ''] = /'(?:-\w, )?(-[^' ]*)/.exec(message) ?? [];
+  if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
+    const variable = option.replace(/^-+/, '').replaceAll('-', '_').toUpperCase();
+    const isSetting = Object.values<Setting>(SETTINGS).some(({ name }) => name === variable);
+    if (isSetting) return `There is no option ${option}: set ${variable} in the environment.`;
+    const options = names.map((name) => `--${name}`);
+    return noSuch(`option ${option}`, option, options);
+  }
+  if (/ambiguous/.test(message)) {
+    return `${option} needs a value: one that begins with a dash is written ${option}=-1.`;
+  }
+  return /missing/.test(message) ? `${option} needs a value.` : `${option} takes no value.`;
+}
+
+/** @param typed the name that does not exist. */
+function noSuch(what: string, typed: string | undefined, names: readonly string[]): string {
+  const meant = typed === undefined ? undefined : nearest(typed, names);
+  return `There is no ${what}${meant === undefined ? '.' : `: did you mean ${meant}?`}`;
 }
 
 /** The error in the number of operands, to follow the command's name. It shows no operand: one may hold a password. */

@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { LOGIN_LIMIT } from './auth/credentials.ts';
+import { nearest } from './nearest.ts';
 import { OperatorError } from './operator-error.ts';
 
 /** Each of them shows those before it, too, but `silent` none. */
@@ -85,7 +86,7 @@ export const SETTINGS = {
   workers: wholeNumber('WORKERS', 'number of processes that serve together, to use as many cores', 1, 1, 256),
   find: onOrOff(
     'FIND',
-    'whether books can be searched, which takes an index about four times their size',
+    'whether books can be searched, which takes an index of about 3.5 times their size',
     'on',
   ),
   requireIfMatch: onOrOff(
@@ -168,6 +169,12 @@ export interface Config extends Settings {
 /** Variables that may come from a file instead: `NAME_FILE` is the path of that file (rule 25). */
 export const SECRETS = 'DB_URL DB_READ_URL SECRET_TOKEN SECRET_TOKEN_PREVIOUS AUTH_PASSWORD'.split(' ');
 
+/** Names that other programs give to a variable of ours. */
+const NAMES_ELSEWHERE: Readonly<Record<string, string>> = { DATABASE_URL: 'DB_URL', DB_URI: 'DB_URL' };
+
+/** Variables of other programs with fewer letters may be one slip away from one of ours. */
+const SHORTEST_SLIP = 6;
+
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Reads a file as bytes; throws as `fs.readFileSync` does. */
@@ -222,7 +229,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
   const { admin, find, page, signingSecret } = settings;
   const builtInCredentials = readPair(given) === undefined;
   const randomSecret = given.text('SECRET_TOKEN') === undefined;
-  const warnings: string[] = [];
+  const warnings = [...nearMisses(env)];
   if (builtInCredentials) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',
@@ -239,6 +246,22 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
     warnings.push(`ADMIN_PORT ${admin.port} is the default of PAGE_PORT: the service runs without the page.`);
   }
   return Object.freeze({ ...settings, randomSecret, builtInCredentials, warnings });
+}
+
+/** Sentences about variables that are set, and that nothing reads, although their names are nearly those of settings. */
+export function nearMisses(env: Environment): string[] {
+  const names = Object.values<Setting>(SETTINGS).map(({ name }) => name);
+  const known = [...names, ...SECRETS.map((name) => `${name}_FILE`)];
+  return Object.keys(env).flatMap((name) => {
+    if (known.includes(name)) return [];
+    const ofFile = name.endsWith('_FILE') ? names.find((known) => `${known}_FILE` === name) : undefined;
+    if (ofFile !== undefined)
+      return [`${name} is ignored: only a secret may come from a file. Set ${ofFile}.`];
+    const meant = NAMES_ELSEWHERE[name] ?? (name.length < SHORTEST_SLIP ? undefined : nearest(name, known));
+    return meant === undefined || env[meant] !== undefined
+      ? []
+      : [`${name} is ignored: set ${meant} instead.`];
+  });
 }
 
 /**

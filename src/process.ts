@@ -1,10 +1,14 @@
 // Owns: the process around the command line: arguments, environment, signals and the exit code.
 
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { run } from './cli.ts';
+import { untilRead } from './terminal/until-read.ts';
 
 /** Milliseconds. One Ctrl-C may arrive as two signals: from the terminal, and from npm, which forwards it. */
 const DOUBLE_SIGNAL_WINDOW = 500;
+
+/** Milliseconds that a process which must end waits for a reader of its last words. Otherwise it waits as long as needed. */
+const FAREWELL = 1000;
 
 /** Runs the command that the arguments name, then ends the process. */
 export async function runProcess(): Promise<never> {
@@ -33,8 +37,11 @@ export async function runProcess(): Promise<never> {
     if (error.code !== 'EPIPE') lost ??= error; // otherwise its reader, such as `head`, has read enough
   });
   const code = await run(process.argv.slice(2), process.env, process, stop);
+  const overdue = stop.then(() => setTimeout(FAREWELL));
+  await Promise.race([untilRead(process.stdout), overdue]);
   await setImmediate(); // the error of the last write, too
-  if (code !== 0 || lost === undefined) process.exit(code);
-  process.stderr.write(`The output cannot be written: ${lost.message}.\n`);
-  process.exit(1);
+  const isLost = code === 0 && lost !== undefined;
+  if (isLost) process.stderr.write(`The output cannot be written: ${lost?.message}.\n`);
+  await Promise.race([untilRead(process.stderr), overdue]);
+  process.exit(isLost ? 1 : code);
 }

@@ -14,7 +14,7 @@ import type { Log } from './log/log.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, logMetric, serviceMetrics } from './service-metrics.ts';
-import { readDbUrl } from './stores/open.ts';
+import { describeStore, readDbUrl } from './stores/open.ts';
 import { within } from './within.ts';
 
 /** Milliseconds for requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
@@ -44,11 +44,24 @@ export interface Deployment {
   metrics(): Metric[];
 }
 
+/** Where the books are, and how many there were at the start. */
+export interface StoreFound {
+  /** The whole path of a file, or the URL without the account. */
+  readonly place: string;
+  readonly isNew: boolean;
+  /** At most one more than COUNTED; undefined if they could not be counted. */
+  readonly books: number | undefined;
+}
+
+/** More books than that are not counted at the start. */
+export const COUNTED = 10_000;
+
 export interface Service {
   /** `http://host:port` as a client on this machine would write it. */
   readonly url: string;
   /** The URL of the librarians' page, if there is one. */
   readonly pageUrl: string | undefined;
+  readonly store: StoreFound;
   /** Whether books can be read at this moment; resolves within 5 s. */
   storeAnswers(): Promise<boolean>;
   metrics(): Promise<Metric[]>;
@@ -91,9 +104,16 @@ export async function startService(
   });
   let url: string;
   let pageUrl: string | undefined;
+  const found = {
+    place: storeAt.file ?? describeStore(config.dbUrl),
+    isNew: store.isNew,
+    books: await store.countUpTo(COUNTED + 1).catch(() => undefined),
+  };
   try {
-    pageUrl = await openPage(app.page.server, config, deployment.port, log);
+    const page = await openPage(app.page.server, config, deployment.port);
     url = await open(app.service.server, config, 'PORT', config.port, deployment.port);
+    if (page instanceof PortRefused) log.warn(`${page.message} The service runs without the page.`);
+    else pageUrl = page;
   } catch (error) {
     app.page.server.close();
     await store.close();
@@ -105,6 +125,7 @@ export async function startService(
   return {
     url,
     pageUrl,
+    store: found,
     async metrics() {
       const counts = servers.map((server) => promisify(server.getConnections.bind(server))());
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
@@ -172,15 +193,18 @@ async function open(
   return await listen(server, place);
 }
 
-/** @returns undefined if there is no page, or its default port cannot be opened, which is logged. */
-async function openPage(server: Server, config: Config, use: PortUse, log: Log): Promise<string | undefined> {
+/** @returns undefined if there is no page; the reason if its default port cannot be opened. */
+async function openPage(
+  server: Server,
+  config: Config,
+  use: PortUse,
+): Promise<string | PortRefused | undefined> {
   if (config.page === undefined) return undefined;
   try {
     return await open(server, config, 'PAGE_PORT', config.page.port, use);
   } catch (error) {
     if (config.page.required || !(error instanceof PortRefused)) throw error;
-    log.warn(`${error.message} The service runs without the page.`);
-    return undefined;
+    return error;
   }
 }
 

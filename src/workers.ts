@@ -48,14 +48,14 @@ type Order =
   | { readonly kind: 'ask'; readonly ticket: number; readonly question: Question };
 
 /** What a worker serves. */
-type Urls = Pick<Service, 'url' | 'pageUrl'>;
+type Facts = Pick<Service, 'url' | 'pageUrl' | 'store'>;
 
 /**
  * A message of a worker: one of the first two in answer to `serve`, then one for each login, which asks for its turn,
  * and one for each question.
  */
 type Report =
-  | { readonly kind: 'serving'; readonly urls: Urls }
+  | { readonly kind: 'serving'; readonly facts: Facts }
   | { readonly kind: 'refused'; readonly reason: string }
   | {
       readonly kind: 'login';
@@ -105,12 +105,12 @@ class WorkerPool {
   }
 
   async start(): Promise<Service> {
-    const urls = await this.#startWorker(1, 'first');
-    this.#config = configOfOthers(this.#config, urls);
+    const facts = await this.#startWorker(1, 'first');
+    this.#config = configOfOthers(this.#config, facts);
     const others = Array.from({ length: this.#config.workers - 1 }, (_, index) => index + 2);
     await Promise.all(others.map((number) => this.#startWorker(number, 'another')));
     return {
-      ...urls,
+      ...facts,
       storeAnswers: () => this.#storeAnswers(),
       metrics: () => this.#metrics(),
       close: () => this.close(),
@@ -133,20 +133,20 @@ class WorkerPool {
     this.#measurement.stop();
   }
 
-  async #startWorker(number: number, use: PortUse): Promise<Urls> {
+  async #startWorker(number: number, use: PortUse): Promise<Facts> {
     const worker = fork();
     this.#workers.add(worker);
     // Where the system lacks threads, Node.js may hang before it runs any program.
     const hung = setTimeout(() => worker.process.kill('SIGKILL'), BOOT_TIMEOUT);
     for (const event of ['online', 'exit']) worker.once(event, () => clearTimeout(hung));
-    const started = Promise.withResolvers<Urls>();
+    const started = Promise.withResolvers<Facts>();
     worker.once('exit', () => {
       this.#workers.delete(worker);
       started.reject(new OperatorError('A worker exited before it could serve.'));
     });
     worker.on('message', (report: Report) => this.#onReport(worker, report, started));
     sendOrder(worker, { kind: 'serve', config: this.#config, docsPort: this.#docsPort, use });
-    const urls = await started.promise;
+    const facts = await started.promise;
     this.#serving.set(number, worker);
     const { pid } = worker.process;
     this.#log.info({ pid }, 'a worker is serving');
@@ -156,13 +156,13 @@ class WorkerPool {
       this.#log.error({ pid, code, signal }, 'a worker exited: starting a replacement');
       void this.#replace(number);
     });
-    return urls;
+    return facts;
   }
 
-  #onReport(worker: Worker, report: Report, started: PromiseWithResolvers<Urls>): void {
+  #onReport(worker: Worker, report: Report, started: PromiseWithResolvers<Facts>): void {
     switch (report.kind) {
       case 'serving':
-        started.resolve(report.urls);
+        started.resolve(report.facts);
         break;
       case 'refused':
         started.reject(new OperatorError(report.reason));
@@ -238,7 +238,7 @@ function fork(): Worker {
 }
 
 /** The configuration of all workers but the first: they serve what it serves. The system may have chosen its ports. */
-function configOfOthers(config: Config, { url, pageUrl }: Urls): Config {
+function configOfOthers(config: Config, { url, pageUrl }: Facts): Config {
   const { page } = config;
   return {
     ...config,
@@ -308,8 +308,8 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
     const { ticket, question } = order;
     await report(self, { kind: 'answer', ticket, answer: await answer(question) });
   });
-  const { url, pageUrl } = service;
-  await report(self, { kind: 'serving', urls: { url, pageUrl } });
+  const { url, pageUrl, store } = service;
+  await report(self, { kind: 'serving', facts: { url, pageUrl, store } });
   await Promise.race([stop, stopOrdered.promise]);
   await service.close();
 }

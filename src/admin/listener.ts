@@ -48,10 +48,10 @@ export interface OperationsListener {
 
 /**
  * Opens the listener; /readyz answers `starting`.
- * @returns undefined if the default port cannot be opened, which is logged.
+ * @returns the reason if the default port cannot be opened.
  * @throws OperatorError if a port that the operator set cannot be opened, or ADMIN_HOST cannot be used.
  */
-export async function openOperations(config: Config, log: Log): Promise<OperationsListener | undefined> {
+export async function openOperations(config: Config, log: Log): Promise<OperationsListener | PortRefused> {
   const { admin, adminHost: host } = config;
   const onlyThisMachine = isLoopback(host);
   let service: Service | undefined;
@@ -95,8 +95,7 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
     url = await listen(server, { port: admin.port, host, shared: false, variables });
   } catch (error) {
     if (admin.required || !(error instanceof PortRefused)) throw error;
-    log.warn(`${error.message} The service runs without the operations listener.`);
-    return undefined;
+    return error;
   }
 
   return {

@@ -30,7 +30,7 @@ const COMMON_HEADERS: HeaderList = [
 const UNAUTHORIZED_HEADERS: HeaderList = [
   ...COMMON_HEADERS,
   'www-authenticate',
-  'Token realm="books"', // the header's whole value is the token: no scheme
+  'Token realm="books", error_description="The token is the whole value of Authorization, without Token or Bearer"',
 ];
 const UNAVAILABLE_HEADERS: HeaderList = [...COMMON_HEADERS, 'retry-after', '1']; // seconds
 

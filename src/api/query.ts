@@ -158,7 +158,7 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
     return undefined;
   }
   if (!Array.isArray(content)) return undefined;
-  const [name, ...place] = content as unknown[];
+  const [, ...place] = content as unknown[];
   const fields = isRelevance(order) ? (['group', 'title', 'id'] as const) : order.map(({ field }) => field);
   const isPlace =
     place.length === fields.length &&
@@ -168,7 +168,8 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
       if (field === 'group') return value === 0 || value === 1 || value === 2;
       return Number.isSafeInteger(value);
     });
-  return name === nameOf(order) && isPlace ? (place as unknown as Place) : undefined;
+  // A cursor has one spelling, although base64url and JSON have several.
+  return isPlace && cursorOf(place as Place, order) === text ? (place as Place) : undefined;
 }
 
 function isKey(text: string): boolean {

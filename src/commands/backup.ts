@@ -16,6 +16,7 @@ import {
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
 import { companionsOf, openCatalogue, orphanedLog } from '../stores/sqlite/structure.ts';
+import { counted } from '../terminal/counted.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -60,7 +61,7 @@ export async function run(
         return content;
       });
       steps.end();
-      stdout.write(`${books} books backed up to ${file}, verified (sha256 ${checksum}).\n`);
+      stdout.write(`${counted(books, 'book')} backed up to ${file}, verified (sha256 ${checksum}).\n`);
       return 0;
     } finally {
       source.close();

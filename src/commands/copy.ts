@@ -2,9 +2,10 @@
 
 import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type BulkStore, booksOf } from '../stores/bulk.ts';
+import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
+import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -32,10 +33,17 @@ export async function run(context: CommandContext, { operands, options }: Argume
   try {
     target = await toAt.openBulk('write');
     const { books, checksum } = await copy(source, target, options.overwrite === true, context);
-    context.stdout.write(`${books} books copied to ${describeStore(to)}, verified (sha256 ${checksum}).\n`);
+    context.stdout.write(
+      `${counted(books, 'book')} copied to ${describeStore(to)}, verified (sha256 ${checksum}).\n`,
+    );
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;
+    if (error instanceof UnknownOutcome) {
+      throw new OperatorError(
+        `The connection or the disk failed while the copy was committed: ${error.message}. TO has all books of FROM, or is unchanged: look there.`,
+      );
+    }
     throw new OperatorError(`Nothing was copied: ${(error as Error).message}.`);
   } finally {
     for (const store of [source, target]) await store?.close().catch(() => {}); // after a failure, closing may fail as well
@@ -51,7 +59,7 @@ async function storeAt(url: string, name: string): Promise<StoreAt> {
   }
 }
 
-/** @throws Error; the target is then unchanged. */
+/** @throws Error; the target is then unchanged, except perhaps after an UnknownOutcome. */
 async function copy(
   source: BulkStore,
   target: BulkStore,
@@ -62,7 +70,7 @@ async function copy(
     target.inTransaction(async () => {
       const there = await target.count();
       if (there > 0 && !overwrite) {
-        throw new OperatorError(`TO has ${there} books already: --overwrite removes them.`);
+        throw new OperatorError(`TO has ${counted(there, 'book')} already: --overwrite removes them.`);
       }
       await target.removeAll(); // its keys, too, if it has no books
       const progress = new Progress(context, 'books', await source.count());

@@ -103,7 +103,8 @@ async function fill(at: StoreAt): Promise<number> {
     const file = Readable.from([await readProjectFile(BOOKS)]);
     const reading = await readBooks(file, { name: BOOKS, columns: {} });
     const mode = new AddAll({ store, scratch: undefined });
-    const importing = new Import(reading, mode, { note: async () => {} }, new AbortController().signal);
+    const report = { note: async () => {}, ready: async () => {} };
+    const importing = new Import(reading, mode, report, new AbortController().signal);
     const { tally, inputError, failure } = await importing.run();
     const error = inputError ?? failure;
     if (error !== undefined) throw error;

@@ -12,6 +12,7 @@ import { readSecretFile } from '../secret-file.ts';
 import { type BulkStore, booksOf, type RecordFormat } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
+import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
 import { writeWholeFile } from '../terminal/whole-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -87,7 +88,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       }
       return some?.count ?? count;
     });
-    stderr.write(`${books} books exported${file === '-' ? '' : ` to ${file}`}.\n`);
+    stderr.write(`${counted(books, 'book')} exported${file === '-' ? '' : ` to ${file}`}.\n`);
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;

@@ -5,6 +5,7 @@ import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import type { BookIndex } from '../stores/book-index.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
+import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -50,7 +51,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     if (options.rebuild) await index.rebuild();
     else await index.create();
     const books = await bringUpToDate(index, context, goOn);
-    stdout.write(`${books} books are indexed.\n`);
+    stdout.write(`${counted(books, 'book is', 'books are')} indexed.\n`);
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;

@@ -14,7 +14,8 @@ import {
   lockExclusively,
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
-import { makeFolderOf, orphanedLog, sizeOf } from '../stores/sqlite/structure.ts';
+import { makeFolderOf, orphanedLog } from '../stores/sqlite/structure.ts';
+import { counted } from '../terminal/counted.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import type { Arguments, CommandContext } from './command.ts';
@@ -51,6 +52,7 @@ export async function run(
     }
     if (isPartOf(path, file)) throw new OperatorError(`${file} is part of the store: choose a backup.`);
     const store = claim(path, url, options.overwrite === true);
+    const claimed = statSync(path);
     try {
       const model = old ?? modelOf(path, backup);
       const { books, checksum } = await makeWholeFile(path, model, async (unfinished) => {
@@ -64,13 +66,13 @@ export async function run(
         return content;
       });
       steps.end();
-      stdout.write(`${books} books restored to ${url} (sha256 ${checksum}).\n`);
+      stdout.write(`${counted(books, 'book')} restored to ${url} (sha256 ${checksum}).\n`);
       return 0;
     } catch (error) {
-      if (old === undefined && store !== undefined && sizeOf(path) === 0) rmSync(path, { force: true });
+      if (old === undefined && statSync(path, { throwIfNoEntry: false })?.ino === claimed.ino) rmSync(path);
       throw error;
     } finally {
-      store?.close(); // after the new one is in place: a process that waited for the old one finds it gone
+      store.close(); // after the new one is in place: no process begins on the old one
     }
   } catch (error) {
     steps.end();
@@ -81,25 +83,24 @@ export async function run(
 
 /**
  * Locks the store: an empty file if there is none, so that no service can begin one that would then be replaced.
- * @returns undefined if there is only a log, with which no service starts.
- * @throws OperatorError when it must not be replaced.
+ * @throws OperatorError when it must not be replaced. A log without its file is one reason: no lock keeps a service from
+ * beginning a store in the moment after the log has been removed.
  */
-function claim(path: string, url: string, overwrite: boolean): LockedFile | undefined {
-  const replaces = '--overwrite replaces it';
+function claim(path: string, url: string, overwrite: boolean): LockedFile {
   if (!existsSync(path)) {
     makeFolderOf(path);
-    const left = orphanedLog(path);
-    if (left !== undefined && overwrite) return undefined;
-    if (left !== undefined)
+    const log = orphanedLog(path);
+    if (log !== undefined) {
       throw new OperatorError(
-        `DB_URL: ${url} is missing, but ${left} exists and may hold books: ${replaces}.`,
+        `DB_URL: ${url} is missing, but ${log} exists and may hold books: move it away.`,
       );
+    }
     closeSync(openSync(path, 'wx'));
   }
   const store = lockOrRefuse(path, url);
   if (store.isEmpty || overwrite) return store;
   store.close();
-  throw new OperatorError(`DB_URL: ${url} has books already: ${replaces}.`);
+  throw new OperatorError(`DB_URL: ${url} has books already: --overwrite replaces it.`);
 }
 
 function lockOrRefuse(path: string, url: string): LockedFile {

@@ -3,11 +3,11 @@
 
 import { type OperationsListener, openOperations } from '../admin/listener.ts';
 import { type Config, readConfig } from '../config.ts';
+import { PortRefused } from '../listen.ts';
 import { LogWriter, openLog } from '../log/destination.ts';
 import type { Log } from '../log/log.ts';
 import { readSecretFile } from '../secret-file.ts';
-import { type Service, startService } from '../service.ts';
-import { describeStore } from '../stores/open.ts';
+import { COUNTED, type Service, type StoreFound, startService } from '../service.ts';
 import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
 import type { CommandContext } from './command.ts';
@@ -63,17 +63,24 @@ async function serveWith(
   stop: Promise<unknown>,
   shownStore: string | undefined,
 ): Promise<void> {
-  const operations = await openOperations(config, log);
+  const opened = await openOperations(config, log);
+  const operations = opened instanceof PortRefused ? undefined : opened;
   try {
     const start = config.workers === 1 ? startService : startWorkers;
     // A start may wait for others.
     const service = await Promise.race([start(config, log, operations?.port), stop.then(() => undefined)]);
     if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
-    const store = shownStore ?? describeStore(config.dbUrl);
-    const { url, pageUrl: page } = service;
-    if (terminal !== undefined) terminal.write(banner(service, operations, store, config));
-    else log.info({ url, page, operations: operations?.url, store, workers: config.workers }, 'listening');
+    const { url, pageUrl: page, store } = service;
+    if (opened instanceof PortRefused)
+      log.warn(`${opened.message} The service runs without the operations listener.`);
+    const contents = contentsOf(store);
+    if (terminal !== undefined) {
+      terminal.write(banner(service, operations, shownStore ?? `${store.place} (${contents})`, config));
+    } else {
+      const shown = shownStore === undefined ? { store: store.place, contents } : { store: shownStore };
+      log.info({ url, page, operations: operations?.url, ...shown, workers: config.workers }, 'listening');
+    }
     for (const warning of config.warnings) log.warn(warning);
 
     log.info({ signal: await stop }, 'stopping');
@@ -85,6 +92,15 @@ async function serveWith(
   } finally {
     await operations?.close();
   }
+}
+
+/** A start in another folder than before is seen by it. */
+function contentsOf({ isNew, books }: StoreFound): string {
+  if (isNew) return 'new';
+  if (books === undefined) return 'books that could not be counted';
+  if (books === 0) return 'no books';
+  const count = Math.min(books, COUNTED).toLocaleString('en');
+  return `${books > COUNTED ? 'more than ' : ''}${count} ${books === 1 ? 'book' : 'books'}`;
 }
 
 function banner(

@@ -4,6 +4,7 @@ import { quoted } from '../books/line.ts';
 import { parseJsonText } from '../json/object.ts';
 import { Tokenizer } from './csv-tokenizer.ts';
 import type { ReadBook, Reading, RefusedRecord } from './rows.ts';
+import { onOneLine } from './writing.ts';
 
 /** What a person can change of a record: the value of its column, or all of it. */
 export interface Correctable {
@@ -34,7 +35,7 @@ export async function correct(
   const original = column === undefined ? text : replaceIn(record.original, column, text, reading);
   const { line } = record;
   const found: (ReadBook | RefusedRecord)[] = [];
-  const oneLine = reading.header === undefined ? original.replaceAll(/\s*[\r\n]\s*/g, ' ') : original;
+  const oneLine = reading.header === undefined ? onOneLine(original) : original;
   for await (const { books, refused } of reading.again(oneLine)) found.push(...books, ...refused);
   const [first] = found;
   if (first !== undefined && found.length === 1) return { ...first, line };

@@ -53,16 +53,23 @@ export function asRefused(record: RefusedRecord, { header }: Pick<Reading, 'head
 }
 
 /** The key that was added to an object when it was rejected before. */
-const EARLIER_REASON = new RegExp(`,?\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
+const EARLIER_REASON = new RegExp(`,?(?<!\\s)\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\\]|\\\\.)*"\\s*\\}$`);
 
 function refusedCsv(record: RefusedRecord, delimiter: string): string {
   const { original, takesReason } = record;
   return takesReason ? `${original}${delimiter}${quoted(explain(record))}\n` : `${original}\n`;
 }
 
-/** On one line: in JSON, line ends between values are equivalent to spaces. */
+/**
+ * A record of JSON on one line: line ends between values are equivalent to spaces. A search that began within a run of
+ * spaces would take time with the square of its length.
+ */
+export function onOneLine(json: string): string {
+  return json.replaceAll(/(?<!\s)\s*[\r\n]\s*/g, ' ');
+}
+
 function refusedJson(record: RefusedRecord): string {
-  const line = record.original.replaceAll(/\s*[\r\n]\s*/g, ' ');
+  const line = onOneLine(record.original);
   if (!record.takesReason) return `${line}\n`;
   const fields = line.replace(EARLIER_REASON, '}').slice(0, -1);
   const comma = /^\{\s*$/.test(fields) ? '' : ',';

@@ -72,8 +72,12 @@ export class Connection {
   #sent = -1;
   #sentAt = 0;
 
+  /** Of Node, for the end of the socket. */
+  readonly #listeners: readonly ((...values: unknown[]) => void)[];
+
   constructor(socket: Socket, handle: Handle) {
     this.#socket = socket;
+    this.#listeners = socket.listeners('close') as ((...values: unknown[]) => void)[];
     this.#handle = handle;
     socket.destroySoon = () => this.#end(); // Node calls it after the last answer
     // Answers that have not begun to be sent do not notice it.
@@ -139,6 +143,14 @@ export class Connection {
     if (this.#latest !== response) return false;
     this.#isEnding = true;
     return true;
+  }
+
+  /**
+   * Call it after Node has taken its listeners away: by them, answers end that wait for earlier ones. A list would keep its
+   * snapshot for ever.
+   */
+  endAnswersAtClose(): void {
+    for (const listener of this.#listeners) this.#socket.on('close', listener);
   }
 
   /** Whether an answer is in progress, or bytes have arrived since the last call. */

@@ -104,7 +104,8 @@ export class HttpServer {
       else refuseLatest(statusOf(error), socket);
     });
     server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-      socket.on('error', () => {}); // Node has taken its own listener away; 'close' follows
+      socket.on('error', () => {}); // Node has taken its own listeners away; 'close' follows
+      this.#connections.get(socket)?.endAnswersAtClose();
       refuseLatest(400, socket);
     });
     // RFC 9110 section 10.1.1 leaves it to the server; an unknown expectation changes nothing.

@@ -38,13 +38,17 @@ export interface Outcome {
   readonly tally: Tally;
   /** Why the file could not be read to its end. Everything before that point is done. */
   readonly inputError: unknown;
-  /** Why some of the rows that were read are not done. */
+  /** Why some of the rows that were read are not done. After an UnknownOutcome, the rows that began may be stored. */
   readonly failure: unknown;
+  /** The line of the last book that began to be stored. */
+  readonly begunLine: number;
 }
 
-/** Gets rejected records, ascending by line, and the bytes and rows that were read; resolves when it can take more. */
 export interface BatchReport {
+  /** Gets rejected records, ascending by line, and the bytes and rows that were read. */
   note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
+  /** Resolves when it can take more, or the process must end. */
+  ready(): Promise<void>;
 }
 
 /** One import, from the first row to the last. */
@@ -54,6 +58,8 @@ export class Import {
   readonly #signal: AbortSignal;
   readonly #report: BatchReport;
   #done = new Tally();
+  /** With the group that is being stored. */
+  #begun = this.#done;
   #inputError: unknown;
   /** The batch that is read while the one before it is stored. */
   #next: Promise<ReadBatch | undefined>;
@@ -72,16 +78,20 @@ export class Import {
   async run(): Promise<Outcome> {
     let failure: unknown;
     try {
-      while ((await this.#next) !== undefined) await this.#storeGroup();
+      while ((await this.#next) !== undefined) {
+        await this.#storeGroup();
+        await this.#report.ready(); // here nothing waits for a transaction to end
+      }
       this.#signal.throwIfAborted();
     } catch (error) {
       failure = error;
     }
-    return { tally: this.#done, inputError: this.#inputError, failure };
+    return { tally: this.#done, inputError: this.#inputError, failure, begunLine: this.#begun.line };
   }
 
   async #storeGroup(): Promise<void> {
     const tally = this.#done.copy();
+    this.#begun = tally;
     for await (const stored of this.#mode.take(this.#group(tally), (records) =>
       this.#withTakenId.push(...records),
     )) {
@@ -104,8 +114,15 @@ export class Import {
       this.#next = this.#read();
       if (batch.books.length > 0) yield batch.books;
       await this.#note(batch, tally);
-      if (size === this.#mode.groupSize || !(await isAtHand(this.#next, this.#mode.patience))) return;
+      if (size === this.#mode.groupSize || !(await this.#goesOn())) return;
     }
+  }
+
+  /** Whether a group gets another batch: the file and the reader of the messages are not slower than the mode's patience. */
+  async #goesOn(): Promise<boolean> {
+    const { patience } = this.#mode;
+    const more = Promise.all([this.#next, this.#report.ready()]).then(() => true);
+    return patience === Number.POSITIVE_INFINITY ? more : (await within(patience, more)) === true;
   }
 
   async #note({ books, refused, position }: ReadBatch, tally: Tally): Promise<void> {
@@ -129,15 +146,4 @@ export class Import {
       return undefined;
     }
   }
-}
-
-/** @param patience milliseconds. */
-async function isAtHand(next: Promise<unknown>, patience: number): Promise<boolean> {
-  if (patience === Number.POSITIVE_INFINITY) return true;
-  return (
-    (await within(
-      patience,
-      next.then(() => true),
-    )) === true
-  );
 }

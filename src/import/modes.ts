@@ -10,7 +10,7 @@ export type Group = AsyncIterable<readonly ReadBook[]>;
 export interface ImportMode {
   /** Batches of a group. */
   readonly groupSize: number;
-  /** Milliseconds to wait for more of the file before a smaller group is stored. */
+  /** Milliseconds to wait for more of the file, and for the reader of the messages, before a smaller group is stored. */
   readonly patience: number;
   /**
    * Stores those rows of a group that this mode selects.

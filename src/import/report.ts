@@ -1,17 +1,23 @@
 // Owns: the output of an import. On stderr: how the file is interpreted, each rejected row, and why the import is
 // incomplete. On stdout: the result. Its first line, the second one of a dry run, is for scripts:
 // `<n> rows read: <n> imported, <n> already there, <n> refused.` After a stop or a failure, the number of rows already
-// there is unknown and left out.
+// there is unknown and left out, and only rows that are certainly stored are counted.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
+import { UnknownOutcome } from '../stores/bulk.ts';
+import { counted } from '../terminal/counted.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
+import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
 import { NoRejects, Rejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
+
+/** Bytes of messages that may wait for a slow reader before the import waits for it, too. */
+const MESSAGE_BACKLOG = 1024 * 1024;
 
 const FORMATS: Readonly<Record<Format, string>> = {
   csv: 'CSV',
@@ -32,7 +38,12 @@ export interface ReportOptions {
   readonly rejects: string | undefined;
 }
 
-type Output = Screen & { readonly stdout: Pick<NodeJS.WriteStream, 'write'> };
+interface Output extends Screen {
+  readonly stdout: Pick<NodeJS.WriteStream, 'write'>;
+  readonly stderr: Screen['stderr'] & Pick<NodeJS.WriteStream, 'writableLength'>;
+  /** Resolves when the process must end. */
+  readonly stop: Promise<unknown>;
+}
 
 export class ImportReport implements BatchReport {
   readonly #output: Output;
@@ -69,6 +80,11 @@ export class ImportReport implements BatchReport {
     this.#progress.at(position, rows);
   }
 
+  async ready(): Promise<void> {
+    const { stderr, stop } = this.#output;
+    if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
+  }
+
   /** @returns the exit code: 0 if every row is in the catalogue. */
   async end(outcome: Outcome): Promise<number> {
     this.#progress.end();
@@ -81,7 +97,7 @@ export class ImportReport implements BatchReport {
     if (this.#options.isDryRun) this.#say('Dry run: nothing was stored. Without --dry-run:');
     const there = read - refused - books;
     const known = failure === undefined ? ` ${there} already there,` : '';
-    this.#say(`${read} rows read: ${books} imported,${known} ${refused} refused.`);
+    this.#say(`${counted(read, 'row')} read: ${books} imported,${known} ${refused} refused.`);
     for (const name of FIELD_NAMES) {
       if (tally.lacking[name] === 0) continue;
       const what = `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`;
@@ -90,7 +106,7 @@ export class ImportReport implements BatchReport {
       );
     }
     if (rejects !== undefined && refused > 0) {
-      const rows = refused === 1 ? '1 rejected row' : `${refused} rejected rows`;
+      const rows = counted(refused, 'rejected row');
       // After a dry run, importing that file would not be enough: the other rows are not imported.
       const how = this.#mustKeepIds ? ' with --ids keep' : '';
       const advice = `: fix ${refused === 1 ? 'it' : 'them'} there and import that file${how}`;
@@ -112,13 +128,11 @@ export class ImportReport implements BatchReport {
   }
 
   /** Why the import is incomplete, and what to do. */
-  #explain({ tally: { read, refused, line }, inputError, failure }: Outcome): string | undefined {
+  #explain(outcome: Outcome): string | undefined {
+    const { tally, inputError, failure } = outcome;
+    const { read, refused } = tally;
     const { name, store, isDryRun, onDuplicate } = this.#options;
-    const advice = isDryRun
-      ? ''
-      : onDuplicate === 'skip'
-        ? ' Run the same command again to continue: rows that are already stored are skipped.'
-        : ` ${name} is stored up to line ${line}: import only the rows after it.`;
+    const advice = isDryRun ? '' : this.#adviseFrom(outcome);
     if (failure instanceof NoRejects && onDuplicate === 'skip') return failure.message;
     if (failure instanceof OperatorError) return `${failure.message}${advice}`;
     if (failure instanceof Error) {
@@ -134,6 +148,21 @@ export class ImportReport implements BatchReport {
     }
     if (read === 0) return `Nothing was imported: ${name} has no rows.`;
     return refused === read ? 'Nothing was imported: every row was rejected.' : undefined;
+  }
+
+  /** How to import the rest of the file. */
+  #adviseFrom({ tally: { line }, begunLine, failure }: Outcome): string {
+    const { name, onDuplicate } = this.#options;
+    if (onDuplicate === 'skip') {
+      return ' Run the same command again to continue: rows that are already stored are skipped.';
+    }
+    if (!(failure instanceof UnknownOutcome)) {
+      return ` ${name} is stored up to line ${line}: import only the rows after it.`;
+    }
+    return (
+      ` ${name} is stored up to line ${line}. All rows from there to line ${begunLine} may be stored as well, or none:` +
+      ` look for them in the catalogue, then import only the rows after line ${begunLine}, or else those after line ${line}.`
+    );
   }
 
   #say(line: string): void {

@@ -352,6 +352,8 @@ function storeThat(fail: () => Promise<never>): BookStore {
     search: fail,
     list: fail,
     metrics: () => [],
+    isNew: false,
+    countUpTo: async () => 0,
     close: async () => {},
   };
 }

@@ -25,6 +25,8 @@ const INVALID: readonly (readonly [query: string, named: string])[] = [
   [`cursor=${cursor(['relevance', 3, '', 1])}&q=a`, 'cursor'],
   [`cursor=${cursor(['relevance', HUGE, '', 1])}&q=a`, 'cursor'],
   [`cursor=${cursor({ length: 2 })}`, 'cursor'],
+  [`cursor=${cursor(['id', 4])}=`, 'cursor'],
+  [`cursor=${cursor(['id', 4])}.x`, 'cursor'],
   [`cursor=${cursor(['id', 1])}&offset=1`, 'offset'],
   [`offset=1&cursor=${cursor(['id', 1])}`, 'cursor'],
 ];

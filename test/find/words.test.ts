@@ -52,7 +52,8 @@ const EQUAL: readonly (readonly [text: string, equal: readonly string[], not: re
     ['the new-york trilogy', 'The "New" York: Trilogy'],
     ['New York Trilogy', 'thenewyorktrilogy'],
   ],
-  ["O'Brien", ['o brien', 'O’BRIEN'], ['obrien']],
+  ["O'Brien", ['o brien', 'O’BRIEN', 'O´BRIEN', 'O\u1fefBRIEN', 'O\u1ffdBRIEN', 'O｀BRIEN'], ['obrien']],
+  ['Dit is ŉ boek', ["dit is 'n boek", 'dit is ʼn boek'], []],
   ['', [' ', '\u200b'], ['?']],
   ['???', ['? ? ?'], ['??', '']],
 ];

@@ -72,6 +72,40 @@ describe('commands', { concurrency: 3 }, () => {
     }
   });
 
+  test('a mistyped command, option or value is named, with what was meant', async () => {
+    for (const [args, sentence] of [
+      [['improt', 'a.csv'], 'There is no command "improt": did you mean import? See --help.'],
+      [['publish'], 'There is no command "publish". See --help.'],
+      [['--port', '3'], 'There is no option --port: set PORT in the environment. See --help.'],
+      [['--prot', '3'], 'There is no option --prot. See --help.'],
+      [
+        ['export', '--owerwrite', 'a.csv'],
+        'There is no option --owerwrite: did you mean --overwrite? See book-catalogue export --help.',
+      ],
+      [
+        ['export', 'a.csv', '--year-lte', '-1'],
+        '--year-lte needs a value: one that begins with a dash is written --year-lte=-1. See book-catalogue export --help.',
+      ],
+      [['export', 'a.csv', '--year-lte'], '--year-lte needs a value. See book-catalogue export --help.'],
+      [['index', '--rebuild=1'], '--rebuild takes no value. See book-catalogue index --help.'],
+    ] as const) {
+      assert.deepEqual(await runCommand(args, {}), refusedWith(sentence, 2));
+    }
+    for (const [word, option] of [
+      ['help', '--help'],
+      ['version', '--version'],
+    ] as const) {
+      assert.deepEqual(await runCommand([word], {}), await runCommand([option], {}));
+    }
+  });
+
+  test('rule 25: a variable that is nearly one of the settings is named by every command', async () => {
+    const { stderr } = await runCommand(['index'], {
+      DATABASE_URL: `postgres://librarian:${MARK}@db.example.org/library`,
+    });
+    assert.match(stderr, /^DATABASE_URL is ignored: set DB_URL instead\.\n/);
+  });
+
   test('output that cannot be written is no success', { skip: NO_FULL_DISK }, async () => {
     for (const args of [['--version'], ['--help'], ['config'], ['token']]) {
       const { code, stderr } = await runOnFullDisk('stdout', args, { SECRET_TOKEN: SECRET });
@@ -89,7 +123,7 @@ describe('commands', { concurrency: 3 }, () => {
       { code, stdout },
       {
         code: 0,
-        stdout: '1 rows read: 1 imported, 0 already there, 0 refused.\n',
+        stdout: '1 row read: 1 imported, 0 already there, 0 refused.\n',
       },
     );
   });

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -291,6 +291,9 @@ describe('configuration', { concurrency: 2 }, () => {
       `postgres://librarian:${MARK}@127.0.0.1:port/books`,
       `postgres://127.0.0.1:1/books?password=${MARK}`,
       `postgres://librarian:${MARK}@127.0.0.1:1/books?sslmode=sometimes`,
+      `postgres://librarian:${MARK}@127.0.0.1:1/books?sslmod=require`,
+      `postgres://librarian:${MARK}@127.0.0.1:1/books?target_sesion_attrs=primary`,
+      `postgres://librarian:${MARK}@127.0.0.1:1/books?statement_timeout=1`,
       `postgres://librarian:${MARK}@127.0.0.1:1/books?sslmode=verify-full&sslrootcert=/nowhere/ca.pem`,
     ]);
 
@@ -316,7 +319,9 @@ describe('configuration', { concurrency: 2 }, () => {
       };
       for (const [what, path] of Object.entries(paths)) {
         test(`${what} is refused`, async () => {
-          await refuses('DB_URL', { DB_URL: `sqlite:${join(folder, path)}` });
+          const sentence = await refuses('DB_URL', { DB_URL: `sqlite:${join(folder, path)}` });
+          if (path === 'shelf')
+            assert.match(sentence, /shelf is a folder: name a file in it, such as sqlite:/);
         });
       }
 
@@ -355,6 +360,12 @@ describe('configuration', { concurrency: 2 }, () => {
         url.password = MARK;
         await refuses('DB_URL', { DB_URL: url.href });
       });
+      test('a URL without the password that the server asks for is refused', async () => {
+        const url = new URL(await freshDatabase());
+        url.password = '';
+        const sentence = await refuses('DB_URL', { DB_URL: url.href });
+        assert.match(sentence, /the server asks for a password, but the URL has none\.$/m);
+      });
       test('an unknown database is refused', async () => {
         const url = new URL(await freshDatabase());
         url.pathname = '/no_such_database';
@@ -382,6 +393,8 @@ describe('configuration', { concurrency: 2 }, () => {
       const token = await logIn(service, { username: 'admin', password: 'password' });
       assert.equal((await request(service, 'POST', '/book', { token, body: {} })).status, 201);
       assert.ok(existsSync(join(folder, 'data', 'books.db')));
+      const { store, contents } = entriesOf(service).find(({ msg }) => msg === 'listening') ?? {};
+      assert.deepEqual([store, contents], [join(realpathSync(folder), 'data', 'books.db'), 'new']);
       const [pair, secret, ...others] = await warningsOf(service);
       assert.match(String(pair), /AUTH_USERNAME.*AUTH_PASSWORD.*admin \/ password/);
       assert.match(String(secret), /SECRET_TOKEN.*random/);
@@ -399,6 +412,23 @@ describe('configuration', { concurrency: 2 }, () => {
       const body = { username: 'admin', password: 'password' };
       assert.equal((await request(service, 'POST', '/token', { body })).status, 401);
       assert.deepEqual(await warningsOf(service), []);
+    });
+
+    test('rule 25: variables that nothing reads are named if they are nearly settings', async (context) => {
+      const service = await start(context, {
+        ...GUARDED,
+        DB_URL: freshSqliteUrl(),
+        DB_URI: 'postgres://db.example.org/books', // DB_URL is set as well
+        SECRET_TOKN: MARK,
+        PAGE_PROT: '1',
+        AUTH_USERNAME_FILE: '/run/name',
+        POST: '1',
+        TRUST: '1',
+      });
+      assert.deepEqual(await warningsOf(service), [
+        'PAGE_PROT is ignored: set PAGE_PORT instead.',
+        'AUTH_USERNAME_FILE is ignored: only a secret may come from a file. Set AUTH_USERNAME.',
+      ]);
     });
 
     const incomplete: Record<string, Variables> = {

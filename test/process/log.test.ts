@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, renameSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, realpathSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
@@ -367,7 +367,7 @@ describe('on a terminal', { concurrency: 4 }, () => {
     const store = await SQLITE.freshUrl();
     const { code, text } = await visit({ DB_URL: store }, async (shown) => {
       assert.match(shown(), /\badmin\b.*\bpassword\b/);
-      assert.ok(shown().includes(store));
+      assert.ok(shown().includes(`  ${realpathSync(fileOf(store))} (new)\n`));
       const [, address] = /(http:\/\/127\.0\.0\.1:\d+)\n/.exec(shown()) ?? [];
       const [, url = '', body = ''] = /curl -X POST (\S+) -d '([^']+)'/.exec(shown()) ?? [];
       assert.equal(url, `${address}/token`);

@@ -23,14 +23,19 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
+import type { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { copyCatalogue, lockExclusively } from '../../src/stores/sqlite/backup.ts';
+import { Client } from '../support/client.ts';
 import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
   endOf,
+  hasOpen,
+  OPEN_FILES_HIDDEN,
   preloading,
   spawnService,
   startServiceProcess,
@@ -450,6 +455,19 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.equal((await next.client.create({ year: 6 })).id, 5);
   });
 
+  test('restore: a service starts while the new store is read', async (context) => {
+    const folder = folderWithStore(3);
+    assert.equal((await outcome(folder, ['backup', 'copy.db'])).code, 0);
+    assert.equal((await outcome(folder, ['restore', 'copy.db', '--overwrite'])).code, 0);
+    const reader = new DatabaseSync(join(folder, 'books.db'), { readOnly: true });
+    context.after(() => reader.close());
+    reader.exec('begin; select * from books');
+    const service = await startTestService(`sqlite:${folder}/books.db`);
+    context.after(() => service.stop());
+    await service.client.create({ year: 4 });
+    assert.equal((await service.client.list()).length, 4);
+  });
+
   test('restore: a file that is not a backup is refused in one sentence, and the store stays as it was', async () => {
     const folder = folderWithStore(3);
     assert.equal((await outcome(folder, ['backup', 'cut.db'])).code, 0);
@@ -523,7 +541,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4]);
     const { code, stdout } = await outcome(folder, ['restore', 'kept/old.db', '--overwrite'], { DB_URL });
     const digest = sha256('id,title,author,year\n1,"Emma","",0\n');
-    assert.deepEqual([code, stdout], [0, `1 books restored to ${DB_URL} (sha256 ${digest}).\n`]);
+    assert.deepEqual([code, stdout], [0, `1 book restored to ${DB_URL} (sha256 ${digest}).\n`]);
     assert.deepEqual(kept(), before);
     assert.deepEqual(readdirSync(join(folder, 'new/folder')), ['new.db']);
 
@@ -531,16 +549,15 @@ describe('backup and restore', { concurrency: 3 }, () => {
     mkdirSync(join(folder, 'lonely'));
     copyFileSync(join(folder, 'kept/copy.db-wal'), join(folder, 'lonely/books.db-wal'));
     const lonely = { DB_URL: 'sqlite:lonely/books.db' };
-    const careful = await outcome(folder, ['restore', 'kept/old.db'], lonely);
-    assert.equal(careful.code, 1);
-    assert.match(
-      careful.stderr,
-      /^DB_URL: sqlite:lonely\/books\.db is missing, but [^\n]+\/books\.db-wal exists and may hold books: [^\n]+\n$/,
-    );
+    for (const option of [[], ['--overwrite']]) {
+      const { code, stderr } = await outcome(folder, ['restore', 'kept/old.db', ...option], lonely);
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /^DB_URL: sqlite:lonely\/books\.db is missing, but [^\n]+\/books\.db-wal exists and may hold books: move it away\.\n$/,
+      );
+    }
     assert.deepEqual(readdirSync(join(folder, 'lonely')), ['books.db-wal']);
-    assert.equal((await outcome(folder, ['restore', 'kept/old.db', '--overwrite'], lonely)).code, 0);
-    assert.deepEqual(readdirSync(join(folder, 'lonely')), ['books.db']);
-    assert.deepEqual(years(join(folder, 'lonely/books.db')), [0]);
 
     // A copy that is in use: SQLite finds the files that belong to it.
     const open = new DatabaseSync(join(folder, 'books.db'));
@@ -550,33 +567,48 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4, 5]);
   });
 
-  // Only Linux shows which files another process has open.
-  const elsewhere = process.platform !== 'linux' && 'needs /proc';
-  test('a service that starts while its store is replaced never writes to the old one', {
-    skip: elsewhere,
-  }, async (context) => {
-    const folder = folderWithStore(3);
-    const path = join(folder, 'books.db');
-    copyFileSync(path, join(folder, 'new.db'));
-    const store = lockExclusively(path);
-    const service = start(folder, [], ENVIRONMENT);
-    context.after(() => service.kill('SIGKILL'));
-    const end = endOf(service);
-    const file = fileNumberOf(path);
-    const hasOpen = () =>
-      readdirSync(`/proc/${service.pid}/fd`).some(
-        (fd) => fileNumberOf(`/proc/${service.pid}/fd/${fd}`) === file,
+  for (const [name, books] of [
+    ['with books', 500],
+    ['an empty file', 0],
+  ] as const) {
+    test(`a service that starts while its store (${name}) is replaced starts on the new one`, {
+      skip: OPEN_FILES_HIDDEN,
+    }, async (context) => {
+      const folder = folderWithStore(3);
+      const path = join(folder, 'books.db');
+      renameSync(path, join(folder, 'new.db'));
+      if (books === 0) writeFileSync(path, '');
+      else makeStore(folder, books);
+      const store = lockExclusively(path);
+      const service = start(folder, [], { ...ENVIRONMENT, LOG_LEVEL: 'info' });
+      context.after(() => service.kill('SIGKILL'));
+      const listening = Promise.race([
+        once(createInterface({ input: service.stdout as Readable }), 'line'),
+        endOf(service).then(({ stderr }) => Promise.reject(new Error(stderr))),
+      ]);
+      // Each attempt has it open for a moment.
+      await waitUntil(() =>
+        Array(100)
+          .keys()
+          .some(() => hasOpen(service, path)),
       );
-    await waitUntil(hasOpen);
-    renameSync(join(folder, 'new.db'), path);
-    store?.close();
-    const { code, stderr } = await end;
-    assert.equal(code, 1);
-    assert.match(stderr, /^DB_URL: sqlite:books\.db cannot be opened: [^\n]+\n$/);
-    assert.deepEqual(readdirSync(folder), ['books.db']);
-  });
+      renameSync(join(folder, 'new.db'), path);
+      const [line] = await listening;
+      store?.close();
+      const { msg, url } = JSON.parse(line) as { msg: string; url: string };
+      assert.equal(msg, 'listening');
+      const client = await Client.logIn({ url, port: Number(new URL(url).port) });
+      await client.create({ year: 4 });
+      assert.equal((await client.list()).length, 4);
+      service.kill('SIGKILL');
+      await once(service, 'close');
+      assert.deepEqual(years(path), [1, 2, 3, 4]);
+    });
+  }
 
-  test('no service begins a store while one is restored to its place', { skip: HERE_ONLY }, async () => {
+  test('no program begins a store while one is restored to its place', {
+    skip: HERE_ONLY,
+  }, async (context) => {
     const folder = folderWithStore(500, 20_000);
     renameSync(join(folder, 'books.db'), join(folder, 'copy.db'));
     const restore = start(folder, ['restore', 'copy.db']);
@@ -586,8 +618,13 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const { code, stderr } = await endOf(start(folder, [], ENVIRONMENT));
     assert.equal(code, 1);
     assert.match(stderr, /^DB_URL: sqlite:books\.db cannot be opened: [^\n]+\n$/);
+    const other = new DatabaseSync(join(folder, 'books.db'), { timeout: 0 });
+    context.after(() => other.close());
+    assert.throws(() => other.exec('pragma journal_mode = wal'), { message: 'database is locked' });
     restore.kill('SIGCONT');
     assert.equal((await restored).code, 0);
+    assert.throws(() => other.exec('pragma journal_mode = wal'), { message: /readonly/ });
+    assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
     assert.equal(years(join(folder, 'books.db')).length, 500);
   });
 });
@@ -675,13 +712,4 @@ async function kill(child: ChildProcess, folder: string, file: string, length: n
   });
   child.kill('SIGKILL');
   return (await ended).code === null ? 1 : 0;
-}
-
-/** Of a file, or of a descriptor of another process if it is still open, whose path may be one in another root. */
-function fileNumberOf(path: string): number | undefined {
-  try {
-    return statSync(path).ino;
-  } catch {
-    return undefined;
-  }
 }

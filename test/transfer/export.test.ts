@@ -16,7 +16,9 @@ import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
 import { Client } from '../support/client.ts';
 import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
+import { haltCommit } from '../support/lost-commit.ts';
 import { execute } from '../support/postgres.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import { seed } from '../support/random.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
@@ -84,7 +86,7 @@ describe('export and copy', { concurrency: 4 }, () => {
           JSON.stringify({ id, title, author, year }),
         );
         assert.deepEqual(stdout.split('\n').slice(0, -1), lines, options.join(' '));
-        assert.equal(stderr, `${lines.length} books exported.\n`);
+        assert.match(stderr, new RegExp(`^${lines.length} books? exported\\.\\n$`));
       }
       const wrong = await command(['export', '--year', 'x'], url);
       assert.deepEqual(
@@ -388,6 +390,38 @@ describe('export and copy', { concurrency: 4 }, () => {
       }
       assert.equal((await command(['copy', source, target])).code, 0);
       assert.equal(await countOf(target), 500);
+    });
+
+    test('copy: a commit on PostgreSQL whose answer is lost is not taken for a failed one', async (context) => {
+      const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
+      await fill(source, BOOKS);
+      await fill(target, []);
+      const { proxy, proxiedUrl } = await TcpProxy.to(target);
+      context.after(() => proxy.stop());
+      const commit = await haltCommit(context, target, 'Emma');
+      const ended = command(['copy', source, proxiedUrl]);
+      await commit.loseAnswer(proxy);
+      const { code, stdout, stderr } = await ended;
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(
+        stderr,
+        /^The connection or the disk failed while the copy was committed: [^\n]+\. TO has all books of FROM, or is unchanged: look there\.\n$/,
+      );
+      assert.equal(await countOf(target), 2);
+    });
+
+    test('copy: a source that is lost during the commit does not matter', async (context) => {
+      const [source, target] = [await POSTGRES.freshUrl(), await POSTGRES.freshUrl()];
+      await fill(source, BOOKS);
+      await fill(target, []);
+      const { proxy, proxiedUrl } = await TcpProxy.to(source);
+      context.after(() => proxy.stop());
+      const commit = await haltCommit(context, target, 'Emma');
+      const ended = command(['copy', proxiedUrl, target]);
+      await commit.loseAnswer(proxy);
+      const { code, stderr } = await ended;
+      assert.deepEqual([code, stderr], [0, '']);
+      assert.equal(await countOf(target), 2);
     });
 
     test('copy: the password comes from PGPASSWORD or ~/.pgpass, also for the service', async (context) => {

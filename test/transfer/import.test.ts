@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   closeSync,
   existsSync,
@@ -13,10 +14,12 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import { PassThrough, Readable, Writable } from 'node:stream';
 import { describe, test } from 'node:test';
+import { run } from '../../src/cli.ts';
 import { booksOf, countOf, fill } from '../support/books.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { haltCommit } from '../support/lost-commit.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { scaled } from '../support/scale.ts';
@@ -502,6 +505,74 @@ describe('import', { concurrency: 4 }, () => {
     assert.match(stderr, /\nStopped\. /);
   });
 
+  test('however slowly its messages are read, all of them arrive', async () => {
+    const url = await SQLITE.freshUrl();
+    const child = spawnImport(url, folderWith({ 'books.csv': withWrongRows(10_000) }), 'books.csv');
+    await waitUntil(async () => (await countOf(url)) === 1); // only messages are left to do
+    const { code, stdout, stderr } = await endOf(child);
+    assert.equal(code, 1);
+    assert.match(stdout, /^10001 rows read: 1 imported, 0 already there, 10000 refused\.\n/);
+    const lines = stderr.split('\n');
+    assert.equal(lines.length, 10_002);
+    assert.equal(lines.at(-2), 'books.csv:10001: year "MM" is not an unambiguous year');
+  });
+
+  test('a signal ends it although nobody reads its messages', async () => {
+    for (const [wrong, isReached] of [
+      [10_000, async (url: string) => (await countOf(url)) === 1], // it waits with its last messages
+      [60_000, async (_: string, folder: string) => readdirSync(folder).length === 2], // or in the middle
+    ] as const) {
+      const url = await SQLITE.freshUrl();
+      const folder = folderWith({ 'books.csv': withWrongRows(wrong) });
+      const child = spawnImport(url, folder, 'books.csv');
+      const exit = once(child, 'exit');
+      await waitUntil(() => isReached(url, folder));
+      child.kill('SIGINT');
+      assert.deepEqual(await exit, [1, null]);
+      for (const output of [child.stdout, child.stderr]) output?.destroy();
+    }
+  });
+
+  for (const { name, freshUrl } of STORES) {
+    for (const mode of ['skip', 'add']) {
+      test(`while nobody reads its messages, few pile up, and other programs write: ${name}, ${mode}`, {
+        skip: HERE_ONLY,
+      }, async () => {
+        const url = await freshUrl();
+        await fill(url, []);
+        let isRead = false;
+        let read: () => void = () => {};
+        let text = '';
+        const stderr = new Writable({
+          decodeStrings: false,
+          write(chunk, _encoding, done) {
+            text += chunk;
+            if (isRead) done();
+            else read = done;
+          },
+        });
+        const streams = { stdin: Readable.from([]), stdout: new PassThrough().resume(), stderr };
+        const file = join(folderWith({ 'books.csv': withWrongRows(60_000) }), 'books.csv');
+        const ended = run(
+          ['import', file, '--on-duplicate', mode],
+          { DB_URL: url },
+          streams as unknown as Parameters<typeof run>[2],
+          new Promise(() => {}),
+        );
+        const mebibyte = 1024 * 1024;
+        await waitUntil(() => stderr.writableLength > mebibyte);
+        const other = spawnImport(url, folderWith({ 'books.csv': SAMPLE }), 'books.csv');
+        assert.equal((await endOf(other)).code, 0);
+        assert.ok(stderr.writableLength < 1.1 * mebibyte);
+        isRead = true;
+        read();
+        assert.equal(await ended, 1);
+        assert.equal(text.match(/ is not an unambiguous year\n/g)?.length, 60_000);
+        assert.equal(await countOf(url), 5);
+      });
+    }
+  }
+
   if (STORES.includes(POSTGRES)) {
     test('when PostgreSQL becomes unavailable, it says how many rows are stored and how to continue', async (context) => {
       const url = await POSTGRES.freshUrl();
@@ -524,6 +595,34 @@ describe('import', { concurrency: 4 }, () => {
       );
       assert.ok(!stderr.includes('password'));
     });
+
+    for (const mode of ['skip', 'add'] as const) {
+      test(`a commit on PostgreSQL whose answer is lost is not taken for a failed one: ${mode}`, async (context) => {
+        const url = await POSTGRES.freshUrl();
+        const { proxy, proxiedUrl } = await TcpProxy.to(url);
+        context.after(() => proxy.stop());
+        const folder = folderWith({ 'books.csv': manyRows(8000) });
+        const child = spawnImport(proxiedUrl, folder, '-', '--on-duplicate', mode);
+        const end = endOf(child);
+        child.stdin?.write(manyRows(8000));
+        await waitUntil(async () => (await countOf(url)) > 0);
+        const stored = await countOf(url);
+        const commit = await haltCommit(context, url, 'A book of number 8999');
+        child.stdin?.end(manyRows(9000).split('\n').slice(8001).join('\n'));
+        await commit.loseAnswer(proxy);
+        const { code, stdout, stderr } = await end;
+        assert.equal(code, 1);
+        assert.equal(await countOf(url), 9000);
+        const counted = Number(/^(\d+) rows read: \1 imported, 0 refused\.\n/.exec(stdout)?.[1]);
+        assert.ok(counted >= stored && counted < 9000, stdout);
+        const advice =
+          mode === 'skip'
+            ? 'Run the same command again to continue: rows that are already stored are skipped.'
+            : `stdin is stored up to line ${counted + 1}. All rows from there to line 9001 may be stored as well, or none: ` +
+              `look for them in the catalogue, then import only the rows after line 9001, or else those after line ${counted + 1}.`;
+        assert.ok(stderr.endsWith(`. ${advice}\n`), stderr);
+      });
+    }
 
     test('imported books are on disk even if the server has synchronous_commit off', async (context) => {
       const server = await PostgresServer.start(['synchronous_commit=off', 'wal_writer_delay=10s']);
@@ -574,6 +673,11 @@ function manyRows(count: number): string {
     (_, index) => `"A book of number ${index}",Author ${index % 100},${index % 2000}\n`,
   );
   return `title,author,year\n${rows.join('')}`;
+}
+
+/** Rows of which all but the last are rejected. */
+function withWrongRows(count: number): string {
+  return `title,author,year\n${'Emma,Jane Austen,MM\n'.repeat(count)}The last one,,2000\n`;
 }
 
 function spawnImport(url: string, folder: string, ...args: string[]): ChildProcess {

@@ -11,6 +11,7 @@ import { readBookChanges } from '../../src/books/book.ts';
 import { correct, correctable } from '../../src/files/correcting.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
+import { asRefused } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
 import { Rejects, rejectsPath } from '../../src/import/rejects.ts';
 import { OperatorError } from '../../src/operator-error.ts';
@@ -865,6 +866,16 @@ describe('rejected rows', () => {
     const array = await reject(context, 'books.json', '[{"title":"ok"},\n{\r\n  "title": 1\n},\n[1,\n2]]');
     assert.equal(array.path, join(array.folder, 'books.rejects.jsonl'));
     assert.equal(array.rejected, '{ "title": 1 ,"refused":"title: is not a string"}\n[1, 2]\n');
+  });
+
+  test('of JSON may have a million spaces: the time for one grows with its length, not with the square of it', async () => {
+    const { reading, refused } = await read(`[{"title":1${' '.repeat(1_000_000)}}]`);
+    const [record] = refused as [RefusedRecord];
+    assert.match(
+      asRefused(record, reading),
+      /^\{"title":1 {1000000},"refused":"title: is not a string"\}\n$/,
+    );
+    assert.deepEqual((await correct(record, '2', reading)).line, 1);
   });
 
   test('never overwrite another file', async (context) => {
