@@ -24,8 +24,34 @@ export interface Answer {
 export interface Limits {
   /** Milliseconds until the whole answer is there. */
   readonly time: number;
-  /** Characters of its body. */
+  /** Characters of all answers that are held at the same time. */
   readonly size: number;
+}
+
+/** The characters of all answers that are held at the same time. */
+export class Held {
+  readonly #limit: number;
+  #size = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** @returns whether there was room. */
+  take(size: number): boolean {
+    const hasRoom = this.#size + size <= this.#limit;
+    if (hasRoom) this.#size += size;
+    return hasRoom;
+  }
+
+  release(size: number): void {
+    this.#size -= size;
+  }
+
+  /** In place of an answer without room. */
+  get excess(): string {
+    return `answers of more than ${this.#limit} characters at once`;
+  }
 }
 
 /** Reads answers that are framed by Content-Length or in chunks. Interim answers (1xx) are left out. */

@@ -67,7 +67,7 @@ const FOREIGN_SECRET =
   'or leave both out, and only the rules that need it are not checked.';
 
 /** The service answers sooner; a list of a million books fits. */
-const LIMITS = { time: 30_000, size: 256 * 1024 * 1024 };
+const LIMITS = { time: 30_000, size: 128 * 1024 * 1024 };
 
 /**
  * @param options by the names of `OPTIONS`.

@@ -31,6 +31,7 @@ export class Complaint extends Error {
   /** @param expected a sentence that holds for a right service. */
   constructor(expected: string, { request, received, status, message, data }: Evidence) {
     super(expected);
+    void this.stack; // until it is read for the first time, it keeps all that its functions hold, such as a large answer
     this.request = withoutSecrets(request);
     const content = data === undefined ? '' : `, data ${shown(JSON.stringify(data))}`;
     this.received = withoutSecrets(received ?? `${status} ${shown(message ?? '')}${content}`);

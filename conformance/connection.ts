@@ -2,7 +2,7 @@
 // Refuses: an answer that does not come in time, and an end that must not be.
 
 import type { Socket } from 'node:net';
-import { type Answer, AnswerReader, type Limits, type RawAnswer } from './answers.ts';
+import { type Answer, AnswerReader, Held, type Limits, type RawAnswer } from './answers.ts';
 import { Complaint, shown, Unanswered } from './complaint.ts';
 
 /** @typeParam Read what an answer is read as. */
@@ -12,27 +12,45 @@ export class Connection<Read = Answer> {
   readonly closed: Promise<Error | undefined>;
   /** Everything received so far, one character for each byte. */
   received = '';
-  readonly #reader = new AnswerReader();
+  #reader = new AnswerReader();
   readonly #limits: Limits;
   readonly #read: (raw: RawAnswer, request: string) => Read;
   /** The beginning of the bytes that were sent. */
   #sent = '';
+  /** Set when this side has ended the connection, and dropped what it received. */
+  #excess: Complaint | undefined;
 
-  constructor(socket: Socket, limits: Limits, read: (raw: RawAnswer, request: string) => Read) {
+  constructor(
+    socket: Socket,
+    limits: Limits,
+    read: (raw: RawAnswer, request: string) => Read,
+    held = new Held(limits.size),
+  ) {
     this.socket = socket;
     this.#limits = limits;
     this.#read = read;
     socket.setEncoding('latin1');
     socket.on('data', (text: string) => {
-      this.received += text;
-      this.#reader.add(text);
+      if (held.take(text.length)) {
+        this.received += text;
+        this.#reader.add(text);
+        return;
+      }
+      socket.destroy();
+      this.#reader = new AnswerReader();
+      this.#excess = this.#complaint(held.excess);
+      held.release(this.received.length);
+      this.received = '';
     });
     let failure: Error | undefined;
     socket.on('error', (error) => {
       failure = error;
     });
     this.closed = new Promise((resolve) => {
-      socket.once('close', () => resolve(failure));
+      socket.once('close', () => {
+        held.release(this.received.length);
+        resolve(failure);
+      });
     });
   }
 
@@ -94,13 +112,10 @@ export class Connection<Read = Answer> {
 
   /** Waits for a state of the received bytes; complains when the limits are reached, or on an end that must not be. */
   async #until(holds: () => boolean, mayEnd: boolean): Promise<void> {
-    const { time, size } = this.#limits;
+    const { time } = this.#limits;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const look = () => {
       if (holds()) resolve();
-      else if (this.received.length > size) {
-        reject(this.#complaint(`more than ${size} bytes`));
-      }
     };
     const timer = setTimeout(
       () => reject(this.#complaint(`no whole answer within ${time} ms`, Unanswered)),
@@ -109,7 +124,8 @@ export class Connection<Read = Answer> {
     timer.unref();
     this.socket.on('data', look);
     void this.closed.then((failure) => {
-      if (mayEnd) resolve();
+      if (this.#excess !== undefined) reject(this.#excess);
+      else if (mayEnd) resolve();
       else reject(this.#complaint(`the connection was closed${failure ? `: ${failure.message}` : ''}`));
     });
     look();

@@ -12,7 +12,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect as connectTls } from 'node:tls';
-import type { Answer, Limits, RawAnswer } from './answers.ts';
+import { type Answer, Held, type Limits, type RawAnswer } from './answers.ts';
 import { Complaint, shown, Unanswered } from './complaint.ts';
 import { Connection } from './connection.ts';
 
@@ -71,6 +71,7 @@ export class Service {
   readonly url: URL;
   readonly account: Account;
   readonly #limits: Limits;
+  readonly #held: Held;
   readonly #observe: (exchange: Exchange) => void;
   readonly #agent: HttpAgent | HttpsAgent;
   readonly #connections = new Set<Connection>();
@@ -90,6 +91,7 @@ export class Service {
     this.url = url;
     this.account = account;
     this.#limits = limits;
+    this.#held = new Held(limits.size);
     this.#observe = observe;
     const options = { keepAlive: true, timeout: IDLE };
     this.#agent = this.#isTls ? new HttpsAgent(options) : new HttpAgent(options);
@@ -262,7 +264,12 @@ export class Service {
     const socket = this.#isTls
       ? connectTls({ host, port: Number(port || 443), ...(/[a-z]/i.test(host) && { servername: host }) })
       : connectPlain({ host, port: Number(port || 80), noDelay: true });
-    const connection = new Connection(socket, this.#limits, (raw, request) => this.#rawAnswer(raw, request));
+    const connection = new Connection(
+      socket,
+      this.#limits,
+      (raw, request) => this.#rawAnswer(raw, request),
+      this.#held,
+    );
     this.#connections.add(connection);
     void connection.closed.then(() => this.#connections.delete(connection));
     return connection;
@@ -322,37 +329,41 @@ export class Service {
       path,
       headers: { host: this.host, ...length, ...headers },
     };
-    const { time, size } = this.#limits;
-    return new Promise((resolve, reject) => {
-      const request = this.#isTls ? httpsRequest(options) : httpRequest(options);
-      const fail = (reason: string, Reason = Complaint) => {
-        clearTimeout(timer);
-        request.destroy();
-        reject(new Reason('The request is answered.', { request: shownAs, received: reason }));
-      };
-      const timer = setTimeout(() => fail(`no whole answer within ${time} ms`, Unanswered), time);
-      timer.unref();
-      request.on('error', (error) => fail(`no answer: ${reasonOf(error)}`));
-      request.on('response', (response: IncomingMessage) => {
-        let received = '';
-        response.setEncoding('utf8').on('data', (more: string) => {
-          received += more;
-          if (received.length > size) fail(`an answer of more than ${size} characters`);
-        });
-        response.on('error', (error) => {
-          fail(`${response.statusCode} ${shown(received)}, and then the connection broke: ${error.message}`);
-        });
-        response.on('end', () => {
+    const { time } = this.#limits;
+    let received = '';
+    return new Promise<{ status: number; headers: Record<string, string>; body: string }>(
+      (resolve, reject) => {
+        const request = this.#isTls ? httpsRequest(options) : httpRequest(options);
+        const fail = (reason: string, Reason = Complaint) => {
           clearTimeout(timer);
-          resolve({
-            status: response.statusCode as number,
-            headers: Object.fromEntries(new Headers(response.headers as Record<string, string>)),
-            body: received,
+          request.destroy();
+          reject(new Reason('The request is answered.', { request: shownAs, received: reason }));
+        };
+        const timer = setTimeout(() => fail(`no whole answer within ${time} ms`, Unanswered), time);
+        timer.unref();
+        request.on('error', (error) => fail(`no answer: ${reasonOf(error)}`));
+        request.on('response', (response: IncomingMessage) => {
+          response.setEncoding('utf8').on('data', (more: string) => {
+            if (this.#held.take(more.length)) received += more;
+            else fail(this.#held.excess);
+          });
+          response.on('error', (error) => {
+            fail(
+              `${response.statusCode} ${shown(received)}, and then the connection broke: ${error.message}`,
+            );
+          });
+          response.on('end', () => {
+            clearTimeout(timer);
+            resolve({
+              status: response.statusCode as number,
+              headers: Object.fromEntries(new Headers(response.headers as Record<string, string>)),
+              body: received,
+            });
           });
         });
-      });
-      request.end(body);
-    });
+        request.end(body);
+      },
+    ).finally(() => this.#held.release(received.length));
   }
 
   #rawAnswer(

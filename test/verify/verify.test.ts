@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createRawServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -570,7 +570,7 @@ describe('a service that cannot be checked', () => {
       'answers without end',
       { time: 60_000, size: 1000 },
       (_, response) => response.write(' '.repeat(10_000)),
-      /^an answer of more than 1000 characters$/,
+      /^answers of more than 1000 characters at once$/,
     ],
   ] as const satisfies [string, Limits, RequestListener, RegExp][]) {
     test(`${name}: the limit is reported`, async (context) => {
@@ -583,4 +583,61 @@ describe('a service that cannot be checked', () => {
       await assert.rejects(connection.answers(1), { message: 'The request is answered.' });
     });
   }
+
+  test('answers without end: its connections hold no more than the limit together, and are ended', async (context) => {
+    const size = 10_000_000;
+    const service = new Service(new URL(await http(context, endless)), NOBODY, { time: 60_000, size });
+    context.after(() => service.close());
+    const connections = Array.from({ length: 10 }, () => service.connect());
+    let most = 0;
+    for (const { socket } of connections) {
+      socket.on('data', () => {
+        most = Math.max(
+          most,
+          connections.map(({ received }) => received.length).reduce((a, b) => a + b),
+        );
+      });
+      socket.write(service.bytes('GET', '/books')); // and nothing waits for the answer
+    }
+    await Promise.all(connections.map(({ closed }) => closed));
+    assert.ok(most > size / 2 && most <= size, `${most}`);
+    for (const connection of connections) {
+      const received = /\nand then: answers of more than 10000000 characters at once$/;
+      await assert.rejects(connection.answersUntilClosed(1), { received });
+    }
+  });
+
+  test('answers without end: there is a verdict, with little memory', {
+    skip: HERE_ONLY,
+  }, async (context) => {
+    const url = await http(context, (request, response) => {
+      if (request.url !== '/token') return endless(request, response);
+      request.resume();
+      response.end('{"status":200,"message":"Token generated successfully","data":{"token":"x.y.z"}}');
+    });
+    const env = { NODE_OPTIONS: '--max-old-space-size=800' };
+    const child = spawnService(env, [
+      'verify',
+      url,
+      '--level',
+      'core',
+      '--store-may-be-written',
+      '--format',
+      'text',
+    ]);
+    const { code, stdout, stderr } = await endOf(child);
+    assert.deepEqual([code, stderr], [1, '']);
+    assert.match(stdout, /\n0 passed, \d+ failed, \d+ not checked: [^\n]+\n$/);
+  });
 });
+
+/** Answers with a body that has no end. */
+function endless(request: IncomingMessage, response: ServerResponse): void {
+  request.resume();
+  const piece = 'x'.repeat(65_536);
+  const write = () => {
+    while (response.write(piece));
+    response.once('drain', write);
+  };
+  write();
+}
