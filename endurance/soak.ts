@@ -165,11 +165,11 @@ async function applyLoad(service: ServiceProcess, ledger: Ledger, seconds: numbe
     const writer = ledger.writer(service.client);
     return repeat(() => writer.write(), 5);
   });
-  const readers = Array.from({ length: READERS }, () => repeat(() => ask('GET', '/book/1'), 2));
+  const readers = Array.from({ length: READERS }, () => repeat(() => ledger.read(service.client), 2));
   await Promise.all([
     ...writers,
     ...readers,
-    repeat(() => ask('GET', '/books'), 1000),
+    repeat(() => ledger.read(service.client, '/books'), 1000),
     repeat(() => ask('GET', '/book/1', { token: `${service.client.token}x` }), 20),
     repeat(() => ask('POST', '/book', { body: '{"title":' }), 20),
     repeat(() => abort(service), 20),
@@ -210,12 +210,11 @@ async function sweep(service: ServiceProcess, ledger: Ledger): Promise<void> {
   await pause(SETTLING * 1000);
   const books = await service.client.list();
   ledger.reconcile(books);
+  const client = ledger.of(service.client);
   const remove = async () => {
     for (let book = books.pop(); book !== undefined; book = books.pop()) {
-      ledger.beginChange(book.id, undefined);
-      const { status } = await service.client.request('DELETE', `/book/${book.id}`);
+      const { status } = await client.request('DELETE', `/book/${book.id}`);
       if (status !== 200) throw new Error(`the removal of book ${book.id} was answered with ${status}`);
-      ledger.endChange(book.id, undefined);
     }
   };
   await Promise.all(Array.from({ length: WRITERS }, remove));

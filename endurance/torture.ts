@@ -95,7 +95,7 @@ async function torture(): Promise<number> {
   report({
     kills: `${deaths}`,
     'acknowledged writes': `${ledger.acknowledged}`,
-    'writes without an answer': `${ledger.begun - ledger.acknowledged}`,
+    'writes without an answer': `${ledger.unanswered}`,
     'acknowledged writes lost': '0',
     'start to first answer, median': milliseconds(starts.toSorted((a, b) => a - b)[starts.length >> 1]),
     'start to first answer, slowest': milliseconds(Math.max(...starts)),

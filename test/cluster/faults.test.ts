@@ -1,6 +1,5 @@
 // A cluster as docs/cluster.md describes it, whose machines and programs fail one after the other while clients write
-// through two services. No acknowledged write may be lost or carried out twice, and no read may be older than a write
-// that was acknowledged before.
+// and read through two services. All that they are answered must be linearizable.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -8,7 +7,6 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Client } from '../support/client.ts';
 import { Cluster } from '../support/cluster.ts';
 import { Load } from '../support/load.ts';
-import { Pair } from '../support/pair.ts';
 import { type ServiceProcess, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -109,9 +107,9 @@ describe('a cluster', { concurrency: 1 }, () => {
     await cluster.heal();
     const leader = await cluster.leader();
     const clients = await Promise.all(services.map((service) => Client.logIn(service)));
-    const pair = new Pair(...(clients as [Client, Client]));
-    await empty(pair);
-    const load = await Load.start(context, pair);
+    const [one, other] = clients as [Client, Client];
+    await empty(one);
+    const load = await Load.start(context, one, other);
     const others = cluster.machines.filter((machine) => machine !== leader);
     return {
       load,
@@ -145,15 +143,14 @@ describe('a cluster', { concurrency: 1 }, () => {
         await load.moreWrites(200);
         await load.stop();
         context.diagnostic(
-          `${load.acknowledged} writes acknowledged, ${load.unavailable} × 503; longest pause ${load.longestPause} ms, slowest answer ${load.slowest} ms; ${pair.stale.length} stale reads`,
+          `${load.acknowledged} writes acknowledged, ${load.unavailable} × 503; longest pause ${load.longestPause} ms, slowest answer ${load.slowest} ms`,
         );
-        assert.deepEqual(pair.stale, []);
       },
     };
   }
 });
 
 /** Removes all books, since a load begins without any. */
-async function empty(pair: Pair): Promise<void> {
-  for (const { id } of await pair.list()) await pair.request('DELETE', `/book/${id}`);
+async function empty(client: Client): Promise<void> {
+  for (const { id } of await client.list()) await client.request('DELETE', `/book/${id}`);
 }

@@ -15,6 +15,7 @@ import { Connection, readEnvelope } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
 import { openLists, residentMemory } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
+import { compose } from '../support/raw-requests.ts';
 import {
   fileOf,
   POSTGRES,
@@ -263,6 +264,12 @@ for (const store of STORES) {
           assert.equal(list.statusCode, 200);
           request.destroy();
         }
+        const pipelined = new Connection(service);
+        pipelined.socket.pause();
+        const wanted = compose('GET', '/books', { token: client.token });
+        pipelined.socket.write(`${wanted}${wanted}${compose('CONNECT', 'elsewhere.test:443')}`);
+        await waitUntil(async () => (await openLists(service)) > 0);
+        pipelined.socket.resetAndDestroy();
         const tooEarly = requestList(service); // disconnects before its answer begins
         await once(tooEarly, 'finish');
         tooEarly.destroy();

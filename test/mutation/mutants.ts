@@ -4,6 +4,7 @@ import { API_MUTANTS } from './api.ts';
 import { CONTRACT_MUTANTS } from './contract.ts';
 import { FIND_MUTANTS } from './find.ts';
 import type { Mutant } from './mutant.ts';
+import { ORDERS_MUTANTS } from './orders.ts';
 import { PAGE_MUTANTS } from './page.ts';
 import { PROCESS_MUTANTS } from './process.ts';
 import { STORES_MUTANTS } from './stores.ts';
@@ -17,6 +18,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...TOGETHER_MUTANTS,
   ...STORES_MUTANTS,
   ...PROCESS_MUTANTS,
+  ...ORDERS_MUTANTS,
   ...PAGE_MUTANTS,
   ...TRANSFER_MUTANTS,
 ];

@@ -25,6 +25,15 @@ export const STORES_MUTANTS = new Mutants()
   .change('this.#file.assertInPlace(); // else', '// else')
   .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
   .change('const WRITE_TIMEOUT = 3000;', 'const WRITE_TIMEOUT = 30_000;')
+  .in('src/stores/sqlite/structure.ts')
+  .mutant(
+    'a start goes on in a file that was replaced while it waited',
+    SQLITE,
+    'replaced while a start waits',
+  )
+  .change('file.assertInPlace();', '')
+  .mutant('an index is opened in a file that is made for it', SQLITE, 'is not made again')
+  .change('?mode=rw`', '?mode=rwc`')
   .in('src/stores/postgres/server/connections.ts')
   .mutant(
     'a transaction that the server aborts is sent six times',

@@ -9,6 +9,7 @@ const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
 const CLIENT = 'test/client/client.test.ts';
 const RUN = 'test/project/run.test.ts';
+const FUZZ = 'test/fuzz/fuzz.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
   .in('src/commands/copy.ts')
@@ -45,6 +46,13 @@ export const TRANSFER_MUTANTS = new Mutants()
   .in('src/stores/sqlite/backup.ts')
   .mutant('a backup gets its name without a comparison with the store', BACKUP, 'a copy that differs')
   .change("throw new Error('the copy differs from the store');", '')
+  .mutant('nothing shows that an empty file has been replaced', BACKUP, 'no program begins a store')
+  .change("'begin exclusive; commit; begin exclusive'", "'begin exclusive'")
+  .mutant('a start waits for those who read a restored store', BACKUP, 'while the new store is read')
+  .change(
+    'return await readThrough(copy, onProgress);\n',
+    "const content = await readThrough(copy, onProgress);\n    copy.exec('pragma journal_mode = delete');\n    return content;\n",
+  )
   .in('src/terminal/whole-file.ts')
   .mutant('files that a killed backup has left stay', BACKUP, 'no backup or a complete one')
   .change(
@@ -59,6 +67,19 @@ export const TRANSFER_MUTANTS = new Mutants()
     'if (store.isEmpty || overwrite) return store;',
     'if (store.isEmpty || !overwrite || overwrite) return store;',
   )
+  .mutant('a restore removes a log whose file is missing', BACKUP, 'with a log beside them')
+  .change('if (log !== undefined) {', 'if (false) {')
+  .in('src/process.ts')
+  .mutant('a command ends before its messages are read', IMPORT, 'all of them arrive')
+  .change('await Promise.race([untilRead(process.stderr), overdue]);', '')
+  .mutant('a command waits for its reader after a signal', IMPORT, 'although nobody reads')
+  .change('const overdue = stop.then(() => setTimeout(FAREWELL));', 'const overdue = new Promise(() => {});')
+  .in('src/import/report.ts')
+  .mutant('messages of an import pile up in memory', IMPORT, 'few pile up')
+  .change('if (stderr.writableLength > MESSAGE_BACKLOG)', 'if (false)')
+  .in('src/import/importing.ts')
+  .mutant('an import keeps other writers waiting for its reader', IMPORT, 'few pile up')
+  .change('patience === Number.POSITIVE_INFINITY ? more', 'patience > 0 ? more')
   .in('src/stores/sqlite/bulk.ts')
   .mutant('an import stores books again that SQLite has', IMPORT, 'new rows are stored')
   .change('where books.id > ? and books.id <= ?`', 'where books.id > ? and books.id < ?`')
@@ -75,6 +96,8 @@ export const TRANSFER_MUTANTS = new Mutants()
     "where current_setting('synchronous_commit') = 'off'",
     "where current_setting('synchronous_commit') = 'none'",
   )
+  .mutant('a commit whose answer is lost is taken for a failed one', IMPORT, 'whose answer is lost')
+  .change('throw (await this.#rollBack()) ? error :', 'throw (await this.#rollBack()) || true ? error :')
   .in('src/files/years.ts')
   .mutant('a year beyond what JSON readers hold exactly is imported', READING, 'that are not certain')
   .change('Number.isSafeInteger(year)', 'Number.isInteger(year)')
@@ -85,6 +108,12 @@ export const TRANSFER_MUTANTS = new Mutants()
     'another delimiter would',
   )
   .change('length = tokenizer.next - input.at;', 'length = tokenizer.next;')
+  .in('src/files/csv-tokenizer.ts')
+  .mutant('one character after a closing quote is lost', FUZZ, 'delimited-text')
+  .change('if (at > close) this.fault', 'if (at > close + 1) this.fault')
+  .in('src/json/splitter.ts')
+  .mutant('anything may stand between two books of an array', FUZZ, 'body-of-an-array')
+  .change("if (text[at] !== ',') this", "if (text[at] === '}') this")
   .in('src/files/correcting.ts')
   .mutant(
     'a corrected record may become two books, of which one is lost',
@@ -99,14 +128,18 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change("const headers = { 'idempotency-key': idempotencyKey ?? randomKey() };", 'const headers = {};')
   .mutant('the client changes a book that is not the expected one', CLIENT, 'whichever field differs')
   .change('if (!isSame(stored, expected))', 'if (false)')
+  .mutant('the client sends the tag of a book that its caller has changed', CLIENT, 'changes and removes it')
+  .change('answered !== undefined && isSame(book, answered) ? tag', 'answered !== undefined ? tag')
   .mutant('the client does not send the tag of the expected book', CLIENT, 'removes meanwhile')
-  .change("headers: { 'if-match': tagOf(before) }", 'headers: {}')
+  .change("headers: { 'if-match': tag }", 'headers: {}')
   .mutant('the client takes its own change for that of another client', CLIENT, 'its own change after')
   .change('if (isAsWanted && answer.mayBeDone) return after;', '')
   .in('client/src/session.ts')
   .mutant('the client uses a token after it has expired', CLIENT, 'however wrong the clock')
   .change('const USED_PART = 0.9;', 'const USED_PART = 1.6;')
   .in('client/src/book-list.ts')
+  .mutant('the client takes a second array for a part of the list', CLIENT, 'with a second array')
+  .change('if (this.#head !== undefined) throw', 'if (this.#head === "") throw')
   .mutant('the timeout of a list runs while its caller is busy', CLIENT, 'while its caller is busy')
   .change('deadline.stop();', '')
   .in('test/run.ts')

@@ -9,7 +9,7 @@ import { tagOf } from '../../src/books/condition.ts';
 import { type ConditionalOutcome, StoreUnavailable } from '../../src/books/store.ts';
 import { BookChanger } from '../../src/stores/postgres/books/changes.ts';
 import type { Connections } from '../../src/stores/postgres/server/connections.ts';
-import { impossible, longestIfNotLinearizable, type Operation } from '../support/linearizable.ts';
+import { faultOf, impossible, type Operation } from '../support/linearizable.ts';
 import { Observed, Order } from './order.ts';
 
 /** Milliseconds: from a call to its answer, and of a statement at most. */
@@ -259,13 +259,9 @@ export const changes = fc.asyncProperty(
         const operations = history.filter((one) => one.id === id).map(({ operation }) => operation());
         const last = JSON.stringify(table.books.get(id) ?? null);
         const first = FIRST.find((book) => book.id === id) ?? null;
-        const longest = longestIfNotLinearizable(
-          first,
-          operations,
-          (state) => JSON.stringify(state) === last,
-        );
+        const fault = faultOf(first, operations, (state) => JSON.stringify(state) === last);
         assert.deepEqual(
-          longest,
+          fault,
           undefined,
           `book ${id} is ${last}, after ${operations.map(({ name }) => name)}`,
         );

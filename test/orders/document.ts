@@ -38,12 +38,25 @@ class Element {
 }
 
 const elements = new Map<string, Element>();
+const listeners = new Map<string, ((event: Event) => void)[]>();
 
 /** The element of a selector. */
 export function element(selector: string): Element {
   const found = elements.get(selector) ?? new Element();
   elements.set(selector, found);
   return found;
+}
+
+/** Forgets who listens: for the next page. */
+export function forgetListeners(): void {
+  listeners.clear();
+}
+
+/** @returns whether nobody prevents what follows from the event. */
+export function dispatch(type: string): boolean {
+  const event = new Event(type, { cancelable: true });
+  for (const listener of listeners.get(type) ?? []) listener(event);
+  return !event.defaultPrevented;
 }
 
 /** Gives this process a document; modules of the page may be imported afterwards. */
@@ -60,6 +73,7 @@ export function provideDocument(): void {
     },
     HTMLInputElement: class {},
     HTMLElement: class {},
-    addEventListener() {},
+    addEventListener: (type: string, listener: (event: Event) => void) =>
+      listeners.set(type, [...(listeners.get(type) ?? []), listener]),
   });
 }

@@ -8,11 +8,10 @@ import { settled, VirtualTime } from '../support/virtual-time.ts';
 /** Steps after which an order does not end any more. */
 const MOST_STEPS = 10_000;
 
-/** Milliseconds that pass in one step at most: long and short ones take turns. */
-const STRIDES = [1, 400, 3, 2000, 50, Number.POSITIVE_INFINITY];
-
 export class Order {
   readonly time = new VirtualTime();
+  /** Milliseconds that pass in one step at most: long and short ones take turns. */
+  strides: readonly number[] = [1, 400, 3, 2000, 50, Number.POSITIVE_INFINITY];
   /** Called whenever time is about to pass, although nothing has to be done before. */
   onTime: () => void = () => {};
   readonly #scheduler: Scheduler;
@@ -40,21 +39,42 @@ export class Order {
     if (!holds) this.#faults.push(fault);
   }
 
+  /** Lets all of these happen, and whatever comes before the last of them. */
+  async happen(events: readonly (readonly [name: string, act: () => unknown])[]): Promise<void> {
+    let left = events.length;
+    for (const [name, act] of events)
+      void this.later(name, () => {
+        left -= 1;
+        act();
+      });
+    await this.untilQuiet(() => left === 0);
+  }
+
+  /** Lets things happen in the order chosen for so many milliseconds at least, where timers follow one another for ever. */
+  async during(milliseconds: number): Promise<void> {
+    const end = this.time.now + milliseconds;
+    await this.untilQuiet(() => this.time.now >= end);
+  }
+
   /** Lets everything go on that needs neither time nor an answer. */
   async atOnce(): Promise<void> {
     for (await settled(); this.time.isBusy; await settled()) this.time.pass();
   }
 
-  /** Lets everything happen that can, in the order chosen. */
-  async untilQuiet(): Promise<void> {
+  /**
+   * Lets everything happen that can, in the order chosen.
+   * @param isEnough whether it stops, even if more would happen.
+   */
+  async untilQuiet(isEnough: () => boolean = () => false): Promise<void> {
     for (;;) {
       await settled();
+      if (isEnough()) return;
       if (this.time.pending > 0 && !this.#isTimePassing) {
         this.#isTimePassing = true;
         void this.later('time passes', () => {
           this.#isTimePassing = false;
           if (!this.time.isBusy) this.onTime();
-          this.time.pass(STRIDES[this.#steps % STRIDES.length]);
+          this.time.pass(this.strides[this.#steps % this.strides.length]);
         });
       }
       assert.deepEqual(this.#faults, []);

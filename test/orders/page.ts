@@ -1,12 +1,13 @@
 // Owns: every order of a librarian's edits, deletions and undoing on the page, with a service that answers late, loses
-// answers or is away, and beside another person who changes the same books.
+// answers or is away, and beside another person who changes the same books, until the page is left.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Book, BookChanges, NewBook } from '../../client/src/book.ts';
 import { BookChanged, CatalogueError } from '../../client/src/errors.ts';
 import { pathTo } from '../support/repository.ts';
-import { element, provideDocument } from './document.ts';
+import { settled } from '../support/virtual-time.ts';
+import { dispatch, element, forgetListeners, provideDocument } from './document.ts';
 import { Order } from './order.ts';
 
 provideDocument();
@@ -36,6 +37,11 @@ const event = fc.record({
   field: fc.constantFrom('title' as const, 'author' as const),
 });
 
+/** What the person does beside the events, at any moment. */
+const departure = fc.constantFrom('stays', 'stays', 'leaves, unless asked to stay', 'leaves');
+
+const NEVER = new Promise<never>(() => {});
+
 const fates = fc.array(fc.constantFrom('is answered', 'is answered', 'answer is lost', 'is not sent'), {
   minLength: 1,
   maxLength: 6,
@@ -45,11 +51,19 @@ const fates = fc.array(fc.constantFrom('is answered', 'is answered', 'answer is 
 class Catalogue {
   readonly books = new Map(FIRST.map((book) => [book.id, book]));
   readonly #keys = new Map<string, Book>();
+  /** Those whose tags the client knows. */
+  readonly #tagged = new WeakSet<Book>();
   readonly #order: Order;
   readonly #fates: readonly string[];
   #lastId = FIRST.length;
   #calls = 0;
   isHere = false;
+  /** Called with a book whose creation gets no answer. */
+  onNotPutBack: (book: NewBook) => void = () => {};
+  /** The page is being left: what it sends now arrives, without an answer. */
+  isLeaving = false;
+  /** The page is gone: it gets no answer, and what has not arrived yet is lost. */
+  hasLeft = false;
 
   constructor(order: Order, fates: readonly string[]) {
     this.#order = order;
@@ -60,21 +74,34 @@ class Catalogue {
     return this.#call(`update ${id}`, () => {
       const book = { ...this.#find(id, expected), ...changes };
       this.books.set(id, book);
-      return book;
+      return this.#answerWith(book);
     });
   }
 
-  remove(id: number, { expected }: { expected?: Book }): Promise<void> {
+  find(id: number): Promise<Book | undefined> {
+    return this.#call(`find ${id}`, () => {
+      const book = this.books.get(id);
+      return book && this.#answerWith(book);
+    });
+  }
+
+  /** As the client does: a book that is gone is no fault, and one that has no tag yet is read first. */
+  async remove(id: number, { expected }: { expected?: Book }): Promise<void> {
     this.#order.expect(expected !== undefined, 'a book is deleted, whatever it is by now');
-    return this.#call(`remove ${id}`, () => {
-      if (!this.books.has(id)) return; // as the client does: it is gone
+    if (expected === undefined) return;
+    if (!this.#tagged.has(expected)) {
+      const isThere = await this.#call(`read ${id}`, () => this.books.has(id) && this.#find(id, expected));
+      if (isThere === false) return;
+    }
+    await this.#call(`remove ${id}`, () => {
+      if (!this.books.has(id)) return;
       this.#find(id, expected);
       this.books.delete(id);
     });
   }
 
-  create(book: NewBook, { idempotencyKey }: { idempotencyKey: string }): Promise<Book> {
-    return this.#call('create', () => {
+  async create(book: NewBook, { idempotencyKey }: { idempotencyKey: string }): Promise<Book> {
+    const act = () => {
       const known = this.#keys.get(idempotencyKey);
       if (known !== undefined) return known;
       this.#lastId += 1;
@@ -82,7 +109,13 @@ class Catalogue {
       this.books.set(created.id, created);
       this.#keys.set(idempotencyKey, created);
       return created;
-    });
+    };
+    try {
+      return await this.#call('create', act);
+    } catch (error) {
+      this.onNotPutBack(book);
+      throw error;
+    }
   }
 
   page() {
@@ -100,14 +133,23 @@ class Catalogue {
     return book;
   }
 
+  #answerWith(book: Book): Book {
+    const answer = { ...book };
+    this.#tagged.add(answer);
+    return answer;
+  }
+
   async #call<Answer>(name: string, act: () => Answer): Promise<Answer> {
+    const outlivesPage = this.isLeaving;
     const fate = this.isHere ? 'is answered' : this.#fates[this.#calls % this.#fates.length];
     this.#calls += 1;
     const outcome = await this.#order.later(`${name} ${fate}`, () => {
+      if (this.hasLeft && !outlivesPage) return NEVER;
       if (fate === 'is not sent') throw new CatalogueError('fetch failed', {});
       return act();
     });
     return await this.#order.later(`${name} is answered`, () => {
+      if (this.hasLeft) return NEVER;
       if (fate === 'answer is lost') throw new CatalogueError('fetch failed', { mayBeDone: true });
       return outcome;
     });
@@ -141,6 +183,11 @@ class Wanted {
     Object.assign(this.#books[place] as object, { isKept: false });
   }
 
+  /** Undo will try it again. */
+  notPutBack(place: number): void {
+    this.#undo.push({ place });
+  }
+
   keep(place: number): void {
     this.#undo = this.#undo.filter((entry) => entry.place !== place || entry.before !== undefined);
     Object.assign(this.#books[place] as object, { isKept: true });
@@ -159,15 +206,17 @@ function contentOf({ title, author, year }: Omit<Book, 'id'>): string {
 export const page = fc.asyncProperty(
   fc.scheduler(),
   fc.array(event, { minLength: 1, maxLength: 14 }),
+  departure,
   fates,
-  (scheduler, events, fates) =>
+  (scheduler, events, departure, fates) =>
     Order.run(scheduler, async (order) => {
       const { time } = order;
       const catalogue = new Catalogue(order, fates);
       const session = {
-        isLeaving: false,
+        reach: 'here',
         call: (work: (one: Catalogue) => Promise<unknown>) => work(catalogue),
       };
+      forgetListeners();
       const shelf = new Shelf(session);
       shelf.show({
         search: {},
@@ -189,19 +238,36 @@ export const page = fc.asyncProperty(
       };
       const touched = new Set<number>();
       const wanted = new Wanted();
+      catalogue.onNotPutBack = ({ year = 0 }) => wanted.notPutBack(year - 1);
 
       const rowOf = (place: number): Book | undefined =>
         Array.from({ length: shelf.total }, (_, at) => shelf.at(at)).find((book) => book?.year === place + 1);
+      let latest = new AbortController();
       const search = async () => {
+        latest.abort();
+        latest = new AbortController();
+        const { signal } = latest;
         await deletions.send();
         const began = time.now;
-        const found = await shelf.find({}, 0, new AbortController().signal).catch(() => undefined);
-        if (found === undefined) return;
+        const found = await shelf.find({}, 0, signal).catch(() => undefined);
+        if (found === undefined || signal.aborted) return;
         shelf.show(found);
         deletions.forgetDone(began);
       };
 
+      let isAskedToStay = false;
+      const leave = async () => {
+        isAskedToStay = !dispatch('beforeunload');
+        if (isAskedToStay && departure !== 'leaves') return;
+        catalogue.isLeaving = true;
+        dispatch('pagehide');
+        await settled();
+        catalogue.isLeaving = false;
+        catalogue.hasLeft = true;
+      };
+
       const act = ({ kind, place, field }: (typeof events)[number], text: string) => {
+        if (catalogue.hasLeft && !kind.startsWith('their')) return;
         if (kind === 'search') void search();
         const book = rowOf(place);
         if (book === undefined) return;
@@ -236,7 +302,15 @@ export const page = fc.asyncProperty(
       element('#conflict').close();
       for (const [number, event] of events.entries())
         void order.later(`${event.kind} ${event.place}`, () => act(event, `text ${number}`));
+      if (departure !== 'stays') void order.later(departure, leave);
       await order.untilQuiet();
+
+      const fails = touched.size > 0 || fates.some((fate) => fate !== 'is answered');
+      if (catalogue.hasLeft) {
+        if (!fails && !isAskedToStay)
+          assert.deepEqual([...catalogue.books.values()].map(contentOf).toSorted(), wanted.books);
+        return;
+      }
 
       for (const place of FIRST.keys()) {
         const row = rowOf(place);
@@ -244,8 +318,6 @@ export const page = fc.asyncProperty(
         if (wanted.isKept(place) && touched.size === 0)
           assert.notEqual(action, 'Undo', 'a book is to be deleted that is to be kept');
       }
-
-      const fails = touched.size > 0 || fates.some((fate) => fate !== 'is answered');
 
       // The service is here again, and the person settles everything.
       catalogue.isHere = true;

@@ -7,11 +7,20 @@ import { changes } from './changes.ts';
 import { lockedBooks } from './locked-books.ts';
 import { openLists } from './open-lists.ts';
 import { page } from './page.ts';
+import { primary } from './primary.ts';
+import { searches } from './searches.ts';
+import { standby } from './standby.ts';
+
+/** Those beneath which the driver of PostgreSQL runs: an order takes ten times as long. */
+export const SLOW_SEAMS: readonly string[] = ['the choice of a primary', 'reads from a standby'];
 
 export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'calls in batches': batches,
   'changes on PostgreSQL': changes,
   'books that others have locked': lockedBooks,
+  'searches on PostgreSQL': searches,
+  'the choice of a primary': primary,
+  'reads from a standby': standby,
   'open lists': openLists,
   'edits, deletions and undoing on the page': page,
 };

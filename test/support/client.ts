@@ -21,7 +21,7 @@ export interface Requester {
 }
 
 /** The time limit of a test file ends sooner. */
-export const LIMITS = { time: 20 * 60_000, size: 256 * 1024 * 1024 };
+export const LIMITS = { time: 20 * 60_000, size: 1024 * 1024 * 1024 };
 
 const ACCOUNT = { username: 'librarian', password: 'correct horse', secret: undefined };
 

@@ -12,9 +12,10 @@ const VARIABLES = {
 
 const SETTING = 'umask 077; ulimit -n 256 -c 0; exec <&-';
 
+// Its limits of time are longer than a busy machine stands still: they count until a new connection has others.
 const OF_DATABASE = [
-  "statement_timeout = '300ms'",
-  "idle_in_transaction_session_timeout = '300ms'",
+  "statement_timeout = '2s'",
+  "idle_in_transaction_session_timeout = '2s'",
   "lock_timeout = '50ms'",
   'array_nulls = off',
   'backslash_quote = on',
@@ -28,7 +29,7 @@ const OF_DATABASE = [
   'enable_indexscan = off',
   'extra_float_digits = -15',
   'gin_fuzzy_search_limit = 1',
-  "idle_session_timeout = '300ms'",
+  "idle_session_timeout = '2s'",
   "intervalstyle = 'sql_standard'",
   "plan_cache_mode = 'force_generic_plan'",
   'quote_all_identifiers = on',
@@ -49,7 +50,7 @@ export async function settle(dbUrl: string): Promise<void> {
   );
   const settings = [
     ...OF_DATABASE,
-    ...(Number(version?.number) >= 170000 ? ["transaction_timeout = '300ms'"] : []),
+    ...(Number(version?.number) >= 170000 ? ["transaction_timeout = '2s'"] : []),
   ];
   const name = new URL(dbUrl).pathname.slice(1);
   for (const setting of settings) await execute(dbUrl, `alter database ${name} set ${setting}`);

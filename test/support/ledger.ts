@@ -1,70 +1,56 @@
-// Owns: a record of the books that clients write while the service, or its store, may fail at any moment: which writes
-// were acknowledged, which may have happened, and whether the stored books agree with that.
+// Owns: writers that change the same books while the service, or its store, may fail at any moment; and the check that all
+// answers, and the stored books, are linearizable.
 
 import assert from 'node:assert/strict';
-import type { Book } from '../../conformance/service.ts';
+import type { Answer } from '../../conformance/answers.ts';
+import type { Book, RequestOptions } from '../../conformance/service.ts';
 import type { Requester } from './client.ts';
-import { randomSequence } from './random.ts';
+import { History } from './history.ts';
+import { random, randomSequence } from './random.ts';
 
 /** How a write ended: acknowledged, answered with 503 so that its outcome is unknown, or with a broken connection. */
 export type Outcome = 'acknowledged' | 'unavailable' | 'gone';
 
-/** A possible state of a book: the number in all of its fields, or undefined if it is removed. */
-type State = number | undefined;
+/** The approximate number of books: above it, more are removed than created. */
+const SHELF = 100;
 
-/** The approximate number of books of one writer: above it, more are removed than created. */
-const SHELF = 16;
+/** Shares of the writes; the others are changes. */
+const CREATIONS = { few: 0.4, many: 0.2 };
+const REMOVALS = { few: 0.2, many: 0.4 };
+
+/** The share of the changes that are of one field, and of the changes and removals that are made on a condition. */
+const ONE_FIELD = 0.3;
+const CONDITIONAL = 0.2;
 
 export class Ledger {
-  /** By id, the states a book may be in. */
-  readonly #books = new Map<number, State[]>();
-  /** Books that may have been created without an answer. */
-  readonly #unanswered = new Set<number>();
-  readonly #usedIds = new Set<number>();
+  readonly #history = new History();
+  /** Books that may be there, with the latest tag that was seen of each. */
+  readonly #books = new Map<number, string | undefined>();
   #lastNumber = 0;
   #writers = 0;
-  /** Writes that were begun, and those that were acknowledged. */
-  begun = 0;
+  /** Writes that were acknowledged, and those whose outcome is unknown. */
   acknowledged = 0;
+  unanswered = 0;
 
-  /** A writer whose books no one else changes, so that the store must agree with its answers. */
+  /** A client whose answers must agree with those of the writers. */
+  of(client: Requester): Requester {
+    return this.#history.of(client);
+  }
+
   writer(client: Requester): Writer {
-    return this.#writerOf(client, []);
-  }
-
-  /** Writers that divide all books among themselves; to be called right after `reconcile`. */
-  writers(client: Requester, count: number): Writer[] {
-    const ids = [...this.#books.keys()];
-    return Array.from({ length: count }, (_, position) => {
-      const own = ids.filter((_id, index) => index % count === position);
-      return this.#writerOf(client, own);
-    });
-  }
-
-  #writerOf(client: Requester, own: number[]): Writer {
     this.#writers += 1;
-    return new Writer(client, this, own, randomSequence(this.#writers));
+    return new Writer(this.of(client), this, randomSequence(this.#writers));
   }
 
-  /** Compares the record with the stored books, which replace it. No write may be in progress. */
+  writers(client: Requester, count: number): Writer[] {
+    return Array.from({ length: count }, () => this.writer(client));
+  }
+
+  /** Compares all answers with the stored books. No write may be in progress, in the store neither. */
   reconcile(listed: readonly Book[]): void {
-    const missing = new Map(this.#books);
+    this.#history.settle(listed);
     this.#books.clear();
-    for (const { id, ...fields } of listed) {
-      const number = fields.year;
-      assert.deepEqual(fields, bookOf(number), `book ${id} is not of one write`);
-      const states = missing.get(id);
-      if (states === undefined) {
-        this.#use(id);
-        assert.ok(this.#unanswered.delete(number), `book ${id} exists, though no client created it`);
-      } else {
-        assert.ok(states.includes(number), `book ${id} is ${number}, not one of ${states}`);
-      }
-      missing.delete(id);
-      this.#books.set(id, [number]);
-    }
-    for (const [id, states] of missing) assert.ok(states.includes(undefined), `book ${id} is lost`);
-    this.#unanswered.clear();
+    for (const { id } of listed) this.#books.set(id, undefined);
   }
 
   /** A number that no book has had. */
@@ -73,106 +59,117 @@ export class Ledger {
     return this.#lastNumber;
   }
 
-  beginCreation(number: number): void {
-    this.begun += 1;
-    this.#unanswered.add(number);
+  get shelf(): 'few' | 'many' {
+    return this.#books.size < SHELF ? 'few' : 'many';
   }
 
-  endCreation(number: number, id: number): void {
-    this.#unanswered.delete(number);
-    this.#use(id);
-    this.#books.set(id, [number]);
-    this.acknowledged += 1;
+  /** A book that may be there. @param choice in [0, 1); of low numbers come few books, so that writers meet. */
+  book(choice: number): { readonly id: number; readonly tag: string | undefined } | undefined {
+    const [id, tag] = [...this.#books][Math.floor(choice ** 2 * this.#books.size)] ?? [];
+    return id === undefined ? undefined : { id, tag };
   }
 
-  beginChange(id: number, state: State): void {
-    this.begun += 1;
-    this.#books.get(id)?.push(state);
-  }
-
-  endChange(id: number, state: State): void {
-    if (state === undefined) this.#books.delete(id);
-    else this.#books.set(id, [state]);
-    this.acknowledged += 1;
-  }
-
-  #use(id: number): void {
-    assert.ok(!this.#usedIds.has(id), `id ${id} was given out again`);
-    this.#usedIds.add(id);
-  }
-}
-
-/** Creates, updates and removes books of its own, one after the other. */
-class Writer {
-  readonly #client: Requester;
-  readonly #ledger: Ledger;
-  /** Books whose state is known for certain; the others are left alone, since a late write may still reach them. */
-  readonly #own: number[];
-  /** Its own sequence, so that its choices do not depend on the timing of the other writers. */
-  readonly #random: () => number;
-
-  constructor(client: Requester, ledger: Ledger, own: number[], random: () => number) {
-    this.#client = client;
-    this.#ledger = ledger;
-    this.#own = own;
-    this.#random = random;
-  }
-
-  /** @param around called just before the request and just after its answer. */
-  async write(around: () => unknown = () => {}): Promise<Outcome> {
-    const ledger = this.#ledger;
-    const number = ledger.nextNumber();
-    const body = bookOf(number);
-    const choice = this.#random();
-    const creations = this.#own.length < SHELF ? 0.4 : 0.2; // of all writes; 0.4 are changes
-    if (this.#own.length === 0 || choice < creations) {
-      ledger.beginCreation(number);
-      const answer = await this.#send('POST', '/book', 201, body, around);
-      if (typeof answer === 'string') return answer;
-      assert.deepEqual(answer.data, { id: answer.data.id, ...body });
-      ledger.endCreation(number, answer.data.id);
-      this.#own.push(answer.data.id);
-      return 'acknowledged';
-    }
-    const position = Math.floor(this.#random() * this.#own.length);
-    const id = this.#own[position] as number;
-    this.#own.splice(position, 1);
-    if (choice < creations + 0.4) {
-      ledger.beginChange(id, number);
-      const answer = await this.#send('PUT', `/book/${id}`, 200, body, around);
-      if (typeof answer === 'string') return answer;
-      assert.deepEqual(answer.data, { id, ...body });
-      ledger.endChange(id, number);
-      this.#own.push(id);
-    } else {
-      ledger.beginChange(id, undefined);
-      const answer = await this.#send('DELETE', `/book/${id}`, 200, undefined, around);
-      if (typeof answer === 'string') return answer;
-      ledger.endChange(id, undefined);
-    }
+  /** Reads a book, or what is at the path. @returns `acknowledged` if it is answered. */
+  async read(client: Requester, path = `/book/${this.book(random())?.id ?? 1}`): Promise<Outcome> {
+    const answer = await answerTo(this.of(client).request('GET', path));
+    if (typeof answer === 'string') return answer;
+    assert.ok([200, 404].includes(answer.status), `GET ${path}: ${answer.message}`);
     return 'acknowledged';
   }
 
-  async #send(method: string, path: string, success: number, body: unknown, around: () => unknown) {
-    try {
-      void around();
-      const answer = await this.#client.request(method, path, { body });
-      void around();
-      if (answer.status === 503) {
-        assert.ok(Number(answer.headers.get('retry-after')) > 0);
-        return 'unavailable';
-      }
-      assert.equal(answer.status, success, `${method} ${path}: ${answer.message}`);
-      return answer;
-    } catch (error) {
-      if (error instanceof TypeError) return 'gone'; // the connection broke
-      throw error;
-    }
+  /** Notes what an answer says of a book: its tag, or that it is not there. */
+  see(id: number, tag: string | null): void {
+    if (tag === null) this.#books.delete(id);
+    else this.#books.set(id, tag);
   }
 }
 
-/** A book that shows whether all of its fields are of one write. Every third one takes many pages of a file. */
+/** Creates, updates and removes books that other writers change, too, one after the other. */
+class Writer {
+  readonly #client: Requester;
+  readonly #ledger: Ledger;
+  /** Its own sequence, so that its choices do not depend on how often the other writers have drawn. */
+  readonly #random: () => number;
+  /** The path of the book that it wrote last. */
+  latest = '/book/1';
+
+  constructor(client: Requester, ledger: Ledger, random: () => number) {
+    this.#client = client;
+    this.#ledger = ledger;
+    this.#random = random;
+  }
+
+  /** @param around called just before each request and just after its answer. */
+  async write(around: () => unknown = () => {}): Promise<Outcome> {
+    const ledger = this.#ledger;
+    let outcome: Outcome | undefined;
+    while (outcome === undefined) {
+      const kind = this.#random();
+      const book = ledger.book(this.#random());
+      const isOneField = this.#random() < ONE_FIELD;
+      const isConditional = this.#random() < CONDITIONAL;
+      const body = bookOf(ledger.nextNumber());
+      const creations = CREATIONS[ledger.shelf];
+      if (book === undefined || kind < creations) {
+        outcome = await this.#send('POST', '/book', { body }, around);
+        continue;
+      }
+      const path = `/book/${book.id}`;
+      const headers: Record<string, string> =
+        isConditional && book.tag !== undefined ? { 'if-match': book.tag } : {};
+      const changes = isOneField ? { year: body.year } : body;
+      outcome =
+        kind < creations + REMOVALS[ledger.shelf]
+          ? await this.#send('DELETE', path, { headers }, around)
+          : await this.#send('PUT', path, { body: changes, headers }, around);
+    }
+    return outcome;
+  }
+
+  /** @returns undefined if another writer has changed or removed the book. */
+  async #send(
+    method: string,
+    path: string,
+    options: RequestOptions,
+    around: () => unknown,
+  ): Promise<Outcome | undefined> {
+    const ledger = this.#ledger;
+    void around();
+    const answer = await answerTo(this.#client.request(method, path, options));
+    void around();
+    if (typeof answer === 'string') {
+      ledger.unanswered += 1;
+      // No more writes without an answer come to this book: the states that are possible multiply with each.
+      if (method !== 'POST') ledger.see(Number(path.split('/').at(-1)), null);
+      return answer;
+    }
+    const { status, headers, data, message } = answer;
+    if (method !== 'POST' && status === 412) return undefined;
+    const id = data?.id ?? Number(path.split('/').at(-1));
+    ledger.see(id, headers.get('etag'));
+    if (method !== 'POST' && status === 404) return undefined;
+    assert.equal(status, method === 'POST' ? 201 : 200, `${method} ${path}: ${message}`);
+    this.latest = `/book/${id}`;
+    ledger.acknowledged += 1;
+    return 'acknowledged';
+  }
+}
+
+/** Waits for an answer, unless the connection breaks, or it is 503. */
+async function answerTo(request: Promise<Answer>): Promise<Answer | 'unavailable' | 'gone'> {
+  try {
+    const answer = await request;
+    if (answer.status !== 503) return answer;
+    assert.ok(Number(answer.headers.get('retry-after')) > 0);
+    return 'unavailable';
+  } catch (error) {
+    if (error instanceof TypeError) return 'gone'; // the connection broke
+    throw error;
+  }
+}
+
+/** A book that shows which write it is of. Every third one takes many pages of a file. */
 function bookOf(number: number): Omit<Book, 'id'> {
-  const repeats = number % 3 === 0 ? 2000 : 1;
+  const repeats = number % 3 === 0 ? 4000 : 1;
   return { title: `title ${number} `.repeat(repeats), author: `author ${number}`, year: number };
 }

@@ -20,10 +20,17 @@ export const random = randomSequence(0);
 /**
  * A separate sequence for each of several users that draw in no determined order.
  * @param number an integer; different numbers give different sequences.
- * @returns draws the next number, in [0, 1). Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
  */
 export function randomSequence(number: number): () => number {
-  let state = seed ^ Math.imul(number, 0x9e3779b1);
+  return sequenceOf(seed ^ Math.imul(number, 0x9e3779b1));
+}
+
+/**
+ * The sequence of any seed.
+ * @returns draws the next number, in [0, 1). Algorithm: Mulberry32, by Tommy Ettinger, in the public domain.
+ */
+export function sequenceOf(anySeed: number): () => number {
+  let state = anySeed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), state | 1);

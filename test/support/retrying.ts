@@ -10,6 +10,7 @@ import type { Answer } from '../../conformance/answers.ts';
 import type { Book, RequestOptions } from '../../conformance/service.ts';
 import { bare, Client } from './client.ts';
 import { type Front, passOn, startFront } from './front.ts';
+import { History } from './history.ts';
 import { execute, PostgresServer } from './postgres.ts';
 import { random, randomSequence } from './random.ts';
 import type { ServiceProcess } from './service.ts';
@@ -175,6 +176,8 @@ class Work {
   #client = Promise.withResolvers<Client>();
   readonly #books = new Map<number, Book>();
   readonly #creations: Creation[] = [];
+  /** Of the counters. */
+  #history = new History();
   /** By id of a counter, the steps of each client. */
   readonly #steps = new Map<number, number[]>();
 
@@ -201,6 +204,7 @@ class Work {
       const body = { title: `counter ${number}`, author: none.join(' ') };
       this.#steps.set(await this.#create(`counter-${number}`, body, 1), [...none]);
     }
+    this.#history = new History([...this.#books.values()]);
     await Promise.all(none.map((_, position) => this.#runClient(position)));
   }
 
@@ -278,25 +282,16 @@ class Work {
     const before = steps[position] as number;
     const path = `/book/${id}`;
     for (;;) {
-      const known = [...steps];
       const { status, data, headers } = await this.#untilAnswered('GET', path);
       assert.equal(status, 200);
       const counts: number[] = data.author.split(' ').map(Number);
-      assert.equal(data.year, sum(counts), `book ${id} is not of one change`);
-      assert.ok(
-        known.every((count, client) => count <= (counts[client] as number)),
-        `book ${id} has lost a step: ${counts}`,
-      );
       if (counts[position] === before + 1) break;
       assert.equal(counts[position], before, `book ${id} has a step twice`);
       counts[position] = before + 1;
       const change = { author: counts.join(' '), year: data.year + 1 };
       const tag = headers.get('etag') as string;
       const answer = await this.#ask('PUT', path, { body: change, headers: { 'if-match': tag } });
-      if (answer?.status === 200) {
-        assert.deepEqual(answer.data, { ...data, ...change });
-        break;
-      }
+      if (answer?.status === 200) break;
       if (answer !== undefined) assert.equal(answer.status, 412, answer.message);
     }
     steps[position] = before + 1;
@@ -311,7 +306,8 @@ class Work {
 
   /** @returns undefined if the request may have been carried out or not: it has no answer, or 503. */
   async #ask(method: string, path: string, options?: RequestOptions): Promise<Answer | undefined> {
-    const client = await this.#client.promise;
+    const service = await this.#client.promise;
+    const client = path.startsWith('/book/') ? this.#history.of(service) : service;
     if (this.isStopped) throw new Error('stopped');
     this.figures.requests += 1;
     try {
@@ -340,6 +336,7 @@ class Work {
 
   /** Every book is one of these, as it must be now, and none of these is missing. */
   check(listed: readonly Book[]): void {
+    this.#history.settle(listed.filter(({ id }) => this.#steps.has(id)));
     const missing = new Map(this.#books);
     for (const [id, steps] of this.#steps) {
       const counter = missing.get(id) as Book;

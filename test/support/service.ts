@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -106,7 +106,7 @@ async function startInTime<Service>(start: () => Promise<Service>): Promise<Serv
     try {
       return await start();
     } catch (error) {
-      if (!/ cannot be opened: timeout expired\.\s*$/.test((error as Error).message)) throw error;
+      if (!/ cannot be opened: no answer in time\.\s*$/.test((error as Error).message)) throw error;
       console.error(`retrying: ${(error as Error).message}`);
     }
   }
@@ -261,6 +261,20 @@ export async function endOf(
   } finally {
     child.kill('SIGKILL');
   }
+}
+
+/** For the option `skip` of a test that looks at the open files of another process. */
+export const OPEN_FILES_HIDDEN = process.platform !== 'linux' && 'needs /proc';
+
+/** Whether a process has the file at a path open now. */
+export function hasOpen({ pid }: ChildProcess, path: string): boolean {
+  const file = fileNumberOf(path);
+  return readdirSync(`/proc/${pid}/fd`).some((fd) => fileNumberOf(`/proc/${pid}/fd/${fd}`) === file);
+}
+
+/** Of a descriptor's file if it is still open; its path may be one in another root. */
+function fileNumberOf(path: string): number | undefined {
+  return statSync(path, { throwIfNoEntry: false })?.ino;
 }
 
 /** The file of a SQLite store. */

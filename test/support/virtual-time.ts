@@ -1,5 +1,5 @@
 // Owns: time that passes only when a test says so: for the timers, the immediates and the monotonic clock of the code under
-// test. Everything else that this process does keeps the real ones.
+// test, whose jitter is the same each time. Everything else that this process does keeps the real ones.
 
 import { syncBuiltinESMExports } from 'node:module';
 import timersPromises from 'node:timers/promises';
@@ -12,6 +12,9 @@ interface Timer {
 /** Resolves once everything that can go on without time or answers has gone on. */
 const realSetImmediate = setImmediate;
 export const settled = () => new Promise<void>((resolve) => realSetImmediate(resolve));
+
+/** Its multiples are spread evenly in [0, 1). */
+const GOLDEN = (Math.sqrt(5) - 1) / 2;
 
 export class VirtualTime {
   /** Milliseconds. It does not begin at 0, which code may take for "never". */
@@ -48,6 +51,7 @@ export class VirtualTime {
   /** Carries out work by this time, with which it must end. */
   async during<Result>(work: () => Promise<Result>): Promise<Result> {
     const { setTimeout, clearTimeout, setImmediate } = globalThis;
+    const { random } = Math;
     const promises = { ...timersPromises };
     Object.assign(globalThis, {
       setTimeout: (run: (...values: unknown[]) => void, milliseconds = 0, ...values: unknown[]) =>
@@ -67,11 +71,17 @@ export class VirtualTime {
         }),
       setImmediate: (value: unknown) => new Promise((resolve) => this.#immediates.add(() => resolve(value))),
     });
+    let jitter = 0;
+    Math.random = () => {
+      jitter = (jitter + GOLDEN) % 1;
+      return jitter;
+    };
     syncBuiltinESMExports();
     try {
       return await work();
     } finally {
       Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate });
+      Math.random = random;
       Reflect.deleteProperty(performance, 'now');
       Object.assign(timersPromises, promises);
       syncBuiltinESMExports();

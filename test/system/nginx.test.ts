@@ -6,6 +6,8 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { unreadable } from '../../conformance/raw-requests.ts';
@@ -76,15 +78,24 @@ test('rule 34: the page works behind the documented proxy, under a path, and whi
   assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
 });
 
-for (const path of ['/', '/catalogue/']) {
-  test(`rule 34: page and calls share one name behind nginx, at ${path}`, async (context) => {
-    const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
-    context.after(() => service.stop());
-    const [snippet] = matchesOf(`location ${path} { proxy_pass http://127.0.0.1:8082`);
-    assert.ok(snippet !== undefined, 'docs/operations.md shows it');
-    const proxy = await startNginx((folder, port) => {
-      const location = snippet.replace('8082', String(pageOf(service).port));
-      return `
+/** Starts a proxy of docs/operations.md, with TLS, on free ports, in front of a service. */
+type Start = (
+  service: ServiceProcess,
+  under: string,
+) => Promise<{ readonly url: string; readonly plain?: string; stop(): Promise<void> }>;
+
+const PROXIES: Readonly<Record<string, Start>> = {
+  async nginx(service, under) {
+    const plain = await unusedPort();
+    const block = blockOf('nginx')
+      .replace('listen 80;', `listen 127.0.0.1:${plain};`)
+      .replace('listen 443 ssl;', 'listen 127.0.0.1:PORT ssl;')
+      .replace('/etc/ssl/books.example.org.pem', pathTo('test/fixtures/tls/server.crt'))
+      .replace('/etc/ssl/books.example.org.key', pathTo('test/fixtures/tls/server.key'))
+      .replace('location / {', `location ${under} {`)
+      .replace('127.0.0.1:8082;', `127.0.0.1:${pageOf(service).port}${under === '/' ? '' : '/'};`);
+    const proxy = await startNginx(
+      (folder, port) => `
 daemon off;
 user root; # it keeps large bodies in the folder
 pid ${folder}/nginx.pid;
@@ -92,34 +103,106 @@ events { worker_connections 512; }
 http {
   access_log ${folder}/access.log;
   ${temporaryPaths(folder)}
-  server {
-    listen 127.0.0.1:${port};
-    client_max_body_size 16m;
-    ${location}
+  ${block.replace('PORT', String(port))}
+}`,
+    );
+    return { url: `https://localhost:${proxy.port}`, plain: `http://127.0.0.1:${plain}`, stop: proxy.stop };
+  },
+  async Caddy(service, under) {
+    const port = await unusedPort();
+    const forward = `reverse_proxy 127.0.0.1:${pageOf(service).port}`;
+    const block = blockOf('caddy')
+      .replace('books.example.org', `https://localhost:${port}`)
+      .replace('reverse_proxy 127.0.0.1:8082', forward)
+      .replace(
+        '{\n',
+        `{\n\ttls ${pathTo('test/fixtures/tls/server.crt')} ${pathTo('test/fixtures/tls/server.key')}\n`,
+      )
+      .replace(/(\treverse_proxy [\s\S]*\t\}\n)/, (all) =>
+        under === '/' ? all : `\thandle_path ${under}* {\n${all}\t}\n`,
+      );
+    const folder = temporaryFolder();
+    const file = join(folder, 'Caddyfile');
+    writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${block}`);
+    const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+    const caddy = spawn('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], {
+      env,
+      stdio: 'ignore',
+    });
+    const failed = new Promise((_, reject) => {
+      caddy.once('error', () => reject(new Error('These tests need Caddy: apt-get install caddy')));
+    });
+    await Promise.race([failed, waitUntil(() => accepts('127.0.0.1', port))]);
+    return {
+      url: `https://localhost:${port}`,
+      async stop() {
+        caddy.kill();
+        await once(caddy, 'exit');
+      },
+    };
+  },
+};
+
+for (const [name, start] of Object.entries(PROXIES)) {
+  for (const path of ['/', '/catalogue/']) {
+    test(`rules 29 and 34: page and calls share one name, with TLS, behind the documented ${name}, at ${path}`, async (context) => {
+      const settings = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
+      const service = await startServiceProcess(await SQLITE.freshUrl(), settings);
+      context.after(() => service.stop());
+      const proxy = await start(service, path);
+      context.after(() => proxy.stop());
+      const ask = (url: string | URL, options: Asked = {}) =>
+        askWithTls(new URL(url, `${proxy.url}${path}`), options);
+      if (proxy.plain !== undefined) {
+        const moved = await fetch(`${proxy.plain}/?q=emma`, { redirect: 'manual' });
+        assert.deepEqual([moved.status, moved.headers.get('location')], [301, 'https://127.0.0.1/?q=emma']);
+      }
+      const index = await ask('.');
+      assert.equal(index.headers['content-type'], 'text/html; charset=utf-8');
+      const known = await ask('.', { headers: { 'if-none-match': String(index.headers.etag) } });
+      assert.equal(known.status, 304);
+      const [, main = ''] = /src="([^"]+)"/.exec(index.body) ?? [];
+      const file = await ask(main, { headers: { 'accept-encoding': 'gzip' } });
+      assert.equal(file.headers['content-encoding'], 'gzip');
+      const login = await ask('token', {
+        method: 'POST',
+        body: '{"username":"librarian","password":"correct horse"}',
+      });
+      const headers = { authorization: JSON.parse(login.body).data.token };
+      const books = `[${Array.from({ length: 10_000 }, () => '{"title":"through the proxy"}').join()}]`;
+      assert.equal((await ask('books', { method: 'POST', headers, body: books })).status, 201);
+      const found = await ask('books?q=proxy&limit=1', { headers });
+      assert.equal(JSON.parse(found.body).data.length, 1);
+      const list = await ask('books', { headers });
+      assert.equal(JSON.parse(list.body).data.length, 10_000);
+      const guess = () =>
+        ask('token', {
+          method: 'POST',
+          headers: { 'x-forwarded-for': `203.0.113.${Math.floor(Math.random() * 250)}` },
+          body: '{"username":"librarian","password":"a guess"}',
+        });
+      const statuses = (await Promise.all(Array.from({ length: 30 }, guess))).map(({ status }) => status);
+      assert.equal(statuses.filter((status) => status === 429).length, 15); // a claimed address does not count
+    });
   }
-}`;
-    });
-    context.after(() => proxy.stop());
-    const base = `${proxy.url}${path}`;
-    const index = await fetch(base);
-    assert.equal(index.headers.get('content-type'), 'text/html; charset=utf-8');
-    const known = await fetch(base, { headers: { 'if-none-match': String(index.headers.get('etag')) } });
-    assert.equal(known.status, 304);
-    const [, main = ''] = /src="([^"]+)"/.exec(await index.text()) ?? [];
-    assert.equal((await fetch(new URL(main, base))).headers.get('content-encoding'), 'gzip');
-    const body = '{"username":"librarian","password":"correct horse"}';
-    const login = await fetch(new URL('token', base), { method: 'POST', body });
-    const authorization = JSON.parse(await login.text()).data.token;
-    const books = `[${Array.from({ length: 10_000 }, () => '{"title":"through the proxy"}').join()}]`;
-    const stored = await fetch(new URL('books', base), {
-      method: 'POST',
-      headers: { authorization },
-      body: books,
-    });
-    assert.equal(stored.status, 201);
-    const found = await fetch(new URL('books?q=proxy&limit=1', base), { headers: { authorization } });
-    assert.equal(JSON.parse(await found.text()).data.length, 1);
-  });
+}
+
+interface Asked {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** Sends a request to a server that has the certificate of these tests. */
+async function askWithTls(url: URL, { method = 'GET', headers = {}, body = '' }: Asked) {
+  const ca = readFileSync(pathTo('test/fixtures/tls/authority.crt'));
+  const length = body === '' ? {} : { 'content-length': Buffer.byteLength(body) };
+  const outgoing = request(url, { method, headers: { ...headers, ...length }, ca, agent: false });
+  outgoing.end(body);
+  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
+  const chunks: Buffer[] = [];
+  for await (const chunk of answer) chunks.push(chunk as Buffer);
+  return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(chunks).toString() };
 }
 
 describe('behind nginx', () => {
@@ -295,10 +378,13 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   };
 }
 
-/** The lines of docs/operations.md that begin with a text. */
-function matchesOf(beginning: string): string[] {
-  const lines = readFileSync(pathTo('docs/operations.md'), 'utf8').split('\n');
-  return lines.filter((line) => line.startsWith(beginning));
+/** The block of docs/operations.md in this language. */
+function blockOf(language: string): string {
+  const [, block = ''] =
+    new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(
+      readFileSync(pathTo('docs/operations.md'), 'utf8'),
+    ) ?? [];
+  return block;
 }
 
 /**

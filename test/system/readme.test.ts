@@ -197,8 +197,14 @@ class Page {
 
   /** Fails unless the output has every line that the page shows. */
   assertShown(output: string): void {
-    const printed = output.split(/\r?\n/);
-    for (const line of this.shown) assert.ok(printed.includes(line), `${line}\n${output}`);
+    // A catalogue that has books gives other ids, and so other tags.
+    const anyId = (line: string) =>
+      line
+        .replaceAll(/("id":|\/book\/)\d+/g, '$1N')
+        .replace(/"data":\[\d[\d,]*\]/, '"data":[N]')
+        .replace(/^etag: "[\w-]{22}"$/, 'etag: T');
+    const printed = output.split(/\r?\n/).map(anyId);
+    for (const line of this.shown) assert.ok(printed.includes(anyId(line)), `${line}\n${output}`);
   }
 }
 
@@ -229,7 +235,8 @@ describe('docs/changing.md', () => {
   before(() => page.start());
   after(() => page.stop());
 
-  test('the commands print what the page shows', async () => {
+  test('the commands print what the page shows, also of a catalogue that has books', async () => {
+    await page.run(page.commands[0] as string, `call localhost:8080/books -d '[{},{},{}]'`);
     page.assertShown(await page.run(...page.commands));
   });
 });

@@ -1,0 +1,324 @@
+// Owns: what is promised of files of books: delimited text, JSON, their encodings, years, and rejected records.
+
+import { readBookChanges } from '../../src/books/book.ts';
+import { asCsvFields, asJson } from '../../src/books/line.ts';
+import { correct, correctable } from '../../src/files/correcting.ts';
+import { Tokenizer } from '../../src/files/csv-tokenizer.ts';
+import { readBooks } from '../../src/files/reading.ts';
+import type { Format, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
+import { asRefused, refusedHeader } from '../../src/files/writing.ts';
+import { readYear } from '../../src/files/years.ts';
+import { assertSame, type Input, inPieces, messageFor, type Reader } from './reader.ts';
+
+interface Found {
+  readonly reading: Reading | undefined;
+  readonly books: readonly ReadBook[];
+  readonly refused: readonly RefusedRecord[];
+  /** The message with which the reading broke off. */
+  readonly fault: string | undefined;
+}
+
+type Options = Partial<ReadingOptions>;
+
+async function* piecesOf(bytes: Buffer, size: number): AsyncGenerator<Buffer, void, void> {
+  yield* inPieces(bytes, size);
+}
+
+async function read(bytes: Buffer, options: Options, size = 0): Promise<Found> {
+  const books: ReadBook[] = [];
+  const refused: RefusedRecord[] = [];
+  let reading: Reading | undefined;
+  let fault: string | undefined;
+  try {
+    reading = await readBooks(piecesOf(bytes, size), { name: '-', columns: {}, ...options });
+    for await (const batch of reading.batches) {
+      books.push(...batch.books);
+      refused.push(...batch.refused);
+    }
+  } catch (error) {
+    fault = messageFor(error);
+  }
+  return { reading, books, refused, fault };
+}
+
+/** How the file is interpreted. */
+function interpreted({ reading }: Found): unknown {
+  return reading && [reading.format, reading.keepsIds, reading.names, reading.columns, reading.header];
+}
+
+/** @throws unless both readings had one outcome. How far a damaged file is read depends on the pieces. */
+function assertSameOutcome(one: Found, other: Found, what: string): void {
+  const isDamaged = one.fault !== undefined && other.fault !== undefined;
+  if (!isDamaged) assertSame([one.fault, interpreted(one)], [other.fault, interpreted(other)], what);
+  else if (JSON.stringify(interpreted(one)) !== JSON.stringify(interpreted(other))) return;
+  for (const kind of ['books', 'refused'] as const) {
+    const common = isDamaged ? Math.min(one[kind].length, other[kind].length) : Number.POSITIVE_INFINITY;
+    assertSame(one[kind].slice(0, common), other[kind].slice(0, common), what);
+  }
+}
+
+const fieldsOf = ({ title, author, year }: ReadBook) => ({ title, author, year });
+
+/** What every file is promised, and one more promise that the input chooses. */
+async function checkFile(input: Input, formats: readonly (Format | undefined)[]): Promise<void> {
+  const format = formats[input.choice(formats.length)];
+  const size = 1 + input.choice(9);
+  const ids = ([undefined, 'new', 'keep'] as const)[input.choice(3)];
+  const hasHeader = input.choice(4) > 0;
+  const promise = PROMISES[input.choice(PROMISES.length)];
+  const { content } = input;
+  const options = { format, ids, hasHeader };
+  const found = await read(content, options);
+  assertSameOutcome(await read(content, options, size), found, `the file in pieces of ${size}`);
+  const lines = content.toString('latin1').match(/\r\n?|\n/g)?.length ?? 0;
+  for (const { title, author, year, line } of found.books) {
+    if (readBookChanges({ title, author, year }) === undefined) throw new Error('no book may be so');
+    if (!(line >= 1 && line <= lines + 1)) throw new Error(`there is no line ${line}`);
+  }
+  await promise?.(content, found, options);
+}
+
+const PROMISES: readonly ((content: Buffer, found: Found, options: Options) => void | Promise<void>)[] = [
+  inOtherEncodings,
+  inWindows1252,
+  writtenAgain,
+  refusedAgain,
+  corrected,
+  elements,
+];
+
+/** UTF-16 is read like UTF-8, of which only the sizes and what is invalid differ. */
+async function inOtherEncodings(content: Buffer, found: Found, options: Options): Promise<void> {
+  const text = content.toString();
+  if (!Buffer.from(text).equals(content)) return;
+  const marked = Buffer.from(text.startsWith('\uFEFF') ? text : `\uFEFF${text}`, 'utf16le');
+  assertSameOutcome(await read(marked, options, 3), found, 'the file in UTF-16LE');
+  assertSameOutcome(await read(Buffer.from(marked).swap16(), options, 5), found, 'in UTF-16BE');
+}
+
+async function inWindows1252(content: Buffer, _: Found, options: Options): Promise<void> {
+  const text = new TextDecoder('windows-1252').decode(content);
+  const encoded = await read(content, { ...options, encoding: 'windows-1252' }, 2);
+  const inUtf8 = await read(Buffer.from(`\uFEFF${text}`), { ...options, encoding: 'utf-8' });
+  assertSameOutcome(encoded, inUtf8, 'the file in windows-1252');
+}
+
+/** Books that are written into a file and read again are the same, and so is the file. */
+async function writtenAgain(_: Buffer, { books }: Found): Promise<void> {
+  if (books.length === 0) return;
+  const csv = (list: readonly ReadBook[]) =>
+    Buffer.from(`title,author,year\n${list.map(asCsvFields).join('')}`);
+  const json = (list: readonly ReadBook[]) =>
+    Buffer.from(list.map((book) => asJson({ id: 1, ...fieldsOf(book) })).join(''));
+  for (const [format, write] of [
+    ['csv', csv],
+    ['jsonl', json],
+  ] as const) {
+    const again = await read(write(books), { format });
+    assertSame(again.books.map(fieldsOf), books.map(fieldsOf), `the books, read from ${format}`);
+    assertSame([again.refused, again.fault], [[], undefined], `the rest of ${format}`);
+    if (!write(again.books).equals(write(books))) throw new Error(`${format} differs when written again`);
+  }
+}
+
+/** Rejected records that are imported without a correction are rejected again, for the same reasons. */
+async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Options): Promise<void> {
+  if (reading === undefined || !refused.every(({ takesReason }) => takesReason)) return;
+  const file = refusedHeader(reading) + refused.map((record) => asRefused(record, reading)).join('');
+  if (refused.length === 0) return;
+  const { format, columns } = reading;
+  const { title, author, year } = columns;
+  const wanted = { title: title ?? null, author: author ?? null, year: year ?? null };
+  const again = await read(Buffer.from(file), {
+    format: format === 'csv' ? 'csv' : 'jsonl',
+    columns: reading.columns.editionYear === undefined ? wanted : {},
+    ids: options.ids ?? (reading.keepsIds ? 'keep' : 'new'),
+    ...(reading.header && { delimiter: reading.header.delimiter }),
+  });
+  // The number of fields differs, with that of the reason.
+  const reasons = (list: readonly RefusedRecord[]) =>
+    list.map(({ reason }) => reason.replace(/^has \d+ fields?.*/, ''));
+  if (again.reading === undefined) return; // without the accepted records, columns may be missing
+  assertSame([reasons(again.refused), again.books, again.fault], [reasons(refused), [], undefined], file);
+}
+
+/** A record of text that is corrected to what it was is rejected again. In JSON, any value becomes a text by that. */
+async function corrected(_: Buffer, { reading, refused }: Found): Promise<void> {
+  if (reading?.header === undefined) return;
+  for (const record of refused) {
+    if (!record.takesReason || record.reason.includes('quote')) continue; // a person may mean the quotes
+    const again = await correct(record, correctable(record, reading).text, reading);
+    if (!('reason' in again)) throw new Error(`${JSON.stringify(record)} becomes a book by no correction`);
+  }
+}
+
+/** An array of JSON has as many records as elements, and those that are books are read as they are. */
+function elements(content: Buffer, { reading, books, refused, fault }: Found): void {
+  if (reading?.format !== 'json') return;
+  let array: unknown;
+  try {
+    array = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(content));
+  } catch {
+    return;
+  }
+  if (!Array.isArray(array)) return;
+  assertSame([fault, books.length + refused.length], [undefined, array.length], 'the records');
+}
+
+const FIELD_WORDS = [
+  'title',
+  'author',
+  'year',
+  'id',
+  'refused',
+  'name',
+  'first publish year',
+  'publish date',
+];
+
+export const delimitedFile: Reader = {
+  seeds: [
+    '\0\0\0\x01\0id,title,author,year\n7,"Don ""Q""","M. de C.",1605\n8,a\r\n9,b,c,x\n',
+    '\x01\x03\0\x01\x01\xef\xbb\xbfTitle;Author;First Publish Year;Publish Date\r\n"a\r\nb";\xc3\xa9;;May 2001\r\n',
+    '\0\x04\x02\x01\x02sep=;\n;;\ntitle;author;year;refused\n"a" b;"c\n;1;why\n',
+    '\0\x02\x01\0\x03a\tb\tc\n1\t2\t3\n',
+    '\0\x07\0\x01\x04title,year\ra,1\r\n"\0",2\nb,[1997?]\n\xff',
+  ],
+  words: [
+    ...FIELD_WORDS,
+    ',',
+    ';',
+    '\t',
+    '""',
+    '"',
+    '\r\n',
+    '\n\n',
+    ',,,\n',
+    'sep=;\n',
+    '\xef\xbb\xbf',
+    '\xc3\xa9',
+  ],
+  check: (input) => checkFile(input, ['csv', undefined]),
+};
+
+export const fileOfJson: Reader = {
+  seeds: [
+    '\0\0\0\x01\0[{"id":7,"title":"a","author":["b",{"name":"c"}],"year":"June 1997"},\n{"title":1}, null]',
+    '\x01\x02\0\x01\x01{"title":"\\u0000"}\r\n{"title":"b","publish_date":"2001","refused":"x"}\nnonsense\n',
+    '\0\x03\0\x01\x02{"190": {"title":"a","authors":[{"lf":"E, L","fl":"L E"}]}, "191":{}}',
+    '\x01\0\0\x01\x03{"title":1 ,"refused":"x" }\n',
+    '\x02\x04\x02\x01\x05[\n{"id":"9","title":"\xc3\xa9"},\n{"id":0,"title":"x"}]\n',
+  ],
+  words: [
+    ...FIELD_WORDS.map((name) => `"${name}":`),
+    '"title":"x"',
+    ',',
+    '\n',
+    '{',
+    '}',
+    '[',
+    ']',
+    '{}',
+    '\\u0000',
+  ],
+  check: (input) => checkFile(input, ['json', 'jsonl', undefined]),
+};
+
+/** Where records and fields of delimited text end, by a plain reading of RFC 4180. */
+export const delimitedText: Reader = {
+  seeds: ['a,"b ""c"", d",\n"e\r\nf"\r,g"h\n', '"a"b,c\n"unclosed,\nd'],
+  words: [',', '"', '""', '\r\n', '\n', '\r', ',"', '",', '"\n'],
+  check({ text }) {
+    const records: unknown[] = [];
+    const tokenizer = new Tokenizer(',', 1000);
+    for (let at = 0; at < text.length; at = tokenizer.next) {
+      if (!tokenizer.read(text, at, true)) throw new Error('the last record is incomplete');
+      const fields = Array.from({ length: tokenizer.count }, (_, index) => tokenizer.field(index));
+      const isWhole = tokenizer.fault === undefined;
+      records.push(isWhole ? fields : tokenizer.fault?.field);
+      // After a CR at the end of a piece, an LF may follow that belongs to it.
+      const { next } = tokenizer;
+      const isComplete = ['\n', '\r\n'].includes(text.slice(tokenizer.end, next));
+      assertSame(
+        new Tokenizer(',', 1000).read(text.slice(0, next), at, false),
+        isComplete,
+        'whether it is complete',
+      );
+    }
+    assertSame(records, recordsIn(text), 'the records');
+  },
+};
+
+/** The fields of each record; of a malformed one, the unclosed field, or else the first malformed one. */
+function recordsIn(text: string): unknown[] {
+  const records: unknown[] = [];
+  for (let at = 0; at < text.length; ) {
+    const fields: string[] = [];
+    let malformed: number | undefined;
+    for (let isLast = false; !isLast; ) {
+      let field = '';
+      if (text[at] === '"') {
+        const [quoted = '', content = '', close = ''] = /^"((?:[^"]|"")*)("?)/.exec(text.slice(at)) ?? [];
+        at += quoted.length;
+        field = content.replaceAll('""', '"');
+        const [more = ''] = /^[^,\r\n]*/.exec(text.slice(at)) ?? [];
+        if (close === '') malformed = fields.length;
+        else if (more !== '') malformed ??= fields.length;
+        at += more.length;
+      } else {
+        [field = ''] = /^[^,\r\n]*/.exec(text.slice(at)) ?? [];
+        at += field.length;
+      }
+      fields.push(field);
+      isLast = text[at] !== ',';
+      at += text.startsWith('\r\n', at) ? 2 : 1;
+    }
+    records.push(malformed ?? fields);
+  }
+  return records;
+}
+
+const REASONS = [
+  'is not an unambiguous year',
+  'is not a whole number',
+  'is beyond ±(2^53−1)',
+  'is too long for a year',
+];
+
+export const year: Reader = {
+  seeds: [
+    '2008-09-14T07:00:00',
+    '9/16/2006',
+    '26th of June 1997',
+    '[c1997?]',
+    'ca. 44 B.C.',
+    '1997, mai',
+    'AD 79',
+  ],
+  words: [
+    '1997',
+    ' de ',
+    'juin',
+    'March',
+    'bc',
+    'ad ',
+    'circa',
+    '\xc2\xa9',
+    '-',
+    '/',
+    '.0',
+    ' 12:00',
+    '0101-01-01',
+  ],
+  check({ content }) {
+    const text = content.toString();
+    const found = readYear(text);
+    if (typeof found === 'string') {
+      if (!REASONS.includes(found)) throw new Error(`no reason: ${found}`);
+      return;
+    }
+    if (!Number.isSafeInteger(found) || Object.is(found, -0)) throw new Error(`no year: ${found}`);
+    assertSame(readYear(`${found}`), found, 'the year, read again');
+    if (found !== 0 && !text.includes(`${Math.abs(found)}`)) throw new Error(`${found} is not in the text`);
+  },
+};

@@ -1,0 +1,53 @@
+// Owns: mutants that only another order of events shows: the orders of test/orders notice them, or a history that is not
+// linearizable.
+
+import { Mutants } from './mutant.ts';
+
+const ORDERS = 'test/orders/orders.test.ts';
+const MODEL = 'test/contract/model.test.ts';
+const CONCURRENCY = 'test/contract/concurrency.test.ts';
+
+export const ORDERS_MUTANTS = new Mutants()
+  .in('src/books/batches.ts')
+  .mutant('half of a refused batch is sent after its deadline', ORDERS, 'calls in batches')
+  .change('if (performance.now() >= deadline) return rejectAll(LATE);', '')
+  .mutant('the answers of a batch go to other calls of it', ORDERS, 'calls in batches')
+  .change('= answers[position] as', '= answers[answers.length - 1 - position] as')
+  .in('src/stores/postgres/books/changes.ts')
+  .mutant(
+    'of two changes of a book in one batch the first is lost',
+    ORDERS,
+    'changes on PostgreSQL',
+    'SQLite',
+  )
+  .change('merged.set(id, { ...merged.get(id), ...changes })', 'merged.set(id, changes)')
+  .mutant(
+    'both of two removals of a book in one batch are answered with 200',
+    ORDERS,
+    'changes on PostgreSQL',
+    'SQLite',
+  )
+  .change('return states.delete(id);', 'return states.has(id);')
+  .in('src/stores/postgres/finding/finder.ts')
+  .mutant('a search does not look for what is not indexed', ORDERS, 'searches on PostgreSQL', 'SQLite')
+  .change('= await this.#catchUp();', '= { ...(await this.#follower.state()), unindexed: 0 };')
+  .mutant('a search is answered from an index that is made again', ORDERS, 'searches on PostgreSQL', 'SQLite')
+  .change('if (await this.#isInFiles(files, deadline)) return', 'return')
+  .mutant('a search goes on after its caller has given up', ORDERS, 'searches on PostgreSQL', 'SQLite')
+  .change('[...values], deadline);', '[...values], performance.now() + STATEMENT_TIME);')
+  .in('src/stores/postgres/server/hosts.ts')
+  .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')
+  .change('timeline.number > other.number', 'timeline.number < other.number')
+  .in('src/stores/postgres/standby/standby.ts')
+  .mutant(
+    'a standby is waited for that cannot have what is asked for',
+    ORDERS,
+    'reads from a standby',
+    'SQLite',
+  )
+  .change('before(end, this.#primary.fence(true))', 'before(end, this.#primary.fence(false))')
+  .in('src/stores/sqlite/store.ts')
+  .mutant('a read on SQLite does not end its transaction', MODEL, 'came one by one')
+  .change('if (this.#db.isTransaction) this.#commit.run();', '')
+  .mutant('the chunks of a list on SQLite are of different moments', CONCURRENCY, 'readers and lists of both')
+  .change("this.#db.exec('begin'); // so that all chunks", '// so that all chunks').all;

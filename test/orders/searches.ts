@@ -1,0 +1,259 @@
+// Owns: every order of searches on PostgreSQL, in batches, while books are written and indexed: in the background, before a
+// search, and by another process (rules F11 and 23). The statements act on a table, its index and the queue of what is to be
+// indexed, in memory.
+
+import assert from 'node:assert/strict';
+import fc from 'fast-check';
+import { Batches } from '../../src/books/batches.ts';
+import type { Page, Search } from '../../src/books/search.ts';
+import { StoreUnavailable } from '../../src/books/store.ts';
+import { INDEX_VERSION } from '../../src/stores/book-index.ts';
+import { PostgresFinder } from '../../src/stores/postgres/finding/finder.ts';
+import type { Connections } from '../../src/stores/postgres/server/connections.ts';
+import type { Hosts } from '../../src/stores/postgres/server/hosts.ts';
+import { Observed, Order } from './order.ts';
+
+/** Milliseconds: from a call to its answer, and of a statement at most. */
+const DEADLINE = 4500;
+const STATEMENT_TIMEOUT = 4000;
+
+/** Milliseconds after which what happened before has no consequence any more: the longest pauses and limits together. */
+const CALM = 20_000;
+
+const LIMITS = { size: 1, weight: 1, inFlight: 1 };
+
+/**
+ * A search; a write of a book, which the queue gets with so many more ids; another process that indexes everything, or that
+ * begins to make the index again.
+ */
+const event = fc.oneof(
+  fc.record({ kind: fc.constantFrom('search', 'search', 'they index', 'they make it again') }),
+  fc.record({
+    kind: fc.constant('write'),
+    id: fc.integer({ min: 1, max: 4 }),
+    more: fc.constantFrom(0, 0, 300, 2000),
+  }),
+);
+
+/** What becomes of statements, by turns. */
+const fates = fc.array(
+  fc.constantFrom('is answered', 'is answered', 'takes long', 'answer is lost', 'fails'),
+  {
+    minLength: 1,
+    maxLength: 6,
+  },
+);
+
+interface Note {
+  readonly tid: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+/** The table of books, as versions by their id, and its index. */
+class Table {
+  readonly books = new Map<number, number>();
+  index: ReadonlyMap<number, number> = new Map();
+  #notes: readonly Note[] = [];
+  #round = 1;
+  #files = 1;
+  #written = 0;
+
+  write(id: number, more: number): void {
+    this.#written += 1;
+    this.books.set(id, this.#written);
+    this.#notes = [...this.#notes, { tid: `${this.#written}`, first: id, last: id + more }];
+  }
+
+  /** What another process does. */
+  indexAll(): void {
+    if (this.#notes.length === 0) return;
+    this.index = new Map(this.books);
+    this.#notes = [];
+    this.#round += 1;
+  }
+
+  /** What another process does, too. */
+  makeAgain(): void {
+    this.index = new Map();
+    this.#files += 1;
+    this.#notes = [{ tid: `all ${this.#files}`, first: 1, last: Number.MAX_SAFE_INTEGER }];
+  }
+
+  /** Answers the statements that index. */
+  answer(text: string, values: readonly unknown[]): object[] | undefined {
+    const read = (ids: Iterable<number>) =>
+      [...ids].map((id) => ({ id, title: '', author: '', year: this.books.get(id) }));
+    if (text.includes('as "isSame"')) return [{ isSame: values[0] === `${this.#files}` }];
+    if (text.includes('left join (')) {
+      const common = { version: INDEX_VERSION, isComplete: true };
+      const state = { ...common, round: this.#round, files: `${this.#files}` };
+      const none = { tid: null, first: null, last: null };
+      return (this.#notes.length === 0 ? [none] : this.#notes).map((note) => ({ ...state, ...note }));
+    }
+    if (text.includes('as books')) {
+      const last = Math.max(0, ...this.books.keys());
+      const counts = this.#notes.map((note) => Math.max(1, Math.min(note.last, last) - note.first + 1));
+      return [{ books: counts.reduce((sum, count) => sum + count, 0) }];
+    }
+    if (text.includes('between $1 and $2')) {
+      const [first, last] = values as [number, number];
+      return read([...this.books.keys()].filter((id) => id >= first && id <= last).toSorted((a, b) => a - b));
+    }
+    if (text.includes('with turn as')) return [{ indexed: this.#store(values) }];
+    if (text.includes('gin_clean_pending_list')) return [];
+    const [ids] = values;
+    return Array.isArray(ids) ? read(ids.filter((id) => this.books.has(id))) : undefined;
+  }
+
+  #store(values: readonly unknown[]): boolean {
+    const [round, ids, , , versions, , others, first, reached, done, next, shortened, files] = values as [
+      number,
+      number[],
+      never,
+      never,
+      number[],
+      never,
+      number[],
+      number,
+      number,
+      string[],
+      number,
+      string | null,
+      string,
+    ];
+    if (round !== this.#round || files !== `${this.#files}`) return false;
+    this.#round += 1;
+    const isMeant = (id: number) => others.includes(id) || (id >= first && id <= reached);
+    const index = new Map([...this.index].filter(([id]) => !isMeant(id)));
+    for (const [position, id] of ids.entries()) index.set(id, versions[position] as number);
+    this.index = index;
+    this.#notes = this.#notes
+      .filter(({ tid }) => !done.includes(tid))
+      .map((note) => (note.tid === shortened ? { ...note, first: next } : note));
+    return true;
+  }
+}
+
+export const searches = fc.asyncProperty(
+  fc.scheduler(),
+  fc.array(event, { minLength: 1, maxLength: 12 }),
+  fates,
+  (scheduler, events, fates) =>
+    Order.run(scheduler, async (order) => {
+      const { time } = order;
+      const table = new Table();
+      let isPrompt = false;
+      let statements = 0;
+      /** By its number: when a search was called, and which versions of the books were written then. */
+      const called = new Map<
+        number,
+        { readonly at: number; readonly written: ReadonlyMap<number, number> }
+      >();
+      /** By the number of a search, the index that it has read. */
+      const read = new Map<number, ReadonlyMap<number, number>>();
+
+      const carryOut = (text: string, values: readonly unknown[]) => {
+        if (text.includes('materialized')) {
+          const number = Number(values[0]);
+          read.set(number, table.index);
+          return [{ hits: 1, id: number, title_key: '', author_key: '', year: number }];
+        }
+        if (text.includes('with ordinality')) {
+          const number = Number(`${values[0]}`.slice(1, -1));
+          return [{ id: number, title: answerTo(number), author: '', year: number, found: 1 }];
+        }
+        return table.answer(text, values) ?? assert.fail(`an unknown statement: ${text}`);
+      };
+      const query = async (_: string, text: string, values: readonly unknown[], deadline: number) => {
+        if (text.includes('materialized')) {
+          const { at = 0 } = called.get(Number(values[0])) ?? {};
+          order.expect(deadline <= at + DEADLINE, 'a search may take longer than its caller waits');
+        }
+        if (time.now >= deadline) throw new StoreUnavailable('nothing is sent', 'late');
+        if (isPrompt) return { rows: carryOut(text, values) };
+        const fate = fates[statements % fates.length];
+        statements += 1;
+        const end = Math.min(time.now + STATEMENT_TIMEOUT, deadline);
+        return await order.later(`statement ${fate}`, async () => {
+          if (fate === 'takes long') await new Promise((resolve) => setTimeout(resolve, 1500));
+          if (time.now >= end) throw new StoreUnavailable('the server has ended it', 'late');
+          if (fate === 'fails') throw new StoreUnavailable('it fails');
+          const rows = carryOut(text, values);
+          if (fate === 'answer is lost') throw new StoreUnavailable('the connection breaks');
+          return { rows };
+        });
+      };
+
+      const finder = new PostgresFinder({} as Hosts, { query } as unknown as Connections, undefined);
+      const batches = new Batches<Search, Page>(
+        (searches, deadline) => Promise.all(searches.map((search) => finder.find(search, deadline))),
+        LIMITS,
+      );
+      const made: { readonly number: number; readonly observed: Observed<Page> }[] = [];
+      const search = (number: number) => {
+        called.set(number, { at: time.now, written: new Map(table.books) });
+        made.push({ number, observed: new Observed(order, batches.call(searchFor(number))) });
+      };
+      const check = () => {
+        for (const { number, observed } of made) {
+          assert.ok(observed.settled, `search ${number} waits for ever`);
+          const { answer, error, after } = observed.settled;
+          assert.ok(after <= DEADLINE, `search ${number} waited for ${after} ms`);
+          if (answer === undefined) assert.ok(error instanceof StoreUnavailable, `${error}`);
+          else {
+            assert.deepEqual(
+              answer.books.map(({ title }) => title),
+              [answerTo(number)],
+            );
+            for (const [id, version] of answer.unindexed > 0 ? [] : (called.get(number)?.written ?? []))
+              assert.ok(
+                (read.get(number)?.get(id) ?? 0) >= version,
+                `search ${number} does not see book ${id}`,
+              );
+          }
+        }
+      };
+      const happenings = events.map((one, number) => {
+        const act = () => {
+          if (one.kind === 'search') search(number);
+          else if ('id' in one) table.write(one.id, one.more);
+          else if (one.kind === 'they index') table.indexAll();
+          else table.makeAgain();
+        };
+        return [one.kind, act] as const;
+      });
+      await order.happen(happenings);
+      await order.during(CALM);
+      check();
+      assert.ok(batches.idle, 'a search is in progress for ever');
+
+      isPrompt = true;
+      await order.during(CALM);
+      assert.deepEqual(table.index, table.books, 'what was written is never indexed');
+      table.write(1, 0);
+      made.length = 0;
+      for (let number = 100; number < 105; number += 1) search(number);
+      await order.atOnce();
+      check();
+      for (const { observed } of made) assert.equal(observed.settled?.answer?.unindexed, 0);
+      finder.close();
+      await order.untilQuiet();
+    }),
+);
+
+function searchFor(number: number): Search {
+  return {
+    words: [],
+    conditions: [{ field: 'year', operator: '=', value: number }],
+    order: [{ field: 'id', isDescending: false }],
+    limit: 10,
+    after: undefined,
+    offset: 0,
+    isCounted: false,
+  };
+}
+
+function answerTo(number: number): string {
+  return `the answer to ${number}`;
+}
