@@ -77,7 +77,8 @@ export async function run(
   const { stdout, stderr } = streams;
   const named = args.find((arg) => !arg.startsWith('-'));
   try {
-    if (named === 'help' || named === 'version') return await run([`--${named}`], env, streams, stop);
+    if (named === 'help' || named === 'version')
+      return await run([...args.toSpliced(args.indexOf(named), 1), `--${named}`], env, streams, stop);
     const load = COMMANDS.get(named ?? 'serve');
     if (load === undefined) {
       if (args[0] !== named) readArguments(undefined, undefined, args); // the name may be the value of an unknown option

@@ -229,7 +229,7 @@ export function readConfig(env: Environment, readFile: ReadFile): Config {
   const { admin, find, page, signingSecret } = settings;
   const builtInCredentials = readPair(given) === undefined;
   const randomSecret = given.text('SECRET_TOKEN') === undefined;
-  const warnings = [...nearMisses(env)];
+  const warnings = nearMisses(env);
   if (builtInCredentials) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',

@@ -8,6 +8,7 @@ import { LogWriter, openLog } from '../log/destination.ts';
 import type { Log } from '../log/log.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { COUNTED, type Service, type StoreFound, startService } from '../service.ts';
+import { counted } from '../terminal/counted.ts';
 import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
 import type { CommandContext } from './command.ts';
@@ -99,8 +100,7 @@ function contentsOf({ isNew, books }: StoreFound): string {
   if (isNew) return 'new';
   if (books === undefined) return 'books that could not be counted';
   if (books === 0) return 'no books';
-  const count = Math.min(books, COUNTED).toLocaleString('en');
-  return `${books > COUNTED ? 'more than ' : ''}${count} ${books === 1 ? 'book' : 'books'}`;
+  return books > COUNTED ? `more than ${counted(COUNTED, 'book')}` : counted(books, 'book');
 }
 
 function banner(

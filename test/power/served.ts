@@ -130,7 +130,7 @@ async function failsOrNot(writing: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Enough pages in the log that it is moved into the file, and begins anew. */
+/** Enough pages in the log that it is moved into the file, and begins again. */
 export const emptied = served(async ({ client }, scribe) => {
   const id = await scribe.create(client, 100);
   for (let round = 1; round <= 6; round += 1) {

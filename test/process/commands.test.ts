@@ -91,11 +91,15 @@ describe('commands', { concurrency: 3 }, () => {
     ] as const) {
       assert.deepEqual(await runCommand(args, {}), refusedWith(sentence, 2));
     }
-    for (const [word, option] of [
-      ['help', '--help'],
-      ['version', '--version'],
+    for (const [words, options] of [
+      [['help'], ['--help']],
+      [['version'], ['--version']],
+      [
+        ['help', 'import'],
+        ['import', '--help'],
+      ],
     ] as const) {
-      assert.deepEqual(await runCommand([word], {}), await runCommand([option], {}));
+      assert.deepEqual(await runCommand(words, {}), await runCommand(options, {}));
     }
   });
 

@@ -231,7 +231,7 @@ export class History {
     });
   }
 
-  /** A book that no client was told of may have been created without an answer. */
+  /** A book that no answer named may have been created without an answer. */
   #assertCreated(listed: Book): void {
     const { id, ...fields } = listed;
     if (this.#books.has(id) || this.#removed.has(id)) return void this.#bookOf(id);

@@ -13,6 +13,7 @@ import { FIND } from './books/statements.ts';
 import { asJson } from './books/text.ts';
 import { type Connections, QUERY_TIMEOUT } from './server/connections.ts';
 import { NUMBERS } from './server/hosts.ts';
+import { withTimeout } from './server/limits.ts';
 import type { TableOperations } from './store.ts';
 
 // Functions that a statement calls must not be volatile here: the servers' own `synchronous_commit` decides about durability.
@@ -115,7 +116,7 @@ async function list(connections: Connections, signal: AbortSignal): Promise<Book
   };
   async function* pieces(): AsyncGenerator<Buffer, void, void> {
     for (let after = 0; ; ) {
-      const question = { text: LAST_OF_PIECE, values: [after], types: NUMBERS, query_timeout: QUERY_TIMEOUT };
+      const question = { ...withTimeout(LAST_OF_PIECE, [after], QUERY_TIMEOUT), types: NUMBERS };
       const [last] = (await client.query<{ id: number }>(question)).rows;
       const range = `where id > ${after}${last === undefined ? '' : ` and id <= ${last.id}`}`;
       const rows = client.query(copyTo(asJson(',', range)));

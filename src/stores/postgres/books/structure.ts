@@ -6,7 +6,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { withTypes } from '../../columns.ts';
-import { begin } from '../server/limits.ts';
+import { begin, withTimeout } from '../server/limits.ts';
 
 const COLUMNS = withTypes('bigint');
 
@@ -178,8 +178,7 @@ export async function look<Row extends pg.QueryResultRow>(
   text: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  const question = { text, values, query_timeout: DESCRIBE_TIMEOUT };
-  return (await client.query<Row>(question)).rows;
+  return (await client.query<Row>(withTimeout(text, values, DESCRIBE_TIMEOUT))).rows;
 }
 
 function catchUpFrom(sequence: FoundSequence | undefined): readonly string[] {

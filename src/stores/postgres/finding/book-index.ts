@@ -17,7 +17,7 @@ import {
 import { WITH_IDS } from '../books/statements.ts';
 import { changeStructure, createStructure, look, type OnLongWait } from '../books/structure.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
-import { begin, queryWithin } from '../server/limits.ts';
+import { begin, queryWithin, withTimeout } from '../server/limits.ts';
 
 /** Milliseconds to wait for a lock on the index. */
 const LOCK_TIMEOUT = 3000;
@@ -149,7 +149,8 @@ const DESCRIBE = `
   from pg_class as books where oid = to_regclass('books')`;
 
 /** In which the server keeps the index and its notes: others once the index is made again, or a table is rewritten. */
-const FILES = "pg_relation_filenode('book_index') || ' ' || pg_relation_filenode('book_index_queue')";
+const FILES =
+  "(select pg_relation_filenode('book_index') || ' ' || pg_relation_filenode('book_index_queue'))";
 
 const STATE = `
   select version, round, is_complete as "isComplete", ${FILES} as files, tid, first, last
@@ -167,8 +168,9 @@ const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEX
 const READ_RANGE = `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`;
 const READ_IDS = `select id, ${BEGINNINGS}, year from ${WITH_IDS}`;
 
-// Takes effect only if no other process has indexed anything since the notes were read: what was read may be older than
-// what that process has stored; nor if the notes are in other places now. Losing it in a crash costs nothing, since the notes come back with it.
+// Takes effect only if no other process has indexed anything since the notes were read, since that process may have
+// stored a newer book; and only if the notes are in the same places. Losing it in a crash costs nothing: the notes come
+// back with it.
 const INDEX = `
   with turn as (
     update book_index_state set round = round + 1 where round = $1 and version = ${INDEX_VERSION} and ${FILES} = $13
@@ -324,7 +326,7 @@ export class PostgresIndex implements BookIndex {
     this.#client = client;
     this.#follower = new IndexFollower(
       async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
-        const statement = { text, values, query_timeout: STEP_TIMEOUT };
+        const statement = withTimeout(text, values, STEP_TIMEOUT);
         return (await queryWithin<Row>(client, 'lock_timeout', LOCK_TIMEOUT, statement)).rows;
       },
     );
@@ -416,8 +418,7 @@ export class PostgresIndex implements BookIndex {
 
   /** @param timeout milliseconds; none for what takes longer the more books there are. */
   async #query<Row extends pg.QueryResultRow>(text: string, timeout = 0): Promise<readonly Row[]> {
-    const statement = { text, query_timeout: timeout };
-    return (await this.#client.query<Row>(statement)).rows;
+    return (await this.#client.query<Row>(withTimeout(text, [], timeout))).rows;
   }
 }
 

@@ -9,9 +9,10 @@ import { INDEX_VERSION } from '../../book-index.ts';
 import { findPage, type SearchableIndex } from '../../finding.ts';
 import { Pace } from '../../pace.ts';
 import type { Statement } from '../../search-sql.ts';
-import { type Connections, STATEMENT_TIMEOUTS } from '../server/connections.ts';
+import { type Connections, QUERY_TIMEOUT, STATEMENT_TIMEOUTS } from '../server/connections.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
-import { left, withTimeout } from '../standby/fence.ts';
+import { withTimeout } from '../server/limits.ts';
+import { left } from '../standby/fence.ts';
 import type { Standby } from '../standby/standby.ts';
 import { IndexFollower, type IndexState, IS_IN_FILES, PostgresIndex } from './book-index.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
@@ -26,7 +27,7 @@ const IDLE_PAUSE = 1000;
 const STANDBY_SHARE = 2 / 3;
 
 /** Milliseconds from the server's end of a statement to its notice here, at most. */
-const NOTICE_TIME = 300;
+const NOTICE_TIME = QUERY_TIMEOUT - STATEMENT_TIMEOUTS.searches;
 
 /** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
 const PAUSE_FOR_WRITERS = 9;

@@ -5,6 +5,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { reasonOf } from '../../../error-words.ts';
+import { withTimeout } from './limits.ts';
 import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
 
@@ -181,15 +182,14 @@ export async function connectToWritable(hosts: Hosts): Promise<{ address: Primar
 
 /** @throws Error when the server takes no writes, or does not answer. */
 export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Promise<void> {
-  const question = { text: 'show transaction_read_only', query_timeout: timeout };
+  const question = withTimeout('show transaction_read_only', [], timeout);
   const { rows } = await client.query<{ transaction_read_only: string }>(question);
   if (rows[0]?.transaction_read_only !== 'off') throw new Error('it is read-only');
 }
 
 async function readTimeline(client: pg.ClientBase, timeout: number): Promise<Timeline> {
-  const question = { text: TIMELINE, query_timeout: timeout };
   try {
-    return (await client.query<Timeline>(question)).rows[0] ?? NO_TIMELINE;
+    return (await client.query<Timeline>(withTimeout(TIMELINE, [], timeout))).rows[0] ?? NO_TIMELINE;
   } catch (error) {
     if (error instanceof pg.DatabaseError) return NO_TIMELINE;
     throw error;
@@ -198,9 +198,8 @@ async function readTimeline(client: pg.ClientBase, timeout: number): Promise<Tim
 
 async function endSessions({ host, tls, timeline }: Primary, timeout: number): Promise<void> {
   const { client } = await connectTo({ ...host, tlsAttempts: [tls] }, timeout);
-  const request = { text: END_SESSIONS, values: [timeline.number], query_timeout: timeout };
   try {
-    await client.query(request);
+    await client.query(withTimeout(END_SESSIONS, [timeline.number], timeout));
   } finally {
     void client.end();
   }

@@ -44,6 +44,7 @@ interface DriverQuery extends pg.Submittable {
   handleCommandComplete(message: unknown, connection: DriverConnection): void;
 }
 
+/** A statement, with an option that the driver's own description lacks. */
 interface Statement {
   readonly text: string;
   readonly values: unknown[];
@@ -78,6 +79,11 @@ class LimitedQuery extends Query {
   }
 }
 
+/** @param timeout milliseconds for the answer; the connection cannot be used any more after a longer time. */
+export function withTimeout(text: string, values: unknown[], timeout: number): Statement {
+  return { text, values, query_timeout: timeout };
+}
+
 /**
  * Limits all statements of a new connection, unless a pooler is in between.
  * @param timeout milliseconds for the answer.
@@ -91,8 +97,8 @@ export async function limitConnection(
 ): Promise<void> {
   const { processID } = client as unknown as { processID: number };
   const values = [limit, String(milliseconds), processID];
-  const question = { text: LIMIT_CONNECTION, values, query_timeout: timeout };
-  if ((await client.query(question)).rowCount === 1) connectionLimits.set(client, milliseconds);
+  if ((await client.query(withTimeout(LIMIT_CONNECTION, values, timeout))).rowCount === 1)
+    connectionLimits.set(client, milliseconds);
 }
 
 /** Whether the connection has a limit of its own. */

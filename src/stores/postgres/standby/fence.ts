@@ -8,6 +8,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
+import { withTimeout } from '../server/limits.ts';
 
 /** Milliseconds between two looks whether a standby has replayed, or the primary shows, enough. */
 const LOOK_PAUSE = 2;
@@ -147,8 +148,7 @@ export async function before<Result>(end: number, work: Promise<Result>): Promis
   }
 }
 
-/** Milliseconds until then. @throws Error when none is left. */
-/** Milliseconds. @throws Error when none are left. */
+/** Milliseconds until then. @throws Error when none are left. */
 export function left(end: number): number {
   const milliseconds = end - performance.now();
   if (milliseconds <= 0) throw LATE;
@@ -166,10 +166,4 @@ export async function ask<Row extends pg.QueryResultRow>(
   timeout: number,
 ): Promise<Row | undefined> {
   return (await client.query<Row>(withTimeout(text, values, timeout))).rows[0];
-}
-
-/** With an option that the driver's own description lacks. */
-export function withTimeout(text: string, values: unknown[], timeout: number): pg.QueryConfig {
-  const question = { text, values, query_timeout: timeout };
-  return question;
 }

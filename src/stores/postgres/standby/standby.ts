@@ -14,7 +14,7 @@ import {
   LIST_LOCK_TIMEOUT,
 } from '../server/connections.ts';
 import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from '../server/hosts.ts';
-import { limitLocks } from '../server/limits.ts';
+import { limitLocks, withTimeout } from '../server/limits.ts';
 import {
   ask,
   assertMarked,
@@ -24,7 +24,6 @@ import {
   openSnapshot,
   type Primary,
   replayed,
-  withTimeout,
 } from './fence.ts';
 
 // Milliseconds: that a request waits for a snapshot; between two questions whether the standby still answers, and for the
