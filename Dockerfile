@@ -1,5 +1,5 @@
 # The image of the service, with no more than it needs: Node.js, the libraries, the sources and their compile cache.
-# docs/operations.md says how to run it. The files belong to root. The service runs as another user, who can write only
+# docs/install.md says how to run it. The files belong to root. The service runs as another user, who can write only
 # data/, so the root file system can be mounted read-only.
 
 FROM node:26.10.0-trixie-slim AS build

@@ -1,6 +1,5 @@
-// Owns: the page docs/search-statements.md: the statements of typical searches, complete. As a program it writes the page.
+// Owns: the page src/stores/search-statements.md: the complete statements of typical searches.
 
-import { writeFileSync } from 'node:fs';
 import { readQuery } from '../src/api/query.ts';
 import type { Place } from '../src/books/search.ts';
 import { findPage } from '../src/stores/finding.ts';
@@ -79,10 +78,10 @@ const EXAMPLES: readonly Example[] = [
 const HEAD = `# The statements of searches
 
 What the service sends to its store for a page of books, with the values in their places. The steps are those of
-[finding.ts](../src/stores/finding.ts): collect, walk, collect all; the index and its columns are those of the two files
+[finding.ts](finding.ts): collect, walk, collect all; the index and its columns are those of the two files
 \`book-index.ts\`. \`in_time()\` fails when a search takes too long; on PostgreSQL the server's \`statement_timeout\` does that.
 
-\`npm run searches\` makes this page, and a test compares it with the code.
+\`npm run docs\` generates this page.
 `;
 
 /** @returns the page. */
@@ -149,8 +148,4 @@ function laidOut(sql: string): string {
       return part === ' ' ? `\n${'  '.repeat(depth + 1)}` : part;
     });
   return `${clauses};`;
-}
-
-if (import.meta.main) {
-  writeFileSync(new URL('search-statements.md', import.meta.url), await describeSearches());
 }

@@ -1,9 +1,8 @@
 // Owns: the description of the API as an OpenAPI 3.1 document, openapi.json, which the service serves with its own
 // address in it. Its schemas, messages and header values are those that the routes use; a test compares everything else
-// in it with real traffic. `npm run openapi` writes the file.
+// in it with real traffic. `npm run docs` writes the file.
 // Refuses: to describe anything that is not on the service's own port.
 
-import { writeFileSync } from 'node:fs';
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { LOGIN } from '../../src/api/login.ts';
 import { BOOK_FIELDS, BOOK_ID } from '../../src/books/book.ts';
@@ -373,5 +372,3 @@ function mapValues<Value, Mapped>(
 ): Record<string, Mapped> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value, key)]));
 }
-
-if (import.meta.main) writeFileSync(new URL('./openapi.json', import.meta.url), describeApi());

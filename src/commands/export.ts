@@ -161,7 +161,7 @@ function readFilters(options: Arguments['options']): Filters | undefined {
     const read = readFilter(name, value);
     if (read === undefined)
       throw new UsageError(
-        `--${optionOf(name)} cannot be ${JSON.stringify(value)}: docs/finding.md says what a filter may be.`,
+        `--${optionOf(name)} cannot be ${JSON.stringify(value)}: docs/search.md says what a filter may be.`,
       );
     return [read];
   });

@@ -3,7 +3,7 @@
 // 1. Collect: if few books match, all of them are collected and sorted. Their number is then known.
 // 2. Walk: if many match, the index is read in the order of the page, from its beginning, and each book is tested.
 // 3. Collect all: if the walk finds too few, because they are far away, the first of all matches are selected.
-// Each step is one statement of `search-sql.ts`; docs/search-statements.md shows them.
+// Each step is one statement of `search-sql.ts`; src/stores/search-statements.md shows them.
 
 import { type Book, FIELD_NAMES } from '../books/book.ts';
 import {

@@ -1,4 +1,4 @@
-// Owns: the statements by which the books of a page are found in an index, on both stores. docs/search-statements.md has
+// Owns: the statements by which the books of a page are found in an index, on both stores. src/stores/search-statements.md has
 // those of typical searches, complete.
 // Refuses: to leave the order of the steps within a statement to the guess of a query planner.
 

@@ -1,4 +1,4 @@
-// A cluster as docs/cluster.md describes it, whose machines and programs fail one after the other while clients write
+// A cluster as docs/postgresql.md describes it, whose machines and programs fail one after the other while clients write
 // and read through two services. All that they are answered must be linearizable.
 
 import assert from 'node:assert/strict';

@@ -125,7 +125,7 @@ describe('metrics', { concurrency: 4 }, () => {
   }
 
   test('rule 31: the names are those of the documentation', async (context) => {
-    const guide = readFileSync(pathTo('docs/operations.md'), 'utf8');
+    const guide = readFileSync(pathTo('docs/monitoring.md'), 'utf8');
     const [, table = ''] = /^\| Metric \|.*\n\| --- .*\n((?:\|.*\n)+)/m.exec(guide) ?? [];
     const documented = [...table.matchAll(/^\| ([^|]*) \|/gm)]
       .flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))

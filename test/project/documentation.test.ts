@@ -7,9 +7,7 @@ import { after, before, describe, test } from 'node:test';
 import { withFigures } from '../../bench/document.ts';
 import { titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
-import { pageWithMap } from '../../docs/map.ts';
-import { describeApi } from '../../docs/openapi/document.ts';
-import { describeSearches } from '../../docs/search-statements.ts';
+import { generatedTexts } from '../../docs/generate.ts';
 import { SETTINGS } from '../../src/config.ts';
 import { request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
@@ -124,8 +122,8 @@ test('every link of the documentation leads to a file and to a heading of it', (
   }
 });
 
-test('the map of docs/architecture.md is what the heads of the files say', () => {
-  assert.equal(read('docs/architecture.md'), pageWithMap());
+test('what the documents have from the code is up to date: npm run docs writes it', async () => {
+  for (const [path, text] of await generatedTexts()) assert.equal(read(path), text, path);
 });
 
 test('no document runs the service with npx, which would run a package of that name from the registry elsewhere', () => {
@@ -134,8 +132,8 @@ test('no document runs the service with npx, which would run a package of that n
   }
 });
 
-test('docs/operations.md explains every message of the log, and no other', () => {
-  const [table = ''] = /^\| `msg`, level .*?\n\n/ms.exec(read('docs/operations.md')) ?? [];
+test('docs/monitoring.md explains every message of the log, and no other', () => {
+  const [table = ''] = /^\| `msg`, level .*?\n\n/ms.exec(read('docs/monitoring.md')) ?? [];
   const explained = table
     .split('\n')
     .slice(2)
@@ -145,14 +143,6 @@ test('docs/operations.md explains every message of the log, and no other', () =>
   );
   assert.ok(logged.length > 10);
   assert.deepEqual(explained.toSorted(), [...new Set(logged)].toSorted());
-});
-
-test('docs/search-statements.md has the statements of the code', async () => {
-  assert.equal(read('docs/search-statements.md'), await describeSearches());
-});
-
-test('docs/openapi/openapi.json is what the code describes', () => {
-  assert.equal(read('docs/openapi/openapi.json'), describeApi());
 });
 
 test('the figures of docs/performance.md are those of bench/results.json', () => {

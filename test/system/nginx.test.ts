@@ -78,7 +78,7 @@ test('rule 34: the page works behind the documented proxy, under a path, and whi
   assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
 });
 
-/** Starts a proxy of docs/operations.md, with TLS, on free ports, in front of a service. */
+/** Starts a proxy of docs/proxy.md, with TLS, on free ports, in front of a service. */
 type Start = (
   service: ServiceProcess,
   under: string,
@@ -378,11 +378,11 @@ async function startNginx(configure: (folder: string, port: number) => string): 
   };
 }
 
-/** The block of docs/operations.md in this language. */
+/** The block of docs/proxy.md in this language. */
 function blockOf(language: string): string {
   const [, block = ''] =
     new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(
-      readFileSync(pathTo('docs/operations.md'), 'utf8'),
+      readFileSync(pathTo('docs/proxy.md'), 'utf8'),
     ) ?? [];
   return block;
 }

@@ -1,4 +1,4 @@
-// The commands and programs of the README, of docs/finding.md and of docs/changing.md, run as they are written there. Only the address of the
+// The commands and programs of the README, of docs/search.md and of docs/changing.md, run as they are written there. Only the address of the
 // service, the database and the folders are replaced. Needs curl, python3 and npm.
 
 import assert from 'node:assert/strict';
@@ -208,8 +208,8 @@ class Page {
   }
 }
 
-describe('docs/finding.md', () => {
-  const page = new Page('docs/finding.md');
+describe('docs/search.md', () => {
+  const page = new Page('docs/search.md');
   before(() => page.start());
   after(() => page.stop());
 

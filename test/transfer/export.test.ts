@@ -91,7 +91,7 @@ describe('export and copy', { concurrency: 4 }, () => {
       const wrong = await command(['export', '--year', 'x'], url);
       assert.deepEqual(
         wrong,
-        refusedWith('--year cannot be "x": docs/finding.md says what a filter may be.', 2),
+        refusedWith('--year cannot be "x": docs/search.md says what a filter may be.', 2),
       );
     });
 

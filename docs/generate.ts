@@ -1,0 +1,49 @@
+// Owns: the list of everything in the documents that is generated from the code. As a program (`npm run docs`) it writes
+// all of it; a test compares the files with it.
+
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { mapOf } from './map.ts';
+import { describeApi } from './openapi/document.ts';
+import { describeSearches } from './search-statements.ts';
+
+const PROJECT = fileURLToPath(new URL('..', import.meta.url));
+
+/** Files that are generated as a whole. */
+const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
+  'docs/openapi/openapi.json': describeApi,
+  'src/stores/search-statements.md': describeSearches,
+};
+
+/**
+ * Parts of documents. A document has the part `name` between the lines `<!-- generated: name -->` and
+ * `<!-- end of name -->`. The function gets the path of the document.
+ */
+const PARTS: Readonly<Record<string, (document: string) => string>> = {
+  map: (document) => mapOf(dirname(document)),
+};
+
+const PART = /^<!-- generated: (.+?) -->\n.*?^<!-- end of \1 -->$/gms;
+
+/** @returns the text that each generated file, and each document with generated parts, must have, by its path. */
+export async function generatedTexts(): Promise<Map<string, string>> {
+  const texts = new Map<string, string>();
+  for (const [path, describe] of Object.entries(FILES)) texts.set(path, await describe());
+  for (const path of globSync(['*.md', '{bench,client,conformance,docs,endurance,page,src,test}/**/*.md'], {
+    cwd: PROJECT,
+  })) {
+    const text = readFileSync(`${PROJECT}/${path}`, 'utf8');
+    const generated = text.replace(PART, (_, name: string) => {
+      const part = PARTS[name];
+      if (part === undefined) throw new Error(`${path}: nothing generates "${name}".`);
+      return `<!-- generated: ${name} -->\n\n${part(path)}\n\n<!-- end of ${name} -->`;
+    });
+    if (/^<!-- generated: /m.test(generated)) texts.set(path, generated);
+  }
+  return texts;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of await generatedTexts()) writeFileSync(`${PROJECT}/${path}`, text);
+}
