@@ -4,16 +4,25 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { Disk } from '../power/disk.ts';
-import { writeState } from '../power/recording.ts';
+import { Recording, readRecording, writeState } from '../power/recording.ts';
+import { kill, STORE, storeBefore } from '../power/work.ts';
 import { countOf, fill } from '../support/books.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
-import { endOf, fileOf, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import {
+  endOf,
+  fileOf,
+  type ServiceProcess,
+  SQLITE,
+  startServiceProcess,
+  temporaryFolder,
+} from '../support/service.ts';
 import { attach, callsIn, detach, recordingTo } from '../support/strace.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -154,4 +163,47 @@ test('rule 23: what is acknowledged after a failed sync outlives a power failure
   const again = await startServiceProcess(dbUrl);
   context.after(() => again.stop());
   assert.deepEqual(await again.client.list(), books);
+});
+
+test('rule 23: after a failed sync and a kill, a power failure during the next start leaves a sound store', async (context) => {
+  const recording = new Recording();
+  context.after(() => rmSync(recording.folder, { recursive: true }));
+  await storeBefore(recording, STORE, 400);
+  recording.begin();
+  let stored = 0;
+  const failing = async (service: ServiceProcess) => {
+    const { client } = service;
+    const create = () => client.request('POST', '/book', { body: { title: 'stored' } });
+    while ((await create()).status === 201) stored += 1;
+    const change = (id: number) =>
+      client.request('PUT', `/book/${id}`, { body: { title: 'refused '.repeat(100) } });
+    const answers = await Promise.all(Array.from({ length: 40 }, (_, number) => change(10 * number + 1)));
+    assert.ok(answers.every(({ status }) => status === 503));
+    await kill(service);
+  };
+  await recording.serve(STORE, failing, 'error=EIO:when=20+');
+  assert.ok(stored > 0);
+  await recording.serve(STORE, async () => {});
+  recording.end(undefined);
+  const { disk } = readRecording(recording.folder);
+  for (const moment of disk.moments.keys()) {
+    for (let seed = 0; seed < 3; seed += 1) {
+      const cut = { moment, journal: 0, seed };
+      const state = disk.after(cut);
+      if (!state.has(STORE)) continue;
+      const folder = temporaryFolder();
+      writeState(state, folder);
+      const db = new DatabaseSync(join(folder, STORE));
+      const { found } = db.prepare('select integrity_check as found from pragma_integrity_check').get() ?? {};
+      assert.equal(found, 'ok', disk.describe(cut));
+      const acknowledged = disk.saidBefore(cut).filter((text) => text.startsWith('HTTP/1.1 201 ')).length;
+      if (acknowledged > 0) {
+        const { count } =
+          db.prepare("select count(*) as count from books where title = 'stored'").get() ?? {};
+        assert.ok(Number(count) >= acknowledged, disk.describe(cut));
+      }
+      db.close();
+    }
+  }
+  assert.equal(disk.said.filter((text) => text.startsWith('HTTP/1.1 201 ')).length, stored);
 });

@@ -1,7 +1,16 @@
 // Owns: opening the SQLite file of a catalogue, with its table created if missing and updated if older; and waiting for
 // other processes that write to it.
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -18,6 +27,9 @@ export const BULK_BUSY_TIMEOUT = 30_000;
 
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
 export const LOG_SIZE = 64 * 1024 * 1024;
+
+/** Bytes of the log that are read and written at a time. */
+const LOG_PIECE = 1024 * 1024;
 
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;
@@ -113,6 +125,7 @@ export function openForWriting(path: string): DatabaseSync {
   const { db, file } = retryWhileBusy(() => openWithLog(path), deadline);
   try {
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
+    retryWhileBusy(() => rewriteLog(db, `${path}-wal`), deadline);
     retryWhileBusy(() => createStructure(db), deadline);
     emptyLog(db, file, deadline);
     return db;
@@ -140,8 +153,33 @@ function openWithLog(path: string): { db: DatabaseSync; file: OpenFile } {
 }
 
 /**
- * Moves the content of the log into the file. A process that died may have left writes in the log whose sync had failed.
- * No later sync would write them to disk, and everything after them in the log depends on them.
+ * Writes the content of the log once more, and syncs it. A process that died may have left writes in the log whose sync
+ * had failed: they can be read, but no later sync would write them to disk. If they moved into the file like that, a power
+ * failure half-way would leave some of their pages in the file, and nothing in the log to complete them.
+ */
+function rewriteLog(db: DatabaseSync, path: string): void {
+  db.exec('begin immediate'); // no other process writes to the log until the rollback
+  try {
+    const log = openSync(path, 'r+');
+    try {
+      const piece = Buffer.allocUnsafe(LOG_PIECE);
+      let size = 0;
+      for (let position = 0; ; position += size) {
+        size = readSync(log, piece, 0, LOG_PIECE, position);
+        if (size === 0) break;
+        size = writeSync(log, piece, 0, size, position);
+      }
+      fsyncSync(log);
+    } finally {
+      closeSync(log);
+    }
+  } finally {
+    db.exec('rollback');
+  }
+}
+
+/**
+ * Moves the content of the log into the file, so that nothing depends any more on writes whose sync had failed.
  * @param deadline after which a log that other processes keep reading stays: it was in use before, and is sound.
  * @throws Error if the file was moved or replaced while this process waited for others.
  */
