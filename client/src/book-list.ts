@@ -102,7 +102,7 @@ class ListReader {
       return JSON.parse(text);
     }
     const comma = text.indexOf(',');
-    if (text.slice(0, comma).trim() !== '') throw new SyntaxError('There is no comma between two books');
+    if (/[^ \t\n\r]/.test(text.slice(0, comma))) throw new SyntaxError('There is no comma between two books');
     return JSON.parse(text.slice(comma + 1));
   }
 }

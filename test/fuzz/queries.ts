@@ -140,6 +140,7 @@ export const words: Reader = {
     "L'\xc3\x89tranger J. R. R. Tolkien",
     '\xe7\x99\xbe\xe5\xb9\xb4\xe5\xad\xa4\xe7\x8b\xac ABC',
     '??? \xe2\x84\xa2 \xf0\x9f\x99\x82 \xef\xac\x81ne Stra\xc3\x9fe',
+    `${'a'.repeat(49)} `.repeat(6),
     'e\xcc\x81 \xe0\xa4\xb9\xe0\xa4\xbf\xe0\xa4\xa8\xe0\xa5\x8d\xe0\xa4\xa6\xe0\xa5\x80 \xe0\xb9\x84\xe0\xb8\x97\xe0\xb8\xa2',
   ],
   words: [
@@ -159,7 +160,8 @@ export const words: Reader = {
     const title = content.toString();
     const { key, words } = indexText(title);
     assertSame(fold(fold(title)), fold(title), 'the folded text, folded again');
-    if (!key.startsWith('#')) assertSame(indexText(key).key, key, 'the key of the key');
+    // A key that is cut may end with a space.
+    if (!key.startsWith('#')) assertSame(indexText(key).key, key.trimEnd(), 'the key of the key');
     if ([...key].length > 250) throw new Error('the key is too long');
     for (const word of words.split(' '))
       if ([...word].length > 64) throw new Error(`a word is too long: ${word}`);
