@@ -1,7 +1,7 @@
 // Owns: the benchmark of the librarians' page, as a command: how much it loads, how fast it shows books, how smoothly it
 // scrolls, and what it keeps in memory, in a real browser, on both stores. It starts everything itself, and prints each
 // figure beside its goal.
-// Refuses: to fail when a goal is missed: times depend on the machine and on what else runs there.
+// Does not: fail when a goal is missed: times depend on the machine and on what else runs there.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { availableParallelism, loadavg, tmpdir } from 'node:os';

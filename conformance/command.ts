@@ -1,6 +1,6 @@
 // Owns: the command that checks a service: its options, its report, its exit code. It runs as `main.ts` in this folder and as
 // `book-catalogue verify`.
-// Refuses: to read variables and files by itself. Its caller knows where an account and a secret are kept.
+// Does not: read variables and files by itself. Its caller has the account and the secret.
 
 import { type Verdict, verdictsOf } from './checking.ts';
 import type { Complaint } from './complaint.ts';

@@ -1,5 +1,5 @@
 // Owns: a connection to the service that is checked, written and read piece by piece.
-// Refuses: an answer that does not come in time, and an end that must not be.
+// Does not: accept an answer that does not come in time, or an end that must not be.
 
 import type { Socket } from 'node:net';
 import { type Answer, AnswerReader, Held, type Limits, type RawAnswer } from './answers.ts';

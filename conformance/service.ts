@@ -1,6 +1,6 @@
 // Owns: the service that is checked, as its client sees it: requests, connections, and the books that were stored.
-// Refuses: an answer that is no envelope, that does not come, or that does not end. Each is a complaint that shows the
-// request and what came back.
+// Does not: accept an answer that is no envelope, that does not come, or that does not end. Each is a complaint that
+// shows the request and what came back.
 
 import {
   Agent as HttpAgent,

@@ -1,5 +1,5 @@
 // Owns: the licences of everything that the executable contains, word for word.
-// Refuses: a library or a Node.js without the text of its licence, which must be passed on with it.
+// Does not: pass on a library or a Node.js without the text of its licence.
 
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 // Owns: `npm run release -- VERSION`: everything that is published of a version, in dist/release, and the tag.
-// Refuses: a tree with changes, since the tag must be the commit that was built; any version but that of package.json;
-// changes that belong to no version.
+// Does not: release a tree with changes, since the tag must be the commit that was built; any version but that of
+// package.json; changes that belong to no version.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
 // Owns: the bill of materials: the libraries that the service needs, and Node.js. `npm run sbom` prints it.
-// Refuses: what only development needs.
+// Does not: list packages that only development needs.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';

@@ -1,6 +1,6 @@
 // Owns: the settings (rules 14, 16, 22, 25 to 27), each in one place, read once into one frozen Config.
-// Refuses: an invalid value, in one sentence that names the variable. It touches neither `process` nor the store;
-// `stores/open.ts` interprets DB_URL.
+// Does not: accept an invalid value: it refuses it in one sentence that names the variable. It touches neither
+// `process` nor the store; `stores/open.ts` interprets DB_URL.
 
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';

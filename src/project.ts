@@ -1,6 +1,6 @@
 // Owns: what the running service takes from the project: files, and the programs of its threads. In a clone they are
 // files in its folder; in the single executable they are assets, under the same paths.
-// Refuses: to look for a file of the project beside the executable, where anybody may have put it.
+// Does not: look for a file of the project beside the executable, where anyone may have put it.
 
 import { readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

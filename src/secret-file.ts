@@ -1,5 +1,5 @@
 // Owns: reading a file that holds a secret, once, at the start. It may be a pipe, such as a shell's `<(...)`.
-// Refuses: a file without an end, and to wait forever (rule 27).
+// Does not: read a file without an end, or wait forever (rule 27).
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 

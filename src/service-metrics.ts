@@ -1,6 +1,6 @@
 // Owns: the metrics of the service and their names: units are seconds and bytes, and counters end in `_total`. Numbers
 // are kept where they arise and read when the metrics are requested.
-// Refuses: labels whose values a client can make up, and secrets.
+// Does not: have labels whose values a client can make up, or secrets.
 
 import { versions } from 'node:process';
 import type { RequestCounts } from './api/request-counts.ts';

@@ -1,6 +1,6 @@
 // Owns: how the tests are run: which files and in which order, how many at a time, the PostgreSQL server that they
 // share, the seed of their random choices, and the exit code.
-// Refuses: to pass if no test ran, if a named file does not exist, or if a file did not report its end.
+// Does not: pass if no test ran, if a named file does not exist, or if a file did not report its end.
 
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';

@@ -1,6 +1,6 @@
 // Owns: one request and its answer, retried as long as that is useful and in time. It is independent of logins and
 // books.
-// Refuses: requests that are not safe to repeat. Those that store books have an Idempotency-Key.
+// Does not: repeat requests that are not safe to repeat. Those that store books have an Idempotency-Key.
 
 import type { Deadline } from './deadline.ts';
 import { CatalogueError, WrongCredentials } from './errors.ts';

@@ -1,7 +1,7 @@
 // Owns: the description of the API as an OpenAPI 3.1 document, openapi.json, which the service serves with its own
 // address in it. Its schemas, messages and header values are those that the routes use; a test compares everything else
 // in it with real traffic. `npm run docs` writes the file.
-// Refuses: to describe anything that is not on the service's own port.
+// Does not: describe anything that is not on the service's own port.
 
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { LOGIN } from '../../src/api/login.ts';

@@ -1,6 +1,6 @@
 // Owns: who is logged in: the client with the account's name and password, in memory only, until nobody has touched the
 // page for half an hour. Work that finds nobody logged in waits for a login, and is then carried out.
-// Refuses: to store anything. A reload of the page asks for the password again.
+// Does not: store anything. A reload of the page asks for the password again.
 
 import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/src/book-catalogue.ts';
 import { find, refocus } from '../elements/dom.ts';

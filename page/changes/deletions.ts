@@ -1,6 +1,6 @@
 // Owns: deleting books. A deletion is shown at once and sent later, so that Undo keeps the book with its id; afterwards
 // the book can be put back as a new entry.
-// Refuses: to delete a book that somebody else has changed meanwhile, also when the page is left: then there is time for
+// Does not: delete a book that someone else has changed, even when the page is left: then there is time for
 // one request and for no answer, so the book is read as soon as it is struck through.
 
 import type { Book } from '../../client/src/book.ts';

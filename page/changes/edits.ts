@@ -1,5 +1,5 @@
 // Owns: changing books: what is on its way, what could not be stored, and what somebody else has changed meanwhile.
-// Refuses: to overwrite a change of somebody else. Only the fields that a person has changed are stored, and only if
+// Does not: overwrite someone else's change. Only the fields that a person has changed are stored, and only if
 // nobody else has changed them since that person saw them.
 
 import type { Book, BookChanges } from '../../client/src/book.ts';

@@ -1,5 +1,5 @@
 // Owns: short messages: those in sight for a while, with one action at most, and those for screen readers alone.
-// Refuses: to have an action that is nowhere else on the page, since messages disappear (WCAG 2.2.1).
+// Does not: offer an action that is nowhere else on the page, since messages disappear (WCAG 2.2.1).
 
 import { find, icon, make } from './dom.ts';
 

@@ -1,5 +1,5 @@
 // Owns: the dialog by which a person imports a file, in three steps: the file, a check, the import.
-// Refuses: to store anything before the check was seen.
+// Does not: store anything before a person has seen the check.
 
 import type { WantedColumns } from '../../src/files/columns.ts';
 import type { Session } from '../catalogue/session.ts';

@@ -1,6 +1,6 @@
 // Owns: starting the worker that reads files. The page's content policy demands Trusted Types: a browser starts a worker
 // only from a URL that the policy `import-worker` has approved.
-// Refuses: every other URL, so that no text from elsewhere becomes a program.
+// Does not: start any other URL, so that no text from elsewhere becomes a program.
 
 /** Trusted Types, as far as they are needed here; the compiler's library does not have them. */
 interface TrustedTypes {

@@ -1,6 +1,6 @@
 // Owns: the way of a file's books into the catalogue, and out of it again. Each book is stored once, whatever answers
 // get lost: a chunk of books is sent again with the key of its first attempt.
-// Refuses: to give up while the catalogue does not answer. Only a person ends that.
+// Does not: give up while the catalogue does not respond. Only a person ends that.
 
 import { type BookCatalogue, BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts';
 import { randomKey } from '../catalogue/request-key.ts';

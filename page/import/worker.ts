@@ -1,6 +1,6 @@
 // Owns: the books and the refused rows of one file, in a worker of their own, so that a large file never holds up the
 // page. It reads files with the same code as the command `import`.
-// Refuses: whole files that are not books, with a sentence for people.
+// Does not: read files that hold no books: it reports why, in a sentence for people.
 
 import { keepsIds, NoTitleColumn, type WantedColumns } from '../../src/files/columns.ts';
 import { correct, correctable, valueIn } from '../../src/files/correcting.ts';

@@ -1,5 +1,5 @@
 // Owns: one cell as a field: its keys, and the complaint about a text that cannot be stored.
-// Refuses: to lose what somebody has typed, and to stay when the focus leaves: a text that cannot be stored is handed over.
+// Does not: lose typed text, or stay open when the focus leaves: a text that cannot be stored is handed over.
 
 import { make } from '../elements/dom.ts';
 

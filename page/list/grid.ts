@@ -1,5 +1,5 @@
 // Owns: the rows in sight, of however many there are; the cell with the focus, and the keys of the list.
-// Refuses: to know how a change is stored: it reports what a person wants.
+// Does not: store changes: it reports edits and deletions to its caller.
 
 import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';

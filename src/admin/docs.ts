@@ -1,5 +1,5 @@
 // Owns: /docs of the operations listener, the page that shows the API and calls the running service.
-// Refuses: anything from elsewhere: the page needs no other network, and may call only the two ports. It has no token
+// Does not: load anything from elsewhere: the page needs no other network, and may call only the two ports. It has no token
 // until a user logs in there, and stores it nowhere.
 
 import { createHash } from 'node:crypto';

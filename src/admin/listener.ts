@@ -1,5 +1,5 @@
 // Owns: the operations listener: a port of its own for health checks, metrics and the description of the API (rule 31).
-// Refuses: to be needed: the service answers its clients whether or not this port answers.
+// Does not: affect the service, which responds to its clients whether or not this port does.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

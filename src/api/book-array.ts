@@ -1,6 +1,6 @@
 // Owns: reading new books from a JSON array, the body of one request, while it arrives. Books are parsed one by one, so
 // that other requests get their turns.
-// Refuses: the whole array, if one of its elements is not a book (rule B2).
+// Does not: store part of an array: one element that is not a book refuses all of it (rule B2).
 
 import type { IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';

@@ -1,5 +1,5 @@
 // Owns: the headers `If-Match` and `If-None-Match` (RFC 9110 section 13.1), and how a tag is written in a header.
-// Refuses: weak tags where the content must be the same byte by byte.
+// Does not: accept weak tags where the content must be the same byte by byte.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Condition, Tags } from '../books/condition.ts';

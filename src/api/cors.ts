@@ -1,5 +1,5 @@
 // Owns: which pages may call the service from a browser (rule 32): CORS in the Fetch standard.
-// Refuses: to change any other answer: without an allowed Origin an answer is what it would be without this file.
+// Does not: change any other answer: without an allowed Origin an answer is the same as without this file.
 // There are no cookies, so a page can only act with a token that it has.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';

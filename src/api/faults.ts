@@ -1,5 +1,5 @@
 // Owns: the answer to a request that failed, and how it is counted and logged.
-// Refuses: to show a client the reason, and to flood the log when every request meets the same fault.
+// Does not: show a client the reason, or flood the log when every request meets the same fault.
 
 import { StoreUnavailable } from '../books/store.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';

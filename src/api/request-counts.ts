@@ -1,6 +1,6 @@
 // Owns: the number of answered requests, by route and method, with their statuses and durations. Plain numbers that
 // grow, because every request passes here.
-// Refuses: names that a client could make up: all unknown paths have one name, and so have all unusual methods.
+// Does not: count by names that a client could make up: all unknown paths have one name, and so have all unusual methods.
 
 import type { StoreFault } from '../books/store.ts';
 import { Histogram } from '../metrics/prometheus.ts';

@@ -1,6 +1,6 @@
 // Owns: what a word is, and which texts are equal when books are searched and sorted (rules F7 to F9): one definition,
 // whose results every store indexes as they are.
-// Refuses: to know a language. `ä` is `a`, and `New York` comes before `Newark`, wherever the reader lives.
+// Does not: depend on a language. `ä` is `a`, and `New York` comes before `Newark`, wherever the reader lives.
 
 /** UTF-16 units of a text that are indexed; the rest cannot be found. */
 export const INDEXED_UNITS = 2000;

@@ -1,5 +1,6 @@
 // Owns: `demo`: well-known books in a temporary store, served until the process is told to end, then removed.
-// Refuses: every variable but the ports, TMPDIR and LOG_LEVEL. So it opens no store of the operator, and serves this machine only.
+// Does not: use any variable but the ports, TMPDIR and LOG_LEVEL. So it opens no store of the operator, and serves this
+// machine only.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

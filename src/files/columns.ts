@@ -1,5 +1,5 @@
 // Owns: which columns of a file are the title, the author and the year, by their usual names in other programs.
-// Refuses: a file without a column for the title, and the name of a column that does not exist.
+// Does not: accept a file without a column for the title, or the name of a column that does not exist.
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';

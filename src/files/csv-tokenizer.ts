@@ -1,7 +1,8 @@
 // Owns: where a record of a delimited text ends, and where its fields are (RFC 4180). Line ends are LF, CRLF or CR,
 // also mixed; within quotes they belong to the field. In a field that does not begin with a quote, quotes are ordinary
 // characters.
-// Refuses: a record whose end has not arrived yet. It is read from its beginning when there is more text.
+// Does not: return a record whose end has not arrived yet. The record is read again from its beginning when there is
+// more text.
 
 const LF = 10;
 const CR = 13;

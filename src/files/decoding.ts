@@ -1,6 +1,6 @@
 // Owns: the text of a file, decoded from its bytes piece by piece: the encoding, the line numbers, the part still
 // needed.
-// Refuses: bytes that are invalid in the encoding, instead of replacing them with U+FFFD, and a record that never
+// Does not: replace bytes that are invalid in the encoding with U+FFFD, but refuses them, and a record that never
 // ends.
 
 import { InvalidOption, OperatorError } from '../operator-error.ts';

@@ -1,6 +1,6 @@
 // Owns: reading books from JSON, an array or one object per line. It converts only years and ids that are strings, and
 // lists of authors.
-// Refuses: one by one, records that are not objects or have a field that is invalid for a book (rules 2 to 4).
+// Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
 
 import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonText } from '../json/object.ts';

@@ -1,6 +1,6 @@
 // Owns: reading a file (CSV, a JSON array or JSON Lines) into books that may be stored (rules 1 to 5) and rejected
 // records. It is independent of the stores.
-// Refuses: a whole file that cannot be interpreted; otherwise, records one by one.
+// Does not: read a file that cannot be interpreted as a whole; other faults reject records one by one.
 
 import { OperatorError } from '../operator-error.ts';
 import { readCsv } from './csv.ts';

@@ -1,5 +1,5 @@
 // Owns: which year a text of another program means.
-// Refuses: every text that is not an unambiguous year.
+// Does not: guess: a text that is not an unambiguous year is refused.
 //
 // The forms are those found in such files: goodbooks-10k (`2008.0`), Goodreads (`2019`, `-600` for 600 BC,
 // `2020/10/25`), Calibre (ISO timestamps), Open Library (`July 16, 2019`, `Sep 29th, 2021`, `2006-03`), BookBrainz

@@ -1,5 +1,5 @@
 // Owns: request bodies, from bytes on the wire to a JSON object. Content-Type is ignored (rule 7).
-// Refuses: more bytes than the limit or than the memory for bodies holds (rule 22), and anything but a JSON object in
+// Does not: accept more bytes than the limit or than the memory for bodies holds (rule 22), or anything but a JSON object in
 // UTF-8 (rules 4 and 6).
 
 import { isUtf8 } from 'node:buffer';

@@ -1,6 +1,6 @@
 // Owns: the file of rejected rows: in the format of the imported file, each record with its reason, to be fixed and
 // imported again. It is created with the first rejected row.
-// Refuses: to overwrite a file.
+// Does not: overwrite a file.
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

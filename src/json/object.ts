@@ -1,5 +1,5 @@
 // Owns: parsing the text of a JSON object, without rounding any number of it to an integer (rule 3). Nested values may be.
-// Refuses: any other JSON, and text that is not JSON (rule 6).
+// Does not: accept any other JSON, or text that is not JSON (rule 6).
 
 import { findEnd, skipSpace, stringEnd } from './splitter.ts';
 

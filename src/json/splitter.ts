@@ -1,6 +1,6 @@
 // Owns: where one record of a JSON text ends and the next begins: the elements of an array, or lines. It does not parse
 // the records.
-// Refuses: an array that is cut off, or has anything but commas between its elements.
+// Does not: accept an array that is cut off, or has anything but commas between its elements.
 
 import { OperatorError } from '../operator-error.ts';
 

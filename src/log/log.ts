@@ -1,6 +1,6 @@
 // Owns: the format of the log: JSON lines for programs, readable lines for people at a terminal; and the level at which
 // each request is logged.
-// Refuses: to show anything that a client sent except method, path and request id.
+// Does not: show anything that a client sent except method, path and request id.
 
 import { styleText } from 'node:util';
 import { LOG_LEVELS, type LogLevel } from '../config.ts';

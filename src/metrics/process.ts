@@ -1,6 +1,6 @@
 // Owns: the metrics of a process, whatever it does: processor, memory, files, garbage collection, and event loop delay.
 // Names and meanings are those that Prometheus clients have in common.
-// Refuses: to fail: a metric that the system does not provide is left out.
+// Does not: fail: a metric that the system does not provide is left out.
 
 import { readdir, readFile } from 'node:fs/promises';
 import { constants, PerformanceObserver } from 'node:perf_hooks';

@@ -1,6 +1,6 @@
 // Owns: the answers with the files of the librarians' page, and the policy under which a browser runs them. They are
 // loaded at the first request for one.
-// Refuses: every path but those of a fixed list: no part of a URL becomes the name of a file.
+// Does not: serve any path outside a fixed list: no part of a URL becomes the name of a file.
 
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Credentials } from '../auth/credentials.ts';

@@ -1,6 +1,6 @@
 // Owns: the files of the librarians' page as a browser gets them: which files it needs, TypeScript without its types, and
 // index.html with the URLs of the others. As a program it prints them, as JSON.
-// Refuses: to run in the service: the compiler would stay in memory for good (40 MiB).
+// Does not: run in the service: the compiler would stay in memory (40 MiB).
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,6 @@
 // Owns: the statements by which the books of a page are found in an index, on both stores. src/stores/search-statements.md has
 // those of typical searches, complete.
-// Refuses: to leave the order of the steps within a statement to the guess of a query planner.
+// Does not: leave the order of the steps within a statement to a query planner.
 
 import type { Condition, Filters, Place, Relevance, SortBy, SortField, WantedWord } from '../books/search.ts';
 import { isRelevance, type Search } from '../books/search.ts';

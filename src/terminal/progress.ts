@@ -1,5 +1,5 @@
 // Owns: the progress of long work on stderr: one redrawn line on a terminal, a plain line now and then in a pipe.
-// Refuses: to print anything for short work.
+// Does not: print anything for short work.
 
 /** Milliseconds between two drawings on a terminal, and between two lines in a pipe. */
 const DRAW_INTERVAL = 100;

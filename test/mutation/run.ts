@@ -1,6 +1,6 @@
 // Owns: the proof that the tests notice faults. Each mutant is applied to a copy of the repository, and the test that it
 // names runs there. A mutant that no test notices is a failure.
-// Refuses: a mutant that no longer fits the code, or whose test fails or does not run without the mutant.
+// Does not: accept a mutant that no longer fits the code, or whose test fails or does not run without the mutant.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -7,7 +7,7 @@
 //   not the names of other files, as a sync on ext4 often does.
 // - A sync covers the calls that had ended before it began. One that fails marks its pages as written all the same: no
 //   later sync writes them, unless they are changed again.
-// Refuses: calls on these files that it does not know.
+// Does not: accept unknown calls on these files.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';

@@ -1,6 +1,6 @@
 // Owns: hostile clients of several kinds, many at once, for tests and for measuring honest requests beside them, and what
 // an honest client does meanwhile. The hostile ones run until they are stopped, on 127.0.0.1 only.
-// Refuses: to judge. It reports what became of each connection; the caller decides what should have become of it.
+// Does not: judge. It reports the end of each connection; the caller decides which end is right.
 
 import assert from 'node:assert/strict';
 import { connect, type Socket } from 'node:net';

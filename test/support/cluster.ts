@@ -1,7 +1,7 @@
 // Owns: a real cluster for tests: three members of etcd and three PostgreSQL servers kept by Patroni, with the
 // configuration of deploy/cluster, on Debian 13. Each of its three machines is a network namespace of this one. They die,
 // freeze or lose their network one by one.
-// Refuses: to run without root.
+// Does not: run without root.
 
 import { execFile, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';

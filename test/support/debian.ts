@@ -1,6 +1,6 @@
 // Owns: a Debian system in a folder, whose programs tests run as those of other machines: so their versions are the same on
 // each machine that runs the tests.
-// Refuses: to run without root and `debootstrap`.
+// Does not: run without root and `debootstrap`.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

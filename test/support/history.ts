@@ -6,7 +6,7 @@
 //   book, these moments are found by putting a read without duration there; one must be common to all books.
 // Every correct service keeps both, so there is no false alarm. Objects that are linearizable are so together (Herlihy and
 // Wing, 1990), so nothing escapes that is about one book, or about one list. Two lists are not compared with one another.
-// Refuses: requests about these books that it does not see, and requests about ids that no client was given.
+// Does not: cover requests about these books that it does not see, or requests about ids that no client was given.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';

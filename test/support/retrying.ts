@@ -1,6 +1,6 @@
 // Owns: clients that change one catalogue together, over a network that loses answers, while the service is killed
 // and its store fails; and the check that each of their changes took place exactly once.
-// Refuses: to wait for times. A client repeats its request until it is answered.
+// Does not: wait for times. A client repeats its request until it gets a response.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

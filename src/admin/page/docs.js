@@ -1,6 +1,6 @@
 // Owns: the login. A token in any answer on this page is used for all calls from then on, and the bar at the top shows
 // in plain words whether it is valid.
-// Refuses: to store the token: it ends with the page.
+// Does not: store the token: it ends with the page.
 
 /** @typedef {(options: object) => { preauthorizeApiKey(scheme: string, token: string): void }} Library */
 

@@ -1,6 +1,6 @@
 // Owns: how books are changed and listed in PostgreSQL with Citus, which distributes the table `books` by id.
 // Citus refuses `for update` on several servers, and carries out the parts of a statement one after the other.
-// Refuses: to let a locked book wait by itself: all changes of its batch wait for it. To list the books of one moment.
+// Does not: let a locked book wait by itself: all changes of its batch wait for it. Does not list a consistent snapshot.
 // docs/engines.md says what of this was tried.
 
 import { once } from 'node:events';

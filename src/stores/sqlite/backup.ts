@@ -1,6 +1,6 @@
 // Owns: copying a catalogue's file as of one moment, with or without a service that writes to it; and locking the
 // file, so that another one can replace it.
-// Refuses: damaged files, and files that are not a catalogue.
+// Does not: accept damaged files, or files that are not a catalogue.
 
 import {
   closeSync,

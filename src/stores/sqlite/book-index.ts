@@ -1,7 +1,7 @@
 // Owns: the index by which books in a SQLite file are found: its tables, and how it follows the books. Ids only grow, so
 // books above a mark are new; triggers note which of the others change, whichever program it is. Twin of
 // `postgres/finding/book-index.ts`.
-// Refuses: to index within the transactions that write books, which would make them 26 times as expensive.
+// Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 // Owns: the one connection that writes to a SQLite file, in a thread of its own, so that waiting for a disk never
 // delays another request. Requests that wait together are committed together, with one sync (group commit), and
 // acknowledged only after it.
-// Refuses: reading for the service, which `store.ts` does on its own connections.
+// Does not: read for the service: `store.ts` does, on its own connections.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';

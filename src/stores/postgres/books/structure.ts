@@ -1,6 +1,6 @@
 // Owns: the tables of books and of keys in PostgreSQL: each is created if missing, and updated if older. A structure that is up to
 // date is only read, so a role without the right to create can serve, and no lock is taken on a table in use.
-// Refuses: to hold up those who use a table. Reads queue behind a lock that is waited for, so each wait is short,
+// Does not: hold up programs that use a table. Reads queue behind a lock that is waited for, so each wait is short,
 // and they are repeated.
 
 import { setTimeout as pause } from 'node:timers/promises';

@@ -1,7 +1,7 @@
 // Owns: the index by which books in PostgreSQL are found: its tables, and how it follows the books. Triggers note which
 // books change, whichever program changes them. Every statement is independent, so it works through a pooler in transaction mode.
 // Twin of `sqlite/book-index.ts`.
-// Refuses: to index within the transactions that write books, which would make them four times as expensive.
+// Does not: index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';
 import type { Book } from '../../../books/book.ts';

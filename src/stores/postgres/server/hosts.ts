@@ -1,6 +1,6 @@
 // Owns: the hosts of a PostgreSQL URL, and finding the one that takes writes.
 // https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-MULTIPLE-HOSTS
-// Refuses: a URL that asks for a read-only host, since this service writes.
+// Does not: accept a URL that asks for a read-only host, since this service writes.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';

@@ -1,6 +1,6 @@
 // Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most: finding a
 // usable one, its connections, and leaving it when it fails. `fence.ts` has how a snapshot of it is had.
-// Refuses: to make a request wait for a standby that is late, away, silent, or not one: then the primary is read.
+// Does not: make a request wait for a standby that is late, down, silent, or not one: then the primary is read.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
