@@ -17,18 +17,19 @@ const HELP = `Usage: book-catalogue [COMMAND] [--help]
 
 A catalogue of books: JSON over HTTP.
 
-  serve    serves the catalogue; the default
-  demo     serves a catalogue of well-known books, and keeps nothing
-  config   shows the configuration in effect, or the first error in it
-  ready    checks whether the running service is ready
-  token    prints a token for scripts
-  import   stores the books of a file: CSV, JSON or JSON Lines
-  export   writes all books, or some of them, to a file: CSV, JSON or JSON Lines
-  copy     copies all books from one store to another
-  index    makes, checks or removes the index by which books are found
-  backup   writes a verified copy of the SQLite store to a file, even while the service runs
-  restore  replaces the SQLite store with a backup
-  verify   checks a running service, this one or another, against the contract
+  serve       serves the catalogue; the default
+  demo        serves a catalogue of well-known books, and keeps nothing
+  config      shows the configuration in effect, or the first error in it
+  ready       checks whether the running service is ready
+  token       prints a token for scripts
+  import      stores the books of a file: CSV, JSON or JSON Lines
+  export      writes all books, or some of them, to a file: CSV, JSON or JSON Lines
+  copy        copies all books from one store to another
+  index       builds, rebuilds or removes the search index
+  backup      writes a verified copy of the SQLite store to a file, even while the service runs
+  restore     replaces the SQLite store with a backup
+  verify      checks a running service, this one or another, against the contract
+  completion  prints a script with which bash, zsh or fish completes commands and options
 
 The configuration is in environment variables, all of them optional:
 
@@ -49,7 +50,13 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['backup', () => import('./commands/backup.ts')],
   ['restore', () => import('./commands/restore.ts')],
   ['verify', () => import('./commands/verify.ts')],
+  ['completion', async () => (await import('./commands/completion.ts')).completion(loadAll)],
 ]);
+
+async function loadAll(): Promise<Map<string, Command>> {
+  const commands = [...COMMANDS].map(async ([name, load]) => [name, await load()] as const);
+  return new Map(await Promise.all(commands));
+}
 
 /** The lines of a variable: its name, its help and, in brackets, its default. */
 function variableHelp({ name, help, absent }: Setting): string {

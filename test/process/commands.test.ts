@@ -37,6 +37,7 @@ describe('commands', { concurrency: 3 }, () => {
       'backup',
       'restore',
       'verify',
+      'completion',
     ];
     const all = (await runCommand(['--help'], {})).stdout;
     for (const name of names) {
@@ -66,6 +67,8 @@ describe('commands', { concurrency: 3 }, () => {
       ],
       [['backup'], 'backup needs FILE. See book-catalogue backup --help.'],
       [['restore'], 'restore needs FILE. See book-catalogue restore --help.'],
+      [['completion', 'tcsh'], 'SHELL must be bash, zsh or fish.'],
+      [['completion', 'constructor'], 'SHELL must be bash, zsh or fish.'],
       [['token', MARK], 'token takes no arguments, but got 1. See book-catalogue token --help.'],
     ] as const) {
       assert.deepEqual(await runCommand(args, {}), refusedWith(sentence, 2));
