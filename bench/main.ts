@@ -41,7 +41,7 @@ const HELP = `Usage: npm run bench -- [options]
   --seconds <n>     seconds of load for each measurement (2)
   --books <n>       books in the long list, in the imported file, and to be found (1000000)
   --json            print JSON instead of tables
-  --save            write the results to bench/results.json and docs/performance.md
+  --save            write the results to bench/results.json and bench/figures.md
   --help            print this
 `;
 

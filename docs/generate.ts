@@ -4,6 +4,7 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { describeFigures } from '../bench/document.ts';
 import { mapOf } from './map.ts';
 import { describeApi } from './openapi/document.ts';
 import { describeSearches } from './search-statements.ts';
@@ -21,6 +22,7 @@ const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
  * `<!-- end of name -->`. The function gets the path of the document.
  */
 const PARTS: Readonly<Record<string, (document: string) => string>> = {
+  figures: describeFigures,
   map: (document) => mapOf(dirname(document)),
 };
 
