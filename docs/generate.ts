@@ -5,6 +5,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describeFigures } from '../bench/document.ts';
+import { SETTINGS, type Setting } from '../src/config.ts';
 import { mapOf } from './map.ts';
 import { describeApi } from './openapi/document.ts';
 import { describeSearches } from './search-statements.ts';
@@ -24,6 +25,7 @@ const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
 const PARTS: Readonly<Record<string, (document: string) => string>> = {
   figures: describeFigures,
   map: (document) => mapOf(dirname(document)),
+  variables: variablesTable,
 };
 
 const PART = /^<!-- generated: (.+?) -->\n.*?^<!-- end of \1 -->$/gms;
@@ -44,6 +46,13 @@ export async function generatedTexts(): Promise<Map<string, string>> {
     if (/^<!-- generated: /m.test(generated)) texts.set(path, generated);
   }
   return texts;
+}
+
+function variablesTable(): string {
+  const rows = Object.values<Setting>(SETTINGS).map(
+    ({ name, help, absent }) => `| \`${name}\` | ${help} | ${absent} |`,
+  );
+  return ['| Variable | Meaning | Default |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
 if (import.meta.main) {
