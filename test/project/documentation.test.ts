@@ -166,7 +166,7 @@ function rulesNamedBy(title: string): string[] {
 
 /** Every Markdown file of the project. */
 function markdown(): string[] {
-  const files = paths('*.md', 'docs/*.md', '{bench,client,endurance,src,test}/**/*.md');
+  const files = paths('*.md', '{bench,client,conformance,docs,endurance,page,src,test}/**/*.md');
   assert.ok(files.includes('CHANGELOG.md') && files.includes('client/README.md'));
   return files;
 }
