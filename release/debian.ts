@@ -28,7 +28,7 @@ const PROGRAMS = 'usr/libexec/book-catalogue';
 /** What differs in the unit: no Node.js beside it, nothing to compile, a user of its own, the store's URL in a file. */
 const UNIT_CHANGES: readonly (readonly [from: RegExp, to: string])[] = [
   [
-    /^# The service under systemd 250 or newer, installed in [^;]+; docs\/operations\.md has the steps\.$/m,
+    /^# The service under systemd 250 or newer, installed in [^;]+; docs\/install\.md has the steps\.$/m,
     '# The service under systemd.',
   ],
   [/^Description=.*$/m, '$&\nDocumentation=man:book-catalogue(1)'],
