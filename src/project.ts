@@ -2,10 +2,10 @@
 // files in its folder; in the single executable they are assets, under the same paths.
 // Does not: look for a file of the project beside the executable, where anyone may have put it.
 
-import { readFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { getAsset, getRawAsset, isSea } from 'node:sea';
-import { pathToFileURL } from 'node:url';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { getAsset, getAssetKeys, getRawAsset, isSea } from 'node:sea';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 
 /** Whether this process runs the single executable, which release/binary.ts makes. */
 export const IS_EXECUTABLE = isSea();
@@ -22,6 +22,24 @@ export const PROJECT = IS_EXECUTABLE
  */
 export async function readProjectFile(path: string): Promise<Buffer> {
   return IS_EXECUTABLE ? Buffer.from(getRawAsset(path)) : readFile(new URL(path, PROJECT));
+}
+
+/**
+ * The paths of the files in a folder and in those below it; none if there is no such folder.
+ * @param folder path in the project, such as `site/dist`.
+ */
+export async function projectFiles(folder: string): Promise<string[]> {
+  if (IS_EXECUTABLE) return getAssetKeys().filter((path) => path.startsWith(`${folder}/`));
+  const options = { recursive: true, withFileTypes: true } as const;
+  const found = await readdir(new URL(folder, PROJECT), options).catch((error) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return found
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) =>
+      relative(fileURLToPath(PROJECT), join(parentPath, name)).replaceAll('\\', '/'),
+    );
 }
 
 /**

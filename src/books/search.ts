@@ -93,24 +93,45 @@ export function isRelevance(order: Search['order']): order is Relevance {
   return 'key' in order;
 }
 
-/** Reads the value of one filter; undefined if it cannot be read. */
-type ReadFilter = (text: string) => Filters | undefined;
+interface Filter {
+  /** Reads a value; undefined if it cannot be read. */
+  readonly read: (text: string) => Filters | undefined;
+  /** For all documents and help texts, in Markdown. */
+  readonly help: string;
+  readonly example: string | number;
+}
 
 const NO_FILTERS: Filters = { words: [], conditions: [] };
 
 /** By name (rule F2). */
 const FILTERS = {
-  q: contains(undefined),
-  title_contains: contains('title'),
-  author_contains: contains('author'),
-  title: is('title'),
-  author: is('author'),
-  title_starts_with: startsWith('title'),
-  author_starts_with: startsWith('author'),
-  year: isYear('='),
-  year_gte: isYear('>='),
-  year_lte: isYear('<='),
-} as const satisfies Readonly<Record<string, ReadFilter>>;
+  q: {
+    read: contains(undefined),
+    help: `words in the title or the author, up to ${MOST_WORDS}; \`quij*\` is every word that starts so, from three letters on`,
+    example: 'cervantes quij*',
+  },
+  title: {
+    read: is('title'),
+    help: 'the whole title, ignoring case, accents and punctuation; empty: books without one',
+    example: 'don quijote',
+  },
+  author: {
+    read: is('author'),
+    help: 'the whole author, in the same way; empty: books without one',
+    example: 'Miguel de Cervantes',
+  },
+  title_contains: { read: contains('title'), help: 'words in the title, as in `q`', example: 'quijote' },
+  author_contains: { read: contains('author'), help: 'words in the author, as in `q`', example: 'cervantes' },
+  title_starts_with: { read: startsWith('title'), help: 'the start of the title', example: 'don qui' },
+  author_starts_with: { read: startsWith('author'), help: 'the start of the author', example: 'miguel' },
+  year: { read: isYear('='), help: 'this year; 0: books without one', example: 1605 },
+  year_gte: { read: isYear('>='), help: 'this year or later', example: 1600 },
+  year_lte: {
+    read: isYear('<='),
+    help: 'this year or earlier; a negative one is before the year 0',
+    example: 1699,
+  },
+} as const satisfies Readonly<Record<string, Filter>>;
 
 export type FilterName = keyof typeof FILTERS;
 
@@ -120,9 +141,14 @@ export function isFilterName(name: string): name is FilterName {
   return Object.hasOwn(FILTERS, name);
 }
 
+/** Its help and an example of its value. */
+export function describeFilter(name: FilterName): Pick<Filter, 'help' | 'example'> {
+  return FILTERS[name];
+}
+
 /** @returns undefined if the value of the filter is invalid. */
 export function readFilter(name: FilterName, value: string): Filters | undefined {
-  return FILTERS[name](value);
+  return FILTERS[name].read(value);
 }
 
 /** All filters together. */
@@ -201,7 +227,7 @@ function isTooLong(text: string): boolean {
   return text.length > LONGEST_TEXT && [...text].length > LONGEST_TEXT;
 }
 
-function contains(field: TextField | undefined): ReadFilter {
+function contains(field: TextField | undefined): Filter['read'] {
   return (text) => {
     if (isTooLong(text)) return undefined;
     const terms = termsOf(text);
@@ -211,14 +237,14 @@ function contains(field: TextField | undefined): ReadFilter {
   };
 }
 
-function is(field: TextField): ReadFilter {
+function is(field: TextField): Filter['read'] {
   return (text) => {
     if (isTooLong(text)) return undefined;
     return { words: [], conditions: [{ field, operator: '=', value: indexText(text).key }] };
   };
 }
 
-function startsWith(field: TextField): ReadFilter {
+function startsWith(field: TextField): Filter['read'] {
   return (text) => {
     if (isTooLong(text)) return undefined;
     const { key } = indexText(text);
@@ -233,7 +259,7 @@ function startsWith(field: TextField): ReadFilter {
   };
 }
 
-function isYear(operator: '=' | '>=' | '<='): ReadFilter {
+function isYear(operator: '=' | '>=' | '<='): Filter['read'] {
   return (text) => {
     const value = Number(text);
     if (!/^-?\d{1,16}$/.test(text) || !Number.isSafeInteger(value)) return undefined;

@@ -7,8 +7,8 @@ export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
  * Reads a JSON object. Of duplicate keys the last one wins. A fraction that JSON.parse rounds to an integer becomes
- * NaN, which nothing accepts; only in a nested value it stays rounded. (A reviver would be called for nested values,
- * too, and takes ten times as long as all the rest.)
+ * NaN, which nothing accepts; only in a nested value it stays rounded. (A reviver would also be called for
+ * nested values, and takes ten times as long as all the rest.)
  * @returns undefined if the text is anything else.
  */
 export function parseJsonText(text: string): JsonObject | undefined {
