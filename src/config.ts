@@ -8,7 +8,7 @@ import { LOGIN_LIMIT } from './auth/credentials.ts';
 import { nearest } from './nearest.ts';
 import { OperatorError } from './operator-error.ts';
 
-/** Each of them shows those before it, too, but `silent` none. */
+/** Each of them also shows those before it, but `silent` shows none. */
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
@@ -97,7 +97,7 @@ export const SETTINGS = {
   /** If the operator set the port, the service must not start without it. */
   admin: setting(
     'ADMIN_PORT',
-    'port for operators: `/livez`, `/readyz`, `/metrics`, `/openapi.json`, `/docs`',
+    'port for operators: `/livez`, `/readyz`, `/metrics`, `/openapi.json`, `/docs`, `/manual`',
     '`PORT` + 1, or none if that is in use',
     readAdmin,
     ({ port }) => String(port),
@@ -112,7 +112,7 @@ export const SETTINGS = {
   /** Undefined if there is no page. */
   page: setting(
     'PAGE_PORT',
-    'port of the page for librarians, which is on `HOST`, too; `off`: no page',
+    'port of the page for librarians, which is also on `HOST`; `off`: no page',
     '`PORT` + 2, or none if that is in use or `FIND` is off',
     readPage,
     (page) => (page === undefined ? 'off' : String(page.port)),
@@ -169,10 +169,10 @@ export interface Config extends Settings {
 /** Variables that may come from a file instead: `NAME_FILE` is the path of that file (rule 25). */
 export const SECRETS = 'DB_URL DB_READ_URL SECRET_TOKEN SECRET_TOKEN_PREVIOUS AUTH_PASSWORD'.split(' ');
 
-/** Names that other programs give to a variable of ours. */
+/** Names that other programs give to one of our variables. */
 const NAMES_ELSEWHERE: Readonly<Record<string, string>> = { DATABASE_URL: 'DB_URL', DB_URI: 'DB_URL' };
 
-/** Variables of other programs with fewer letters may be one slip away from one of ours. */
+/** Variables of other programs with fewer letters may be one slip away from ours. */
 const SHORTEST_SLIP = 6;
 
 export type Environment = Readonly<Record<string, string | undefined>>;

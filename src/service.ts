@@ -11,9 +11,10 @@ import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
 import { type ListenAddress, listen, PortRefused, portTaken } from './listen.ts';
 import type { Log } from './log/log.ts';
+import { metric } from './metrics/descriptions.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
-import { buildMetric, loginMetric, logMetric, serviceMetrics } from './service-metrics.ts';
+import { buildMetric, loginMetric, serviceMetrics } from './service-metrics.ts';
 import { describeStore, readDbUrl } from './stores/open.ts';
 import { within } from './within.ts';
 
@@ -134,7 +135,7 @@ export async function startService(
         ...serviceMetrics({ requests, connections, batches: catalogue.batches }),
         ...store.metrics(),
         ...deployment.metrics(),
-        logMetric(log.linesLost()),
+        metric('log_lines_lost_total', log.linesLost()),
         ...(await measurement.metrics()),
       ];
     },
@@ -146,7 +147,7 @@ export async function startService(
       ),
     async close() {
       const closed = Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-      // In a turn of its own: the event loop first reads what arrived while other connections were served.
+      // In the next turn of the event loop, which first reads what arrived while other connections were served.
       const idle = setInterval(
         () =>
           setImmediate(() => {
@@ -208,7 +209,7 @@ async function openPage(
   }
 }
 
-/** Refuses a port on which a process answers: if that one shares the port, the system would let us listen there, too.
+/** Refuses a port on which a process answers: if that one shares the port, the system would also let us listen there.
  * (Listening unshared for a moment would reset every client that connects in that moment.) */
 async function assertPortFree(place: ListenAddress): Promise<void> {
   const probe = connect({ port: place.port, host: place.host ?? 'localhost', timeout: PROBE_TIMEOUT });

@@ -1,6 +1,6 @@
 // Owns: waiting for work no longer than a time.
 
-/** @returns the result of the work, undefined after so many milliseconds; the work goes on then. */
+/** @returns the result of the work, undefined after so many milliseconds, when the work continues. */
 export async function within<Result>(
   milliseconds: number,
   work: Promise<Result>,

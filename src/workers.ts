@@ -8,12 +8,13 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { LoginGuard, type LoginTurn, type TakeTurn } from './auth/login-guard.ts';
 import type { Config } from './config.ts';
 import type { Log } from './log/log.ts';
+import { metric } from './metrics/descriptions.ts';
 import { measureProcess } from './metrics/process.ts';
 import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
 import { OperatorError } from './operator-error.ts';
 import { IS_EXECUTABLE } from './project.ts';
 import { type PortUse, type Service, startService } from './service.ts';
-import { buildMetric, loginMetric, logMetric } from './service-metrics.ts';
+import { buildMetric, loginMetric } from './service-metrics.ts';
 import { within } from './within.ts';
 
 /** Milliseconds between two attempts to replace a worker, if the first one fails. */
@@ -216,7 +217,7 @@ class WorkerPool {
     const own = [
       buildMetric(),
       loginMetric(this.#guard.outcomes),
-      logMetric(this.#log.linesLost()),
+      metric('log_lines_lost_total', this.#log.linesLost()),
       ...(await this.#measurement.metrics()),
     ];
     const answers = [...this.#serving].map(async ([number, worker]) => {

@@ -1,9 +1,11 @@
 // Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
 // no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
-// sent at once. Calls beyond those that can be answered in time are refused on arrival. Independent of books.
+// sent at once. Calls beyond those that can be answered in time are refused on arrival. Calls that the store leaves out of
+// a batch, since the answers before them are large, go behind those that wait. Independent of books.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
-import { type BatchLimits, StoreUnavailable } from './store.ts';
+import { type BatchLimits, type Left, StoreUnavailable } from './store.ts';
 
 /** Milliseconds from a call to its answer, even if the store hangs (rule 23: within 5 s). */
 const DEADLINE = 4500;
@@ -44,18 +46,20 @@ const DURATIONS = [
 export type BatchFigures = Pick<Batches<never, unknown>, 'waiting' | 'inFlight' | 'sizes' | 'durations'>;
 
 /**
- * Sends a batch and returns its answers in its order. The answer to an item that must wait longer may be a promise.
+ * Sends a batch and returns its answers in its order. The answer to an item that must wait longer may be a promise. At least
+ * one item is not left out.
  * @param deadline when no caller waits any more, on the clock of `performance.now()`: no work may begin later.
  */
 export type Carry<Item, Answer> = (
   items: readonly Item[],
   deadline: number,
-) => Promise<readonly (Answer | Promise<Answer>)[]>;
+) => Promise<readonly (Answer | Promise<Answer> | Left)[]>;
 
 export class Batches<Item, Answer> {
   readonly #carry: Carry<Item, Answer>;
   readonly #limits: BatchLimits;
   readonly #weigh: (item: Item) => number;
+  readonly #weighAnswer: (answer: Answer) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
   /** Milliseconds for each item of the latest batches that were full or slow; 0 until there was one. */
@@ -69,12 +73,19 @@ export class Batches<Item, Answer> {
   /**
    * @param carry answers a batch, in its order; if it rejects, so does every call of the batch.
    * @param weigh an item's weight, in the unit of the limits.
+   * @param weighAnswer an answer's weight, in the same unit.
    */
-  constructor(carry: Carry<Item, Answer>, limits: BatchLimits, weigh: (item: Item) => number = () => 0) {
+  constructor(
+    carry: Carry<Item, Answer>,
+    limits: BatchLimits,
+    weigh: (item: Item) => number = () => 0,
+    weighAnswer: (answer: Answer) => number = () => 0,
+  ) {
     this.#carry = carry;
     this.#limits = limits;
     this.#size = limits.size;
     this.#weigh = weigh;
+    this.#weighAnswer = weighAnswer;
   }
 
   /** Whether no call waits and none is in progress. */
@@ -144,18 +155,20 @@ export class Batches<Item, Answer> {
     this.#inFlight += 1;
     const isFull = this.#isFull(batch);
     const began = performance.now();
+    let carried = batch.items.length;
     try {
       const late: Promise<void>[] = [];
-      await this.#carryOut(batch.items, batch.calls, batch.deadline, late);
+      const left = await this.#carryOut(batch.items, batch.calls, batch.deadline, late);
+      carried -= left.length;
+      if (left.length > 0) this.#waitAgain(batch, left);
       if (late.length === 0) clearTimeout(batch.timer);
       else void Promise.all(late).then(() => clearTimeout(batch.timer));
     } finally {
       const time = performance.now() - began;
-      this.sizes.observe(batch.items.length);
+      this.sizes.observe(carried);
       this.durations.observe(time / 1000);
       if (isFull || time > FULL_BATCH_TIME) {
-        const items = batch.items.length;
-        this.#pace += (time / items - this.#pace) * Math.min(1, items / PACE_ITEMS);
+        this.#pace += (time / carried - this.#pace) * Math.min(1, carried / PACE_ITEMS);
         this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
       }
       this.#inFlight -= 1;
@@ -167,32 +180,71 @@ export class Batches<Item, Answer> {
    * Settles calls. If the store refuses a batch for something in it, its halves are carried out apart, and so on, until the
    * refused calls are alone.
    * @param late gets the calls that are settled later.
+   * @returns the positions of the calls that were left out.
    */
   async #carryOut(
     items: readonly Item[],
     calls: readonly PromiseWithResolvers<Answer>[],
     deadline: number,
     late: Promise<void>[],
-  ): Promise<void> {
+  ): Promise<readonly number[]> {
     const rejectAll = (error: unknown) => {
       for (const call of calls) call.reject(error);
+      return [];
     };
     if (performance.now() >= deadline) return rejectAll(LATE);
     try {
-      const answers = await this.#carry(items, deadline);
-      calls.forEach((call, position) => {
-        const answer = answers[position] as Answer | Promise<Answer>;
-        // Not resolved with the promise itself, because the deadline must still be able to reject the call.
-        if (answer instanceof Promise) late.push(answer.then(call.resolve, call.reject));
-        else call.resolve(answer);
-      });
+      return await this.#settle(calls, await this.#carry(items, deadline), late);
     } catch (error) {
       const isRefused = error instanceof StoreUnavailable && error.kind === 'refused';
       if (!isRefused || items.length === 1) return rejectAll(error);
       const half = items.length >> 1;
-      await this.#carryOut(items.slice(0, half), calls.slice(0, half), deadline, late);
-      await this.#carryOut(items.slice(half), calls.slice(half), deadline, late);
+      const left = await this.#carryOut(items.slice(0, half), calls.slice(0, half), deadline, late);
+      const more = await this.#carryOut(items.slice(half), calls.slice(half), deadline, late);
+      return [...left, ...more.map((position) => half + position)];
     }
+  }
+
+  /** Lets other work run between large answers: their callers make texts of them. */
+  async #settle(
+    calls: readonly PromiseWithResolvers<Answer>[],
+    answers: readonly (Answer | Promise<Answer> | Left)[],
+    late: Promise<void>[],
+  ): Promise<readonly number[]> {
+    // All at once, since one may fail while other work runs. A call is not resolved with the promise itself, because the
+    // deadline must still be able to reject it.
+    for (const [position, { resolve, reject }] of calls.entries()) {
+      const answer = answers[position];
+      if (answer instanceof Promise) late.push(answer.then(resolve, reject));
+    }
+    const left: number[] = [];
+    let weight = 0;
+    for (const [position, call] of calls.entries()) {
+      const answer = answers[position] as Answer | Promise<Answer> | Left;
+      if (answer === null) {
+        left.push(position);
+      } else if (!(answer instanceof Promise)) {
+        call.resolve(answer);
+        weight += this.#weighAnswer(answer);
+        if (weight >= this.#limits.weight) {
+          weight = 0;
+          await nextTurn();
+        }
+      }
+    }
+    return left;
+  }
+
+  /** Puts the calls at these positions behind those that wait. No call joins them, since their deadline comes first. */
+  #waitAgain({ items, calls, deadline }: Batch<Item, Answer>, positions: readonly number[]): void {
+    const batch: Batch<Item, Answer> = {
+      items: positions.map((position) => items[position] as Item),
+      calls: positions.map((position) => calls[position] as PromiseWithResolvers<Answer>),
+      deadline,
+      timer: setTimeout(() => this.#expire(batch), deadline - performance.now()),
+      weight: Number.POSITIVE_INFINITY,
+    };
+    this.#waiting.push(batch);
   }
 
   #expire(batch: Batch<Item, Answer>): void {

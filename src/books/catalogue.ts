@@ -1,19 +1,20 @@
 // Owns: the operations of the API on one book, on those that are searched for, and on all books.
-// Each kind of call has batches of its own; a store never gets a single call.
+// Each kind of call has its own batches; a store never gets a single call.
 
 import { hash } from 'node:crypto';
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
-import type {
-  BookGroup,
-  BookList,
-  BookStore,
-  BookUpdate,
-  ConditionalChange,
-  ConditionalOutcome,
-  GroupOutcome,
+import {
+  type BookGroup,
+  type BookList,
+  type BookStore,
+  type BookUpdate,
+  type ConditionalChange,
+  type ConditionalOutcome,
+  type GroupOutcome,
+  weightOf,
 } from './store.ts';
 
 export class Catalogue {
@@ -31,7 +32,12 @@ export class Catalogue {
   constructor(store: BookStore) {
     this.#store = store;
     const { limits } = store;
-    this.#finds = new Batches((ids, deadline) => store.find(ids, deadline), limits.find);
+    this.#finds = new Batches(
+      (ids: readonly number[], deadline) => store.find(ids, deadline),
+      limits.find,
+      undefined,
+      weightOfAnswer,
+    );
     this.#inserts = new Batches(
       (books: readonly BookFields[], deadline) => store.insert(books, deadline),
       limits.insert,
@@ -46,12 +52,14 @@ export class Catalogue {
       (updates, deadline) => store.update(updates, deadline),
       limits.update,
       ({ changes }) => weightOf(changes),
+      weightOfAnswer,
     );
     this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove);
     this.#conditionals = new Batches(
       (changes, deadline) => store.changeIf(changes, deadline),
       limits.conditional,
       ({ changes }) => weightOf(changes ?? {}),
+      weightOfAnswer,
     );
     this.#searches = new Batches((searches, deadline) => store.search(searches, deadline), limits.search);
   }
@@ -151,9 +159,6 @@ function fingerprintOf(kind: 'book' | 'books', books: string): string {
   return hash('sha256', `${kind} ${books}`, 'base64url');
 }
 
-/** Characters of text: nothing else makes one book heavier than another. */
-function weightOf(changes: BookChanges): number {
-  let characters = 0;
-  for (const value of Object.values(changes)) if (typeof value === 'string') characters += value.length;
-  return characters;
+function weightOfAnswer(answer: ConditionalOutcome): number {
+  return typeof answer === 'object' ? weightOf(answer) : 0;
 }

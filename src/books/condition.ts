@@ -1,4 +1,4 @@
-// Owns: the tag of a book, and the conditions under which a request may be carried out (rules E1 to E4).
+// Owns: the tag of a book, and the conditions that a request may set (rules E1 to E4).
 // Independent of HTTP and of stores.
 
 import { hash } from 'node:crypto';
@@ -10,7 +10,7 @@ const TAG_LENGTH = 22;
 /** The tags that a client has sent, or any tag. */
 export type Tags = readonly string[] | '*';
 
-/** Tags of which the book must have one, and tags of which it must have none; both must hold. */
+/** The book must have one of the tags in the first list, and none of those in the second. */
 export interface Condition {
   readonly match?: Tags | undefined;
   readonly noneMatch?: Tags | undefined;

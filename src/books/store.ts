@@ -80,6 +80,34 @@ export type ConditionalOutcome = Book | 'unmet' | undefined;
  */
 export type Eventual<Answer> = Answer | Promise<Answer>;
 
+/** Of a book that was left out of its batch, since the books before it are heavy together. The call is sent again. */
+export type Left = null;
+
+/** Characters of the texts of books that a batch answers, without the last one: in memory they take several times as much. */
+export const HEAVY = 1024 * 1024;
+
+/** Characters of text: nothing else makes one book heavier than another. */
+export function weightOf({ title = '', author = '' }: BookChanges): number {
+  return title.length + author.length;
+}
+
+/**
+ * The answers to items one after the other, until their books are heavy together; the items after that are left out.
+ * @param answer executes one item.
+ */
+export function untilHeavy<Item, Answer extends ConditionalOutcome>(
+  items: readonly Item[],
+  answer: (item: Item) => Answer,
+): (Answer | Left)[] {
+  let weight = 0;
+  return items.map((item) => {
+    if (weight >= HEAVY) return null;
+    const answered = answer(item);
+    if (typeof answered === 'object') weight += weightOf(answered);
+    return answered;
+  });
+}
+
 /** Every book of one consistent snapshot, which is held until the list is closed. */
 export interface BookList {
   /** JSON text of the books, ascending by id, separated by commas (rule 13). A chunk may end anywhere. */
@@ -121,8 +149,8 @@ export interface BookStore {
   /** How many books there are, up to a number. */
   countUpTo(most: number): Promise<number>;
 
-  /** The books of these ids, undefined where there is none. Ids may repeat. */
-  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]>;
+  /** The books of these ids, undefined where there is none. Ids may repeat. The first one is never left out. */
+  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]>;
 
   /** Stores new books and returns their ids: never used before, at most 2^53−1 (rule 12). */
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]>;
@@ -132,18 +160,21 @@ export interface BookStore {
 
   /**
    * Applies changes in the order given, each atomically (rule 9), and returns each book as its own
-   * change left it, undefined where there is none.
+   * change left it, undefined where there is none. The first one is never left out.
    */
-  update(updates: readonly BookUpdate[], deadline: number): Promise<readonly Eventual<Book | undefined>[]>;
+  update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly (Eventual<Book | undefined> | Left)[]>;
 
   /** Removes books and returns for each id whether this very call removed it (rule 11). */
   remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]>;
 
-  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). */
+  /** Carries out each change in the order given, in one step with the test of its condition (rule E3). Leaves out as `update`. */
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly Eventual<ConditionalOutcome>[]>;
+  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]>;
 
   /**
    * Finds a page of books for each search. It sees every write that any process has acknowledged before; if there are

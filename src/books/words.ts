@@ -68,9 +68,9 @@ const BETWEEN_WORDS = /[^a-z0-9]+/g;
 
 /** A text as it is indexed. */
 export interface IndexedText {
-  /** By which texts are sorted and compared: its parts with one space between. */
+  /** The form used to sort and compare texts: its parts with one space between. */
   readonly key: string;
-  /** Every word by which it is found, with one space between, each at least once. */
+  /** Every word that finds it, with one space between, each at least once. */
   readonly words: string;
 }
 

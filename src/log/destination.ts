@@ -37,7 +37,7 @@ export class LogWriter {
   readonly #fd: number;
   /** Lines that wait for others. */
   #text = '';
-  /** What is left of the pieces that have been sent: the first one is being written. */
+  /** The pieces that are not written yet; the first one is being written. */
   readonly #waiting: Buffer[] = [];
   #backlog = 0; // bytes of them
   #lost = 0;

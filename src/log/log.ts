@@ -19,7 +19,7 @@ const NEVER_SLOW: ReadonlySet<number> = new Set([401, 503]);
 const STYLES = { error: 'red', warn: 'yellow' } as const;
 
 /**
- * Logs that a request was answered, in one line: at `info`; a slow one at `warn`, a fault of ours at `error`.
+ * Logs that a request was answered, in one line: at `info`; a slow one at `warn`, a fault of the service at `error`.
  * @param id of letters, digits, `_`, `.`, `:` and `-`.
  * @param milliseconds until the answer was ready; the client may take longer to read it.
  */

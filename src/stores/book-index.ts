@@ -1,10 +1,10 @@
-// Owns: the interface of the index by which a store's books are found, for the command that maintains it. A service
+// Owns: the interface of a store's search index, for the command that maintains it. A service
 // keeps its index up to date by itself.
 
 import type { Book } from '../books/book.ts';
 import { indexText } from '../books/words.ts';
 
-/** Grows with every change of what is a word or a key (`books/words.ts`): an index of an older version is made again. */
+/** Increase it with every change to the definition of a word or a key (`books/words.ts`): an index of an older version is then rebuilt. */
 export const INDEX_VERSION = 2;
 
 /** A result of `advance`: about how many books are not indexed yet. */
@@ -21,7 +21,7 @@ export interface BookIndex {
   remove(): Promise<boolean>;
 
   /**
-   * Indexes some of the books that are new or have changed; what it has indexed stays, however the process ends.
+   * Indexes some of the books that are new or have changed; the books that it has indexed stay indexed, however the process ends.
    * @throws NewerIndex
    */
   advance(): Promise<Remaining>;

@@ -29,7 +29,7 @@ export interface BulkStore {
 
   /**
    * Runs work that is durable as a whole when this resolves, and otherwise did not happen.
-   * @throws UnknownOutcome if it is durable as a whole or did not happen, which cannot be said.
+   * @throws UnknownOutcome if it cannot be said which of the two is the case.
    */
   inTransaction<Result>(work: () => Promise<Result>): Promise<Result>;
 
@@ -95,4 +95,9 @@ export function countBooks(books: readonly BookFields[]): StoredBooks {
     return [name, books.filter((book) => book[name] === BOOK_FIELDS[name].default).length];
   });
   return { count: books.length, lacking: Object.fromEntries(lacking) };
+}
+
+/** @throws Error if an operator's trigger has skipped some of the books: they would be counted, and were never stored. */
+export function assertAllTaken(taken: number, sent: number): void {
+  if (taken < sent) throw new Error(`a trigger has skipped ${sent - taken} of ${sent} books`);
 }

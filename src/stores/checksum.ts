@@ -1,4 +1,4 @@
-// Owns: the checksum by which two catalogues are compared: the digest of their export as CSV. It is that of
+// Owns: the checksum for comparing two catalogues: the digest of their export as CSV. It is that of
 // `book-catalogue export | sha256sum`.
 
 import { createHash } from 'node:crypto';

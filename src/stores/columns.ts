@@ -29,13 +29,19 @@ export function withTypes(integer: string): readonly (Column & { type: string; d
 export const FIELDS = FIELD_NAMES.join(', ');
 export const ID_AND_FIELDS = `id, ${FIELDS}`;
 
+/** The values of these columns. A table of an older version may have NULL, which the first start replaces by the same. */
+export const ID_AND_VALUES = [
+  'id',
+  ...COLUMNS.map(({ name, absent }) => `coalesce(${name}, ${absent}) as ${name}`),
+].join(', ');
+
 /** Counts rows: all of them as `books`, and under each column's name those that lack a value. */
 export const COUNTS = [
   'count(*) as books',
   ...COLUMNS.map(({ name, absent }) => `count(*) filter (where ${name} = ${absent}) as ${name}`),
 ].join(', ');
 
-/** The bytes of a book's texts, which the store knows without reading them. */
+/** The bytes of a book's texts, which the store has without reading them. */
 export const TEXT_BYTES = COLUMNS.filter(({ isText }) => isText)
-  .map(({ name }) => `octet_length(${name})`)
+  .map(({ name }) => `coalesce(octet_length(${name}), 0)`)
   .join(' + ');

@@ -27,7 +27,7 @@ import {
 /** Books of the index that a walk tests. */
 const WALK = 20_000;
 
-/** A row of the index: what books are sorted by. */
+/** A row of the index, with the values that books are sorted by. */
 type Row = [id: number, title: string, author: string, year: number];
 
 /** The index of a store, as one search reads it. */

@@ -1,4 +1,4 @@
-// Owns: how many lists are open at once, and which of them gives way to another (rule 22). Each holds a snapshot and a
+// Owns: how many lists are open at once, and which of them is closed for a waiting one (rule 22). Each holds a snapshot and a
 // connection for as long as it is read; a few stalled readers must not block the lists of all others.
 
 import { type BookList, StoreUnavailable } from '../books/store.ts';
@@ -6,13 +6,14 @@ import { type BookList, StoreUnavailable } from '../books/store.ts';
 /** Milliseconds that a list waits for another one to end. */
 const WAIT_TIMEOUT = 3000;
 
-/** Milliseconds without a read, after which a list gives way to another one. */
+/** Milliseconds without a read, after which a list may be closed for a waiting one. */
 const STALL_TIMEOUT = 5000;
 
 class OpenList {
   /** When the reader was given the chunk that it is still taking; undefined while the store is at work. */
   handedAt: number | undefined;
-  gaveWay = false;
+  /** Why it was closed before its end. */
+  closedFor: string | undefined;
   /** Undefined until it is open. */
   list: BookList | undefined;
 }
@@ -49,13 +50,18 @@ export class OpenLists {
     return { chunks: this.#follow(entry, entry.list), close: () => this.#close(entry) };
   }
 
+  /** Breaks off all of them. */
+  breakOff(reason: string): void {
+    for (const entry of [...this.#open]) this.#breakOff(entry, reason);
+  }
+
   /** Passes the chunks on, and records since when the reader has had the latest. */
   async *#follow(entry: OpenList, { chunks }: BookList): AsyncGenerator<string | Uint8Array, void, void> {
     for await (const chunk of chunks) {
       entry.handedAt = performance.now();
       yield chunk;
       entry.handedAt = undefined;
-      if (entry.gaveWay) throw new StoreUnavailable('a list whose reader stalled gave way', 'overload');
+      if (entry.closedFor !== undefined) throw new StoreUnavailable(entry.closedFor, 'overload');
     }
     this.#close(entry);
   }
@@ -68,9 +74,13 @@ export class OpenLists {
       .sort((one, other) => (one.handedAt as number) - (other.handedAt as number));
     const [first] = stalled;
     if (first === undefined) return false;
-    first.gaveWay = true;
-    this.#close(first);
+    this.#breakOff(first, 'a list whose reader stalled was closed for another one');
     return true;
+  }
+
+  #breakOff(entry: OpenList, reason: string): void {
+    entry.closedFor = reason;
+    this.#close(entry);
   }
 
   /** Waits until a list is closed, or may have stalled. */

@@ -5,6 +5,6 @@ export interface OpenOptions {
   readonly mustExist: boolean;
   /** Whether its books can be searched; they are then indexed. */
   readonly find: boolean;
-  /** Called when the start waits for long, since other programs use what must be changed. It then waits on. */
+  /** Called when the start waits for long, since other programs use what must be changed. It then continues to wait. */
   onLongWait(): void;
 }

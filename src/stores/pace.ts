@@ -1,11 +1,11 @@
-// Owns: how fast books are indexed, as learned from the latest ones.
+// Owns: how fast books are indexed, measured on the latest ones.
 
 export class Pace {
   readonly #many: number;
   /** Milliseconds; 0 if it is not known. */
   #perBook = 0;
 
-  /** @param many of fewer books together, most of the time is not theirs. */
+  /** @param many of a smaller number of books, most of the time is that of the transaction. */
   constructor(many: number) {
     this.#many = many;
   }

@@ -1,5 +1,5 @@
-// Owns: the statements by which the books of a page are found in an index, on both stores. src/stores/search-statements.md has
-// those of typical searches, complete.
+// Owns: the statements that find the books of a page in the search index, on both stores.
+// src/stores/search-statements.md has those of typical searches, complete.
 // Does not: leave the order of the steps within a statement to a query planner.
 
 import type { Condition, Filters, Place, Relevance, SortBy, SortField, WantedWord } from '../books/search.ts';
@@ -17,11 +17,11 @@ export interface Statement {
   readonly values: readonly Value[];
 }
 
-/** In what the index of a store differs from that of the other one. In SQL, its table `book_index` is `i`. */
+/** The differences between the indexes of the two stores. In SQL, the table `book_index` is `i`. */
 export interface IndexDialect {
-  /** Most matches that are collected before they are counted; in an order other than by id. */
+  /** The largest number of matches that are collected before they are counted, in an order other than by id. */
   readonly mostCollected: number;
-  /** Whether counting matches costs much less than collecting them, so that it is worth a statement of its own. */
+  /** Whether counting matches costs much less than collecting them, so that it is worth a separate statement. */
   readonly isCountedFirst: boolean;
   /** Whether matches of words come in the order of ids, so that nothing has to be collected or tested. */
   readonly hasWordsById: boolean;

@@ -34,7 +34,7 @@ const FOREIGN_HOSTS = [
 ];
 
 describe('the Host header', { concurrency: true }, () => {
-  test('rule 33: with the built-in password, a Host other than this machine is 421 on every port', async (context) => {
+  test('rule 33: with the built-in password, a Host other than this machine gets 421 on every port', async (context) => {
     const { service, operations, page } = await start(context, {});
     const origin = (host: string) => `http://${host.replace(/:\\d*$/, '')}:${operations.port}`;
     for (const host of OWN_HOSTS) {
@@ -78,7 +78,7 @@ describe('the Host header', { concurrency: true }, () => {
     }
   });
 
-  test('rule 33: with a configured password, a Host other than this machine is 421 on the operations port alone', async (context) => {
+  test('rule 33: with a configured password, a Host other than this machine gets 421 on the operations port alone', async (context) => {
     const { AUTH_USERNAME, AUTH_PASSWORD } = ENVIRONMENT;
     const { service, operations } = await start(context, { AUTH_USERNAME, AUTH_PASSWORD });
     assert.equal((await post(service, 'evil.example')).status, 401);

@@ -129,4 +129,48 @@ describe('overload', { concurrency: true }, () => {
       await assertNothingInVain(service, flood);
     });
   }
+
+  for (const store of STORES) {
+    test(`rule 22: requests for large books at the same moment take bounded memory, on ${store.name}`, async (context) => {
+      // A heap that has room for the answers that rule 22 allows (128 MiB), not for those of a full batch.
+      const NODE_OPTIONS = '--max-old-space-size=220';
+      const service = await startServiceProcess(await store.freshUrl(), { NODE_OPTIONS });
+      context.after(() => service.stop());
+      const { client, port } = service;
+      const title = '€'.repeat(340_000); // about 1 MiB as UTF-8
+      const ids: number[] = [];
+      while (ids.length < 40) ids.push((await client.create({ title })).id);
+      const headers = { authorization: client.token };
+      const change = JSON.stringify({ year: 1 });
+      for (const [method, body, more] of [
+        ['GET', undefined, {}],
+        ['PUT', change, {}],
+        ['PUT', change, { 'if-match': '*' }],
+      ] as const) {
+        const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY });
+        const statuses = await Promise.all(
+          Array.from({ length: 500 }, (_, count) => {
+            const options = {
+              port,
+              host: '127.0.0.1',
+              agent,
+              method,
+              path: `/book/${ids[count % ids.length]}`,
+            };
+            return new Promise<number | undefined>((resolve, reject) => {
+              const request = httpRequest({ ...options, headers: { ...headers, ...more } }, (response) => {
+                response.resume().on('end', () => resolve(response.statusCode));
+                response.on('error', reject);
+              });
+              request.on('error', reject).end(body);
+            });
+          }),
+        );
+        agent.destroy();
+        assert.deepEqual(new Set(statuses).difference(new Set([200, 503])), new Set());
+        assert.ok(statuses.includes(200));
+      }
+      assert.equal((await client.request('GET', `/book/${ids[0]}`)).status, 200);
+    });
+  }
 });

@@ -23,8 +23,8 @@ import { inTime } from '../support/in-time.ts';
 import { openLists, operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
-import { type ServiceProcess, STORES, startServiceProcess } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { type ServiceProcess, SQLITE, STORES, startServiceProcess } from '../support/service.ts';
+import { executeOn, holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 // Milliseconds.
@@ -127,7 +127,7 @@ describe('the timeouts of the wire', () => {
   }
 
   test(
-    'rules 20 and 22: a request without complete headers after 15 s is 408, and delays no one else',
+    'rules 20 and 22: a request without complete headers after 15 s gets 408, and delays no one else',
     begunFirst(async () => {
       const attack = () => [
         silent(service, 1000),
@@ -168,7 +168,7 @@ describe('the timeouts of the wire', () => {
   );
 
   test(
-    'rules 20 and 22: an incomplete request is 408 after 30 s if it has no answer yet, and delays no one else',
+    'rules 20 and 22: an incomplete request gets 408 after 30 s if it has no answer yet, and delays no one else',
     begunFirst(async () => {
       const { token } = service.client;
       const announced = 'Content-Length: 1000\r\n';
@@ -193,9 +193,43 @@ describe('the timeouts of the wire', () => {
     }),
   );
 
+  test(
+    'rule 22: the time of a request does not count while earlier ones of its connection are answered',
+    begunFirst(async () => {
+      const own = await startServiceProcess(await SQLITE.freshUrl());
+      const release = await holdWrites(own.dbUrl);
+      const { token } = own.client;
+      const change = compose('POST', '/book', { token, body: '{}' });
+      const writes = 8; // each waits for the store for 4.5 s
+      const begin = async (request: string, sent: number) => {
+        const connection = new Connection(own);
+        await connection.send(change.repeat(writes) + request.slice(0, sent));
+        await connection.answers(writes);
+        return connection;
+      };
+      try {
+        const [head, body, endless] = await Promise.all([
+          begin(compose('GET', '/book/abc', { token }), 10),
+          begin(change, change.length - 1),
+          begin(change, 10),
+        ]);
+        await head.send(compose('GET', '/book/abc', { token }).slice(10));
+        assertRefusal((await head.answers(writes + 1)).at(-1), 404, 'Book not found');
+        await release();
+        await body.send(change.slice(-1));
+        assert.equal((await body.answers(writes + 1)).at(-1)?.status, 201);
+        const answers = await endless.answersUntilClosed(writes + 2);
+        assert.equal(answers.length, writes + 1);
+        assertRefusal(answers.at(-1), ...TIMEOUT);
+      } finally {
+        await own.stop();
+      }
+    }),
+  );
+
   for (const { name } of STORES) {
     test(
-      `rule 22: readers that take nothing, or a few bytes a second, are cut after 60 s and delay no one else, on ${name}`,
+      `rule 22: readers that read nothing, or a few bytes a second, are cut after 60 s and delay no one else, on ${name}`,
       begunFirst(async () => {
         const target = services.get(name) as ServiceProcess;
         const { client } = target;

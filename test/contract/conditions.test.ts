@@ -56,7 +56,7 @@ for (const store of STORES) {
       }
     });
 
-    test('E4: with REQUIRE_IF_MATCH=on, a change or removal without If-Match is 428', async () => {
+    test('E4: with REQUIRE_IF_MATCH=on, a change or removal without If-Match gets 428', async () => {
       // YAML files turn `on` into `true`.
       const REQUIRE_IF_MATCH = store.name === 'SQLite' ? 'on' : 'true';
       const strict = await startTestService(service.dbUrl, { REQUIRE_IF_MATCH });

@@ -46,7 +46,7 @@ test('rule 5: no body has changed the prototype of objects in the process of the
 });
 
 // On the port of the page it is the page.
-test('rule 20: the path / is 404', async (context) => {
+test('rule 20: the path / gets 404', async (context) => {
   const { client, stop } = await startTestService(await SQLITE.freshUrl());
   context.after(stop);
   for (const method of ['GET', 'POST', 'DELETE']) {

@@ -1,4 +1,4 @@
-// GET /books at any size, on every store: complete, in order and from one moment, in bounded memory, without delay
+// GET /books at any size, on every store: complete, in order and from one snapshot, in bounded memory, without delay
 // for other requests, and never a truncated list that looks complete. Most books are written directly to the store,
 // which is the quickest way to create many.
 // It takes long, and begins first.
@@ -8,8 +8,9 @@ import { once } from 'node:events';
 import { statSync, truncateSync } from 'node:fs';
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { setImmediate } from 'node:timers/promises';
+import { setTimeout as pause, setImmediate } from 'node:timers/promises';
 import type { Book } from '../../conformance/service.ts';
 import { Connection, readEnvelope } from '../support/client.ts';
 import { inTime } from '../support/in-time.ts';
@@ -29,8 +30,11 @@ import {
 import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** Milliseconds after which a list with a stalled reader gives way to another list (rule 22). */
+/** Milliseconds after which a list with a stalled reader is closed for a waiting list (rule 22). */
 const GIVES_WAY = 5000;
+
+/** Milliseconds in which a service that is not busy answers a search. */
+const REST = 100;
 
 /** Lists of 20 MB in books of 1 MB each, more than systems buffer for a stalled reader. */
 const LARGE = { count: 20, length: 1_000_000 };
@@ -181,16 +185,74 @@ for (const store of STORES) {
         assert.ok(size < 150 * 1024 ** 2, `${size} bytes`);
       });
 
+      test('rule 22: lists break off once the log of writes has more than 1 GiB, which is then emptied', async () => {
+        const { client, dbUrl } = service;
+        await fill(dbUrl, LARGE);
+        const { list } = await openList(service);
+        await client.create({ title: 'in the log' });
+        const log = `${fileOf(dbUrl)}-wal`;
+        truncateSync(log, 1024 ** 3 + 1); // as if so much had been written
+        await waitUntil(async () => (await openLists(service)) === 0);
+        await assertBroken(list);
+        await waitUntil(() => statSync(log).size === 0);
+        assert.equal((await client.list()).length, LARGE.count + 1);
+      });
+
+      test('rule 22: a search waits up to a second for others that keep the log of writes from being emptied', async () => {
+        await inTime(1000, async (startClock) => {
+          const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+          const log = `${fileOf(dbUrl)}-wal`;
+          const other = openReader(dbUrl);
+          const write = async (digit: number) => {
+            const body = { title: String(digit).repeat(1_000_000) };
+            assert.equal((await client.request('PUT', '/book/1', { body })).status, 200);
+          };
+          try {
+            await client.create({});
+            for (let count = 0; count < 110; count += 1) await write(count % 10);
+            startClock();
+            const size = client.request('GET', '/books?q=5').then(() => statSync(log).size);
+            await pause(REST); // without the wait, the search has been answered by now
+            other.close();
+            await write(5);
+            await write(6); // begins the log again
+            assert.ok((await size) < 100 * 1024 ** 2);
+          } finally {
+            await stop();
+          }
+        });
+      });
+
+      test('rule 22: searches get 503 while the log of writes has more than 1 GiB and others read from it', async (context) => {
+        const { client, dbUrl, stop } = await startTestService(await store.freshUrl());
+        context.after(stop);
+        await client.create({ title: 'in the log' });
+        const other = openReader(dbUrl);
+        const log = `${fileOf(dbUrl)}-wal`;
+        truncateSync(log, 1024 ** 3 + 1); // as if so much had been written
+        const search = () => client.request('GET', '/books?q=log');
+        assert.deepEqual([(await search()).status, (await search()).status], [503, 503]);
+        other.close();
+        assert.equal((await search()).data.length, 1);
+        assert.equal(statSync(log).size, 0);
+      });
+
       test('rule 13: when a list breaks off, its reader sees a broken connection, never a list that looks complete', async (context) => {
         const damaged = await startTestService(await store.freshUrl());
         context.after(() => damaged.stop());
         await fill(damaged.dbUrl, LARGE);
         await executeOn(damaged.dbUrl, 'pragma wal_checkpoint(truncate)'); // all books are in the file itself
         const { list } = await openList(damaged);
-        // The disk loses the second half of the file: the list has begun and cannot be read to its end.
+        const old = new Connection(damaged); // without chunks, the end of the connection would end the list
+        old.socket.once('data', () => old.socket.pause());
+        await old.send(`GET /books HTTP/1.0\r\nAuthorization: ${damaged.client.token}\r\n\r\n`);
+        await waitUntil(() => old.socket.isPaused());
+        // The disk loses the second half of the file: the list has started and cannot be read to its end.
         const file = fileOf(damaged.dbUrl);
         truncateSync(file, statSync(file).size / 2);
         await assertBroken(list);
+        old.socket.resume();
+        assert.equal(((await old.closed) as NodeJS.ErrnoException | undefined)?.code, 'ECONNRESET');
       });
     }
 
@@ -211,7 +273,7 @@ for (const store of STORES) {
     });
 
     const limit = store === SQLITE ? 32 : 8;
-    test(`rules 13, 22 and 23: at most ${limit} lists are open; one more is 503, and single books are still read and written`, async () => {
+    test(`rules 13, 22 and 23: at most ${limit} lists are open; one more gets 503, and single books are still read and written`, async () => {
       const { client, dbUrl } = service;
       await fill(dbUrl, LARGE);
       await inTime(GIVES_WAY, async (startClock) => {
@@ -242,14 +304,14 @@ for (const store of STORES) {
       await waitUntil(async () => (await openLists(service)) === 0);
     });
 
-    test('rule 23: of several lists with stalled readers, one gives way to another list, and never looks complete', async () => {
+    test('rule 23: of several lists with stalled readers, one is closed for a waiting list, and never looks complete', async () => {
       const { client, dbUrl } = service;
       await fill(dbUrl, LARGE);
       await waitUntil(async () => (await openLists(service)) === 0);
       const held = await Promise.all(Array.from({ length: limit }, () => openList(service)));
       for (const { list } of held) assert.equal(list.statusCode, 200);
       await waitUntil(async () => (await client.request('GET', '/books')).status === 200);
-      // Only one gives way, long before all of them are cut.
+      // Only one is closed, long before all of them are cut.
       await waitUntil(async () => (await openLists(service)) === limit - 1);
       const whole = await Promise.all(held.map(async ({ list }) => (await readToTheEnd(list)).complete));
       assert.ok(whole.includes(false));
@@ -412,7 +474,7 @@ function assertBooks(actual: readonly Book[], expected: readonly Book[]): void {
   for (const [position, book] of expected.entries()) assert.deepEqual(actual[position], book);
 }
 
-/** Requests the list on a connection of its own. */
+/** Requests the list on a separate connection. */
 function requestList({ port, client }: RunningService): ClientRequest {
   const headers = { authorization: client.token };
   return get({ host: '127.0.0.1', port, path: '/books', headers, agent: false }).on('error', () => {});
@@ -473,4 +535,11 @@ async function readSingly({ client }: RunningService, id: number): Promise<void>
   for (let time = 0; time < 50; time += 1) {
     assert.equal((await client.request('GET', `/book/${id}`)).status, 200);
   }
+}
+
+/** Another process that reads from the log of writes until its connection is closed. */
+function openReader(dbUrl: string): DatabaseSync {
+  const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
+  db.exec('begin; select * from books limit 1');
+  return db;
 }

@@ -61,7 +61,7 @@ for (const store of STORES) {
       }
     });
 
-    test('rule 22: bodies with many books share 32 MiB; one that finds no room is 503', async () => {
+    test('rule 22: bodies with many books share 32 MiB; one that finds no room gets 503', async () => {
       const mebibyte = 1024 * 1024;
       const crowded = await startTestService(await store.freshUrl(), { BULK_LIMIT: String(32 * mebibyte) });
       const book = `{"title":"${'x'.repeat(mebibyte - 100)}"}`;
@@ -105,7 +105,7 @@ for (const store of STORES) {
       }
     });
 
-    test('rule 22: books without a text share the 32 MiB, too', async () => {
+    test('rule 22: books without a text also share the 32 MiB', async () => {
       const crowded = await startTestService(await store.freshUrl());
       const body = `[${'{},'.repeat(9990)}`; // 30 kB, and the rest never comes
       const connections: Connection[] = [];

@@ -54,7 +54,7 @@ for (const store of STORES) {
       });
     }
 
-    test('C1, C2, rules 1 to 6: any JSON is stored as it is meant, or is 400', async () => {
+    test('C1, C2, rules 1 to 6: any JSON is stored as it is meant, or gets 400', async () => {
       await fc.assert(
         fc.asyncProperty(document, async (value) => {
           const text = spell(value);
@@ -212,7 +212,7 @@ const nested: fc.Arbitrary<Json> = fc.letrec<{ value: Json; object: Json }>((tie
   ),
   object: objectOf(tie('value')),
 })).value;
-/** Mostly objects whose fields mostly have the right type; otherwise nearly all would be 400. */
+/** Mostly objects whose fields mostly have the right type; otherwise nearly all would get 400. */
 const document: fc.Arbitrary<Json> = fc.oneof(
   { weight: 8, arbitrary: objectOf(nested) },
   { weight: 20, arbitrary: fc.oneof(fieldsOf(anyText, number), fieldsOf(textOf(fc.string()), number)) },

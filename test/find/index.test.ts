@@ -95,7 +95,7 @@ for (const store of STORES) {
 
     const sql = (statement: string) => executeOn(service.dbUrl, statement);
 
-    test('rule F11: what other programs write is found at once', async () => {
+    test('rule F11: books that other programs write are found at once', async () => {
       await sql("insert into books (title, author, year) values ('Foreign one', 'x', 1)");
       const [one] = await found(service, 'q=foreign');
       assert.equal(typeof one, 'number');
@@ -382,7 +382,7 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
     });
 
-    test('index: goes on where it was stopped', async () => {
+    test('index: resumes where it was stopped', async () => {
       const dbUrl = await store.freshUrl();
       await fill(dbUrl, manyBooks(STOPPED[store.name]));
       const child = spawnService({ DB_URL: dbUrl }, ['index']);
@@ -394,20 +394,20 @@ for (const store of STORES) {
         const [row] = await executeOn(dbUrl, 'select count(*) as books from book_index');
         return Number(row?.books);
       };
-      await waitUntil(async () => (await indexed()) > 0);
+      await waitUntil(async () => child.exitCode !== null || (await indexed()) > 0);
       child.kill('SIGTERM');
       const { code, stderr } = await end;
       const kept = await indexed();
-      assert.ok(kept > 0);
+      assert.ok(kept > 0, stderr);
       if (kept < STOPPED[store.name]) {
         assert.equal(code, 1);
-        assert.match(stderr, /Stopped\. The next call goes on from here\.\n$/);
+        assert.match(stderr, /Stopped\. The next run resumes here\.\n$/);
       }
       assert.deepEqual((await index(dbUrl)).stdout, `${STOPPED[store.name]} books are indexed.\n`);
       await assertIndexCorrect(dbUrl);
     });
 
-    test('index: --remove removes everything of it, and a service without it goes on', async (context) => {
+    test('index: --remove removes everything of it, and a service without it continues', async (context) => {
       const dbUrl = await store.freshUrl();
       const service = await startTestService(dbUrl, { FIND: 'off' });
       context.after(() => service.stop());

@@ -149,8 +149,10 @@ if (STORES.includes(POSTGRES)) {
     });
 
     test('answers arrive within 5 s if the answer of the server is lost', async (context) => {
-      unansweredProxy.swallowAnswers();
-      await assertInTime(context, unanswered);
+      await waitUntil(async () => {
+        unansweredProxy.swallowAnswers(); // on the connections that are open: a call may open another one
+        return (await answersInTime(context, unanswered)).includes(503);
+      });
     });
 
     test('requests succeed within 2 s of the return of a server that was stopped', async (context) => {
@@ -202,10 +204,20 @@ if (STORES.includes(POSTGRES)) {
         await reading.client.list();
         return Number((await execute<{ scans: string }>(read.standby.url(), scans))[0]?.scans) > 0;
       });
-      const release = await holdBooks(read.primary.url());
-      const list = reading.client.request('GET', '/books');
       const waiting = "select from pg_locks where not granted and relation = 'books'::regclass";
-      await waitUntil(async () => (await execute(read.standby.url(), waiting)).length === 1);
+      let isAnswered = true;
+      let list = reading.client.request('GET', '/books');
+      let release = async () => {};
+      while (isAnswered) {
+        await Promise.all([list, release()]); // on a machine that is too slow, a list is given up before it is seen to wait
+        release = await holdBooks(read.primary.url());
+        isAnswered = false;
+        list = reading.client.request('GET', '/books').finally(() => {
+          isAnswered = true;
+        });
+        const isWaiting = async () => (await execute(read.standby.url(), waiting)).length === 1;
+        await waitUntil(async () => isAnswered || isWaiting());
+      }
       const stopwatch = new Stopwatch();
       readProxy.cut();
       await release();
@@ -253,7 +265,12 @@ async function prepareBehindProxy(): Promise<[TcpProxy, RunningService]> {
 }
 
 /** Sends a request of every kind at once. All must be answered in time, at least one of them with 503. */
-async function assertInTime(context: TestContext, { client }: RunningService): Promise<void> {
+async function assertInTime(context: TestContext, service: RunningService): Promise<void> {
+  assert.ok((await answersInTime(context, service)).includes(503));
+}
+
+/** Sends a request of every kind at once, which must be answered in time. @returns their statuses. */
+async function answersInTime(context: TestContext, { client }: RunningService): Promise<number[]> {
   const stopwatch = new Stopwatch();
   const answers = await Promise.all(
     CALLS.map(async (call) => {
@@ -265,8 +282,8 @@ async function assertInTime(context: TestContext, { client }: RunningService): P
   context.diagnostic(
     answers.map(({ status, milliseconds }) => `${status} after ${milliseconds} ms`).join(', '),
   );
-  assert.ok(answers.some(({ status }) => status === 503));
   for (const { milliseconds } of answers) assert.ok(milliseconds < ANSWER, `${milliseconds} ms`);
+  return answers.map(({ status }) => status);
 }
 
 /** Repeats a request of each kind until it succeeds. */

@@ -90,7 +90,7 @@ describe('rule 27: within 10 s', { concurrency: true }, () => {
       await dial(`POST /book HTTP/1.1\r\n${headers}Content-Length: 1000\r\n\r\n{"title":`); // half a body
       const stalled = await dial(`GET /books HTTP/1.1\r\n${headers}\r\n`);
       await waitUntil(() => stalled.received !== '');
-      stalled.socket.pause(); // the list has begun, and its rest is not read
+      stalled.socket.pause(); // the list has started, and its rest is not read
 
       const stopwatch = new Stopwatch();
       service.process.kill('SIGTERM');

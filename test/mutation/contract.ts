@@ -25,6 +25,11 @@ export const CONTRACT_MUTANTS = new Mutants()
     'const json = this.read();',
     "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
   )
+  .mutant('a slow list lets the log of writes grow without end', LIST, 'lists break off once')
+  .change(
+    'logSizeOf(this.#path) > LARGEST_LOG) {\n      this.#lists',
+    'logSizeOf(this.#path) < 0) {\n      this.#lists',
+  )
   .mutant('33 lists are open on SQLite', LIST, 'at most 32 lists are open')
   .change('const OPEN_LISTS = 32;', 'const OPEN_LISTS = 33;')
   .mutant(
@@ -53,9 +58,9 @@ export const CONTRACT_MUTANTS = new Mutants()
   .change('rounded.delete(', 'void (')
   .in('src/stores/postgres/books/changes.ts')
   .mutant(
-    'all removals of one book that meet in a batch are 200',
+    'all removals of one book that meet in a batch get 200',
     POSTGRES,
-    'that meet in a batch exactly one is 200',
+    'that meet in a batch exactly one gets 200',
   )
   .change('return states.delete(id);', 'return states.has(id);')
   .in('src/auth/tokens.ts')

@@ -6,6 +6,7 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const WORDS = 'test/find/words.test.ts';
 const PAGES = 'test/find/pages.test.ts';
 const INDEX = 'test/find/index.test.ts';
+const LIST = 'test/contract/list.test.ts';
 const ORACLE = 'test/find/oracle.test.ts';
 
 export const FIND_MUTANTS = new Mutants()
@@ -20,7 +21,9 @@ export const FIND_MUTANTS = new Mutants()
     'for (const word of pairsOf(run)) words.add(word);',
   )
   .in('src/api/query.ts')
-  .mutant('a parameter may be sent twice', CONTRACT, 'an invalid parameter is 400')
+  .mutant('with FIND=off a query without parameters is a search', PAGES, 'FIND=off on SQLite')
+  .change('if (!find) return invalid(parts[0]);', 'if (!find && parts.length > 0) return invalid(parts[0]);')
+  .mutant('a parameter may be sent twice', CONTRACT, 'an invalid parameter gets 400')
   .change('!parameters.has(name) &&', '')
   .mutant('a cursor of another order is accepted', CONTRACT, 'a cursor is valid with its own order')
   .change(' && cursorOf(place as Place, order) === text', '')
@@ -29,7 +32,7 @@ export const FIND_MUTANTS = new Mutants()
   .mutant('a search never says that books are left out', INDEX, 'and says so')
   .change('if (unindexed > 0)', 'if (false)')
   .in('src/books/search.ts')
-  .mutant('a search may have 17 words', CONTRACT, 'an invalid parameter is 400')
+  .mutant('a search may have 17 words', CONTRACT, 'an invalid parameter gets 400')
   .change('const MOST_WORDS = 16;', 'const MOST_WORDS = 17;')
   .in('src/stores/search-sql.ts')
   .mutant('a page may have any size', PAGES, 'a page ends before 1 MiB', 'PostgreSQL')
@@ -42,6 +45,8 @@ export const FIND_MUTANTS = new Mutants()
   .in('src/stores/sqlite/finder.ts')
   .mutant('a search on SQLite does not wait for the index', INDEX, 'another process has answered')
   .change('while (since >= this.#freshAt)', 'while (false)')
+  .mutant('a search begins however long the log of writes is', LIST, 'searches get 503')
+  .change('if (isTooLong()) throw', 'if (false) throw')
   .mutant('on SQLite, each search waits a second for the same lock', INDEX, 'the searches of many clients')
   .change('Math.min(end, this.#blockedSince + CATCH_UP_TIME)', 'end')
   .in('src/stores/postgres/finding/finder.ts')
@@ -54,12 +59,12 @@ export const FIND_MUTANTS = new Mutants()
   )
   .change('Math.min(end, this.#indexingSince + CATCH_UP_TIME)', 'end')
   .in('src/stores/sqlite/book-index.ts')
-  .mutant('a book with a new id above all others is indexed twice', INDEX, 'what other programs write')
+  .mutant('a book with a new id above all others is indexed twice', INDEX, 'books that other programs write')
   .change('select new.id where new.id <= (select indexed_to from book_index_state);', 'select new.id;')
   .in('src/stores/postgres/finding/book-index.ts')
   .mutant('books that truncate has removed are found', INDEX, 'removed by truncate')
   .change("book_index_on_truncate: 'after truncate on books for each statement',", '')
-  .mutant('the old ids of books are found', INDEX, 'what other programs write')
+  .mutant('the old ids of books are found', INDEX, 'books that other programs write')
   .change(
     "book_index_on_new_id: 'after update of id on books for each row when (old.id <> new.id)',",
     '',

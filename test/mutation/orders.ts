@@ -13,6 +13,8 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('if (performance.now() >= deadline) return rejectAll(LATE);', '')
   .mutant('the answers of a batch go to other calls of it', ORDERS, 'calls in batches')
   .change('= answers[position] as', '= answers[answers.length - 1 - position] as')
+  .mutant('a call that fails while others are answered ends the process', ORDERS, 'calls in batches')
+  .change('late.push(answer.then(', 'late.push(nextTurn().then(() => answer).then(')
   .in('src/stores/postgres/books/changes.ts')
   .mutant(
     'of two changes of a book in one batch the first is lost',
@@ -21,19 +23,14 @@ export const ORDERS_MUTANTS = new Mutants()
     'SQLite',
   )
   .change('merged.set(id, { ...merged.get(id), ...changes })', 'merged.set(id, changes)')
-  .mutant(
-    'both of two removals of a book in one batch are answered with 200',
-    ORDERS,
-    'changes on PostgreSQL',
-    'SQLite',
-  )
+  .mutant('both of two removals of a book in one batch get 200', ORDERS, 'changes on PostgreSQL', 'SQLite')
   .change('return states.delete(id);', 'return states.has(id);')
   .in('src/stores/postgres/finding/finder.ts')
   .mutant('a search does not look for what is not indexed', ORDERS, 'searches on PostgreSQL', 'SQLite')
-  .change('= await this.#catchUp();', '= { ...(await this.#follower.state()), unindexed: 0 };')
+  .change('= await this.#catchUp(deadline);', '= { ...(await this.#follower.state()), unindexed: 0 };')
   .mutant('a search is answered from an index that is made again', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change('if (await this.#isInFiles(files, deadline)) return', 'return')
-  .mutant('a search goes on after its caller has given up', ORDERS, 'searches on PostgreSQL', 'SQLite')
+  .mutant('a search continues after its caller has given up', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change('[...values], deadline);', '[...values], performance.now() + STATEMENT_TIME);')
   .in('src/stores/postgres/server/hosts.ts')
   .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')

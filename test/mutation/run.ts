@@ -93,7 +93,7 @@ class Copy {
     const child = spawn(
       process.execPath,
       ['--test-force-exit', '--test-reporter=tap', ...patterns, file],
-      // A process group of its own, so that processes that a failing test leaves behind end with it.
+      // A separate process group, so that processes that a failing test leaves behind end with it.
       {
         cwd: this.#folder,
         env: {

@@ -13,7 +13,13 @@ const ANSWERS = 'test/limits/answers.test.ts';
 const LIST = 'test/contract/list.test.ts';
 
 export const STORES_MUTANTS = new Mutants()
+  .in('src/stores/sqlite/bulk.ts')
+  .mutant('an import or a copy into a SQLite file that is gone succeeds', SQLITE, 'imported or copied')
+  .change('this.#store?.assertInPlace();', '')
   .in('src/stores/sqlite/writer.ts')
+  .mutant('a write to a SQLite file that is gone is acknowledged', SQLITE, 'no write is acknowledged until')
+  .change('this.#store.assertInPlace();', '')
+  .in('src/stores/sqlite/file.ts')
   .mutant('a write to a SQLite file that has been moved is acknowledged', SQLITE, ' moved: ')
   .change('if (this.#file.assertInPlace() === 0)', 'if (false)')
   .mutant('a write without a write-ahead log is acknowledged', SQLITE, 'without its write-ahead log')
@@ -24,10 +30,16 @@ export const STORES_MUTANTS = new Mutants()
   .mutant('a list comes from another SQLite file', SQLITE, 'never comes from another file')
   .change('this.#file.assertInPlace(); // else', '// else')
   .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
-  .change('const WRITE_TIMEOUT = 3000;', 'const WRITE_TIMEOUT = 30_000;')
+  .change('Math.min(performance.now() + WRITE_TIMEOUT, deadline)', 'performance.now() + 30_000')
+  .mutant(
+    'a batch that was sent late is carried out after its calls got 503',
+    SQLITE,
+    'none is carried out later',
+  )
+  .change('Math.min(performance.now() + WRITE_TIMEOUT, deadline)', 'performance.now() + WRITE_TIMEOUT')
   .in('src/stores/sqlite/structure.ts')
   .mutant(
-    'a start goes on in a file that was replaced while it waited',
+    'a start continues in a file that was replaced while it waited',
     SQLITE,
     'replaced while a start waits',
   )
@@ -55,7 +67,7 @@ export const STORES_MUTANTS = new Mutants()
     'const isTakenBack = code === undefined || SERIALIZATION_FAILURES.has(code);',
   )
   .mutant(
-    'a statement goes on after its callers have been answered with 503',
+    'a statement continues after its callers have been answered with 503',
     POSTGRES,
     'waited behind another',
   )
@@ -96,6 +108,9 @@ export const STORES_MUTANTS = new Mutants()
   .change('if (code === LOCKED) {', 'if (false) {')
   .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits')
   .change('const LOCK_TIMEOUT = 100;', 'const LOCK_TIMEOUT = 3000;')
+  .in('src/stores/postgres/bulk.ts')
+  .mutant('an import or a copy into the old one of two primaries succeeds', FAILOVER, 'imported or copied')
+  .change('await this.#assertNewest();', '')
   .in('src/stores/postgres/server/hosts.ts')
   .mutant('a host that has become a standby is read from', FAILOVER, 'nothing stale is read')
   .change("watched: wanted !== 'any'", 'watched: false')
@@ -113,13 +128,13 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/books/batches.ts')
   .mutant('a store that was slow once refuses requests later', POSTGRES, 'is free, no request', 'PostgreSQL')
   .change('if (this.idle) {', 'if (false) {')
-  .mutant('a locked book has a deadline of its own', ANSWERS, 'its book is locked', 'PostgreSQL')
+  .mutant('a locked book has its own deadline', ANSWERS, 'its book is locked', 'PostgreSQL')
   .change(
     'if (late.length === 0) clearTimeout(batch.timer);',
     'if (late.length >= 0) clearTimeout(batch.timer);',
   )
   .in('src/stores/open-lists.ts')
-  .mutant('stalled readers block the lists of all others', LIST, 'gives way')
+  .mutant('stalled readers block the lists of all others', LIST, 'is closed for a waiting list')
   .change('if (first === undefined) return false;', 'if (Date.now() > 0) return false;')
   .in('src/stores/postgres/standby/fence.ts')
   .mutant(
@@ -163,7 +178,7 @@ export const STORES_MUTANTS = new Mutants()
   .mutant(
     'with Citus, only the first change of a book in a batch is carried out',
     CITUS,
-    'with its own state',
+    'each returns its own state',
   )
   .change('open = open.filter(([position, { id }]) => taken.get(id) !== position);', 'open = [];')
   .mutant('with Citus, the pieces of a list are not separated', CITUS, 'for any number of them')

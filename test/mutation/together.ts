@@ -83,6 +83,6 @@ export const TOGETHER_MUTANTS = new Mutants()
   .in('src/http/body.ts')
   .mutant('many books may have a byte more than BULK_LIMIT', ONCE, 'B1: BODY_LIMIT')
   .change(
-    'if (Number(contentLength) > room.limit) throw new BodyTooLarge();\n  let length = 0;',
+    "if (Number(request.headers['content-length']) > room.limit) throw new BodyTooLarge();\n  let length = 0;",
     'let length = -1;',
   ).all;

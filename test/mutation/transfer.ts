@@ -13,6 +13,8 @@ const FUZZ = 'test/fuzz/fuzz.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
   .in('src/commands/copy.ts')
+  .mutant('a store is copied to itself by another path', EXPORT, 'wrong operand')
+  .change('isPartOf(fromAt.file, toAt.file)', 'fromAt.file.length < 0')
   .mutant('a copy succeeds without a comparison of both stores', EXPORT, 'alters or drops a book')
   .change(
     '(await target.count()) !== books || (await checksumOf(target)) !== checksum',
@@ -25,7 +27,7 @@ export const TRANSFER_MUTANTS = new Mutants()
     'PostgreSQL',
   )
   .change(' || (await checksumOf(target)) !== checksum', '')
-  .mutant('a copy goes on after a signal', EXPORT, 'copy: a signal ends it')
+  .mutant('a copy continues after a signal', EXPORT, 'copy: a signal ends it')
   .change("if (context.signal.aborted) throw new Error('stopped');", '')
   .mutant('an id that was given before a copy is given again', EXPORT, 'from SQLite to SQLite, ids included')
   .change('await target.reserveIdsThrough(await source.lastId());', '')
@@ -34,6 +36,9 @@ export const TRANSFER_MUTANTS = new Mutants()
     'read.addBooks(batch);',
     'read.addBooks(batch); ((globalThis as { held?: unknown[] }).held ??= []).push(batch);',
   )
+  .in('src/stores/columns.ts')
+  .mutant('a book without an author is missing in an export', EXPORT, 'before its first start')
+  .change('(({ name, absent }) => `coalesce', '(({ name, absent }) => true ? name : `coalesce')
   .in('src/stores/sqlite/text.ts')
   .mutant('quotes in a text are not doubled in an export', EXPORT, 'byte for byte the same')
   .change("'\"', '\"\"'", "'\"', '\"'")
@@ -53,6 +58,8 @@ export const TRANSFER_MUTANTS = new Mutants()
     'return await readThrough(copy, onProgress);\n',
     "const content = await readThrough(copy, onProgress);\n    copy.exec('pragma journal_mode = delete');\n    return content;\n",
   )
+  .mutant('a restore through a link ignores the log of the backup', BACKUP, 'with a log beside them')
+  .change('const backupFile = finalPath(path);', 'const backupFile = path;')
   .in('src/terminal/whole-file.ts')
   .mutant('files that a killed backup has left stay', BACKUP, 'no backup or a complete one')
   .change(
@@ -60,7 +67,24 @@ export const TRANSFER_MUTANTS = new Mutants()
     'found.length < name.length && UNFINISHED.test(found)',
   )
   .mutant('an export that replaces a private file is readable by everybody', EXPORT, 'keeps its permissions')
-  .change('await makeWholeFile(path, like, ', 'await makeWholeFile(path, undefined, ')
+  .change('makeWholeFile(path, overwrite, like, ', 'makeWholeFile(path, overwrite, undefined, ')
+  .mutant('an export replaces a file that appears while it runs', EXPORT, 'appears meanwhile')
+  .change('if (overwrite) await rename', 'if (overwrite || !overwrite) await rename')
+  .mutant('success is reported before the name of a file is on disk', EXPORT, 'cannot be synced')
+  .change('await sync(folder);', '')
+  .in('src/commands/backup.ts')
+  .mutant('a backup removes the log of a store that is started at its place', BACKUP, 'started at the place')
+  .change('if (old !== undefined) removeCompanions', 'removeCompanions')
+  .mutant('a backup replaces a store that is started at its place', BACKUP, 'started at the place')
+  .change('[old?.isFile === true, ', '[options.overwrite === true, ')
+  .mutant('a backup replaces a store that it cannot lock', BACKUP, 'impossible backup')
+  .change('if (DAMAGED.includes(errcode % 256)) return', 'if (DAMAGED.length + errcode > 0) return')
+  .in('src/commands/import.ts')
+  .mutant('a dry run needs space outside of the folder of the store', IMPORT, 'beside the store')
+  .change(
+    'const store = options.isDryRun',
+    'if (options.isDryRun) await openScratch();\n    const store = options.isDryRun',
+  )
   .in('src/commands/restore.ts')
   .mutant('a restore replaces books without --overwrite', BACKUP, 'never while a service runs')
   .change(
@@ -81,6 +105,13 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('an import keeps other writers waiting for its reader', IMPORT, 'few pile up')
   .change('patience === Number.POSITIVE_INFINITY ? more', 'patience > 0 ? more')
   .in('src/stores/sqlite/bulk.ts')
+  .mutant('an import counts rows that SQLite has not stored', IMPORT, 'trigger skips')
+  .change('assertAllTaken(taken, rows.length);', '')
+  .mutant('an import counts new rows that SQLite has not stored', IMPORT, 'trigger skips')
+  .change(
+    'assertAllTaken(Number(insert.run(first, last).changes), stored.count);',
+    'insert.run(first, last);',
+  )
   .mutant('an import stores books again that SQLite has', IMPORT, 'new rows are stored')
   .change('where books.id > ? and books.id <= ?`', 'where books.id > ? and books.id < ?`')
   .mutant('an import compares with the first books only', IMPORT, 'however many there are')
@@ -89,6 +120,10 @@ export const TRANSFER_MUTANTS = new Mutants()
     'for (let last = 0, end = this.#number(next, 0); last === 0 && end > last; ) {',
   )
   .in('src/stores/postgres/bulk.ts')
+  .mutant('an import counts rows that PostgreSQL has not stored', IMPORT, 'trigger skips')
+  .change('assertAllTaken(copying.stream.rowCount, copying.sent);', '')
+  .mutant('an import counts new rows that PostgreSQL has not stored', IMPORT, 'trigger skips')
+  .change('assertAllTaken(stored.books, sent);', '')
   .mutant('an import stores books again that PostgreSQL has', IMPORT, 'new rows are stored')
   .change('where not exists (\n', 'where true or not exists (\n')
   .mutant('an import follows synchronous_commit of the server', IMPORT, 'synchronous_commit')
@@ -101,6 +136,12 @@ export const TRANSFER_MUTANTS = new Mutants()
   .in('src/files/years.ts')
   .mutant('a year beyond what JSON readers hold exactly is imported', READING, 'that are not certain')
   .change('Number.isSafeInteger(year)', 'Number.isInteger(year)')
+  .in('src/files/decoding.ts')
+  .mutant('a file is read in an encoding of which Node.js alters characters', READING, 'of several bytes')
+  .change('if (!EXACT.test(this.#decoder.encoding))', 'if (false)')
+  .in('src/files/json.ts')
+  .mutant('values are lost if the objects at the beginning lack their keys', READING, 'only later ones have')
+  .change('this.#keys.examine(object);', '')
   .in('src/files/csv.ts')
   .mutant(
     'rows after a header are skipped with the blank lines before it',

@@ -14,7 +14,7 @@ const DEADLINE = 4500;
 const LATE = 5000;
 
 /** What a store does with a batch. */
-type Behaviour = 'answers' | 'answers some later' | 'fails' | 'is late';
+type Behaviour = 'answers' | 'answers some later' | 'leaves some out' | 'fails' | 'is late';
 
 const limits = fc.record({
   size: fc.constantFrom(1, 2, 3, 8),
@@ -27,10 +27,10 @@ const calls = fc.array(fc.record({ weight: fc.integer({ min: 0, max: 4 }), isRef
   maxLength: 16,
 });
 
-const behaviours = fc.array(fc.constantFrom<Behaviour>('answers', 'answers some later', 'fails', 'is late'), {
-  minLength: 1,
-  maxLength: 8,
-});
+const behaviours = fc.array(
+  fc.constantFrom<Behaviour>('answers', 'answers some later', 'leaves some out', 'fails', 'is late'),
+  { minLength: 1, maxLength: 8 },
+);
 
 type Item = { readonly number: number; readonly weight: number; readonly isRefused: boolean };
 
@@ -64,9 +64,12 @@ export const batches = fc.asyncProperty(
             if (behaviour === 'fails') throw new StoreUnavailable('it fails');
             if (behaviour === 'is late') await late();
             return items.map((item, position) => {
+              if (behaviour === 'leaves some out' && position % 3 > 0) return null;
               if (behaviour !== 'answers some later' || position % 2 === 0) return answerTo(item);
+              if (item.number % 3 === 0) return Promise.reject(new StoreUnavailable('it fails at once'));
               return order.later(`${item.number} later`, async () => {
                 if (position % 4 === 1) await late();
+                if (item.number % 3 === 1) throw new StoreUnavailable('it fails later');
                 return answerTo(item);
               });
             });
@@ -76,7 +79,12 @@ export const batches = fc.asyncProperty(
         }
       };
 
-      const batches = new Batches<Item, string>(carry, limits, ({ weight }) => weight);
+      const batches = new Batches<Item, string>(
+        carry,
+        limits,
+        ({ weight }) => weight,
+        (answer) => Number(answer.at(-1)) % 3,
+      );
       order.onTime = () =>
         order.expect(
           batches.waiting === 0 || batches.inFlight === limits.inFlight,

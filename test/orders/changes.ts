@@ -120,7 +120,7 @@ class Table {
     const found = ids.flatMap((id) => this.books.get(id) ?? []);
     const isHeld = (id: number) => pool === 'batches' && this.#locks.has(id);
     const column = (at: number, row: number) => [values[at]].flat()[row] as never;
-    if (text === FIND) return found;
+    if (text === FIND) return found.map((book) => ({ ...book, weight: null }));
     if (text.includes('is_removal')) {
       const same = ids.filter((id, row) => {
         const book = this.books.get(id);
@@ -199,7 +199,7 @@ export const changes = fc.asyncProperty(
         order.expect(time.now <= values[3], 'a statement is sent after its deadline');
         return table.query(...values);
       };
-      const changer = new BookChanger({ query } as unknown as Connections, FIND);
+      const changer = new BookChanger({ query } as unknown as Connections, { light: FIND, full: FIND });
       const updates = new Batches(changer.update.bind(changer), LIMITS);
       const removals = new Batches(changer.remove.bind(changer), LIMITS);
       const conditional = new Batches<Parameters<typeof changer.changeIf>[0][number], ConditionalOutcome>(

@@ -8,7 +8,7 @@ import { History } from '../support/history.ts';
 
 /**
  * Lines `NAME: REQUEST` begin a request, and `NAME = ANSWER` ends it. Books have an id and a title, such as `1 old`. A
- * request may be made `if` the title is this one. A list is answered with all books.
+ * request may be made `if` the title is this one. A list returns all books.
  */
 const HISTORIES: readonly {
   readonly what: string;

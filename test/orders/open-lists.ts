@@ -7,7 +7,7 @@ import { type BookList, StoreUnavailable } from '../../src/books/store.ts';
 import { OpenLists } from '../../src/stores/open-lists.ts';
 import { Observed, Order } from './order.ts';
 
-/** Milliseconds: that a list waits for room at most, and without a read after which one may give way. */
+/** Milliseconds: that a list waits for room at most, and without a read after which one may be closed for another. */
 const WAIT_TIMEOUT = 3000;
 const STALL_TIMEOUT = 5000;
 
@@ -107,9 +107,9 @@ export const openLists = fc.asyncProperty(
           assert.ok(error instanceof StoreUnavailable, `${error}`);
           assert.ok(
             time.now - handedAt > STALL_TIMEOUT,
-            'a list gives way, though its reader does not stall',
+            'a list is closed for another, though its reader does not stall',
           );
-          return 'gives way';
+          return 'is closed for another';
         } finally {
           taking.delete(name);
           list.close();

@@ -1,4 +1,4 @@
-// Owns: one order of events: what happens next is chosen among all that can, which are the answers of the world outside and
+// Owns: one order of events: the next one is chosen among all that can happen, which are the answers of the world outside and
 // the passing of time. fast-check chooses, finds a shorter order if one fails, and prints it.
 
 import assert from 'node:assert/strict';
@@ -56,7 +56,7 @@ export class Order {
     await this.untilQuiet(() => this.time.now >= end);
   }
 
-  /** Lets everything go on that needs neither time nor an answer. */
+  /** Lets everything run that needs neither time nor an answer. */
   async atOnce(): Promise<void> {
     for (await settled(); this.time.isBusy; await settled()) this.time.pass();
   }
@@ -80,7 +80,7 @@ export class Order {
       assert.deepEqual(this.#faults, []);
       if (this.#scheduler.count() === 0) return;
       this.#steps += 1;
-      assert.ok(this.#steps < MOST_STEPS, 'it goes on for ever');
+      assert.ok(this.#steps < MOST_STEPS, 'it never ends');
       await this.#scheduler.waitOne();
     }
   }

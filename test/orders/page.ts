@@ -51,7 +51,7 @@ const fates = fc.array(fc.constantFrom('is answered', 'is answered', 'answer is 
 class Catalogue {
   readonly books = new Map(FIRST.map((book) => [book.id, book]));
   readonly #keys = new Map<string, Book>();
-  /** Those whose tags the client knows. */
+  /** Those whose tags the client has. */
   readonly #tagged = new WeakSet<Book>();
   readonly #order: Order;
   readonly #fates: readonly string[];
@@ -62,7 +62,7 @@ class Catalogue {
   onNotPutBack: (book: NewBook) => void = () => {};
   /** The page is being left: what it sends now arrives, without an answer. */
   isLeaving = false;
-  /** The page is gone: it gets no answer, and what has not arrived yet is lost. */
+  /** The page is gone: it gets no answer, and requests that have not arrived yet are lost. */
   hasLeft = false;
 
   constructor(order: Order, fates: readonly string[]) {
@@ -356,7 +356,8 @@ export const page = fc.asyncProperty(
           assert.deepEqual(catalogue.books.get(again.id), again, 'a book is not back as it is shown');
         } else {
           assert.equal(state, undefined);
-          if (!touched.has(book.year)) assert.deepEqual(alive, [book], 'what is shown is not what is stored');
+          if (!touched.has(book.year))
+            assert.deepEqual(alive, [book], 'the page shows another book than the stored one');
         }
       }
     }),

@@ -73,7 +73,7 @@ class Table {
     this.#round += 1;
   }
 
-  /** What another process does, too. */
+  /** What another process also does. */
   makeAgain(): void {
     this.index = new Map();
     this.#files += 1;
@@ -230,7 +230,7 @@ export const searches = fc.asyncProperty(
 
       isPrompt = true;
       await order.during(CALM);
-      assert.deepEqual(table.index, table.books, 'what was written is never indexed');
+      assert.deepEqual(table.index, table.books, 'a written book is never indexed');
       table.write(1, 0);
       made.length = 0;
       for (let number = 100; number < 105; number += 1) search(number);

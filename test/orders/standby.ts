@@ -1,5 +1,5 @@
 // Owns: every order of writes to a primary of PostgreSQL and of reads from its standby, which replays late, falls silent, goes
-// away or is promoted: what a read shows is what the primary shows. The driver and its pools are real; the servers speak its
+// away or is promoted: a read shows what the primary shows. The driver and its pools are real; the servers speak its
 // protocol, and have transactions, a log and snapshots in place of books.
 
 import assert from 'node:assert/strict';

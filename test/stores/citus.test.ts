@@ -22,7 +22,7 @@ describe('PostgreSQL that says that Citus distributes the books', { concurrency:
     );
   });
 
-  test('rule 9: of many changes of one book at once, each is answered with its own state', async (context) => {
+  test('rule 9: of many changes of one book at once, each returns its own state', async (context) => {
     const { client } = await start(context, await distributed());
     const { id } = await client.create({});
     await together(16, async (position) => {

@@ -4,11 +4,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import pg from 'pg';
+import type { BulkStore } from '../../src/stores/bulk.ts';
+import { readDbUrl } from '../../src/stores/open.ts';
 import { Load } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
 import { BlackHole, TcpProxy } from '../support/proxy.ts';
-import { startTestService } from '../support/service.ts';
+import { startInTime, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** The standby must have a write before it is acknowledged. */
@@ -107,7 +109,7 @@ describe('failover', { concurrency: true }, () => {
       }
     });
 
-    test('rule 23: a write that the synchronous standby does not have is 503, never acknowledged', async (context) => {
+    test('rule 23: a write that the synchronous standby does not have gets 503, never acknowledged', async (context) => {
       const service = await startTestService(urlOf([primary.port, standby.port]));
       context.after(() => service.stop());
       const { client } = service;
@@ -131,7 +133,7 @@ describe('failover', { concurrency: true }, () => {
     });
 
     for (const hosts of ['one', 'several']) {
-      test(`rule 23: writes to a host that stops accepting them are 503, never 500; hosts in DB_URL: ${hosts}`, async (context) => {
+      test(`rule 23: writes to a host that stops accepting them get 503, never 500; hosts in DB_URL: ${hosts}`, async (context) => {
         const ports = hosts === 'one' ? [primary.port] : [standby.port, primary.port];
         const service = await startTestService(urlOf(ports));
         context.after(() => service.stop());
@@ -246,7 +248,7 @@ describe('failover', { concurrency: true }, () => {
   });
 
   test('rule 23: once one process uses the new one of two primaries, no other one reads the old one', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair(); // the primary goes on without its standby
+    const { primary, standby } = await PostgresServer.startPair(); // the primary continues without its standby
     context.after(() => Promise.all([primary.remove(), standby.remove()]));
     const url = urlOf([primary.port, standby.port]);
     const before = await startTestService(url);
@@ -264,8 +266,28 @@ describe('failover', { concurrency: true }, () => {
     });
   });
 
-  test('rule 23: a process for which nothing fails leaves the old one of two primaries, too', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair(); // the primary goes on without its standby
+  test('rule 23: nothing is imported or copied to the old one of two primaries', async (context) => {
+    const { primary, standby } = await PostgresServer.startPair(); // the primary continues without its standby
+    context.after(() => Promise.all([primary.remove(), standby.remove()]));
+    const at = await readDbUrl(urlOf([primary.port, standby.port]));
+    // Before a commit, all hosts are asked.
+    const insert = (store: BulkStore) =>
+      startInTime(() => store.insert([{ title: 'after', author: '', year: 0 }]));
+    const before = await at.openBulk('write');
+    await execute(standby.url(), 'select pg_promote()');
+    await assert.rejects(insert(before), {
+      message: `127.0.0.1:${standby.port} has been promoted meanwhile: the next run uses it`,
+    });
+    await before.close();
+    assert.equal((await execute(primary.url(), 'select from books')).length, 0);
+    const next = await startInTime(() => at.openBulk('write'));
+    await insert(next);
+    await next.close();
+    assert.equal((await execute(standby.url(), 'select from books')).length, 1);
+  });
+
+  test('rule 23: a process for which nothing fails also leaves the old one of two primaries', async (context) => {
+    const { primary, standby } = await PostgresServer.startPair(); // the primary continues without its standby
     context.after(() => Promise.all([primary.remove(), standby.remove()]));
     const service = await startTestService(urlOf([primary.port, standby.port]));
     context.after(() => service.stop());

@@ -72,7 +72,7 @@ describe('outages', { concurrency: true }, () => {
     await endWell(context, load, dbUrl);
   });
 
-  test('rule F11: the first index goes on after its server was silent in the midst of it', async (context) => {
+  test('rule F11: the first index continues after its server was silent in the midst of it', async (context) => {
     const dbUrl = await freshDatabase();
     const before = await startTestService(dbUrl);
     await before.stop();
@@ -101,7 +101,7 @@ describe('outages', { concurrency: true }, () => {
     });
   });
 
-  test('rule 23: a write whose answer is lost is 503 and has happened once; no other request fails', async (context) => {
+  test('rule 23: a write whose answer is lost gets 503 and has happened once; no other request fails', async (context) => {
     const dbUrl = await freshDatabase();
     const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
     context.after(() => proxy.stop());

@@ -22,7 +22,9 @@ import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
+import { readDbUrl } from '../../src/stores/open.ts';
 import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
+import { countOf } from '../support/books.ts';
 import { Client } from '../support/client.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
 import { Ledger } from '../support/ledger.ts';
@@ -53,7 +55,7 @@ const FILE_LIMIT = 512 * 1024;
 const BLOCK = 512;
 
 describe('a SQLite file', { concurrency: true }, () => {
-  test('rule 23: while another process writes, reads succeed, writes are 503, and none is carried out later', async (context) => {
+  test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async (context) => {
     const { client, dbUrl } = await start(context);
     const book = await client.create({ title: 'here' });
     const release = await holdWrites(dbUrl);
@@ -68,14 +70,17 @@ describe('a SQLite file', { concurrency: true }, () => {
       assert.deepEqual(await client.list(), [book]);
     };
     await read();
-    // These wait behind the first one, which the writing thread has begun by now.
+    // These wait behind the first one, which the writing thread has started by now.
     const writes = Promise.all([
       first,
       write('PUT', `/book/${book.id}`, { title: 'x' }),
       write('DELETE', `/book/${book.id}`),
+      // One after the other: when the second one can start, its caller waits hardly any more.
+      write('POST', '/books', [{}]),
+      write('POST', '/books', [{}]),
     ]);
     let answered = 0;
-    while (ended < 3) {
+    while (ended < 5) {
       await read();
       if (ended === 0) answered += 1;
       await pause(REST);
@@ -103,7 +108,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.deepEqual(years.toSorted(), [0, 1, 2, 3]);
   });
 
-  describe('that is taken away from a running service', { concurrency: 2 }, () => {
+  describe('that is taken away while it is in use', { concurrency: 2 }, () => {
     /** Each does something to the file at the path; the function that it returns undoes it. */
     const faults: Record<string, (path: string) => () => void> = {
       moved: (path) => {
@@ -135,6 +140,20 @@ describe('a SQLite file', { concurrency: true }, () => {
       },
     };
     for (const [name, inflict] of Object.entries(faults)) {
+      test(`rule 23: ${name}: nothing is imported or copied to it until it is back`, async () => {
+        const dbUrl = `sqlite:${join(temporaryFolder(), 'catalogue', 'books.db')}`;
+        const store = await (await readDbUrl(dbUrl)).openBulk('write');
+        const insert = () => store.insert([{ title: 'a', author: '', year: 0 }]);
+        await insert();
+        const putBack = inflict(fileOf(dbUrl));
+        await assert.rejects(insert, /has been (moved or deleted|replaced): put it back/);
+        assert.equal(await store.count(), 1);
+        putBack();
+        await insert();
+        await store.close();
+        assert.equal(await countOf(dbUrl), 2);
+      });
+
       test(`rule 23: ${name}: no write is acknowledged until it is back, single reads succeed`, async (context) => {
         const { client, dbUrl } = await start(
           context,
@@ -201,11 +220,11 @@ describe('a SQLite file', { concurrency: true }, () => {
       renameSync(`${fileOf(other.dbUrl)}${suffix}`, `${path}${suffix}`);
     }
     writing.exec('rollback');
-    const reason = 'books.db has been replaced: put it back, or restart the service with the new one';
+    const reason = 'books.db has been replaced: put it back, or start again with the new one';
     assert.deepEqual(await ended, refusedWith(`DB_URL: ${dbUrl} cannot be opened: ${reason}.`));
   });
 
-  test('rule 23: if a file cannot grow, writes are 503, reads succeed, and no acknowledged write is lost', async (context) => {
+  test('rule 23: if a file cannot grow, writes get 503, reads succeed, and no acknowledged write is lost', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const limited = await startLimited(context, dbUrl);
     const ledger = new Ledger();
@@ -289,7 +308,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     assert.deepEqual(await client.create(body), { id: 2, ...body });
   });
 
-  test('rule 23: a list is 503 while the log cannot be looked at', async (context) => {
+  test('rule 23: a list gets 503 while the log cannot be looked at', async (context) => {
     const { client, dbUrl } = await start(context);
     await client.create({});
     const log = `${fileOf(dbUrl)}-wal`;

@@ -8,6 +8,7 @@ import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-st
 import type { Book, BookFields } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import {
+  assertAllTaken,
   type BulkMode,
   type BulkStore,
   type Counts,
@@ -17,10 +18,10 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { FIND_IN_PARTITIONS } from './books/statements.ts';
+import { FINDS_IN_PARTITIONS } from './books/statements.ts';
 import { createStructure } from './books/structure.ts';
 import { AS_CSV, asJson } from './books/text.ts';
-import { connectToWritable, type Hosts } from './server/hosts.ts';
+import { assertNewest, connectToWritable, type Hosts } from './server/hosts.ts';
 import { begin } from './server/limits.ts';
 import { connectToSnapshot, type Standbys } from './standby/standby.ts';
 
@@ -63,8 +64,8 @@ export async function openPostgresBulk(
   standbys: Standbys | undefined,
   mode: BulkMode,
 ): Promise<BulkStore | undefined> {
-  const { client } = await connectToWritable(hosts);
-  const store = new PostgresBulk(client);
+  const { address, client } = await connectToWritable(hosts);
+  const store = new PostgresBulk(client, () => assertNewest(hosts, address));
   try {
     if (mode === 'write') await createStructure(client);
     else if (!(await store.exists())) {
@@ -74,7 +75,7 @@ export async function openPostgresBulk(
       const onStandby = await connectToSnapshot(standbys, client);
       if (onStandby !== undefined) {
         await store.close();
-        return new PostgresBulk(onStandby, true);
+        return new PostgresBulk(onStandby, async () => {}, true);
       }
     }
     return store;
@@ -86,19 +87,22 @@ export async function openPostgresBulk(
 
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
+  readonly #assertNewest: () => Promise<void>;
   readonly #lost = new AbortController();
   /** Whether the next transaction is one with a snapshot that is open already. */
   #isBegun: boolean;
   #inTransaction = false;
   /** The COPY to the server in progress; no other statement can be sent before it ends. */
   #copying:
-    | { readonly into: string; readonly stream: CopyStreamQuery; readonly end: Promise<void> }
+    | { readonly into: string; readonly stream: CopyStreamQuery; readonly end: Promise<void>; sent: number }
     | undefined;
   /** Whether the server is sending books; no statement can be sent before the last one has arrived. */
   #isSending = false;
 
-  constructor(client: pg.Client, isBegun = false) {
+  /** @param assertNewest throws when another server takes the writes by now. */
+  constructor(client: pg.Client, assertNewest: () => Promise<void>, isBegun = false) {
     this.#client = client;
+    this.#assertNewest = assertNewest;
     this.#isBegun = isBegun;
     client.once('error', (error) => this.#lost.abort(error));
     client.once('end', () => this.#lost.abort(new Error('the connection has ended')));
@@ -125,6 +129,7 @@ class PostgresBulk implements BulkStore {
       await this.#query(DURABLY);
       result = await work();
       await this.#endCopy(); // its errors are not those of the commit
+      await this.#assertNewest();
     } catch (error) {
       await this.#rollBack();
       throw error;
@@ -142,7 +147,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(FIND_IN_PARTITIONS, [ids]);
+    return this.#query<Book>(FINDS_IN_PARTITIONS.full, [ids]);
   }
 
   text(format: RecordFormat): AsyncIterable<Buffer> {
@@ -150,26 +155,29 @@ class PostgresBulk implements BulkStore {
   }
 
   async insert(books: readonly BookFields[]): Promise<void> {
-    await this.#copy(`books (${FIELDS})`, books.map(asCsvFields).join(''));
+    await this.#copy(`books (${FIELDS})`, books.map(asCsvFields));
   }
 
   async insertWithIds(books: readonly Book[]): Promise<void> {
-    await this.#copy(`books (${ID_AND_FIELDS})`, books.map(asCsv).join(''));
+    await this.#copy(`books (${ID_AND_FIELDS})`, books.map(asCsv));
   }
 
   async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
     yield await this.inTransaction(async () => {
       await this.#setAside(rows);
-      return this.#countRows(
-        `with stored as (insert into books (${FIELDS}) ${NEW_ROWS} returning ${FIELDS}) select ${COUNTS} from stored`,
-      );
+      const { sent, ...stored } = await this.#row<Counts & { sent: number }>(`
+        with new as (${NEW_ROWS}),
+          stored as (insert into books (${FIELDS}) select ${FIELDS} from new returning ${FIELDS})
+        select ${COUNTS}, (select count(*) from new) as sent from stored`);
+      assertAllTaken(stored.books, sent);
+      return storedBooks(stored);
     });
   }
 
   countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks> {
     return this.inTransaction(async () => {
       await this.#setAside(rows);
-      return this.#countRows(`select ${COUNTS} from (${NEW_ROWS}) as new`);
+      return storedBooks(await this.#row<Counts>(`select ${COUNTS} from (${NEW_ROWS}) as new`));
     });
   }
 
@@ -219,7 +227,7 @@ class PostgresBulk implements BulkStore {
     );
   }
 
-  /** Runs work within the open transaction, or in one of its own. */
+  /** Runs work within the open transaction, or in a new one. */
   #joined<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#inTransaction ? work() : this.inTransaction(work);
   }
@@ -227,17 +235,16 @@ class PostgresBulk implements BulkStore {
   /** Puts rows into a temporary table of the transaction. */
   async #setAside(rows: AsyncIterable<readonly BookFields[]>): Promise<void> {
     await this.#query(TEMPORARY_TABLE);
-    for await (const batch of rows) await this.#copy(`aside (${FIELDS})`, batch.map(asCsvFields).join(''));
+    for await (const batch of rows) await this.#copy(`aside (${FIELDS})`, batch.map(asCsvFields));
     await this.#query('analyze aside');
   }
 
-  async #countRows(text: string): Promise<StoredBooks> {
-    const [row] = await this.#query<Counts>(text);
-    return storedBooks(row as Counts);
+  async #row<Row extends pg.QueryResultRow>(text: string): Promise<Row> {
+    return (await this.#query<Row>(text))[0] as Row;
   }
 
   /** Within a transaction, consecutive calls with the same `into` share one COPY. */
-  #copy(into: string, lines: string): Promise<void> {
+  #copy(into: string, lines: readonly string[]): Promise<void> {
     return this.#joined(async () => {
       if (this.#copying?.into !== into) {
         await this.#endCopy();
@@ -247,10 +254,11 @@ class PostgresBulk implements BulkStore {
         stream.on('error', () => {}); // there may be more than one
         const end = this.#unlessLost((signal) => finished(stream, { signal }));
         end.catch(() => {}); // it is reported when it is awaited, however much later
-        this.#copying = { into, stream, end };
+        this.#copying = { into, stream, end, sent: 0 };
       }
+      this.#copying.sent += lines.length;
       const { stream, end } = this.#copying;
-      if (!stream.write(lines) && !stream.destroyed) {
+      if (!stream.write(lines.join('')) && !stream.destroyed) {
         await this.#unlessLost((signal) => once(stream, 'drain', { signal }));
       }
       if (stream.destroyed) await end; // it rejects with the reason
@@ -271,8 +279,10 @@ class PostgresBulk implements BulkStore {
   async #endCopy(): Promise<void> {
     const copying = this.#copying;
     this.#copying = undefined;
-    copying?.stream.end();
-    await copying?.end;
+    if (copying === undefined) return;
+    copying.stream.end();
+    await copying.end;
+    assertAllTaken(copying.stream.rowCount, copying.sent);
   }
 
   /** Runs a statement, after the COPY in progress. */

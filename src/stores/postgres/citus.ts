@@ -9,7 +9,7 @@ import type { Book } from '../../books/book.ts';
 import type { BookList, BookUpdate } from '../../books/store.ts';
 import { ConditionalChanges, type StoreStates } from './books/conditional-changes.ts';
 import { arriving } from './books/lists.ts';
-import { FIND } from './books/statements.ts';
+import { FINDS } from './books/statements.ts';
 import { asJson } from './books/text.ts';
 import { type Connections, QUERY_TIMEOUT } from './server/connections.ts';
 import { NUMBERS } from './server/hosts.ts';
@@ -58,9 +58,9 @@ const storeStates: StoreStates = async (connections, pool, columns, deadline) =>
 };
 
 export function operationsOfCitus(connections: Connections): TableOperations {
-  const conditional = new ConditionalChanges(connections, FIND, storeStates);
+  const conditional = new ConditionalChanges(connections, FINDS, storeStates);
   return {
-    find: FIND,
+    find: FINDS,
     changes: {
       update: (updates, deadline) => update(connections, updates, deadline),
       remove: (ids, deadline) => remove(connections, ids, deadline),

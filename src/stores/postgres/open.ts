@@ -4,7 +4,7 @@ import type { BookStore } from '../../books/store.ts';
 import type { OpenOptions } from '../options.ts';
 import { BookChanger } from './books/changes.ts';
 import { listBooks } from './books/lists.ts';
-import { FIND, FIND_IN_PARTITIONS } from './books/statements.ts';
+import { FINDS, FINDS_IN_PARTITIONS } from './books/statements.ts';
 import { createStructure, divisionOf } from './books/structure.ts';
 import { PostgresIndex } from './finding/book-index.ts';
 import { PostgresFinder } from './finding/finder.ts';
@@ -40,7 +40,7 @@ export async function openPostgres(
     try {
       const standby = standbys && (await Standby.open(standbys, client, connections));
       const finder = isFound ? new PostgresFinder(hosts, connections, standby) : undefined;
-      const find = division === 'partitions' ? FIND_IN_PARTITIONS : FIND;
+      const find = division === 'partitions' ? FINDS_IN_PARTITIONS : FINDS;
       const operations = {
         find,
         changes: new BookChanger(connections, find),

@@ -14,12 +14,16 @@ import {
   type ConditionalOutcome,
   type Eventual,
   type GroupOutcome,
+  HEAVY,
+  type Left,
   StoreUnavailable,
 } from '../../books/store.ts';
-import { gauge, type Metric } from '../../metrics/prometheus.ts';
+import { metric } from '../../metrics/descriptions.ts';
+import type { Metric } from '../../metrics/prometheus.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { Changes } from './books/changes.ts';
 import { NewBooks } from './books/new-books.ts';
+import { type FindStatements, findFirst } from './books/statements.ts';
 import type { PostgresFinder } from './finding/finder.ts';
 import { type Connections, LIST_CONNECTIONS } from './server/connections.ts';
 import type { Standby } from './standby/standby.ts';
@@ -33,15 +37,14 @@ const COUNT_TIME = 2000;
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
 // removals go one by one, so that two batches of one process never wait for each other's books.
-const OVERLAPPING = { size: 512, weight: 1024 * 1024, inFlight: 2 };
+const OVERLAPPING = { size: 512, weight: HEAVY, inFlight: 2 };
 const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 /** Searches and requests with many books: each may keep a core of the server busy, and two would slow down others. */
 const SINGLY = { ...ONE_AT_A_TIME, size: 1 };
 
 /** How books are read and changed, which depends on how their table is divided. */
 export interface TableOperations {
-  /** The statement that finds the books with given ids. */
-  readonly find: string;
+  readonly find: FindStatements;
   readonly changes: Changes;
   /** @param signal ends the wait for the first chunk. */
   list(signal: AbortSignal): Promise<BookList>;
@@ -85,16 +88,16 @@ export class PostgresStore implements BookStore {
   }
 
   async countUpTo(most: number): Promise<number> {
-    const count = 'select count(*) as books from (select from books limit $1) as some';
+    const count = 'select count(*) as books from (select from books limit $1) as found';
     const deadline = performance.now() + COUNT_TIME;
     const { rows } = await this.#connections.query<{ books: number }>('batches', count, [most], deadline);
     return Number(rows[0]?.books);
   }
 
-  async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined)[]> {
-    const { rows } = await this.#connections.query<Book>('batches', this.#operations.find, [ids], deadline);
-    const found = new Map(rows.map((book) => [book.id, book]));
-    return ids.map((id) => found.get(id));
+  async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+    const { find } = this.#operations;
+    const found = await findFirst(this.#connections, 'batches', find, [...new Set(ids)], deadline);
+    return ids.map((id) => (found.has(id) ? found.get(id) : null));
   }
 
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -105,7 +108,10 @@ export class PostgresStore implements BookStore {
     return this.#newBooks.insertGroups(groups, deadline);
   }
 
-  update(updates: readonly BookUpdate[], deadline: number): Promise<readonly Eventual<Book | undefined>[]> {
+  update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly (Eventual<Book | undefined> | Left)[]> {
     return this.#operations.changes.update(updates, deadline);
   }
 
@@ -116,7 +122,7 @@ export class PostgresStore implements BookStore {
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
     return this.#operations.changes.changeIf(changes, deadline);
   }
 
@@ -132,11 +138,10 @@ export class PostgresStore implements BookStore {
   }
 
   metrics(): Metric[] {
-    const unindexed = 'Books that a search may not find yet, about.';
     return [
       ...this.#connections.metrics(this.#standby?.pool),
       ...(this.#standby?.metrics() ?? []),
-      gauge('book_catalogue_unindexed_books', unindexed, this.#finder?.unindexed ?? []),
+      metric('unindexed_books', this.#finder?.unindexed ?? []),
     ];
   }
 

@@ -1,10 +1,11 @@
-// Owns: copying a catalogue's file as of one moment, with or without a service that writes to it; and locking the
+// Owns: copying a consistent snapshot of a catalogue's file, with or without a service that writes to it; and locking the
 // file, so that another one can replace it.
 // Does not: accept damaged files, or files that are not a catalogue.
 
 import {
   closeSync,
-  copyFileSync,
+  createReadStream,
+  createWriteStream,
   existsSync,
   openSync,
   readSync,
@@ -14,7 +15,9 @@ import {
 } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
+import { finalPath } from '../../final-path.ts';
 import { Checksum } from '../checksum.ts';
 import { INDEX_NAMES } from './book-index.ts';
 import {
@@ -52,7 +55,7 @@ export async function copyCatalogue(
   onProgress: OnProgress,
 ): Promise<Content> {
   // A backup starts again whenever another process has written between two steps. Within a transaction that reads, it
-  // sees no changes: it ends however busy the service is, and has the state of one moment.
+  // sees no changes: it ends however busy the service is, and is a consistent snapshot.
   source.exec('begin');
   try {
     hasBooks(source); // the first read determines the moment
@@ -69,18 +72,24 @@ export async function copyCatalogue(
   }
 }
 
+/** Without its owner and permissions, which `copyFile` of Node.js copies as well. */
+async function copyContent(from: string, to: string): Promise<void> {
+  await pipeline(createReadStream(from), createWriteStream(to, { mode: 0o600 }));
+}
+
 /**
  * Copies the content of a backup into an empty file, and brings its structure up to date. The copy is in WAL mode, without
  * a log: for a start to change the mode, nobody may read. The backup is not changed, and may be on read-only storage.
  * @returns the content of the file.
  * @throws Error with the reason.
  */
-export async function copyBackup(backupFile: string, to: string, onProgress: OnProgress): Promise<Content> {
+export async function copyBackup(path: string, to: string, onProgress: OnProgress): Promise<Content> {
+  const backupFile = finalPath(path); // SQLite keeps a log beside the file, not beside a link to it
   // SQLite creates a log and an index for a file in WAL mode, even to read it. Without an index, no process has it
   // open.
   if (isInWalMode(backupFile) && !existsSync(`${backupFile}-shm`)) {
-    copyFileSync(backupFile, to);
-    if (existsSync(`${backupFile}-wal`)) copyFileSync(`${backupFile}-wal`, `${to}-wal`);
+    await copyContent(backupFile, to);
+    if (existsSync(`${backupFile}-wal`)) await copyContent(`${backupFile}-wal`, `${to}-wal`);
   } else {
     assertWithoutLog(backupFile);
     const source = new DatabaseSync(backupFile, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
@@ -168,7 +177,7 @@ function statOf(path: string): Stats | undefined {
   }
 }
 
-/** Removes the files beside one that is about to be replaced: SQLite would take them for those of the new one. */
+/** Removes the files beside one that is about to be replaced: SQLite would apply them to the new one. */
 export function removeCompanions(file: string): void {
   for (const path of companionsOf(file)) rmSync(path, { force: true });
 }

@@ -1,4 +1,4 @@
-// Owns: the index by which books in a SQLite file are found: its tables, and how it follows the books. Ids only grow, so
+// Owns: the search index in a SQLite file: its tables, and how it follows the books. Ids only grow, so
 // books above a mark are new; triggers note which of the others change, whichever program it is. Twin of
 // `postgres/finding/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
@@ -78,7 +78,7 @@ const IS_PENDING = `
     not is_complete or exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})
   ) from book_index_state`;
 
-// Ids that were never given count, too: counting the books would read all of them.
+// Ids that were never given are also counted, since counting the books would read all of them.
 const COUNT_PENDING = `
   select (select count(*) from book_index_queue) + max(0,
     (select coalesce(max(id), 0) from books) - (select indexed_to from book_index_state))`;
@@ -120,7 +120,7 @@ export class SqliteIndex implements BookIndex {
   readonly #statements = new Map<string, StatementSync>();
 
   /**
-   * @param db a connection of its own. After a deletion from a virtual table without content, `lastInsertRowid` is no
+   * @param db a separate connection. After a deletion from a virtual table without content, `lastInsertRowid` is no
    * safe integer, and every `run` on the connection throws after it has done its work; so statements here use `get`.
    * @param isSortedLast whether the first index is sorted after all books have been read. That is faster, but others
    * cannot write meanwhile.
@@ -131,12 +131,15 @@ export class SqliteIndex implements BookIndex {
   }
 
   async create(): Promise<void> {
-    this.prepare();
+    this.prepare(BULK_BUSY_TIMEOUT);
   }
 
-  /** Creates the index if it is missing or older, without its entries. */
-  prepare(): void {
-    retryWhileBusy(() => this.#createNow(), now() + BULK_BUSY_TIMEOUT);
+  /**
+   * Creates the index if it is missing or older, without its entries.
+   * @param patience milliseconds for others that write.
+   */
+  prepare(patience: number): void {
+    retryWhileBusy(() => this.#createNow(), now() + patience);
   }
 
   async rebuild(): Promise<void> {

@@ -6,6 +6,7 @@ import { setImmediate } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { OperatorError } from '../../operator-error.ts';
 import {
+  assertAllTaken,
   type BulkMode,
   type BulkStore,
   type Counts,
@@ -15,6 +16,7 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { OpenStore } from './file.ts';
 import {
   BULK_BUSY_TIMEOUT,
   createStructure,
@@ -65,7 +67,7 @@ export async function openSqliteBulk(file: string, mode: BulkMode): Promise<Bulk
   sortBeside(file);
   if (mode === 'write') {
     makeFolderOf(file);
-    return new SqliteBulk(openForWriting(file));
+    return new SqliteBulk(openForWriting(file), new OpenStore(file));
   }
   const db = openCatalogue(file);
   return db && new SqliteBulk(db);
@@ -80,11 +82,14 @@ export function openTemporaryBulk(): BulkStore {
 
 class SqliteBulk implements BulkStore {
   readonly #db: DatabaseSync;
-  /** By their SQL. Prepared once: the garbage collector does not count a statement's memory, which would pile up. */
+  /** Undefined if nothing is committed there that must last. */
+  readonly #store: OpenStore | undefined;
+  /** The prepared statements by their SQL. Each is prepared once: the garbage collector does not count a statement's memory, which would pile up. */
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, store?: OpenStore) {
     this.#db = db;
+    this.#store = store;
   }
 
   inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
@@ -136,8 +141,9 @@ class SqliteBulk implements BulkStore {
     for (let first = 1; first <= count; first += STEP) {
       const last = first + STEP - 1;
       yield await this.inTransaction(async () => {
-        insert.run(first, last);
-        return this.#countNew(first, last);
+        const stored = this.#countNew(first, last);
+        assertAllTaken(Number(insert.run(first, last).changes), stored.count);
+        return stored;
       });
       await setImmediate();
     }
@@ -180,6 +186,7 @@ class SqliteBulk implements BulkStore {
   }
 
   #commit(): void {
+    this.#store?.assertInPlace();
     try {
       this.#db.exec('commit');
     } catch (error) {
@@ -189,7 +196,7 @@ class SqliteBulk implements BulkStore {
     }
   }
 
-  /** Runs work within the open transaction, or in one of its own. */
+  /** Runs work within the open transaction, or in a new one. */
   #joined<Result>(work: () => Promise<Result>): Promise<Result> {
     return this.#db.isTransaction ? work() : this.inTransaction(work);
   }
@@ -233,15 +240,17 @@ class SqliteBulk implements BulkStore {
     const one = this.#prepare(insertion(table, columns, 1));
     const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS));
     let values: (string | number)[] = [];
+    let taken = 0;
     for (const row of rows) {
       for (const name of columns) values.push(row[name]);
       if (values.length < STATEMENT_BOOKS * columns.length) continue;
-      many.run(...values);
+      taken += Number(many.run(...values).changes);
       values = [];
     }
     for (let start = 0; start < values.length; start += columns.length) {
-      one.run(...values.slice(start, start + columns.length));
+      taken += Number(one.run(...values.slice(start, start + columns.length)).changes);
     }
+    assertAllTaken(taken, rows.length);
   }
 
   #number(sql: string, ...values: number[]): number {

@@ -24,8 +24,26 @@ export class OpenFile {
     const name = basename(this.path);
     if (found === undefined) throw new Error(`${name} has been moved or deleted: put it back`);
     if (found.ino !== this.#opened.ino || found.dev !== this.#opened.dev) {
-      throw new Error(`${name} has been replaced: put it back, or restart the service with the new one`);
+      throw new Error(`${name} has been replaced: put it back, or start again with the new one`);
     }
     return found.size;
+  }
+}
+
+/** The file of a store that has just been opened for writing, its write-ahead log, which has what was committed last, and the index of that. */
+export class OpenStore {
+  readonly #file: OpenFile;
+  readonly #companions: readonly OpenFile[];
+
+  constructor(path: string) {
+    this.#file = new OpenFile(path);
+    this.#companions = [new OpenFile(`${path}-wal`), new OpenFile(`${path}-shm`)];
+  }
+
+  /** @throws Error with what happened to one of them: what is committed now would be lost. */
+  assertInPlace(): void {
+    if (this.#file.assertInPlace() === 0)
+      throw new Error('the file has been emptied: restore it and start again');
+    for (const companion of this.#companions) companion.assertInPlace();
   }
 }

@@ -1,7 +1,8 @@
-// Owns: searching a SQLite file, in a thread of its own: a search may take seconds, and reads on the main thread must not
+// Owns: searching a SQLite file, in a separate thread: a search may take seconds, and reads on the main thread must not
 // wait for it. The same thread keeps the index up to date: in the background, and before a search.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
@@ -10,7 +11,8 @@ import { Pace } from '../pace.ts';
 import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
-import { now, openForIndexing, retryWhileBusy } from './structure.ts';
+import { LARGEST_LOG, LOG_PAUSE, LOG_STEP, LOG_WAIT, LONG_LOG, logSizeOf } from './long-log.ts';
+import { BUSY_TIMEOUT, now, openForIndexing, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
 
 export interface SearchRequest {
@@ -26,18 +28,18 @@ const SEARCH_TIME = 4000;
 const CATCH_UP_TIME = 1000;
 const COUNT_TIME = 2000;
 
-// Milliseconds: of one transaction that indexes, for which writers wait; from one to the next while others write, at first
-// and when the first index is complete; and until the next look for books to index.
+// Milliseconds. SLICE_TIME: one transaction that indexes, for which writers wait. FIRST_PAUSE and SLICE_PAUSE: from one to
+// the next while others write, during the first index and after it. IDLE_PAUSE: until the next look for books to index.
 const SLICE_TIME = 20;
 const FIRST_PAUSE = 40;
 const SLICE_PAUSE = 250;
 const IDLE_PAUSE = 1000;
 
-/** Of fewer books in one transaction, most of the time is that of the transaction. */
+/** A transaction of fewer books spends most of its time on itself, so the time for a book cannot be told from it. */
 const MANY_BOOKS = 32;
 
 function serve(port: MessagePort, path: string): void {
-  const finder = new SqliteFinder(openForIndexing(path));
+  const finder = new SqliteFinder(path);
   const say = (message: ThreadMessage<Page>) => port.postMessage(message);
   port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
     if (message === 'close') {
@@ -63,6 +65,7 @@ function late(): StoreUnavailable {
 /** Gets one search at a time. */
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
+  readonly #path: string;
   readonly #db: DatabaseSync;
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
@@ -70,7 +73,7 @@ class SqliteFinder implements SearchableIndex {
   /** Milliseconds that a statement with its words takes before `in_time` is called. */
   #uninterrupted = 0;
   #isSearching = false;
-  /** Of the latest transaction that indexed many books; unknown once all are indexed. */
+  /** Measured on the latest transaction that indexed many books; unknown once all are indexed. */
   readonly #pace = new Pace(MANY_BOOKS);
   /** Since when others have kept this thread from indexing; Infinity if they have not, and once all books are indexed. */
   #blockedSince = Number.POSITIVE_INFINITY;
@@ -79,11 +82,15 @@ class SqliteFinder implements SearchableIndex {
   /** The content of the file, as of the latest background work. */
   #version = 0;
   #timer: NodeJS.Timeout;
+  /** When searches of others were last waited for. */
+  #waitedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(db: DatabaseSync) {
+  constructor(path: string) {
+    const db = openForIndexing(path);
+    this.#path = path;
     this.#db = db;
     this.#index = new SqliteIndex(db, false);
-    this.#index.prepare();
+    this.#index.prepare(BUSY_TIMEOUT); // rule 27
     db.function('in_time', () => {
       if (now() > this.#end) throw late();
       return 1;
@@ -93,18 +100,38 @@ class SqliteFinder implements SearchableIndex {
 
   async search({ search, since, deadline }: SearchRequest): Promise<Page> {
     this.#refuseUnusable();
+    await this.#keepLogShort(deadline);
     this.#end = Math.min(now() + SEARCH_TIME, deadline);
     const unindexed = this.#catchUp(since);
     this.#isSearching = true;
     try {
       this.#db.exec('begin');
-      this.#refuseUnusable(); // another process may have begun to make the index again
+      this.#refuseUnusable(); // another process may have started to rebuild the index
       this.#measure(search.words);
       return { ...(await findPage(search, this)), unindexed };
     } finally {
       this.#isSearching = false;
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
     }
+  }
+
+  /** Lets the searches of other processes end first if the log is long, so that the next write can empty it. */
+  async #keepLogShort(deadline: number): Promise<void> {
+    const isLong = () => logSizeOf(this.#path) > LONG_LOG;
+    if (isLong() && now() > this.#waitedAt + LOG_PAUSE) {
+      const end = Math.min(now() + LOG_WAIT, deadline);
+      while (isLong() && now() < end) await pause(LOG_STEP);
+      if (isLong()) this.#emptyLog(); // perhaps there is no next write
+      this.#waitedAt = now();
+    }
+    const isTooLong = () => logSizeOf(this.#path) > LARGEST_LOG;
+    if (isTooLong()) this.#emptyLog();
+    if (isTooLong()) throw new StoreUnavailable('the log of writes is too long', 'late');
+  }
+
+  /** Does nothing while others read. */
+  #emptyLog(): void {
+    this.#db.exec('pragma wal_checkpoint(truncate)');
   }
 
   #refuseUnusable(): void {
@@ -144,7 +171,7 @@ class SqliteFinder implements SearchableIndex {
 
   /**
    * FTS5 collects all books of each beginning of a word before it returns the first one, and nothing can stop it. So the
-   * beginnings are looked up one at a time first, and no statement is begun that would not end in time.
+   * beginnings are looked up one at a time first, and no statement is started that would not end in time.
    */
   #measure(words: readonly WantedWord[]): void {
     const began = now();
@@ -179,7 +206,7 @@ class SqliteFinder implements SearchableIndex {
         // Searches that come one after the other wait for the same lock no longer than one of them would.
         retryWhileBusy(() => this.#slice(SLICE_TIME), Math.min(end, this.#blockedSince + CATCH_UP_TIME));
       } catch {
-        return this.#index.countPending(); // others write for longer, or the disk is full: what is indexed is found
+        return this.#index.countPending(); // others write for longer, or the disk is full: indexed books are found
       }
     }
     return 0;

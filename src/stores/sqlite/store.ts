@@ -1,5 +1,5 @@
 // Owns: the store of books in a SQLite file, in this process. Twin of `postgres/store.ts`. Reads run here, on the
-// calling thread: a batch costs microseconds and never waits for a sync. Writes go to a thread of their own
+// calling thread: a batch costs microseconds and never waits for a sync. Writes go to a separate thread
 // (`writer.ts`), searches to another one (`finder.ts`). Each list has its own connection, since other reads would
 // otherwise see its old snapshot.
 
@@ -16,15 +16,20 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
+  HEAVY,
+  type Left,
   StoreUnavailable,
+  untilHeavy,
 } from '../../books/store.ts';
-import { counter, gauge, type Metric, type Sample } from '../../metrics/prometheus.ts';
+import { metric } from '../../metrics/descriptions.ts';
+import type { Metric, Sample } from '../../metrics/prometheus.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { SearchRequest } from './finder.ts';
-import { LOG_SIZE, makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
+import { LARGEST_LOG, LOG_PAUSE, LOG_STEP, LOG_WAIT, LONG_LOG, logSizeOf } from './long-log.ts';
+import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread } from './thread.ts';
 import type { EmptyLog, WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
@@ -32,29 +37,22 @@ import type { EmptyLog, WriteAnswers, WriteCall, WriteRequest } from './writer.t
 // A batch of reads has all that arrived in one turn of the event loop. Writes are sent in small batches, so that the
 // thread writes one while the next is read from the network; it commits waiting batches together. Of sizes from 8 to
 // 512, 32 was the best for 64 clients: 1.24 times as many creations as with 512.
-const WEIGHT = 1024 * 1024;
-const READS = { size: 512, weight: WEIGHT, inFlight: 1 };
-const WRITES = { size: 32, weight: WEIGHT, inFlight: 32 };
+const READS = { size: 512, weight: HEAVY, inFlight: 1 };
+const WRITES = { size: 32, weight: HEAVY, inFlight: 32 };
 /** Searches and requests with many books, one after the other: each may take long. */
-const SINGLY = { size: 1, weight: WEIGHT, inFlight: 1 };
+const SINGLY = { size: 1, weight: HEAVY, inFlight: 1 };
 
 /** Milliseconds that a read may wait for a file that is locked as a whole; the wait delays every request. */
 const READ_TIMEOUT = 250;
 
-/** Milliseconds after which a write is no longer begun, so that it ends before its callers give up (rule 23). */
+/** Milliseconds after which a write is no longer started, so that it ends before its callers give up (rule 23). */
 const WRITE_TIMEOUT = 3000;
 
 /** Books of one chunk of the list: about a millisecond of work before the event loop gets a turn. */
 const CHUNK_BOOKS = 1000;
 
-/**
- * Bytes of the write-ahead log beyond which new lists wait for those that are open to end: lists that overlap would keep
- * it from being emptied, and it would grow. Milliseconds that they wait, between two looks, and until the next such wait.
- */
-const LONG_LOG = 1.5 * LOG_SIZE;
-const LOG_WAIT = 1000;
-const LOG_STEP = 10;
-const LOG_PAUSE = 10_000;
+/** Milliseconds between two looks at the size of the log while a list is open. */
+const LOOK_PAUSE = 1000;
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
@@ -75,9 +73,11 @@ export async function openSqlite(file: string, { mustExist, find }: OpenOptions)
   sortBeside(file);
   const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file);
   await writer.start();
-  const finder: FinderThread = new StoreThread('src/stores/sqlite/finder.ts', file);
+  const finder: FinderThread | undefined = find
+    ? new StoreThread('src/stores/sqlite/finder.ts', file)
+    : undefined;
   try {
-    if (find) await finder.start();
+    await finder?.start();
   } catch (error) {
     await writer.close();
     throw error;
@@ -101,7 +101,8 @@ class SqliteStore implements BookStore {
   readonly #path: string;
   readonly #file: OpenFile;
   readonly #writer: WriterThread;
-  readonly #finder: FinderThread;
+  /** Undefined with FIND=off. */
+  readonly #finder: FinderThread | undefined;
   readonly #db: DatabaseSync;
   readonly #begin;
   readonly #find;
@@ -111,8 +112,10 @@ class SqliteStore implements BookStore {
   #emptying: Promise<void> | undefined;
   /** No list waits for it again before this moment. */
   #emptiedAt = 0;
+  /** Looks at the log while lists are open. */
+  #looks: NodeJS.Timeout | undefined;
 
-  constructor(path: string, isNew: boolean, writer: WriterThread, finder: FinderThread) {
+  constructor(path: string, isNew: boolean, writer: WriterThread, finder: FinderThread | undefined) {
     this.#path = path;
     this.isNew = isNew;
     this.#writer = writer;
@@ -130,11 +133,11 @@ class SqliteStore implements BookStore {
     return Number(statement.get(most)?.books);
   }
 
-  async find(ids: readonly number[]): Promise<readonly (Book | undefined)[]> {
+  async find(ids: readonly number[]): Promise<readonly (Book | undefined | Left)[]> {
     try {
       this.#begin.run();
       try {
-        return ids.map((id) => {
+        return untilHeavy(ids, (id) => {
           const row = this.#find.get(id) as Row | undefined;
           return row && { id: row[0], title: row[1], author: row[2], year: row[3] };
         });
@@ -146,45 +149,57 @@ class SqliteStore implements BookStore {
     }
   }
 
-  async insert(books: readonly BookFields[]): Promise<readonly number[]> {
-    return (await this.#write({ kind: 'insert', items: books })) as readonly number[];
+  async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    return (await this.#write({ kind: 'insert', items: books }, deadline)) as readonly number[];
   }
 
-  async insertGroups(groups: readonly BookGroup[]): Promise<readonly GroupOutcome[]> {
-    return (await this.#write({ kind: 'insertGroups', items: groups })) as readonly GroupOutcome[];
+  async insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
+    return (await this.#write({ kind: 'insertGroups', items: groups }, deadline)) as readonly GroupOutcome[];
   }
 
-  async update(updates: readonly BookUpdate[]): Promise<readonly (Book | undefined)[]> {
-    return (await this.#write({ kind: 'update', items: updates })) as readonly (Book | undefined)[];
+  async update(
+    updates: readonly BookUpdate[],
+    deadline: number,
+  ): Promise<readonly (Book | undefined | Left)[]> {
+    return (await this.#write({ kind: 'update', items: updates }, deadline)) as readonly (
+      | Book
+      | undefined
+      | Left
+    )[];
   }
 
-  async remove(ids: readonly number[]): Promise<readonly boolean[]> {
-    return (await this.#write({ kind: 'remove', items: ids })) as readonly boolean[];
+  async remove(ids: readonly number[], deadline: number): Promise<readonly boolean[]> {
+    return (await this.#write({ kind: 'remove', items: ids }, deadline)) as readonly boolean[];
   }
 
-  async changeIf(changes: readonly ConditionalChange[]): Promise<readonly ConditionalOutcome[]> {
-    return (await this.#write({ kind: 'changeIf', items: changes })) as readonly ConditionalOutcome[];
+  async changeIf(
+    changes: readonly ConditionalChange[],
+    deadline: number,
+  ): Promise<readonly (ConditionalOutcome | Left)[]> {
+    return (await this.#write({ kind: 'changeIf', items: changes }, deadline)) as readonly (
+      | ConditionalOutcome
+      | Left
+    )[];
   }
 
   async search(searches: readonly Search[], deadline: number): Promise<readonly Page[]> {
+    const finder = this.#finder;
+    if (finder === undefined) throw new StoreUnavailable('FIND is off');
     return Promise.all(
       searches.map((search) => {
-        return this.#finder.call({ search, since: now(), deadline: performance.timeOrigin + deadline });
+        return finder.call({ search, since: now(), deadline: performance.timeOrigin + deadline });
       }),
     );
   }
 
   async list(): Promise<BookList> {
-    try {
-      await this.#shortenLog();
-    } catch (error) {
-      throw new StoreUnavailable(error);
-    }
+    if (logSizeOf(this.#path) > LONG_LOG) await this.#emptyLog();
     return this.#lists.open(async () => {
       try {
         this.#file.assertInPlace(); // else its books would be those of another file
         const snapshot = new Snapshot(this.#path);
         const first = snapshot.read();
+        this.#looks ??= setInterval(() => this.#look(), LOOK_PAUSE).unref();
         return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
       } catch (error) {
         throw new StoreUnavailable(error);
@@ -193,19 +208,14 @@ class SqliteStore implements BookStore {
   }
 
   metrics(): Metric[] {
-    const openLists = `Lists being read; ${OPEN_LISTS} at most.`;
-    const restarts =
-      'Restarts of a thread after it had died: of the one that writes, and of the one that searches.';
-    const unindexed = 'Books that a search may not find yet, about.';
-    const sizes = 'Sizes of the file and of its write-ahead log; the same for every worker.';
     return [
-      gauge('book_catalogue_sqlite_open_lists', openLists, this.#lists.count),
-      counter('book_catalogue_sqlite_thread_restarts_total', restarts, [
+      metric('sqlite_open_lists', this.#lists.count),
+      metric('sqlite_thread_restarts_total', [
         { labels: { thread: 'writer' }, value: this.#writer.restarts },
-        { labels: { thread: 'finder' }, value: this.#finder.restarts },
+        { labels: { thread: 'finder' }, value: this.#finder?.restarts ?? 0 },
       ]),
-      gauge('book_catalogue_unindexed_books', unindexed, countPending(this.#db) ?? []),
-      gauge('book_catalogue_sqlite_file_bytes', sizes, [
+      metric('unindexed_books', countPending(this.#db) ?? []),
+      metric('sqlite_file_bytes', [
         ...sizeSample('books', this.#path),
         ...sizeSample('log', `${this.#path}-wal`),
       ]),
@@ -213,21 +223,36 @@ class SqliteStore implements BookStore {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#looks);
     this.#db.close();
-    await Promise.all([this.#writer.close(), this.#finder.close()]);
+    await Promise.all([this.#writer.close(), this.#finder?.close()]);
   }
 
-  async #shortenLog(): Promise<void> {
-    if (sizeOf(`${this.#path}-wal`) <= LONG_LOG) return;
-    if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLog();
-    await this.#emptying;
+  #look(): void {
+    if (this.#lists.count === 0) {
+      clearInterval(this.#looks);
+      this.#looks = undefined;
+    } else if (logSizeOf(this.#path) > LARGEST_LOG) {
+      this.#emptiedAt = 0;
+      void this.#emptyLog();
+    }
   }
 
-  async #emptyLog(): Promise<void> {
+  /** Waits for the lists that are open, then empties the log, if that was not tried lately. */
+  #emptyLog(): Promise<void> | undefined {
+    if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLogNow();
+    return this.#emptying;
+  }
+
+  async #emptyLogNow(): Promise<void> {
     const end = now() + LOG_WAIT;
     while (this.#lists.count > 0 && now() < end) await pause(LOG_STEP);
+    if (logSizeOf(this.#path) > LARGEST_LOG) {
+      this.#lists.breakOff('a list was broken off, since the log of writes has become too large');
+    }
     try {
-      if (this.#lists.count === 0) await this.#writer.call({ kind: 'emptyLog' });
+      if (this.#lists.count === 0)
+        await Promise.race([this.#writer.call({ kind: 'emptyLog' }), pause(LOG_WAIT)]);
     } catch {
       // the disk fails: the next write says so, and the log stays as it is
     }
@@ -235,8 +260,9 @@ class SqliteStore implements BookStore {
     this.#emptying = undefined;
   }
 
-  #write(request: WriteCall): Promise<WriteAnswers> {
-    return this.#writer.call({ ...request, deadline: now() + WRITE_TIMEOUT });
+  #write(request: WriteCall, deadline: number): Promise<WriteAnswers> {
+    const latest = Math.min(performance.now() + WRITE_TIMEOUT, deadline);
+    return this.#writer.call({ ...request, deadline: performance.timeOrigin + latest });
   }
 }
 

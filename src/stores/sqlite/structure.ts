@@ -19,7 +19,7 @@ import { OpenFile } from './file.ts';
 
 // Milliseconds to wait for another process when the file is opened, and between two attempts to write. SQLite's own
 // wait grows to 100 ms per attempt, and one of two busy processes hardly gets a turn.
-const BUSY_TIMEOUT = 4000;
+export const BUSY_TIMEOUT = 4000;
 const BUSY_PAUSE = 0.5;
 
 /** Milliseconds that import, export, copy, backup and restore wait for another process. */
@@ -251,8 +251,9 @@ export function retryWhileBusy<Result>(attempt: () => Result, deadline: number):
     } catch (error) {
       // The low byte of an error's code is its kind.
       const isBusy = ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
-      if (!isBusy || now() > deadline) throw error;
+      if (!isBusy) throw error;
       Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
+      if (now() > deadline) throw error; // no work begins after it
     }
   }
 }

@@ -1,4 +1,4 @@
-// Owns: the one connection that writes to a SQLite file, in a thread of its own, so that waiting for a disk never
+// Owns: the one connection that writes to a SQLite file, in a separate thread, so that waiting for a disk never
 // delays another request. Requests that wait together are committed together, with one sync (group commit), and
 // acknowledged only after it.
 // Does not: read for the service: `store.ts` does, on its own connections.
@@ -14,8 +14,10 @@ import {
   type ConditionalOutcome,
   type GroupOutcome,
   KEY_TIME,
+  type Left,
+  untilHeavy,
 } from '../../books/store.ts';
-import { OpenFile } from './file.ts';
+import { OpenStore } from './file.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
 
@@ -27,24 +29,24 @@ export type WriteCall =
   | { readonly kind: 'changeIf'; readonly items: readonly ConditionalChange[] };
 
 export type WriteRequest = WriteCall & {
-  /** Milliseconds of `now()`, after which the request is not begun: its callers are about to give up. */
+  /** Milliseconds of `now()`, after which the request is not started: its callers are about to give up. */
   readonly deadline: number;
 };
 
 export type WriteAnswers =
   | readonly number[]
   | readonly GroupOutcome[]
-  | readonly ConditionalOutcome[]
+  | readonly (ConditionalOutcome | Left)[]
   | readonly boolean[];
 
-/** Moves the log into the file, so that it begins anew. */
+/** Moves the log into the file, so that it starts again. */
 export interface EmptyLog {
   readonly kind: 'emptyLog';
 }
 
 type Request = Ticketed<WriteRequest>;
 
-// The most requests that are committed together, and the milliseconds after which no more of them are begun, so that
+// The most requests that are committed together, and the milliseconds after which no more of them are started, so that
 // the first one does not wait for the last.
 const GROUP_SIZE = 64;
 const GROUP_TIME = 250;
@@ -130,9 +132,7 @@ function serve(port: MessagePort, path: string): void {
 
 class Writer {
   readonly #db: DatabaseSync;
-  readonly #file: OpenFile;
-  /** The write-ahead log, which holds what was committed last, and its index. */
-  readonly #companions: readonly OpenFile[];
+  readonly #store: OpenStore;
   readonly #begin;
   readonly #insert;
   readonly #update;
@@ -144,15 +144,14 @@ class Writer {
   readonly #beginTime;
   readonly #passTime;
   readonly #dropKeys;
-  /** The time by which keys age, and since when it has been seen; see KEY_TIME. */
+  /** The clock for the age of keys, and since when it has been seen; see KEY_TIME. */
   #keyTime = { time: -1, since: 0 };
   #mayHaveExpired = true;
   readonly #commit;
 
   constructor(db: DatabaseSync, path: string) {
     this.#db = db;
-    this.#file = new OpenFile(path);
-    this.#companions = [new OpenFile(`${path}-wal`), new OpenFile(`${path}-shm`)];
+    this.#store = new OpenStore(path);
     this.#begin = db.prepare('begin immediate');
     this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
     this.#update = db.prepare(`
@@ -181,7 +180,7 @@ class Writer {
 
   /**
    * Carries out requests in one transaction, as many as there are and time allows.
-   * @param group gets the requests that were begun; when this throws, none of them has taken effect.
+   * @param group gets the requests that were started; when this throws, none of them has taken effect.
    * @returns their answers, in their order.
    */
   commit(next: () => Request | undefined, group: Request[]): WriteAnswers[] {
@@ -198,9 +197,7 @@ class Writer {
         group.push(request);
         answers.push(this.#execute(request));
       }
-      if (this.#file.assertInPlace() === 0)
-        throw new Error('the file has been emptied: restore it and restart the service');
-      for (const companion of this.#companions) companion.assertInPlace();
+      this.#store.assertInPlace();
       this.#commit.run();
       return answers;
     } catch (error) {
@@ -225,11 +222,11 @@ class Writer {
       case 'insertGroups':
         return request.items.map((group) => this.#insertGroup(group));
       case 'update':
-        return request.items.map((update) => this.#change(update));
+        return untilHeavy(request.items, (update) => this.#change(update));
       case 'remove':
         return request.items.map((id) => this.#removeOne(id));
       case 'changeIf':
-        return request.items.map((change) => this.#changeIf(change));
+        return untilHeavy(request.items, (change) => this.#changeIf(change));
     }
   }
 

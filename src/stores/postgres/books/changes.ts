@@ -1,4 +1,5 @@
-// Owns: changes and removals of books in PostgreSQL. Calls for books that others have locked wait by themselves.
+// Owns: changes and removals of books in PostgreSQL. Calls for books that others have locked, and changes of large books, are
+// sent by themselves.
 
 import type { Book, BookChanges } from '../../../books/book.ts';
 import type {
@@ -7,19 +8,20 @@ import type {
   ConditionalChange,
   ConditionalOutcome,
   Eventual,
+  Left,
 } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
 import { ConditionalChanges } from './conditional-changes.ts';
 import { LockedBooks } from './locked-books.ts';
-import { allOf, DURABLY, WITH_IDS } from './statements.ts';
+import { allOf, DURABLY, type FindStatements, IS_LIGHT, WITH_IDS } from './statements.ts';
 
-// Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. The other
-// books are returned as they were; the changes applied to them are known.
+// Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. So are large ones:
+// they would take much memory together. The other books are returned as they were; the changes applied to them are known.
 const UPDATE = `
   with change as (
     select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
   ), before as materialized (
-    select id, title, author, year from ${WITH_IDS} and ${DURABLY} for no key update of books skip locked
+    select id, title, author, year from ${WITH_IDS} and ${IS_LIGHT} and ${DURABLY} for no key update of books skip locked
   ), stored as (
     update books set
       title = coalesce(change.title, before.title),
@@ -72,7 +74,7 @@ export class BookChanger implements Changes {
     this.#removeHeld(id, calls.length, deadline),
   );
 
-  constructor(connections: Connections, find: string) {
+  constructor(connections: Connections, find: FindStatements) {
     this.#connections = connections;
     this.#conditional = new ConditionalChanges(connections, find);
   }
@@ -121,7 +123,7 @@ export class BookChanger implements Changes {
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
     return this.#conditional.carryOut(changes, deadline);
   }
 

@@ -6,11 +6,12 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type Eventual,
+  type Left,
   StoreUnavailable,
 } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
 import { LockedBooks } from './locked-books.ts';
-import { allOf, DURABLY, WITH_IDS } from './statements.ts';
+import { allOf, DURABLY, type FindStatements, findFirst, WITH_IDS } from './statements.ts';
 
 // Compare and set: a book takes its new state only if it still is as it was when its condition was tested. A hash in SQL
 // would be another one on each relative of PostgreSQL.
@@ -58,14 +59,13 @@ const storeStates: StoreStates = async (connections, pool, columns, deadline) =>
 
 export class ConditionalChanges {
   readonly #connections: Connections;
-  readonly #find: string;
+  readonly #find: FindStatements;
   readonly #store: StoreStates;
   readonly #held = new LockedBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
     this.#carryOutHeld(changes, deadline),
   );
 
-  /** @param find the statement that finds the books with given ids. */
-  constructor(connections: Connections, find: string, store: StoreStates = storeStates) {
+  constructor(connections: Connections, find: FindStatements, store: StoreStates = storeStates) {
     this.#connections = connections;
     this.#find = find;
     this.#store = store;
@@ -74,7 +74,7 @@ export class ConditionalChanges {
   async carryOut(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
     const { outcomes, unsettled } = await this.#compareAndSet('batches', changes, deadline);
     return changes.map((change, position) => {
       return unsettled.has(change.id) ? this.#held.call(change.id, change, deadline) : outcomes[position];
@@ -88,7 +88,7 @@ export class ConditionalChanges {
   ): Promise<readonly ConditionalOutcome[]> {
     for (let test = 1; test <= MOST_TESTS; test += 1) {
       const { outcomes, unsettled } = await this.#compareAndSet('held', changes, deadline);
-      if (unsettled.size === 0) return outcomes;
+      if (unsettled.size === 0) return outcomes as readonly ConditionalOutcome[]; // one book is not left out
     }
     throw new StoreUnavailable('others change the book all the time', 'late');
   }
@@ -102,13 +102,13 @@ export class ConditionalChanges {
     pool: 'batches' | 'held',
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<{ outcomes: readonly ConditionalOutcome[]; unsettled: ReadonlySet<number> }> {
+  ): Promise<{ outcomes: readonly (ConditionalOutcome | Left)[]; unsettled: ReadonlySet<number> }> {
     const ids = [...new Set(changes.map(({ id }) => id))];
-    const { rows } = await this.#connections.query<Book>(pool, this.#find, [ids], deadline);
-    const before = new Map(rows.map((book) => [book.id, book]));
+    const before = await findFirst(this.#connections, pool, this.#find, ids, deadline);
     const after = new Map(before);
     const changed = new Set<number>();
-    const outcomes = changes.map(({ id, condition, changes }): ConditionalOutcome => {
+    const outcomes = changes.map(({ id, condition, changes }): ConditionalOutcome | Left => {
+      if (!before.has(id)) return null;
       const book = after.get(id);
       if (book === undefined) return undefined;
       if (!meets(book, condition)) return 'unmet';

@@ -7,7 +7,7 @@ import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BookList } from '../../../books/store.ts';
 import { type Connections, LIST_LOCK_TIMEOUT, QUERY_TIMEOUT } from '../server/connections.ts';
-import { begin, isLimited, limitLocks } from '../server/limits.ts';
+import { begin, isLimited, limitLocks, withTimeout } from '../server/limits.ts';
 import type { Standby } from '../standby/standby.ts';
 import { asJson } from './text.ts';
 
@@ -52,7 +52,7 @@ async function openList(client: pg.PoolClient, isBegun: boolean, signal: AbortSi
     client.off('error', onClientError);
     if (!rows.readableEnded) return client.release(true); // rows are still arriving: only this stops them
     if (!isBegun) return client.release();
-    client.query('commit').then(
+    client.query(withTimeout('commit', [], QUERY_TIMEOUT)).then(
       () => client.release(),
       () => client.release(true),
     );

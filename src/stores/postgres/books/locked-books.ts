@@ -1,4 +1,4 @@
-// Owns: calls for books that other transactions have locked: each book waits by itself, and delays no other.
+// Owns: calls for books that other transactions have locked, and for large ones: each book waits by itself, and delays no other.
 
 import { setImmediate } from 'node:timers/promises';
 import { OVERDUE } from '../server/connections.ts';
@@ -56,7 +56,10 @@ export class LockedBooks<Item, Answer> {
     try {
       const items = calls.map(({ item }) => item);
       const answers = await this.#carry(id, items, Math.min(...calls.map(({ deadline }) => deadline)));
-      for (const [position, call] of calls.entries()) call.resolve(answers[position] as Answer);
+      for (const [position, call] of calls.entries()) {
+        call.resolve(answers[position] as Answer);
+        await setImmediate(); // its caller makes a text of the book, which may be large
+      }
     } catch (error) {
       for (const call of calls) call.reject(error);
     }

@@ -1,4 +1,4 @@
-// Owns: storing new books in PostgreSQL, and the keys by which a request stores its books once (rules I1 to I4).
+// Owns: storing new books in PostgreSQL, and the keys with which a request stores its books once (rules I1 to I4).
 
 import pg from 'pg';
 import type { BookFields } from '../../../books/book.ts';
@@ -17,7 +17,7 @@ const INSERT = `
   )
   select id from book where ${allOf('book', 'stored')} order by ordinal`;
 
-/** By which keys age; see KEY_TIME. It begins with the first key. */
+/** The clock for the age of keys, which starts with the first key; see KEY_TIME. */
 const TIME_OF_KEYS = `(select coalesce(max(made_at), now()) from book_requests where key = '${KEY_TIME.row}')`;
 
 // Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
@@ -103,7 +103,7 @@ interface StoredGroup {
 
 export class NewBooks {
   readonly #connections: Connections;
-  /** The time by which keys age, and since when it has been seen; see KEY_TIME. */
+  /** The clock for the age of keys, and since when it has been seen; see KEY_TIME. */
   #keyTime = { time: '', since: 0 };
   /** When keys age again. */
   #ageAt = 0;
@@ -165,7 +165,7 @@ export class NewBooks {
       return await attempt();
     } catch (error) {
       if (!isIdTaken(error)) throw error;
-      // Books were inserted with ids of their own, and the sequence is behind them. Nothing was stored.
+      // Books were inserted with given ids, and the sequence is behind them. Nothing was stored.
       await this.#connections.query('batches', CATCH_UP, [], deadline);
       return await attempt();
     }
@@ -192,8 +192,8 @@ export class NewBooks {
 }
 
 /**
- * Whether an insert failed because a book already has an id that the sequence has just given out. A partition has a primary
- * key of its own name.
+ * Whether an insert failed because a book already has an id that the sequence has just given out. Each partition names its
+ * primary key.
  */
 function isIdTaken(error: unknown): boolean {
   const cause = error instanceof StoreUnavailable ? error.cause : undefined;

@@ -83,7 +83,7 @@ interface Found {
   readonly filled: boolean;
   /** Not null and without a default: every new row must have a value. */
   readonly required: boolean;
-  /** The server generates every value and accepts none of ours. */
+  /** The server generates every value and accepts no other. */
   readonly imposed: boolean;
 }
 
@@ -93,7 +93,7 @@ interface FoundSequence {
   readonly behind: boolean;
 }
 
-/** Called when other programs have used a table for long that must be changed. The wait goes on, unless it throws. */
+/** Called when other programs have used a table for long that must be changed. The wait continues unless it throws. */
 export type OnLongWait = (error: Error) => void;
 
 const endWait: OnLongWait = (error) => {

@@ -1,4 +1,4 @@
-// Owns: the index by which books in PostgreSQL are found: its tables, and how it follows the books. Triggers note which
+// Owns: the search index in PostgreSQL: its tables, and how it follows the books. Triggers note which
 // books change, whichever program changes them. Every statement is independent, so it works through a pooler in transaction mode.
 // Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
@@ -158,7 +158,7 @@ const STATE = `
     select ctid::text as tid, first, last from book_index_queue limit ${NOTES}
   ) as note on true`;
 
-// Ids that no book has count, too: counting the books would read all of them.
+// Ids that no book has are also counted, since counting the books would read all of them.
 const COUNT_PENDING = `
   select coalesce(sum(greatest(1, least(last, coalesce((select max(id) from books), 0)) - first + 1)), 0) as books
   from book_index_queue`;
@@ -196,10 +196,11 @@ const INDEX = `
 /** Whether the index has not been made again since its state was read. */
 export const IS_IN_FILES = `select ${FILES} = $1 as "isSame"`;
 
-/** Runs a statement. */
+/** Runs a statement; its caller gives up at the deadline, if there is one. */
 export type Query = <Row extends pg.QueryResultRow>(
   text: string,
   values: unknown[],
+  deadline?: number,
 ) => Promise<readonly Row[]>;
 
 /** Books with these ids have been written. */
@@ -271,15 +272,16 @@ export class IndexFollower {
     this.#query = query;
   }
 
-  async state(): Promise<IndexState> {
-    const rows = await this.#query<Omit<IndexState, 'notes'> & Note>(STATE, []);
+  /** @param deadline of the caller, on the clock of `performance.now()`. */
+  async state(deadline?: number): Promise<IndexState> {
+    const rows = await this.#query<Omit<IndexState, 'notes'> & Note>(STATE, [], deadline);
     const { version = 0, round = 0, isComplete = false, files = '' } = rows[0] ?? {};
     return { version, round, isComplete, files, notes: rows.filter(({ tid }) => tid !== null) };
   }
 
   /** About how many books are not indexed. */
-  async countPending(): Promise<number> {
-    const [row] = await this.#query<{ books: string }>(COUNT_PENDING, []);
+  async countPending(deadline?: number): Promise<number> {
+    const [row] = await this.#query<{ books: string }>(COUNT_PENDING, [], deadline);
     return Number(row?.books);
   }
 

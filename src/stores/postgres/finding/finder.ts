@@ -58,9 +58,9 @@ export class PostgresFinder {
     this.#connections = connections;
     this.#standby = standby;
     this.#follower = new IndexFollower(
-      async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
-        const deadline = performance.now() + STATEMENT_TIME;
-        return (await connections.query<Row>('searches', text, values, deadline)).rows;
+      async <Row extends pg.QueryResultRow>(text: string, values: unknown[], deadline = Infinity) => {
+        const end = Math.min(performance.now() + STATEMENT_TIME, deadline);
+        return (await connections.query<Row>('searches', text, values, end)).rows;
       },
     );
     void this.#follow();
@@ -72,7 +72,7 @@ export class PostgresFinder {
    */
   async find(search: Search, deadline: number): Promise<Page> {
     for (;;) {
-      const { files, unindexed } = await this.#catchUp();
+      const { files, unindexed } = await this.#catchUp(deadline);
       const page =
         (await this.#findOnStandby(search, deadline)) ?? (await this.#findOnPrimary(search, deadline));
       // An index that is made again is empty at once, also in the midst of a search.
@@ -91,7 +91,7 @@ export class PostgresFinder {
     return findPage(search, new PostgresSearch(query));
   }
 
-  /** What has been indexed before the search is there, too: a standby is read as of a later moment. */
+  /** Includes what was indexed before the search, since the standby is read at a later moment. */
   #findOnStandby(search: Search, deadline: number): Promise<Page | undefined> | undefined {
     const end = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
     const limitTo = (milliseconds: number) => {
@@ -130,12 +130,13 @@ export class PostgresFinder {
 
   /**
    * Indexes what was written before this call, in bounded time.
+   * @param deadline of the search: it keeps no other one waiting longer.
    * @returns about how many books are left, and the files of the index.
    */
-  async #catchUp(): Promise<{ readonly unindexed: number; readonly files: string }> {
+  async #catchUp(deadline: number): Promise<{ readonly unindexed: number; readonly files: string }> {
     const end = performance.now() + CATCH_UP_TIME;
     for (;;) {
-      const state = await this.#follower.state();
+      const state = await this.#follower.state(deadline);
       const { files } = state;
       if (!state.isComplete || state.version !== INDEX_VERSION) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
@@ -146,14 +147,15 @@ export class PostgresFinder {
       }
       const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
       if (noted > this.#pace.booksIn(end - performance.now()))
-        return { files, unindexed: await this.#follower.countPending() };
-      // It may wait for a lock of others, or fail, as on a full disk. What is indexed is found nevertheless. Searches that
+        return { files, unindexed: await this.#follower.countPending(deadline) };
+      // It may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
       const step = this.#index(state).catch(() => 'failed');
       const stepEnd = Math.min(end, this.#indexingSince + CATCH_UP_TIME);
       const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
       const outcome = await Promise.race([step, late]);
-      if (typeof outcome === 'string') return { files, unindexed: await this.#follower.countPending() };
+      if (typeof outcome === 'string')
+        return { files, unindexed: await this.#follower.countPending(deadline) };
     }
   }
 

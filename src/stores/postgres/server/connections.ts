@@ -5,7 +5,8 @@ import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../books/store.ts';
-import { counter, gauge, type Metric } from '../../../metrics/prometheus.ts';
+import { metric } from '../../../metrics/descriptions.ts';
+import type { Metric } from '../../../metrics/prometheus.ts';
 import {
   APPLICATION,
   findWritable,
@@ -64,7 +65,7 @@ const REFUSED = /^(2[123]|27|3[89]|42501|44|54|P0)/;
 /** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
-/** Connecting has a timeout of its own: that of the pool includes the wait for a free connection. */
+/** Connecting has its own timeout: that of the pool includes the wait for a free connection. */
 class Client extends pg.Client {
   readonly #socket: Socket;
 
@@ -75,8 +76,8 @@ class Client extends pg.Client {
   }
 
   /**
-   * Ends the connection at once. After an ordinary end, the system would go on delivering a statement that is still under
-   * way: it would be carried out when the network is back, after newer changes.
+   * Ends the connection at once. After an ordinary end, the system would still deliver a statement that is under way:
+   * it would take effect when the network is back, after newer changes.
    */
   reset(): void {
     this.#socket.resetAndDestroy();
@@ -170,7 +171,7 @@ export class Connections {
       try {
         const client = await Promise.race([connecting, moved.promise]);
         if (client !== undefined && performance.now() < deadline) return { client, pools };
-        // The pools were replaced: a call that waits for a connection of the old ones would wait in vain.
+        // The pools were replaced: a call that waits for a connection of the old ones would never get it.
         connecting.then(
           (late) => late.release(),
           () => {},
@@ -215,29 +216,22 @@ export class Connections {
         value: count(pool),
       }));
     };
-    const waiting = 'Statements waiting for a connection.';
-    const lost = 'Connections that broke or stopped answering.';
-    const hostChanges = 'Failovers: how often another host had taken over and the connections moved to it.';
-    const retries = 'Statements retried because the server had rolled back their transaction.';
     return [
-      gauge(
-        'book_catalogue_postgres_connections',
-        'Connections, open or being opened.',
+      metric(
+        'postgres_connections',
         ofPools(({ totalCount }) => totalCount),
       ),
-      gauge(
-        'book_catalogue_postgres_idle_connections',
-        'Idle connections in the pool.',
+      metric(
+        'postgres_idle_connections',
         ofPools(({ idleCount }) => idleCount),
       ),
-      gauge(
-        'book_catalogue_postgres_waiting_statements',
-        waiting,
+      metric(
+        'postgres_waiting_statements',
         ofPools(({ waitingCount }) => waitingCount),
       ),
-      counter('book_catalogue_postgres_connections_lost_total', lost, this.#lost),
-      counter('book_catalogue_postgres_host_changes_total', hostChanges, this.#hostChanges),
-      counter('book_catalogue_postgres_retries_total', retries, this.#retries),
+      metric('postgres_connections_lost_total', this.#lost),
+      metric('postgres_host_changes_total', this.#hostChanges),
+      metric('postgres_retries_total', this.#retries),
     ];
   }
 

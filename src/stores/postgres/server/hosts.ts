@@ -24,14 +24,14 @@ const PREFERENCE = 500;
 /** The driver's error message for a server without TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
-/** 64-bit integers arrive as text; all of ours are within ±(2^53−1), as the table's checks ensure. */
+/** 64-bit integers arrive as text; the service's are within ±(2^53−1), as the table's checks ensure. */
 export const NUMBERS = {
   getTypeParser(type: number, format?: 'text' | 'binary') {
     return type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format);
   },
 } as pg.CustomTypesConfig;
 
-/** By which the server tells the connections of this service. */
+/** Marks the connections of this service on the server. */
 export const APPLICATION = 'book-catalogue';
 
 /** The server's error for a database that does not exist. */
@@ -165,7 +165,7 @@ export async function findWritable(hosts: readonly Host[], timeout: number): Pro
   return best;
 }
 
-/** Whether a host was promoted after another one that takes writes, too. */
+/** Whether a host was promoted after another one that also takes writes. */
 export function isNewer({ timeline }: Primary, { timeline: other }: Pick<Primary, 'timeline'>): boolean {
   return timeline.system === other.system && timeline.number > other.number;
 }
@@ -178,6 +178,15 @@ export async function connectToWritable(hosts: Hosts): Promise<{ address: Primar
   const address = await findWritable(hosts.all, START_CONNECT_TIMEOUT);
   const { client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, START_CONNECT_TIMEOUT);
   return { address, client };
+}
+
+/** @throws Error when a host was promoted after the one in use: what is committed there now would be lost. */
+export async function assertNewest({ all, watched }: Hosts, used: Primary): Promise<void> {
+  if (all.length === 1 && !watched) return;
+  const found = await findWritable(all, START_CONNECT_TIMEOUT);
+  if (isNewer(found, used)) {
+    throw new Error(`${found.host.name} has been promoted meanwhile: the next run uses it`);
+  }
 }
 
 /** @throws Error when the server takes no writes, or does not answer. */

@@ -24,7 +24,7 @@ const ownSettings = (isLocal: boolean) => `
   case when current_setting('server_version_num')::integer >= 170000
     then set_config('transaction_timeout', '0', ${isLocal}) end`;
 
-// The driver was told the number of the server's process. A pooler tells a number of its own.
+// The driver was told the number of the server's process. A pooler reports its own number.
 const LIMIT_CONNECTION = `
   select ${ownSettings(false)}, set_config($1, $2, false) from pg_backend_pid() as pid where pid = $3`;
 
@@ -101,13 +101,13 @@ export async function limitConnection(
     connectionLimits.set(client, milliseconds);
 }
 
-/** Whether the connection has a limit of its own. */
+/** Whether the connection has its own limit. */
 export function isLimited(client: pg.ClientBase): boolean {
   return connectionLimits.has(client);
 }
 
 /**
- * Sends one statement, which the server ends when the limit is reached. A connection that has a limit of its own must have
+ * Sends one statement, which the server ends when the limit is reached. A connection that has its own limit must have
  * one of the same kind.
  * @throws the driver's error.
  */

@@ -18,12 +18,16 @@ export const TLS_PARAMETERS = ['sslmode', 'sslrootcert', 'sslcert', 'sslkey'] as
  * @throws Error when a parameter is invalid or its file cannot be read.
  */
 export function takeTlsAttempts(url: URL): readonly Tls[] {
-  const [mode = 'prefer', rootCertificate, certificate, key] = TLS_PARAMETERS.map((name) => {
+  const [given, rootCertificate, certificate, key] = TLS_PARAMETERS.map((name) => {
     const value = url.searchParams.get(name);
     url.searchParams.delete(name);
     return value ?? undefined;
   });
+  const mode = given ?? (rootCertificate === 'system' ? 'verify-full' : 'prefer');
   if (!isSslMode(mode)) throw new Error(`sslmode must be one of ${SSL_MODES.join(', ')}, not "${mode}"`);
+  if (rootCertificate === 'system' && mode !== 'verify-full') {
+    throw new Error('sslrootcert=system needs sslmode=verify-full');
+  }
 
   const encrypted: ConnectionOptions = {
     host: url.hostname, // the name that the certificate must have; by default, Node would require "localhost"

@@ -1,4 +1,4 @@
-// Owns: the protocol by which a snapshot of a standby is had that shows no client the past: both of these hold for it.
+// Owns: the protocol for a snapshot of a standby that no client can tell from the primary. Both of these hold for it.
 // 1. It has everything that the primary showed when the request came: the standby had replayed the primary's log up to
 //    there before the snapshot was taken. Positions of two timelines are not compared.
 // 2. It has nothing that the primary does not show yet: the primary is asked again after the snapshot was taken. A standby

@@ -5,7 +5,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { Batches } from '../../../books/batches.ts';
-import { counter, gauge, type Metric } from '../../../metrics/prometheus.ts';
+import { metric } from '../../../metrics/descriptions.ts';
+import type { Metric } from '../../../metrics/prometheus.ts';
 import { OperatorError } from '../../../operator-error.ts';
 import {
   type Connections,
@@ -171,15 +172,12 @@ export class Standby {
   }
 
   metrics(): Metric[] {
-    const reads =
-      'Lists and searches: read from a standby; or from the primary, since no standby was usable (away), or it was late, or it failed.';
     const samples = Object.entries(this.#outcomes).flatMap(([operation, counts]) => {
       return Object.entries(counts).map(([outcome, value]) => ({ labels: { operation, outcome }, value }));
     });
-    const usable = 'Whether there is a standby to read from.';
     return [
-      counter('book_catalogue_postgres_standby_reads_total', reads, samples),
-      gauge('book_catalogue_postgres_standby_usable', usable, this.#current === undefined ? 0 : 1),
+      metric('postgres_standby_reads_total', samples),
+      metric('postgres_standby_usable', this.#current === undefined ? 0 : 1),
     ];
   }
 
