@@ -15,7 +15,12 @@ if [ -z "${DB_URL-}${DB_URL_FILE-}" ]; then
   else
     for name in DB_URL DB_URL_FILE; do
       value=$(sed -n "s/^$name=//p" "$etc/environment" 2>/dev/null | tail -n 1)
-      if [ -n "$value" ]; then export "$name=$value"; fi
+      if [ -n "$value" ]; then
+        export "$name=$value"
+      elif grep -q "^[[:blank:]]*$name[[:blank:]]*=" "$etc/environment" 2>/dev/null; then
+        echo "$etc/environment: write $name=… without blanks before or after the name, and with a value." >&2
+        exit 1
+      fi
     done
   fi
 fi

@@ -1,7 +1,8 @@
 -- Divides the table of books into 16 partitions by the hash of the id, for 100 million books and more. It makes the table if
 -- it is missing; otherwise it moves its books, all or none, unless somebody has added something to it. Run it while no
 -- service runs, as the role that owns the database:
--- psql "$DB_URL" -v ON_ERROR_STOP=1 -f partition-books.sql
+-- psql -v ON_ERROR_STOP=1 -f partition-books.sql postgres://catalogue@db.example.org/catalogue
+-- with the password in PGPASSWORD or ~/.pgpass.
 
 begin;
 

@@ -30,7 +30,7 @@ export async function runProcess(): Promise<never> {
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
 
-  // A message that cannot be written ends no command: an import goes on if the disk of its messages is full.
+  // A message that cannot be written ends no command: an import continues if the disk of its messages is full.
   process.stderr.on('error', () => {});
   let lost: NodeJS.ErrnoException | undefined;
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -39,7 +39,7 @@ export async function runProcess(): Promise<never> {
   const code = await run(process.argv.slice(2), process.env, process, stop);
   const overdue = stop.then(() => setTimeout(FAREWELL));
   await Promise.race([untilRead(process.stdout), overdue]);
-  await setImmediate(); // the error of the last write, too
+  await setImmediate(); // including the error of the last write
   const isLost = code === 0 && lost !== undefined;
   if (isLost) process.stderr.write(`The output cannot be written: ${lost?.message}.\n`);
   await Promise.race([untilRead(process.stderr), overdue]);

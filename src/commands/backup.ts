@@ -15,7 +15,7 @@ import {
   lockExclusively,
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
-import { companionsOf, openCatalogue, orphanedLog } from '../stores/sqlite/structure.ts';
+import { companionsOf, openCatalogue, orphanedLog, sizeOf } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
@@ -23,7 +23,7 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue backup FILE [--overwrite]
 
-Writes the whole SQLite store that DB_URL names, as of one moment, to FILE, compares the two, and syncs FILE to disk.
+Writes a consistent snapshot of the SQLite store that DB_URL names to FILE, compares the two, and syncs FILE to disk.
 The service may keep running. FILE appears complete or not at all. It needs no other file beside it, and can be read
 on read-only storage. The printed SHA-256 is that of \`book-catalogue export\`.
 For PostgreSQL, use pg_dump or pg_basebackup.
@@ -50,14 +50,15 @@ export async function run(
     assertFree(file, options.overwrite === true);
     const source = openCatalogue(store);
     if (source === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${url}.`);
-    let replaced: LockedFile | undefined;
+    let old: Old | undefined;
     try {
-      replaced = claim(file, options.overwrite === true);
-      const { books, checksum } = await makeWholeFile(file, modelOf(store, file), async (unfinished) => {
+      old = claim(file, options.overwrite === true);
+      const [overwrite, like] = [old?.isFile === true, modelOf(store, file)];
+      const { books, checksum } = await makeWholeFile(file, overwrite, like, async (unfinished) => {
         const content = await copyCatalogue(source, unfinished, (unit, done, total) =>
           steps.at(unit, done, total),
         );
-        removeCompanions(finalPath(file));
+        if (old !== undefined) removeCompanions(finalPath(file)); // else they are those of a store that was started there
         return content;
       });
       steps.end();
@@ -65,7 +66,7 @@ export async function run(
       return 0;
     } finally {
       source.close();
-      replaced?.close();
+      old?.close();
     }
   } catch (error) {
     steps.end();
@@ -84,33 +85,48 @@ function modelOf(store: string, file: string): Pick<Stats, 'uid' | 'gid' | 'mode
   return isOwnFolder ? { uid, gid, mode } : { uid: -1, gid: -1, mode }; // -1: as it is
 }
 
+/** SQLite's errors for a file that is no sound database. The low byte of an error's code is its kind. */
+const DAMAGED = [11, 26];
+
+/** What a backup replaces. */
+interface Old {
+  /** Whether it is a file, and not only the log of one. */
+  readonly isFile: boolean;
+  close(): void;
+}
+
 /**
  * Makes sure that no log of another catalogue is applied to the new file.
- * @returns the existing file, locked; undefined if there is none, or no catalogue in it.
+ * @returns what is there, locked if it is a catalogue, or may become one; undefined if there is nothing.
  * @throws OperatorError when other programs have it open, or when a log without its file may hold books.
  */
-function claim(file: string, overwrite: boolean): LockedFile | undefined {
+function claim(file: string, overwrite: boolean): Old | undefined {
   const path = finalPath(file);
   const log = orphanedLog(path);
   if (log !== undefined && !overwrite) {
     throw new OperatorError(`${log} exists and may hold books: --overwrite removes it.`);
   }
-  if (!existsSync(path)) return undefined;
+  if (!existsSync(path)) return log === undefined ? undefined : { isFile: false, close() {} };
+  const unlocked = { isFile: true, close() {} };
   if (!isDatabase(path)) {
     const other = companionsOf(path).find((companion) => existsSync(companion));
-    if (other === undefined) return undefined;
-    throw new OperatorError(
-      `${file} is no database, but ${other} is there: move them away, or choose another file.`,
-    );
+    if (other !== undefined) {
+      throw new OperatorError(
+        `${file} is no database, but ${other} is there: move them away, or choose another file.`,
+      );
+    }
+    if (sizeOf(path) > 0) return unlocked;
   }
   let locked: LockedFile | undefined;
   try {
     locked = lockExclusively(path);
-  } catch {
-    return undefined; // it is damaged, so no program has it open
+  } catch (error) {
+    const { errcode = 0, message } = error as Error & { errcode?: number };
+    if (DAMAGED.includes(errcode % 256)) return unlocked; // no program has it open
+    throw new OperatorError(`${file} cannot be locked: ${message}: choose another file.`);
   }
   if (locked === undefined) {
     throw new OperatorError(`${file} is in use: stop the program that has it open, or choose another file.`);
   }
-  return locked;
+  return { isFile: true, close: () => locked.close() };
 }

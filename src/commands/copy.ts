@@ -5,13 +5,15 @@ import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
+import { isPartOf } from '../stores/sqlite/backup.ts';
 import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]
 
-Copies all books of one store, as of one moment, with their ids, to another store. FROM and TO have the form of DB_URL:
+Copies a consistent snapshot of all books of one store, with their ids, to another store. FROM and TO have the form of
+DB_URL:
 sqlite:data/books.db, postgres://user@db.example.org/library (the password may come from PGPASSWORD or ~/.pgpass).
 Before the copy is committed, it is compared with the books that were read: all of them are copied, or nothing. TO must have no books.
 
@@ -25,7 +27,9 @@ export async function run(context: CommandContext, { operands, options }: Argume
   const [from = '', to = ''] = operands;
   limitHeapGrowth();
   const [fromAt, toAt] = [await storeAt(from, 'FROM'), await storeAt(to, 'TO')];
-  if (describeStore(from) === describeStore(to)) throw new UsageError('FROM and TO are the same store.');
+  const areOneFile = fromAt.file !== undefined && toAt.file !== undefined && isPartOf(fromAt.file, toAt.file);
+  if (areOneFile || describeStore(from) === describeStore(to))
+    throw new UsageError('FROM and TO are the same store.');
 
   const source = await fromAt.openBulk('read');
   if (source === undefined) throw new OperatorError(`FROM: there is no catalogue at ${describeStore(from)}.`);
@@ -72,7 +76,7 @@ async function copy(
       if (there > 0 && !overwrite) {
         throw new OperatorError(`TO has ${counted(there, 'book')} already: --overwrite removes them.`);
       }
-      await target.removeAll(); // its keys, too, if it has no books
+      await target.removeAll(); // also its keys, if it has no books
       const progress = new Progress(context, 'books', await source.count());
       try {
         const read = new Checksum();

@@ -115,7 +115,7 @@ async function fill(at: StoreAt): Promise<number> {
   }
 }
 
-/** The service would do it, too, but answer 503 to the searches before its end. */
+/** The service would also do it, but return 503 for searches until it is done. */
 async function makeIndex(at: StoreAt): Promise<void> {
   const index = await at.openIndex();
   try {

@@ -1,10 +1,10 @@
-// Owns: `export`: all books of a store, or those that match filters, as of one moment, into a file or a pipe.
+// Owns: `export`: all books of a store, or those that match filters, in one consistent snapshot, into a file or a pipe.
 
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Book } from '../books/book.ts';
 import { asCsv, asJson } from '../books/line.ts';
-import { allOf, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
+import { allOf, describeFilter, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
 import { readSetting } from '../config.ts';
 import { asCsvFile, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -13,30 +13,24 @@ import { type BulkStore, booksOf, type RecordFormat } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
 import { counted } from '../terminal/counted.ts';
+import { helpEntry } from '../terminal/help-entry.ts';
 import { Progress } from '../terminal/progress.ts';
 import { writeWholeFile } from '../terminal/whole-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite] [FILTERS]
 
-Writes all books of DB_URL, as of one moment, to FILE; without FILE, or if it is -, to the standard output. The service
-may keep running. The output is the same, byte for byte, from every store, and can be imported again. If DB_READ_URL names
+Writes a consistent snapshot of all books of DB_URL to FILE; without FILE, or if it is -, to the standard output. The
+service may keep running. The output is the same, byte for byte, from every store, and can be imported again. If DB_READ_URL names
 a standby that is as new as the primary, the books are read there.
 
   --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
   --overwrite  replaces FILE if it exists
 
-With filters, only the books that match all of them. They are those of GET /books, and need no index:
+Filters limit the export to the books that match all of them. They are those of GET /books, and need no index. A negative
+year needs the sign: --year-lte=-1
 
-  --q                   has these words in its title or author: --q 'marquez cien'
-  --title-contains, --author-contains
-                        has these words there
-  --title, --author     is this, whatever the case, accents and punctuation
-  --title-starts-with, --author-starts-with
-                        begins with this
-  --year, --year-gte, --year-lte
-                        is of this year, of this one or a later, of this one or an earlier: --year-lte=-1
-`;
+${FILTER_NAMES.map((name) => helpEntry(`--${optionOf(name)}`, describeFilter(name).help)).join('')}`;
 
 export const OPTIONS = {
   format: { type: 'string' },
@@ -101,7 +95,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   }
 }
 
-/** The same chunks, with progress: each line counts as a book, although texts may have line ends of their own. */
+/** The same chunks, with progress: each line counts as a book, although texts may contain line ends. */
 async function* watched(
   chunks: AsyncIterable<string | Uint8Array>,
   books: number,

@@ -79,15 +79,17 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const rejects = options.rejects ?? (options.isDryRun ? undefined : rejectsPath(file, reading));
     const shown = { ...options, name, size, rejects, store: describeStore(url) };
     const report = new ImportReport(context, reading, shown);
+    const store = options.isDryRun
+      ? ((await at.openBulk('read')) ?? (await openScratch()))
+      : await at.openBulk('write');
+    // The first file that SQLite opens determines the folder of its temporary ones: that of the store.
     const scratch = options.isDryRun ? await openScratch() : undefined;
-    const store =
-      scratch === undefined ? await at.openBulk('write') : ((await at.openBulk('read')) ?? scratch);
     try {
       const mode = modeOf(reading, options, { store, scratch });
       return await report.end(await new Import(reading, mode, report, signal).run());
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
-      if (scratch !== store) await scratch?.close();
+      await scratch?.close();
     }
   } finally {
     bytes.destroy();

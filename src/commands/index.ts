@@ -1,4 +1,4 @@
-// Owns: `index`: makes or removes the index by which books are found.
+// Owns: `index`: builds or removes the search index.
 
 import { readSetting } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -11,13 +11,13 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue index [--rebuild | --remove]
 
-Brings the index by which books are found up to date, and creates it if it is missing. A service does the same by
-itself, in the background, but answers searches only after its first index is complete. A large catalogue is indexed
-faster by this command, before the service starts. If the command is stopped, the next call goes on where it ended.
-On SQLite, other programs cannot write at the end of the first index, for about 2 seconds for each million books.
+Brings the search index up to date, and creates it if it is missing. A service does the same in the background, but
+answers searches only after its first index is complete. For a large catalogue, this command is faster: run it before
+the service starts. If it is interrupted, the next run resumes where it stopped. On SQLite, other programs cannot write
+at the end of the first index, for about 2 seconds for each million books.
 
-  --rebuild  makes the index again
-  --remove   removes the index and its triggers, for good if FIND is off: the service would create it again
+  --rebuild  builds the index again
+  --remove   removes the index and its triggers. Set FIND=off first, or the service creates the index again
 `;
 
 export const OPTIONS = {
@@ -40,8 +40,8 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   stop.then(() => {
     isStopped = true;
   });
-  const goOn = () => {
-    if (isStopped) throw new OperatorError('Stopped. The next call goes on from here.');
+  const assertRunning = () => {
+    if (isStopped) throw new OperatorError('Stopped. The next run resumes here.');
   };
   try {
     if (options.remove) {
@@ -50,7 +50,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     }
     if (options.rebuild) await index.rebuild();
     else await index.create();
-    const books = await bringUpToDate(index, context, goOn);
+    const books = await bringUpToDate(index, context, assertRunning);
     stdout.write(`${counted(books, 'book is', 'books are')} indexed.\n`);
     return 0;
   } catch (error) {
@@ -62,13 +62,17 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
 }
 
 /** @returns the number of books. */
-async function bringUpToDate(index: BookIndex, context: CommandContext, goOn: () => void): Promise<number> {
+async function bringUpToDate(
+  index: BookIndex,
+  context: CommandContext,
+  assertRunning: () => void,
+): Promise<number> {
   const books = await index.countBooks();
   const progress = new Progress(context, 'books', books);
   try {
     let remaining: number;
     do {
-      goOn();
+      assertRunning();
       remaining = await index.advance();
       progress.at(Math.max(0, books - remaining));
     } while (remaining > 0);

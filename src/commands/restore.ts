@@ -55,7 +55,7 @@ export async function run(
     const claimed = statSync(path);
     try {
       const model = old ?? modelOf(path, backup);
-      const { books, checksum } = await makeWholeFile(path, model, async (unfinished) => {
+      const { books, checksum } = await makeWholeFile(path, true, model, async (unfinished) => {
         if (old !== undefined && statSync(unfinished).uid !== old.uid) {
           throw new OperatorError(`DB_URL: ${url} belongs to another user: run restore as that user.`);
         }

@@ -26,7 +26,7 @@ export class NoTitleColumn extends OperatorError {
   }
 }
 
-/** Names of columns that the caller gives; null if no column is to be used, undefined if its usual name counts. */
+/** Names of columns that the caller gives: null uses no column, undefined looks for the usual names. */
 export type WantedColumns = Readonly<Partial<Record<Field, string | null | undefined>>>;
 
 /** The last column of a file of rejected rows, with the reasons. It is never read. */
@@ -93,6 +93,8 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
   ],
 };
 
+const ALL_USUAL_NAMES = new Set(Object.values(USUAL_NAMES).flat().map(plain));
+
 /** The columns of an export. */
 const EXPORTED: readonly string[] = ['id', ...FIELD_NAMES];
 
@@ -126,6 +128,19 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, isR
   const columns = { title: find('title'), author: find('author'), year, editionYear };
   if (columns.title === undefined) throw new NoTitleColumn(names, isRow);
   return columns;
+}
+
+/** The columns of a file in which one more name was found: a field without a column gets it, if it is usual for it. */
+export function withName(columns: Columns, name: string, wanted: WantedColumns): Columns {
+  if (!ALL_USUAL_NAMES.has(plain(name))) return columns;
+  const known = Object.values(columns).filter((column) => column !== undefined);
+  const { author, year, editionYear } = findColumns([...known, name], wanted);
+  return {
+    title: columns.title,
+    author: columns.author ?? author,
+    year: columns.year ?? year,
+    editionYear: columns.editionYear ?? editionYear,
+  };
 }
 
 /**

@@ -39,7 +39,10 @@ export async function correct(
   for await (const { books, refused } of reading.again(oneLine)) found.push(...books, ...refused);
   const [first] = found;
   if (first !== undefined && found.length === 1) return { ...first, line };
-  const reason = first === undefined ? 'is empty' : `is ${found.length} records instead of one`;
+  const reason =
+    first === undefined
+      ? 'is empty'
+      : `is ${found.length} records instead of one: save the refused rows and import that file`;
   return { line, column: undefined, value: '', reason, original, takesReason: false };
 }
 

@@ -89,7 +89,7 @@ export class Tokenizer {
           this.isOpen = true;
           this.fault = {
             field: count,
-            reason: `has an unclosed quote: it extends to the end of the file, ${lines} lines`,
+            reason: `has an unclosed quote: it extends to the end of the file, ${lines} line${lines === 1 ? '' : 's'}`,
           };
         } else {
           const close = at;

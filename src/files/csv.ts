@@ -23,6 +23,9 @@ const NOWHERE = -1;
 /** The field of a fault in the whole record. */
 const WHOLE = -1;
 
+/** The reason of a record that had fewer fields than the header, and now has one more by it. */
+const TOO_SHORT = /^has \d+ fields?, the header has \d+$/;
+
 /** No real table is wider. */
 const MAX_COLUMNS = 10_000;
 
@@ -49,7 +52,7 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
 interface Header {
   readonly names: readonly string[];
   readonly delimiter: string;
-  /** As it stands in the file, without the column of reasons of an earlier import. */
+  /** As it stands in the file, with the line that names the delimiter, without the column of reasons. */
   readonly text: string;
 }
 
@@ -57,8 +60,10 @@ async function readHeader(
   input: TextInput,
   { delimiter: wanted, hasHeader }: ReadingOptions,
 ): Promise<Header> {
-  if (wanted !== undefined && !/^[^"\r\n]$/u.test(wanted)) {
-    throw new InvalidOption('The delimiter must be one character other than a quote or a line end.');
+  if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {
+    throw new InvalidOption(
+      'The delimiter must be one character up to U+FFFF other than a quote or a line end.',
+    );
   }
   const named = await skipToHeader(input);
   const given = wanted ?? named;
@@ -82,11 +87,12 @@ async function readHeader(
       'The file is not text: its header has NUL characters. For UTF-16, set --encoding utf-16le.',
     );
   }
+  const before = named === undefined ? '' : `sep=${named}\n`;
   if (hasHeader === false) {
     const numbered = names.map((_, index) => `column ${index + 1}`);
-    return { names: numbered, delimiter, text: numbered.join(delimiter) };
+    return { names: numbered, delimiter, text: before + numbered.join(delimiter) };
   }
-  const text = widest.beginning(withoutReasons(names).length);
+  const text = before + widest.beginning(withoutReasons(names).length);
   input.advance(input.at + length);
   return { names, delimiter, text };
 }
@@ -168,9 +174,13 @@ class CsvRecords {
     const { fault, count } = tokenizer;
     const columns = this.#names.length;
     if (fault !== undefined) return fault;
-    if (count < columns || tokenizer.hasMore) {
+    if (!this.#hasAllFields) {
       const fields = count === 1 ? '1 field' : `${count} fields`;
       return { field: WHOLE, reason: `has ${fields}, the header has ${columns}` };
+    }
+    if (this.#isOfRows) {
+      const reason = `has ${tokenizer.lines} lines that look like separate rows: double the quotes that belong to a text`;
+      return { field: WHOLE, reason };
     }
     const title = tokenizer.field(this.#title);
     const author = this.#author === NOWHERE ? '' : tokenizer.field(this.#author);
@@ -193,10 +203,28 @@ class CsvRecords {
     return { id, title, author, year, line: this.#input.line, original };
   }
 
+  /** Whether a record has as many fields as the header, perhaps without the reason of an earlier import. */
+  get #hasAllFields(): boolean {
+    const tokenizer = this.#tokenizer;
+    const { count, hasMore } = tokenizer;
+    if (count === this.#own && count < this.#names.length) return !TOO_SHORT.test(tokenizer.field(count - 1));
+    return count >= this.#names.length && !hasMore;
+  }
+
+  /** Programs that write tabs often write quotes as they are: then one may begin a text and another end it, rows later. */
+  get #isOfRows(): boolean {
+    const tokenizer = this.#tokenizer;
+    if (tokenizer.delimiter !== '\t' || tokenizer.lines === 1) return false;
+    for (let index = 0; index < Math.min(tokenizer.count, this.#names.length); index += 1) {
+      const field = tokenizer.field(index);
+      if (field.includes('\t') && /[\r\n]/.test(field)) return true;
+    }
+    return false;
+  }
+
   #refuse(batch: OpenBatch, { field, reason }: Fault): void {
     const tokenizer = this.#tokenizer;
-    const isWhole =
-      tokenizer.fault === undefined && tokenizer.count >= this.#names.length && !tokenizer.hasMore;
+    const isWhole = tokenizer.fault === undefined && this.#hasAllFields;
     const hadReason = this.#own < this.#names.length;
     batch.refused.push({
       line: this.#input.line,

@@ -14,6 +14,12 @@ const LONGEST_RECORD = 16 * 1024 * 1024;
  */
 const PIECE = 16 * 1024;
 
+/**
+ * The encodings that Node.js decodes as the Encoding Standard says: UTF-8, UTF-16 and those of single bytes. Of others,
+ * such as euc-kr and big5, it decodes some characters, and invalid bytes, as different characters.
+ */
+const EXACT = /^(?:utf-|ibm|iso-8859-|koi8-|macintosh|windows-|x-mac-)/;
+
 /** A character that encodings write differently. */
 const BEYOND_ASCII = /[^\0-\x7f]/;
 
@@ -67,7 +73,7 @@ export class TextInput {
   /** Whether there is U+0000 in the text. */
   holdsNul = false;
 
-  /** @param encoding a label of the WHATWG Encoding Standard; if undefined, that of the byte order mark, else UTF-8. */
+  /** @param encoding a label of the WHATWG Encoding Standard, of UTF-8, UTF-16 or single bytes; if undefined, that of the byte order mark, else UTF-8. */
   constructor(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined) {
     this.#chunks = bytes[Symbol.asyncIterator]();
     this.#encoding = encoding;
@@ -84,7 +90,7 @@ export class TextInput {
   }
 
   /**
-   * Reads on, at least as much again as there is, so that a record of many pieces is scanned only a few times, and not
+   * Reads at least as much again as there is, so that a record of many pieces is scanned only a few times, and not
    * once for each piece.
    * @throws OperatorError when the bytes that follow are not text, or the record at `at` is too long.
    */
@@ -210,7 +216,7 @@ class Decoder {
   /** The latest bytes, as many as there may be of a character that is not complete. */
   #latest = new Uint8Array();
 
-  /** @throws OperatorError when there is no such encoding. */
+  /** @throws OperatorError when there is no such encoding, or it would not be decoded exactly. */
   constructor(label: string) {
     try {
       this.#decoder = new TextDecoder(label, { fatal: true });
@@ -219,6 +225,10 @@ class Decoder {
         `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
       );
     }
+    if (!EXACT.test(this.#decoder.encoding))
+      throw new InvalidOption(
+        `The encoding "${label}" is not supported: convert the file to UTF-8 with iconv first.`,
+      );
   }
 
   /** @throws InvalidBytes */

@@ -6,7 +6,7 @@ import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonText } from '../json/object.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from '../json/splitter.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type Columns, findColumns, keepsIds } from './columns.ts';
+import { type Columns, findColumns, keepsIds, type WantedColumns, withName } from './columns.ts';
 import { TextInput } from './decoding.ts';
 import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, readFileId, shorten } from './rows.ts';
@@ -14,6 +14,9 @@ import { readYear } from './years.ts';
 
 /** Characters of the file whose objects determine the columns. */
 const BEGINNING = 64 * 1024;
+
+/** Keys that are remembered, so that each is examined once; a file may have any number of them. */
+const MOST_KEYS = 10_000;
 
 /** What is wrong with a record, and in which field. */
 class FieldError {
@@ -34,17 +37,19 @@ export async function readJson(
 ): Promise<Reading> {
   const makeSplitter = () => (format === 'json' ? new ArraySplitter(true) : new LineSplitter());
   const names = await readNames(input, makeSplitter());
-  const columns = names === undefined ? NO_COLUMNS : findColumns(names, options.columns);
+  const keys = new Keys(names ?? [], options.columns);
   const keepIds = names !== undefined && keepsIds(names, options.ids);
   const recordsOf = (from: TextInput, splitter: ArraySplitter | LineSplitter) => {
-    const records = new JsonRecords(from, splitter, columns, keepIds);
+    const records = new JsonRecords(from, splitter, keys, keepIds);
     return readBatches(from, (batch) => records.fill(batch));
   };
   return {
     format,
     keepsIds: keepIds,
-    names: names ?? [],
-    columns,
+    names: keys.names,
+    get columns() {
+      return keys.columns;
+    },
     header: undefined,
     batches: recordsOf(input, makeSplitter()),
     again: (records) => recordsOf(TextInput.of(records), new LineSplitter()),
@@ -57,6 +62,34 @@ const NO_COLUMNS: Columns = {
   year: undefined,
   editionYear: undefined,
 };
+
+/** The keys of the objects, and which of them are columns. */
+class Keys {
+  /** Of the objects at the beginning, and each later one that became a column. */
+  readonly names: string[];
+  readonly #wanted: WantedColumns;
+  readonly #examined: Set<string>;
+  columns: Columns;
+
+  /** @param names of the objects at the beginning; none if the file has no records. */
+  constructor(names: string[], wanted: WantedColumns) {
+    this.names = names;
+    this.#wanted = wanted;
+    this.#examined = new Set(names);
+    this.columns = names.length === 0 ? NO_COLUMNS : findColumns(names, wanted);
+  }
+
+  /** Makes a key that the earlier objects lack the column of a field that has none: its values must not be lost. */
+  examine(object: JsonObject): void {
+    for (const name of Object.keys(object)) {
+      if (this.#examined.has(name)) continue;
+      if (this.#examined.size === MOST_KEYS) this.#examined.clear();
+      this.#examined.add(name);
+      this.columns = withName(this.columns, name, this.#wanted);
+      if (Object.values(this.columns).includes(name) && !this.names.includes(name)) this.names.push(name);
+    }
+  }
+}
 
 /**
  * The keys of the objects at the beginning, in their order; these objects are read again later. One object is not
@@ -102,13 +135,13 @@ function parse(record: JsonRecord): JsonObject | undefined {
 class JsonRecords {
   readonly #input: TextInput;
   readonly #splitter: ArraySplitter | LineSplitter;
-  readonly #columns: Columns;
+  readonly #keys: Keys;
   readonly #keepIds: boolean;
 
-  constructor(input: TextInput, splitter: ArraySplitter | LineSplitter, columns: Columns, keepIds: boolean) {
+  constructor(input: TextInput, splitter: ArraySplitter | LineSplitter, keys: Keys, keepIds: boolean) {
     this.#input = input;
     this.#splitter = splitter;
-    this.#columns = columns;
+    this.#keys = keys;
     this.#keepIds = keepIds;
   }
 
@@ -130,14 +163,16 @@ class JsonRecords {
       this.#refuse(batch, record, undefined, record.text, reason);
       return;
     }
+    this.#keys.examine(object);
+    const { columns } = this.#keys;
     try {
-      const { title = '', author = '', year = 0 } = readFields(object, this.#columns);
+      const { title = '', author = '', year = 0 } = readFields(object, columns);
       const id = this.#keepIds ? readId(object) : undefined;
       const original = id === undefined ? undefined : record.text;
       batch.books.push({ id, title, author, year, line: record.line, original });
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
-      const column = error.field === 'id' ? 'id' : this.#columns[error.field];
+      const column = error.field === 'id' ? 'id' : columns[error.field];
       this.#refuse(batch, record, column, ownValue(object, column), error.reason);
     }
   }

@@ -11,12 +11,15 @@ export interface ReadingOptions {
   readonly name: string;
   /** If undefined, the name and the beginning of the file determine it. */
   readonly format?: Format | undefined;
-  /** A label of the WHATWG Encoding Standard; if undefined, that of the byte order mark, else UTF-8. */
+  /**
+   * A label of the WHATWG Encoding Standard, of UTF-8, UTF-16 or single bytes; if undefined, that of the byte order
+   * mark, else UTF-8.
+   */
   readonly encoding?: string | undefined;
-  /** One character; if undefined, the header determines it. */
+  /** One character of one UTF-16 unit; if undefined, the header determines it. */
   readonly delimiter?: string | undefined;
   readonly columns: WantedColumns;
-  /** Of CSV: false if the first row is a record, too. The columns are then called `column 1` and so on. */
+  /** Of CSV: false if the first row is also a record. The columns are then called `column 1` and so on. */
   readonly hasHeader?: boolean | undefined;
   /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
   readonly ids?: 'keep' | 'new' | undefined;
@@ -26,11 +29,17 @@ export interface ReadingOptions {
 export interface Reading {
   readonly format: Format;
   readonly keepsIds: boolean;
-  /** Of all columns, in the order of the file. */
+  /** Of all columns, in the order of the file; of JSON, see `columns`. */
   readonly names: readonly string[];
-  /** All are undefined for a file without records. */
+  /**
+   * All are undefined for a file without records. Of JSON, they are those of the objects at the beginning; while the
+   * file is read, a field without a column gets the first later key that is usual for it.
+   */
   readonly columns: Columns;
-  /** For CSV: the header as it stands, without the column of reasons of an earlier import. */
+  /**
+   * For CSV: the header as it stands, with a line before it that names the delimiter, without the column of reasons of
+   * an earlier import.
+   */
   readonly header: { readonly text: string; readonly delimiter: string } | undefined;
   /**
    * Can be iterated over once. A string is part of a larger piece of the file and keeps that piece in memory: copy

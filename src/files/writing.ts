@@ -37,18 +37,29 @@ export async function* asJsonFile(
  * @param name without folders; undefined if it is not a file.
  */
 export function refusedName(name: string | undefined, format: Format): string {
-  const own = `rejects.${format === 'csv' ? 'csv' : 'jsonl'}`;
+  const own = `rejects.${format}`;
   const withoutEnding = name?.replace(/(?<=.)\.[^.]*$/, '').replace(/\.rejects(?:-\d+)?$/, '');
   return withoutEnding === undefined ? own : `${withoutEnding}.${own}`;
 }
 
-/** The line before the first rejected record; '' without one. */
-export function refusedHeader({ header }: Pick<Reading, 'header'>): string {
-  return header === undefined ? '' : `${header.text}${header.delimiter}${REFUSED}\n`;
+type Written = Pick<Reading, 'format' | 'header'>;
+
+/**
+ * What stands in a file of rejected records before the first one, between two, and after the last one. The file has the
+ * format of the one that was read, so that it can be imported with the same options.
+ */
+export function refusedFrame({ format, header }: Written): {
+  before: string;
+  between: string;
+  after: string;
+} {
+  if (format === 'json') return { before: '[\n', between: ',\n', after: '\n]\n' };
+  const before = header === undefined ? '' : `${header.text}${header.delimiter}${REFUSED}\n`;
+  return { before, between: '\n', after: '\n' };
 }
 
-/** A rejected record with its reason, in the format of the file that was read, JSON as JSON Lines. */
-export function asRefused(record: RefusedRecord, { header }: Pick<Reading, 'header'>): string {
+/** A rejected record with its reason, in the format of the file that was read; in JSON on one line. */
+export function asRefused(record: RefusedRecord, { header }: Written): string {
   return header === undefined ? refusedJson(record) : refusedCsv(record, header.delimiter);
 }
 
@@ -57,7 +68,7 @@ const EARLIER_REASON = new RegExp(`,?(?<!\\s)\\s*"${REFUSED}"\\s*:\\s*"(?:[^"\\\
 
 function refusedCsv(record: RefusedRecord, delimiter: string): string {
   const { original, takesReason } = record;
-  return takesReason ? `${original}${delimiter}${quoted(explain(record))}\n` : `${original}\n`;
+  return takesReason ? `${original}${delimiter}${quoted(explain(record))}` : original;
 }
 
 /**
@@ -70,10 +81,10 @@ export function onOneLine(json: string): string {
 
 function refusedJson(record: RefusedRecord): string {
   const line = onOneLine(record.original);
-  if (!record.takesReason) return `${line}\n`;
+  if (!record.takesReason) return line;
   const fields = line.replace(EARLIER_REASON, '}').slice(0, -1);
   const comma = /^\{\s*$/.test(fields) ? '' : ',';
-  return `${fields}${comma}${JSON.stringify(REFUSED)}:${JSON.stringify(explain(record))}}\n`;
+  return `${fields}${comma}${JSON.stringify(REFUSED)}:${JSON.stringify(explain(record))}}`;
 }
 
 function explain({ column, reason }: RefusedRecord): string {

@@ -6,7 +6,7 @@ import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
 import type { Reading, RefusedRecord } from '../files/rows.ts';
-import { asRefused, refusedHeader, refusedName } from '../files/writing.ts';
+import { asRefused, refusedFrame, refusedName } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 
 /** The default path for rejected rows: beside the imported file. */
@@ -57,14 +57,18 @@ export class Rejects {
    */
   async add(records: readonly RefusedRecord[]): Promise<void> {
     if (records.length === 0) return;
-    const text: string[] = [];
+    const { before, between, after } = refusedFrame(this.#reading);
+    const text = records.map((record) => asRefused(record, this.#reading)).join(between) + after;
     try {
       if (this.#file === undefined) {
         this.#file = await create(this.#path);
-        text.push(refusedHeader(this.#reading));
+        await this.#file.handle.appendFile(before + text);
+      } else {
+        // The file is complete after each addition, however the import ends.
+        const { handle } = this.#file;
+        await handle.truncate((await handle.stat()).size - after.length);
+        await handle.appendFile(between + text);
       }
-      for (const record of records) text.push(asRefused(record, this.#reading));
-      await this.#file.handle.appendFile(text.join(''));
     } catch (error) {
       throw new NoRejects(this.#path, error as Error);
     }
@@ -82,7 +86,7 @@ async function create(path: string): Promise<{ handle: FileHandle; path: string 
   for (let number = 1; ; number += 1) {
     const free = number === 1 ? path : `${path.slice(0, path.length - ending.length)}-${number}${ending}`;
     try {
-      return { handle: await open(free, 'wx'), path: free };
+      return { handle: await open(free, 'ax'), path: free };
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }

@@ -4,6 +4,7 @@
 // there is unknown and left out, and only rows that are certainly stored are counted.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
+import { keepsIds, REFUSED } from '../files/columns.ts';
 import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
@@ -16,7 +17,7 @@ import { NoRejects, Rejects } from './rejects.ts';
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
 
-/** Bytes of messages that may wait for a slow reader before the import waits for it, too. */
+/** Bytes of messages that may wait for a slow reader before the import also waits for it. */
 const MESSAGE_BACKLOG = 1024 * 1024;
 
 const FORMATS: Readonly<Record<Format, string>> = {
@@ -50,8 +51,11 @@ export class ImportReport implements BatchReport {
   readonly #options: ReportOptions;
   readonly #rejects: Rejects | undefined;
   readonly #progress: Progress;
-  /** Whether a file of rejected rows does not show by itself that its ids are kept. */
-  readonly #mustKeepIds: boolean;
+  /** See idsAdvice. */
+  readonly #ids: string;
+  readonly #reading: Reading;
+  /** How the file is interpreted, as printed. */
+  #described: string;
   #refused = 0;
 
   /**
@@ -61,14 +65,21 @@ export class ImportReport implements BatchReport {
   constructor(output: Output, reading: Reading, options: ReportOptions) {
     this.#output = output;
     this.#options = options;
-    this.#warn(`${options.name}: ${describe(reading)}; into ${options.store}`);
+    this.#reading = reading;
+    this.#described = describe(reading);
+    this.#warn(`${options.name}: ${this.#described}; into ${options.store}`);
     this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects);
     this.#progress = new Progress(output, 'rows', options.size);
-    this.#mustKeepIds = reading.keepsIds && reading.format !== 'csv';
+    this.#ids = idsAdvice(reading);
   }
 
-  /** Prints rejected records, and adds them to their file. */
+  /** Prints rejected records, and adds them to their file. Also prints the columns if there are more than before. */
   async note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void> {
+    const described = describe(this.#reading);
+    if (described !== this.#described) {
+      this.#described = described;
+      this.#progress.line(printable(`${this.#options.name}: later rows have more columns: ${described}`));
+    }
     for (const { line, column, value, reason } of refused) {
       this.#refused += 1;
       if (this.#output.stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
@@ -105,11 +116,10 @@ export class ImportReport implements BatchReport {
         `${tally.lacking[name]} without ${what}: stored as ${JSON.stringify(BOOK_FIELDS[name].default)}.`,
       );
     }
-    if (rejects !== undefined && refused > 0) {
-      const rows = counted(refused, 'rejected row');
+    if (rejects !== undefined) {
+      const rows = counted(this.#refused, 'rejected row');
       // After a dry run, importing that file would not be enough: the other rows are not imported.
-      const how = this.#mustKeepIds ? ' with --ids keep' : '';
-      const advice = `: fix ${refused === 1 ? 'it' : 'them'} there and import that file${how}`;
+      const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${this.#ids}`;
       this.#say(`${rows} written to ${rejects}${this.#options.isDryRun ? '' : advice}.`);
     }
     const { withTakenId, ofTheFuture } = tally;
@@ -172,6 +182,14 @@ export class ImportReport implements BatchReport {
   #warn(line: string): void {
     this.#output.stderr.write(`${printable(line)}\n`);
   }
+}
+
+/** The option with which rejected rows are read as the whole file was; '' if it is the default for them. */
+function idsAdvice({ format, keepsIds: keeps, names }: Reading): string {
+  const wouldKeep = keepsIds([...names, REFUSED], undefined);
+  // A record of JSON may lack keys, and so may all that are rejected.
+  const isDefault = format === 'csv' ? keeps === wouldKeep : !keeps && !wouldKeep;
+  return isDefault ? '' : ` with --ids ${keeps ? 'keep' : 'new'}`;
 }
 
 /** Such as `CSV, title from "title", no year`. */

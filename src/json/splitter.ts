@@ -121,7 +121,7 @@ export class ArraySplitter {
 
 /** The lines of a file that are not blank. */
 export class LineSplitter {
-  /** Always false: the lines have no end other than that of the input. */
+  /** Always false, since lines end only with the input. */
   readonly ended = false;
 
   /** Takes the next line from the input; undefined when it needs more text, or there is no more. */

@@ -1,5 +1,5 @@
 // Owns: files that appear complete or not at all: each is written under another name beside its place, synced, and then
-// renamed. The next run removes the leftovers of one that was killed.
+// gets its name. The next run removes the leftovers of one that was killed.
 
 import { randomBytes } from 'node:crypto';
 import {
@@ -11,9 +11,10 @@ import {
   statSync,
   type WriteStream,
 } from 'node:fs';
-import { type FileHandle, open, rename } from 'node:fs/promises';
+import { type FileHandle, link, open, rename } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { finished } from 'node:stream/promises';
+import { reasonOf } from '../error-words.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 
@@ -24,7 +25,7 @@ const UNFINISHED = /^\.[0-9a-f]{12}\.unfinished(-journal|-wal|-shm)?$/;
  * Writes a file.
  * @param overwrite whether an existing file may be replaced. It stays unchanged until the new one is complete, which
  *   gets its owner and permissions.
- * @throws OperatorError when an existing file must not be replaced; any error of `write`. Then there is no new file.
+ * @throws what `makeWholeFile` throws.
  */
 export async function writeWholeFile(
   path: string,
@@ -34,7 +35,7 @@ export async function writeWholeFile(
   assertFree(path, overwrite);
   const there = statSync(path, { throwIfNoEntry: false });
   const like = there && { uid: there.uid, gid: there.gid, mode: there.mode | 0o600 }; // its owner must be able to write
-  await makeWholeFile(path, like, async (unfinished) => {
+  await makeWholeFile(path, overwrite, like, async (unfinished) => {
     const file = createWriteStream(unfinished);
     try {
       await write(file);
@@ -53,17 +54,24 @@ export function assertFree(path: string, overwrite: boolean): void {
   }
   const there = statSync(path, { throwIfNoEntry: false });
   if (there?.isFile() === false) throw new OperatorError(`${path} exists and is not a file.`);
-  if (there && !overwrite) throw new OperatorError(`${path} already exists: --overwrite replaces it.`);
+  if (there && !overwrite) throw alreadyExists(path);
+}
+
+function alreadyExists(path: string): OperatorError {
+  return new OperatorError(`${path} already exists: --overwrite replaces it.`);
 }
 
 /**
- * Puts a file in place, and replaces any file that was there.
+ * Puts a file in place.
+ * @param overwrite whether a file may be replaced that is there, or appears meanwhile.
  * @param like gives the owner, if this user may set it, and the permissions, of which the file never gets more.
  * @param make fills the empty file at the given path.
- * @throws any error of `make`; then there is no new file.
+ * @throws OperatorError when a file must not be replaced; any error of `make`. Then there is no new file. OperatorError
+ *   also when the new one is in place, but its name is perhaps not on disk.
  */
 export async function makeWholeFile<Made>(
   path: string,
+  overwrite: boolean,
   like: Pick<Stats, 'uid' | 'gid' | 'mode'> | undefined,
   make: (unfinished: string) => Promise<Made>,
 ): Promise<Made> {
@@ -73,6 +81,8 @@ export async function makeWholeFile<Made>(
   removeFrom(folder, (found) => found.startsWith(name) && UNFINISHED.test(found.slice(name.length)));
   const unfinishedName = `${name}.${randomBytes(6).toString('hex')}.unfinished`;
   const unfinished = join(folder, unfinishedName);
+  const removeUnfinished = () => removeFrom(folder, (found) => found.startsWith(unfinishedName));
+  let made: Made;
   try {
     const file = await open(unfinished, 'wx', like ? 0o600 : 0o666);
     try {
@@ -80,20 +90,44 @@ export async function makeWholeFile<Made>(
     } finally {
       await file.close();
     }
-    const made = await make(unfinished);
+    made = await make(unfinished);
     await sync(unfinished);
-    await rename(unfinished, target);
+    if (overwrite) await rename(unfinished, target);
+    else await nameAnew(unfinished, target, path);
+  } catch (error) {
+    removeUnfinished();
+    throw error;
+  }
+  try {
+    removeUnfinished(); // its other name
     await sync(folder);
     return made;
   } catch (error) {
-    removeFrom(folder, (found) => found.startsWith(unfinishedName));
-    throw error;
+    throw new OperatorError(`${path} is complete, but may be lost if the power fails: ${reasonOf(error)}.`);
+  }
+}
+
+/**
+ * Gives a file a name that no other file has. The old name may remain.
+ * @throws OperatorError when there is a file of this name by now.
+ */
+async function nameAnew(unfinished: string, target: string, path: string): Promise<void> {
+  try {
+    await link(unfinished, target); // unlike a renaming, it never replaces a file
+  } catch {
+    if (existsSync(target)) throw alreadyExists(path);
+    await rename(unfinished, target); // some file systems have no hard links
   }
 }
 
 function removeFrom(folder: string, isMeant: (name: string) => boolean): void {
   for (const name of readdirSync(folder)) {
-    if (isMeant(name)) rmSync(join(folder, name), { force: true });
+    if (!isMeant(name)) continue;
+    try {
+      rmSync(join(folder, name), { force: true });
+    } catch {
+      // it belongs to another user, or is not a file, and is in nobody's way
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { correct, correctable } from '../../src/files/correcting.ts';
 import { Tokenizer } from '../../src/files/csv-tokenizer.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import type { Format, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
-import { asRefused, refusedHeader } from '../../src/files/writing.ts';
+import { asRefused, refusedFrame } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
 import { assertSame, type Input, inPieces, messageFor, type Reader } from './reader.ts';
 
@@ -124,16 +124,16 @@ async function writtenAgain(_: Buffer, { books }: Found): Promise<void> {
 /** Rejected records that are imported without a correction are rejected again, for the same reasons. */
 async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Options): Promise<void> {
   if (reading === undefined || !refused.every(({ takesReason }) => takesReason)) return;
-  const file = refusedHeader(reading) + refused.map((record) => asRefused(record, reading)).join('');
   if (refused.length === 0) return;
+  const { before, between, after } = refusedFrame(reading);
+  const file = before + refused.map((record) => asRefused(record, reading)).join(between) + after;
   const { format, columns } = reading;
   const { title, author, year } = columns;
   const wanted = { title: title ?? null, author: author ?? null, year: year ?? null };
   const again = await read(Buffer.from(file), {
-    format: format === 'csv' ? 'csv' : 'jsonl',
+    format,
     columns: reading.columns.editionYear === undefined ? wanted : {},
     ids: options.ids ?? (reading.keepsIds ? 'keep' : 'new'),
-    ...(reading.header && { delimiter: reading.header.delimiter }),
   });
   // The number of fields differs, with that of the reason.
   const reasons = (list: readonly RefusedRecord[]) =>

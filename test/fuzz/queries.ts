@@ -40,7 +40,7 @@ export const query: Reader = {
     const found = readQuery(sent, true, undefined);
     const invalid = firstInvalid(sent);
     if ('invalid' in found) {
-      // Only the service knows its cursors; it checks them last.
+      // Only the service can read its cursors; it checks them last.
       if (found.invalid !== 'cursor' || invalid !== undefined)
         assertSame(found.invalid, invalid, 'the invalid parameter');
       return;

@@ -40,7 +40,9 @@ import {
   spawnService,
   startServiceProcess,
   startTestService,
+  stoppingHalfWay,
   temporaryFolder,
+  untilStopped,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -123,6 +125,8 @@ describe('backup and restore', { concurrency: 3 }, () => {
     writeFileSync(join(folder, 'deploy/backup.sh'), script, { mode: 0o755 });
     const run = () => runScript(folder, join(folder, 'deploy/backup.sh'), {});
     assert.match(run().stderr, /there is no catalogue at sqlite:data\/books\.db/);
+    writeFileSync(join(folder, 'etc/environment'), 'DB_URL = sqlite:books.db\n');
+    assert.match(run().stderr, /^etc\/environment: write DB_URL=… without blanks/);
     writeFileSync(join(folder, 'etc/environment'), 'PORT=80\nDB_URL=sqlite:books.db\n');
     assert.equal(run().status, 0);
     writeFileSync(join(folder, 'url'), 'sqlite:other.db\n');
@@ -170,7 +174,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual({ ...db.prepare('pragma journal_mode').get() }, { journal_mode: 'delete' });
     db.close();
     assert.ok(second >= before && second <= after, `${second} is not within ${before} to ${after}`);
-    assert.ok(first === second || first === second + 1, `${first} and ${second} are not of one moment`);
+    assert.ok(first === second || first === second + 1, `${first} and ${second} are not one snapshot`);
     const exported = await outcome(folder, ['export'], { DB_URL: 'sqlite:copy.db' });
     assert.equal(sha256(exported.stdout), digest);
     assert.deepEqual(names(folder), ['books.db', 'copy.db']);
@@ -226,6 +230,9 @@ describe('backup and restore', { concurrency: 3 }, () => {
     symlinkSync('nowhere/copy.db', join(folder, 'lost.db'));
     writeFileSync(join(folder, 'gone.db-wal'), 'a log');
     copyFileSync(join(folder, 'books.db'), join(folder, 'busy.db'));
+    const newer = readFileSync(join(folder, 'books.db'));
+    newer[18] = 3; // a version of the format that SQLite only reads
+    writeFileSync(join(folder, 'newer.db'), newer);
     const busy = new DatabaseSync(join(folder, 'busy.db'));
     busy.exec('select * from books');
     const refusals: [sentence: string, args: string[], env?: Record<string, string>][] = [
@@ -250,6 +257,10 @@ describe('backup and restore', { concurrency: 3 }, () => {
       [
         'busy.db is in use: stop the program that has it open, or choose another file.',
         ['busy.db', '--overwrite'],
+      ],
+      [
+        'newer.db cannot be locked: attempt to write a readonly database: choose another file.',
+        ['newer.db', '--overwrite'],
       ],
       ['DB_URL: there is no catalogue at sqlite:none.db.', ['copy.db'], { DB_URL: 'sqlite:none.db' }],
       [
@@ -282,6 +293,36 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.deepEqual(years(join(folder, 'there.db')), [1, 2, 3]);
   });
 
+  for (const options of [[], ['--overwrite']]) {
+    test(`a store that is started at the place of a backup meanwhile stays as it is; ${options[0] ?? 'no option'}`, async (context) => {
+      const folder = folderWithStore(500, 20_000);
+      const backup = start(folder, ['backup', 'copy.db', ...options], { NODE_OPTIONS: stoppingHalfWay() });
+      const ended = endOf(backup);
+      await untilStopped(backup);
+      const service = await startTestService(`sqlite:${folder}/copy.db`);
+      context.after(() => service.stop());
+      const book = await service.client.create({ title: 'acknowledged' });
+      backup.kill('SIGCONT');
+      assert.deepEqual(await ended, refusedWith('copy.db already exists: --overwrite replaces it.'));
+      assert.deepEqual(await service.client.list(), [book]);
+      assert.equal((await service.client.create({ year: 2 })).id, 2); // which it refuses in another file
+    });
+  }
+
+  test('no program begins a store in an empty file that a backup replaces', async (context) => {
+    const folder = folderWithStore(500, 20_000);
+    writeFileSync(join(folder, 'copy.db'), '');
+    const backup = start(folder, ['backup', 'copy.db', '--overwrite'], { NODE_OPTIONS: stoppingHalfWay() });
+    const ended = endOf(backup);
+    await untilStopped(backup);
+    const other = new DatabaseSync(join(folder, 'copy.db'), { timeout: 0 });
+    context.after(() => other.close());
+    assert.throws(() => other.exec('pragma journal_mode = wal'), { message: 'database is locked' });
+    backup.kill('SIGCONT');
+    assert.equal((await ended).code, 0);
+    assert.equal(years(join(folder, 'copy.db')).length, 500);
+  });
+
   test('a log that an older backup has left is never that of the new one', async () => {
     const folder = folderWithStore(3);
     for (const isThere of [true, false]) {
@@ -300,7 +341,7 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const env = { DB_URL: 'sqlite:restored.db' };
     const { code, stderr } = await outcome(folder, ['restore', 'copy.db'], env);
     assert.equal(code, 1);
-    assert.match(stderr, /: copy\.db-wal is not its log, and would change it: [^\n]+\n$/);
+    assert.match(stderr, /: \S+\/copy\.db-wal is not its log, and would change it: [^\n]+\n$/);
   });
 
   test('a backup goes through a symbolic link, also to a file that is not there yet', async () => {
@@ -398,8 +439,14 @@ describe('backup and restore', { concurrency: 3 }, () => {
     assert.ok(left > 0, 'nothing was ever left');
     writeFileSync(join(folder, 'copy.db.0123456789ab.unfinished-journal'), 'of a run that was killed');
     writeFileSync(join(folder, 'copy.db.unfinished'), 'not ours');
+    mkdirSync(join(folder, 'copy.db.ba9876543210.unfinished')); // cannot be removed
     assert.equal((await outcome(folder, ['backup', 'copy.db', '--overwrite'])).code, 0);
-    assert.deepEqual(names(folder), ['books.db', 'copy.db', 'copy.db.unfinished']);
+    assert.deepEqual(names(folder), [
+      'books.db',
+      'copy.db',
+      'copy.db.ba9876543210.unfinished',
+      'copy.db.unfinished',
+    ]);
   });
 
   test('killed at any moment, restore leaves the old store or the new one', async () => {
@@ -447,6 +494,13 @@ describe('backup and restore', { concurrency: 3 }, () => {
     const stdout = `3 books restored to sqlite:books.db (sha256 ${THREE}).\n`;
     assert.deepEqual(done, { code: 0, stdout, stderr: '' });
     assert.deepEqual(readdirSync(folder), ['books.db', 'copy.db']);
+    assert.equal(statSync(join(folder, 'books.db')).mode & 0o777, 0o640);
+
+    const looked = new DatabaseSync(join(folder, 'copy.db'));
+    looked.exec('pragma journal_mode = wal'); // as after a look into it
+    looked.close();
+    chmodSync(join(folder, 'copy.db'), 0o444);
+    assert.deepEqual(await outcome(folder, ['restore', 'copy.db', '--overwrite']), done);
     assert.equal(statSync(join(folder, 'books.db')).mode & 0o777, 0o640);
 
     const next = await startTestService(`sqlite:${folder}/books.db`);
@@ -537,8 +591,11 @@ describe('backup and restore', { concurrency: 3 }, () => {
       ]);
     const before = kept();
     const DB_URL = 'sqlite:new/folder/new.db';
-    assert.equal((await outcome(folder, ['restore', 'kept/copy.db'], { DB_URL })).code, 0);
-    assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4]);
+    symlinkSync('kept/copy.db', join(folder, 'link.db'));
+    for (const copy of ['kept/copy.db', 'link.db']) {
+      assert.equal((await outcome(folder, ['restore', copy, '--overwrite'], { DB_URL })).code, 0);
+      assert.deepEqual(years(join(folder, 'new/folder/new.db')), [1, 2, 3, 4], copy);
+    }
     const { code, stdout } = await outcome(folder, ['restore', 'kept/old.db', '--overwrite'], { DB_URL });
     const digest = sha256('id,title,author,year\n1,"Emma","",0\n');
     assert.deepEqual([code, stdout], [0, `1 book restored to ${DB_URL} (sha256 ${digest}).\n`]);
@@ -611,10 +668,9 @@ describe('backup and restore', { concurrency: 3 }, () => {
   }, async (context) => {
     const folder = folderWithStore(500, 20_000);
     renameSync(join(folder, 'books.db'), join(folder, 'copy.db'));
-    const restore = start(folder, ['restore', 'copy.db']);
+    const restore = start(folder, ['restore', 'copy.db'], { NODE_OPTIONS: stoppingHalfWay() });
     const restored = endOf(restore);
-    await waitUntil(() => readdirSync(folder).some((name) => name.endsWith('.unfinished')));
-    restore.kill('SIGSTOP');
+    await untilStopped(restore);
     const { code, stderr } = await endOf(start(folder, [], ENVIRONMENT));
     assert.equal(code, 1);
     assert.match(stderr, /^DB_URL: sqlite:books\.db cannot be opened: [^\n]+\n$/);
@@ -634,7 +690,7 @@ function outcome(folder: string, args: readonly string[], env: Record<string, st
   return runCommand(args, { DB_URL: 'sqlite:books.db', ...env }, folder);
 }
 
-/** Does the same in a process of its own. */
+/** Does the same in a separate process. */
 function start(folder: string, args: readonly string[], env: Record<string, string> = {}): ChildProcess {
   return spawnService({ DB_URL: 'sqlite:books.db', ...env }, args, folder);
 }
@@ -661,7 +717,7 @@ function runScript(folder: string, script: string, variables: Record<string, str
   return spawnSync(script, ['link'], { cwd: folder, env, encoding: 'utf8' });
 }
 
-/** The years of all books, once SQLite has rolled back what a dead process had begun. */
+/** The years of all books, once SQLite has rolled back what a dead process had started. */
 function years(file: string): unknown[] {
   const db = new DatabaseSync(file);
   try {

@@ -5,7 +5,20 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, mkdirSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import promises from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
@@ -31,7 +44,9 @@ import {
   spawnService,
   startCommand,
   startTestService,
+  stoppingHalfWay,
   temporaryFolder,
+  untilStopped,
 } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -105,6 +120,36 @@ describe('export and copy', { concurrency: 4 }, () => {
       }
     });
 
+    test(`export: a table of an older version gives the same before its first start, from ${name}`, async () => {
+      const [url, target] = [await freshUrl(), await SQLITE.freshUrl()];
+      const columns =
+        name === 'SQLite'
+          ? 'id integer primary key autoincrement, title text, author text, year integer'
+          : 'id bigserial primary key, title text, author text, year bigint';
+      await executeOn(url, `create table books (${columns})`);
+      await executeOn(url, "insert into books values (1, 'Emma', null, 1815), (2, null, 'Somebody', null)");
+      const export_ = async (from: string) => {
+        const formats = ['csv', 'json', 'jsonl'].map((format) => ['--format', format]);
+        const all = [...formats, ['--author', ''], ['--year', '0']];
+        return await Promise.all(all.map((args) => command(['export', ...args], from)));
+      };
+      const exported = await export_(url);
+      assert.deepEqual(
+        exported.map(({ stdout }) => stdout),
+        [
+          'id,title,author,year\n1,"Emma","",1815\n2,"","Somebody",0\n',
+          '[\n{"id":1,"title":"Emma","author":"","year":1815},\n{"id":2,"title":"","author":"Somebody","year":0}\n]\n',
+          '{"id":1,"title":"Emma","author":"","year":1815}\n{"id":2,"title":"","author":"Somebody","year":0}\n',
+          'id,title,author,year\n1,"Emma","",1815\n',
+          'id,title,author,year\n2,"","Somebody",0\n',
+        ],
+      );
+      assert.equal((await command(['copy', url, target])).code, 0);
+      await (await startTestService(url)).stop();
+      assert.deepEqual(await export_(url), exported);
+      assert.deepEqual(await export_(target), exported);
+    });
+
     test(`export: a store without books gives an empty file, a missing store an error, on ${name}`, async () => {
       const url = await freshUrl();
       for (let times = 0; times < 2; times += 1) {
@@ -163,6 +208,66 @@ describe('export and copy', { concurrency: 4 }, () => {
     const { code, stderr } = await runCommand(args, { DB_URL: url }, folder, Promise.resolve());
     assert.deepEqual([code, stderr], [1, 'Nothing was exported: stopped.\n']);
     assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
+    assert.deepEqual(readdirSync(folder), ['a.csv']);
+  });
+
+  test('export: a file that appears meanwhile is replaced only with --overwrite', async () => {
+    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
+    await fill(url, manyBooks(500, 20_000));
+    for (const [args, code, said] of [
+      [[], 1, 'a.csv already exists: --overwrite replaces it.\n'],
+      [['--overwrite'], 0, '500 books exported to a.csv.\n'],
+    ] as const) {
+      const env = { DB_URL: url, NODE_OPTIONS: stoppingHalfWay() };
+      const child = spawnService(env, ['export', 'a.csv', ...args], folder);
+      const ended = endOf(child);
+      await untilStopped(child);
+      writeFileSync(join(folder, 'a.csv'), 'theirs');
+      child.kill('SIGCONT');
+      assert.deepEqual(await ended, { code, stdout: '', stderr: said });
+      assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8') === 'theirs', code === 1);
+      assert.deepEqual(readdirSync(folder), ['a.csv']);
+      rmSync(join(folder, 'a.csv'));
+    }
+  });
+
+  test('export: where there are no hard links, a file is exported all the same', {
+    skip: HERE_ONLY,
+  }, async (context) => {
+    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
+    await fill(url, BOOKS);
+    const { link } = promises;
+    promises.link = async (from, to) => {
+      if (String(to) === join(folder, 'a.csv')) throw new Error('operation not permitted');
+      await link(from, to);
+    };
+    syncBuiltinESMExports();
+    context.after(() => {
+      promises.link = link;
+      syncBuiltinESMExports();
+    });
+    assert.equal((await command(['export', 'a.csv'], url, folder)).code, 0);
+    assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), CSV);
+    assert.deepEqual(readdirSync(folder), ['a.csv']);
+  });
+
+  test('export: of a file whose name cannot be synced, it says that it is in place', {
+    skip: HERE_ONLY,
+  }, async (context) => {
+    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
+    await fill(url, BOOKS);
+    await using handle = await promises.open(folder);
+    const files = Object.getPrototypeOf(handle) as typeof handle;
+    const { sync } = files;
+    context.mock.method(files, 'sync', async function (this: typeof handle) {
+      if ((await this.stat()).ino === statSync(folder).ino) throw new Error('input/output error');
+      await sync.call(this);
+    });
+    assert.deepEqual(
+      await command(['export', 'a.csv'], url, folder),
+      refusedWith('a.csv is complete, but may be lost if the power fails: input/output error.'),
+    );
+    assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), CSV);
     assert.deepEqual(readdirSync(folder), ['a.csv']);
   });
 
@@ -464,11 +569,17 @@ describe('export and copy', { concurrency: 4 }, () => {
 
   test('copy: a wrong operand is refused by name, and no secret is shown', async () => {
     const url = await SQLITE.freshUrl();
+    await fill(url, BOOKS);
+    symlinkSync(fileOf(url), `${fileOf(url)}.link`);
+    linkSync(fileOf(url), `${fileOf(url)}.other`);
     for (const [from, to, code, sentence] of [
       [url, url, 2, /^FROM and TO are the same store\.\n$/],
+      [url, `sqlite://${fileOf(url)}`, 2, /^FROM and TO are the same store\.\n$/],
+      [`${url}.link`, url, 2, /^FROM and TO are the same store\.\n$/],
+      [url, `${url}.other`, 2, /^FROM and TO are the same store\.\n$/],
       [url, 'books.db', 2, /^TO must begin with sqlite: or postgres:[^\n]+\n$/],
       ['mysql://u:hidden@h/d', url, 2, /^FROM must begin with[^\n]+\n$/],
-      [url, 'sqlite:elsewhere.db', 1, /^FROM: there is no catalogue at sqlite:[^\n]+\n$/],
+      ['sqlite:nowhere.db', 'sqlite:elsewhere.db', 1, /^FROM: there is no catalogue at sqlite:[^\n]+\n$/],
       [
         'postgres://u:hidden@127.0.0.1:1/d',
         url,

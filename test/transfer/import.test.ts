@@ -6,25 +6,31 @@ import { type ChildProcess, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   closeSync,
+  copyFileSync,
   existsSync,
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { run } from '../../src/cli.ts';
 import { booksOf, countOf, fill } from '../support/books.ts';
-import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { haltCommit } from '../support/lost-commit.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { scaled } from '../support/scale.ts';
 import {
   endOf,
+  fileOf,
+  OPEN_FILES_HIDDEN,
   POSTGRES,
   SQLITE,
   STORES,
@@ -32,6 +38,7 @@ import {
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const SAMPLE = `title,authors,original_publication_year
@@ -161,6 +168,42 @@ for (const { name, freshUrl } of STORES) {
         { id: 901, title: 'Grendel', author: '', year: 1971 },
         { id: 902, title: 'b', author: '', year: 0 },
       ]);
+    });
+
+    test("rows that an operator's trigger skips are not counted: nothing is stored with them", async () => {
+      const url = await freshUrl();
+      await fill(url, []);
+      if (name === 'SQLite') {
+        const skip = 'before insert on books when new.year = 0 begin select raise(ignore); end';
+        await executeOn(url, `create trigger skip ${skip}`);
+      } else {
+        await executeOn(
+          url,
+          `create function skip() returns trigger language plpgsql as $$ begin return null; end $$;
+           create trigger skip before insert on books for each row when (new.year = 0) execute function skip()`,
+        );
+      }
+      const folder = folderWith({
+        'new.csv': 'title,author,year\nEmma,Jane Austen,1815\nBeowulf,,0\n',
+        'kept.csv': 'id,title,author,year\n7,Emma,Jane Austen,1815\n8,Beowulf,,0\n',
+        'many.csv': `title\n${'Beowulf\n'.repeat(100)}`,
+      });
+      for (const args of [
+        ['new.csv'],
+        ['new.csv', '--on-duplicate', 'add'],
+        ['kept.csv'],
+        ['many.csv', '--on-duplicate', 'add'],
+      ]) {
+        const { code, stdout, stderr } = await importing(url, folder, ...args);
+        assert.equal(code, 1);
+        assert.match(stdout, /^\d+ rows? read: 0 imported, 0 refused\.\n/);
+        assert.match(stderr, /: a trigger has skipped (1 of 2|100 of 100) books\. [^\n]+\n$/);
+        assert.equal(await countOf(url), 0, args.join(' '));
+      }
+      const source = await SQLITE.freshUrl();
+      await fill(source, [{ id: 1, title: 'Beowulf', author: '', year: 0 }]);
+      const copied = await runCommand(['copy', source, url], {});
+      assert.deepEqual(copied, refusedWith('Nothing was copied: a trigger has skipped 1 of 1 books.'));
     });
 
     test('rule 12: a running service then gives ids after those that were kept', async (context) => {
@@ -354,6 +397,76 @@ describe('import', { concurrency: 4 }, () => {
     );
   });
 
+  test('if rejected rows need --ids to be read like the others, the command says so', async () => {
+    for (const [header, ids, advice] of [
+      ['id,title,author,year,isbn', 'keep', ' with --ids keep'],
+      ['id,title,author,year', 'keep', ''],
+      ['id,title,author,year', 'new', ' with --ids new'],
+      ['id,title,author,year,isbn', 'new', ''],
+    ] as const) {
+      const row = '20,Emma,Jane Austen,MCM,978'.split(',').slice(0, header.split(',').length).join();
+      const folder = folderWith({ 'books.csv': `${header}\n${row}\n` });
+      const { stdout } = await importing(await SQLITE.freshUrl(), folder, 'books.csv', '--ids', ids);
+      assert.ok(stdout.includes(`: fix it there and import that file${advice}.\n`), stdout);
+    }
+  });
+
+  test('rejected rows can be imported again with the same options, whatever the format', async () => {
+    const bar = 'title|author|year\nEmma|Jane Austen|1815\nDune|Frank Herbert|MCM\n';
+    const array =
+      '[{"title":"Emma","author":"Jane Austen","year":1815},{"title":"Dune","author":"Frank Herbert","year":"MCM"}]';
+    for (const [content, rejects, ...options] of [
+      [`sep=|\n${bar}`, 'books.rejects.csv'],
+      [bar, 'books.rejects.csv', '--delimiter', '|'],
+      [array, 'books.rejects.json', '--format', 'json'],
+      [array.slice(1, -1).replace('},', '}\n'), 'books.rejects.jsonl', '--format', 'jsonl'],
+    ] as const) {
+      const url = await SQLITE.freshUrl();
+      const folder = folderWith({ books: content });
+      const first = await importing(url, folder, 'books', ...options);
+      assert.ok(
+        first.stdout.endsWith(`1 rejected row written to ${rejects}: fix it there and import that file.\n`),
+      );
+      const path = join(folder, rejects);
+      writeFileSync(path, readFileSync(path, 'utf8').replace('MCM', '1965'));
+      const again = await importing(url, folder, rejects, ...options);
+      assert.deepEqual(
+        [again.code, again.stdout],
+        [0, '1 row read: 1 imported, 0 already there, 0 refused.\n'],
+      );
+      assert.deepEqual(
+        (await booksOf(url)).map(({ title, year }) => [title, year]),
+        [
+          ['Emma', 1815],
+          ['Dune', 1965],
+        ],
+      );
+    }
+  });
+
+  test('columns that only later objects have are used and reported', async () => {
+    const url = await SQLITE.freshUrl();
+    const rows = Array.from({ length: 5000 }, (_, index) => `{"title":"undated manuscript ${index}"}\n`);
+    const folder = folderWith({
+      'books.jsonl': `${rows.join('')}{"title":"Emma","author":"Jane Austen","year":1815}\n`,
+    });
+    const { code, stdout, stderr } = await importing(url, folder, 'books.jsonl');
+    assert.equal(
+      stderr,
+      'books.jsonl: JSON Lines, title from "title", no author, no year\n' +
+        'books.jsonl: later rows have more columns: JSON Lines, title from "title", author from "author", year from "year"\n',
+    );
+    const lacking = '5000 without an author: stored as "".\n5000 without a year: stored as 0.\n';
+    const read = '5001 rows read: 5001 imported, 0 already there, 0 refused.\n';
+    assert.deepEqual([code, stdout], [0, read + lacking]);
+    assert.deepEqual((await booksOf(url)).at(-1), {
+      id: 5001,
+      title: 'Emma',
+      author: 'Jane Austen',
+      year: 1815,
+    });
+  });
+
   test('the report counts years that are probably dates', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': 'title,year\nEmma,18151223\nDune,1965\n' });
@@ -476,17 +589,41 @@ describe('import', { concurrency: 4 }, () => {
     const child = spawnImport(url, folder, '-');
     const end = endOf(child);
     child.stdin?.on('error', () => {});
-    child.stdin?.write(manyRows(8000));
+    child.stdin?.write(manyRows(8000).replace('\n', '\nEmma,Jane Austen,MCM\n')); // after the header
     await waitUntil(async () => (await countOf(url)) > 0); // and then it waits for more
     child.kill('SIGINT');
     const { code, stdout, stderr } = await end;
     assert.equal(code, 1);
+    assert.match(stdout, /^1 rejected row written to rejects\.csv: fix it there and import that file\.$/m);
     assert.match(
       stderr,
       /\nStopped\. Run the same command again to continue: rows that are already stored are skipped\.\n$/,
     );
-    const [, imported] = /^\d+ rows read: (\d+) imported, 0 refused\.\n/.exec(stdout) ?? [];
+    const [, imported] = /^\d+ rows read: (\d+) imported, 1 refused\.\n/.exec(stdout) ?? [];
     assert.equal(Number(imported), await countOf(url));
+  });
+
+  test('if the store is replaced meanwhile, nothing more is imported', async () => {
+    const url = await SQLITE.freshUrl();
+    const folder = temporaryFolder();
+    await fill(url, [{ id: 7, title: 'Emma', author: 'Jane Austen', year: 1815 }]);
+    copyFileSync(fileOf(url), `${fileOf(url)}.other`);
+    const child = spawnImport(url, folder, '-');
+    const end = endOf(child);
+    child.stdin?.write(manyRows(8000));
+    await waitUntil(async () => (await countOf(url)) > 1); // and then it waits for more
+    const before = (await countOf(url)) - 1;
+    for (const suffix of ['-wal', '-shm']) rmSync(`${fileOf(url)}${suffix}`);
+    renameSync(`${fileOf(url)}.other`, fileOf(url));
+    child.stdin?.end('another,one,1\n');
+    const { code, stdout, stderr } = await end;
+    assert.equal(code, 1);
+    assert.match(stdout, new RegExp(`^\\d+ rows read: ${before} imported, 0 refused\\.\n`));
+    assert.match(
+      stderr,
+      /^sqlite:\S+: \S+ has been replaced: put it back, or start again with the new one\. Run the same command again to continue: [^\n]+\n$/m,
+    );
+    assert.equal(await countOf(url), 1);
   });
 
   test('a signal ends it where a named pipe is silent', async () => {
@@ -646,6 +783,27 @@ describe('import', { concurrency: 4 }, () => {
     });
   }
 
+  for (const mode of ['skip', 'add']) {
+    test(`a dry run has its temporary files beside the store, as an import: ${mode}`, {
+      skip: OPEN_FILES_HIDDEN,
+    }, async () => {
+      const url = await SQLITE.freshUrl();
+      await fill(url, []);
+      const child = spawnImport(url, temporaryFolder(), '-', '--dry-run', '--on-duplicate', mode);
+      const end = endOf(child);
+      child.stdin?.on('error', () => {}); // it has ended
+      child.stdin?.write(manyRows(120_000)); // more than SQLite holds in memory
+      let temporary: string | undefined;
+      await waitUntil(() => {
+        temporary = openFiles(child).find((path) => basename(path).startsWith('etilqs_'));
+        return temporary !== undefined;
+      });
+      child.kill('SIGTERM');
+      await end;
+      assert.equal(dirname(String(temporary)), dirname(fileOf(url)));
+    });
+  }
+
   test('if there is no room to compare rows, an error names the folder', async () => {
     const long = 'x'.repeat(4000);
     const rows = Array.from({ length: 2000 }, (_, index) => `${long} ${index}\n`);
@@ -660,6 +818,17 @@ describe('import', { concurrency: 4 }, () => {
     );
   });
 });
+
+/** The paths of the files that a process has open, or had a moment ago. */
+function openFiles({ pid }: ChildProcess): string[] {
+  return readdirSync(`/proc/${pid}/fd`).map((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`);
+    } catch {
+      return ''; // it is closed by now
+    }
+  });
+}
 
 function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
   const folder = temporaryFolder();

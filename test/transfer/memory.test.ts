@@ -1,4 +1,4 @@
-// Commands that process all books take no more memory for many than for few: each command in a process of its own, on a
+// Commands that process all books take no more memory for many than for few: each command in a separate process, on a
 // store of some megabytes and on one of four times as many.
 
 import assert from 'node:assert/strict';

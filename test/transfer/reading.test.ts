@@ -2,6 +2,7 @@
 // be corrected and read again. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -300,6 +301,47 @@ describe('columns', () => {
     assert.deepEqual([title, author, year], ['title', 'author', 'pubdate']);
   });
 
+  test('of objects that only later ones have are used from there on, unless a flag leaves them out', async () => {
+    const early = Array.from({ length: 5000 }, (_, index) => ({ title: `undated manuscript ${index}` }));
+    const late = [
+      { title: 'Emma', author: 'Jane Austen', year: 1815 },
+      { title: 'Ulysses', year: null, author: 'James Joyce', pages: 730 },
+      { title: 'Faust', year: 'x' },
+    ];
+    const all = [...early, ...late];
+    for (const content of [JSON.stringify(all), all.map((book) => JSON.stringify(book)).join('\n')]) {
+      const outcome = await read(content);
+      const found = outcome.books.slice(early.length).map(({ title, author, year }) => [title, author, year]);
+      assert.deepEqual(found, [
+        ['Emma', 'Jane Austen', 1815],
+        ['Ulysses', 'James Joyce', 0],
+      ]);
+      assert.deepEqual([outcome.refused.length, outcome.refused[0]?.column], [1, 'year']);
+      assert.deepEqual(outcome.reading.names, ['title', 'author', 'year']);
+      const without = await read(content, { columns: { author: null, year: null } });
+      assert.deepEqual(without.books[early.length], {
+        ...without.books[0],
+        title: 'Emma',
+        line: outcome.books[early.length]?.line,
+      });
+    }
+    const works = [
+      ...early.map((book) => ({ ...book, first_publish_year: null })),
+      { title: 'Emma', publish_date: '1997' },
+    ];
+    const edition = await read(JSON.stringify(works));
+    assert.deepEqual(edition.books.at(-1)?.year, 1997);
+    const keys = early.map((book, index) => ({
+      ...book,
+      [`key ${index}`]: 1,
+      [`other ${index}`]: 1,
+      [`third ${index}`]: 1,
+    }));
+    const many = await read(JSON.stringify([...early, ...keys, { title: 'Emma', author: 'Jane Austen' }]));
+    assert.equal(many.books.at(-1)?.author, 'Jane Austen');
+    assert.deepEqual(many.reading.names, ['title', 'author']);
+  });
+
   test('can be left out, even if one has a usual name', async () => {
     const { reading, books } = await read('name,author,year\na,b,1\n', {
       columns: { author: null, year: null },
@@ -385,6 +427,24 @@ describe('CSV', () => {
     ],
     'a line that names the delimiter': ['sep=;\r\n;;\r\ntitle;author;year\r\na,b;c;1\r\n', ['4 a,b/c/1']],
     tabs: ['title\tauthor\tyear\na,b;c\t"d\te"\t1\n', ['2 a,b;c/d\te/1']],
+    'quotes as they are, beside tabs': [
+      'title\tauthor\n"Repent, Harlequin!\tEllison\n\nNobody\nWho said "\tX\n"two\nlines"\ta\n"a\tb\nc"\td\n',
+      ['6 two\nlines/a/0'],
+      [
+        '2 has 4 lines that look like separate rows: double the quotes that belong to a text',
+        '8 has 2 lines that look like separate rows: double the quotes that belong to a text',
+      ],
+    ],
+    'lines in one column, beside tabs': ['sep=\t\ntitle\n"two\nlines"\n', ['3 two\nlines//0']],
+    'rejected records, corrected, with and without their reasons': [
+      'title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\n"g,h',
+      ['2 a/b/0', '3 c/d/0'],
+      [
+        '4 has 1 field, the header has 3',
+        '5 has 2 fields, the header has 3',
+        '6 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line',
+      ],
+    ],
     'one column': ['title\na\n\n""\nb', ['2 a//0', '4 //0', '5 b//0']],
     'more and fewer fields': [
       'title,author,year\na,b\na\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n',
@@ -437,7 +497,8 @@ describe('CSV', () => {
       inShort(await read('a,title|year\nx|1\n', { delimiter: '|', columns: { title: 'a,title' } })),
       ['2 x//1'],
     );
-    for (const delimiter of ['', '||', '"', '\n', '\r']) {
+    // Of U+1F600, one half also begins U+1F601.
+    for (const delimiter of ['', '||', '"', '\n', '\r', '\u{1f600}']) {
       await assertRefusedAsWhole('title\na\n', /^The delimiter must be one character/, { delimiter });
     }
   });
@@ -474,8 +535,14 @@ describe('CSV', () => {
         const field = (value: string) =>
           value === '' || /[",;\t\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
         const lines = ['title,author,year'.replaceAll(',', delimiter)];
-        for (const { title, author, year } of written)
-          lines.push([field(title), field(author), year].join(delimiter));
+        const rows = written.map(({ title, author, year }) =>
+          [field(title), field(author), year].join(delimiter),
+        );
+        const isOfRows = (value: string) => /\t/.test(value) && /[\r\n]/.test(value);
+        fc.pre(
+          delimiter !== '\t' || !written.some(({ title, author }) => isOfRows(title) || isOfRows(author)),
+        );
+        lines.push(...rows);
         const outcome = await read(lines.join(end) + (last ? end : ''), { name: 'a.csv' }, sizes);
         assert.deepEqual(
           outcome.books.map(({ title, author, year }) => ({ title, author, year })),
@@ -516,6 +583,71 @@ describe('encodings', () => {
     assert.deepEqual(inShort(await read(Buffer.from(TEXT, 'utf16le'), { encoding: 'UTF-16LE' })).length, 1);
     assert.deepEqual(inShort(await read(`\uFEFF${TEXT}`, { encoding: 'utf8' })).length, 1);
     await assertRefusedAsWhole('title\na\n', /^There is no encoding "klingon"/, { encoding: 'klingon' });
+  });
+
+  /** The SHA-256 of what bytes 0x80 to 0xFF mean: the `Identifier` of each index of the Encoding Standard. */
+  const SINGLE_BYTE: Readonly<Record<string, string>> = {
+    ibm866: 'db6fe14a559d1601a7667338d83704773d5708dbc641e1ad3c5e21405770f05e',
+    'iso-8859-2': '9569c67f22d0b57790e1c407c6eecf227e4562322dc296de43cdab7a0152ec73',
+    'iso-8859-3': 'af8f1e12df79b768322b5e83613698cdc619438270a2fc359554331c805054a3',
+    'iso-8859-4': '72f29c92344d351fe9e74a946e7e0468d76d542c6894ff82982cb652ebe0feb7',
+    'iso-8859-5': 'fa9b1f3f5242df43e2e7bca80e9b6997c67944f20a4af91ee06bacc4e132d9c9',
+    'iso-8859-6': '85bb7b5c2dc75975afebe5743935ba4ed5a09c1e9e34e9bfb2ff80293f5d8bbc',
+    'iso-8859-7': 'f53d8aeba36314ef950eef02ffcf11dff540638ce27dfe7a86b6ccc6875afb24',
+    'iso-8859-8': '7657a9ca3fa875990da960d3f812eea28dcd0ae6ed55a18d5394303c86f5484b',
+    'iso-8859-8-i': '7657a9ca3fa875990da960d3f812eea28dcd0ae6ed55a18d5394303c86f5484b',
+    'iso-8859-10': '02c2b5590d8ccda9931008c471f6ee2c590b2c8fe5e6ccb3b08638115d778507',
+    'iso-8859-13': '40736338e964ab520407cebcb01329f8d450abf6ce12bf88b74b655b60e43300',
+    'iso-8859-14': '2c8651cfc08b1f35b17919ee5379f2fa006af3ec809f11b3b7f470785580542b',
+    'iso-8859-15': 'a560aba47bccd7510a6ac77f671fe75dca3800f05cf6d676910c311a8f8ff079',
+    'iso-8859-16': '55676320d2d1b6e6909f5b3d741a7cf0cefc84e920aa4474afc091459111c2e3',
+    'koi8-r': 'c5497cd9071cb352c0e56b219154e539badf63de40b71578f09e2e11fe7d50ae',
+    'koi8-u': '19a4da2c3f245118bbc8019326f45a07832949938ff903f03d62ac4da1f61f40',
+    macintosh: 'f2c6a4f6406b3e86a50a5dba4d2b7dd48e2e33c0d82aefe764535c934ec11764',
+    'windows-874': 'b416583ce125e38474381b31b401a98b19ecf2e57e0998e78a1e18b14894905d',
+    'windows-1250': '0669455a7a1c70ba6003ea737991e8ee9adc455125c13cfe6705a361358de5fa',
+    'windows-1251': '7592ef921679ba168b00a9e9afa3b4eebd67bf13dc7e84c4b6e120de856826e0',
+    'windows-1252': 'e56d49d9176e9a412283cf29ac9bd613f5620462f2a080a84eceaf974cfa18b7',
+    'windows-1253': '49fdc881a3488904dd1e8dfba9aef3258454249958b611bcded1d4c981ab5561',
+    'windows-1254': 'e80a27adf377438be8ba5bd223875ea56d6a4d47f958cce1c957a2c446825caa',
+    'windows-1255': 'cd7fb43c97eefa1651084d92d02af53ad668bd848528c18c3b1af5c06b499651',
+    'windows-1256': '161bdb381f16408e8bebcc8f5310c4190af0e359de8d9bbaa3628ce2f0875509',
+    'windows-1257': 'cc7256bdd10a5b8dc7fb6f994659f307dfcae60def9aa6c29d811f85e2842c47',
+    'windows-1258': '198bacedfcf24390e219240a7b776b6cec34cff070330b08a601a69c67f7eb24',
+    'x-mac-cyrillic': '73e8e7642c6fa9de29d42819b47fba55b58666fb1e339faeb4a89a0bd7c24d43',
+  };
+
+  test('of single bytes: each byte is the character of the Encoding Standard, or is refused', async () => {
+    for (const [encoding, identifier] of Object.entries(SINGLE_BYTE)) {
+      const ascii = String.fromCharCode(...Array(0x80).keys()).replaceAll(/[\0"\r\n]/g, '');
+      assert.equal((await read(`title\n"${ascii}"\n`, { encoding })).books[0]?.title, ascii, encoding);
+      const meant: string[] = [];
+      for (let byte = 0x80; byte <= 0xff; byte += 1) {
+        const bytes = Buffer.from([...Buffer.from('title\n'), byte]);
+        const found = await read(bytes, { encoding }).catch((error: Error) => error);
+        if (found instanceof Error) {
+          assert.match(found.message, /invalid bytes\.$/);
+          meant.push('None');
+        } else {
+          meant.push(`${found.books[0]?.title.codePointAt(0)}`);
+        }
+      }
+      const hash = createHash('sha256').update(`[${meant.join(', ')}]`);
+      assert.equal(hash.digest('hex'), identifier, encoding);
+    }
+  });
+
+  test('of several bytes are refused, since Node.js decodes some of their characters as others', async () => {
+    const labels = ['euc-kr', 'windows-949', 'big5', 'big5-hkscs', 'euc-jp', 'shift_jis', 'iso-2022-jp'];
+    for (const encoding of [...labels, 'gbk', 'gb18030', 'x-user-defined']) {
+      await assertRefusedAsWhole(
+        Buffer.from([...Buffer.from('title\n'), 0x8c, 0x63]),
+        new RegExp(
+          `^The encoding "${encoding}" is not supported: convert the file to UTF-8 with iconv first\\.$`,
+        ),
+        { encoding },
+      );
+    }
   });
 
   test('bytes that are invalid in the encoding end the reading with their line, and never become U+FFFD', async () => {
@@ -563,7 +695,7 @@ describe('encodings', () => {
 
 describe('JSON', () => {
   /**
-   * The same file with a long book before all others, which alone determines the columns: what follows is read piece by
+   * The same file with a long book before all others, which alone determines the columns: the rest is read piece by
    * piece. Undefined if the content has no place for it.
    */
   function later(content: string): string | undefined {
@@ -848,6 +980,23 @@ describe('rejected rows', () => {
     assert.equal(rejected, 'title,year,refused\na,x,"year: is not an unambiguous year"\n"b,2\nc,3\n\n');
   });
 
+  test('name their delimiter if the file does', async (context) => {
+    const content = 'SEP=|\r\n,,\r\ntitle|year\na,b|1\nc|x\n';
+    for (const [options, rejected] of [
+      [{}, 'sep=|\ntitle|year|refused\nc|x|"year: is not an unambiguous year"\n'],
+      [
+        { hasHeader: false, columns: { title: 'column 1', year: 'column 2' } },
+        'sep=|\ncolumn 1|column 2|refused\n' +
+          'title|year|"column 2: is not an unambiguous year"\nc|x|"column 2: is not an unambiguous year"\n',
+      ],
+    ] as const) {
+      const first = await reject(context, 'a.csv', content, options);
+      assert.equal(first.rejected, rejected);
+      const again = await reject(context, 'a.rejects.csv', rejected, { ...options, hasHeader: true });
+      assert.equal(again.rejected, rejected);
+    }
+  });
+
   const LINES =
     '{"title":1}\r\nnonsense\n{"title":"\\u0000","refused":"title: \\"old\\""}\n{ }\n{"year":1e400}\n[1]\n{"title":"ok"}\n';
   const REJECTED_LINES =
@@ -857,24 +1006,42 @@ describe('rejected rows', () => {
     '{"year":1e400,"refused":"year: is neither a whole number within ±(2^53−1) nor a string"}\n' +
     '[1]\n';
 
-  test('of JSON go to JSON Lines: an object with the reason, anything else unchanged', async (context) => {
+  test('of JSON go to JSON: an object with the reason, anything else unchanged', async (context) => {
     const lines = await reject(context, 'books.jsonl', LINES);
     assert.equal(lines.path, join(lines.folder, 'books.rejects.jsonl'));
     assert.equal(lines.rejected, REJECTED_LINES);
     const again = await reject(context, 'books.rejects.jsonl', REJECTED_LINES);
     assert.equal(again.rejected, REJECTED_LINES);
     const array = await reject(context, 'books.json', '[{"title":"ok"},\n{\r\n  "title": 1\n},\n[1,\n2]]');
-    assert.equal(array.path, join(array.folder, 'books.rejects.jsonl'));
-    assert.equal(array.rejected, '{ "title": 1 ,"refused":"title: is not a string"}\n[1, 2]\n');
+    assert.equal(array.path, join(array.folder, 'books.rejects.json'));
+    assert.equal(array.rejected, '[\n{ "title": 1 ,"refused":"title: is not a string"},\n[1, 2]\n]\n');
+    const objects = '{"a":{"title":"ok"},"b":{"title":1}}';
+    const named = await reject(context, 'books.txt', objects, { format: 'json' });
+    assert.equal(named.rejected, '[\n{"title":1,"refused":"title: is not a string"}\n]\n');
+  });
+
+  test('of a JSON array are one array, complete after each addition', async (context) => {
+    const folder = folderOf(context);
+    const { reading, batches } = await read(`[${Array(500).fill('{"title":"é","year":"x"}').join()}]`);
+    assert.ok(batches.length > 2);
+    const path = join(folder, 'rejects.json');
+    const rejects = new Rejects(reading, path);
+    let added = 0;
+    for (const { refused } of batches) {
+      await rejects.add(refused);
+      added += refused.length;
+      const again = await read(readFileSync(path), { format: 'json' });
+      assert.deepEqual([again.refused.length, again.fault], [added, undefined]);
+    }
+    await rejects.close();
+    const corrected = await read(readFileSync(path, 'utf8').replaceAll('"x"', '1815'), { format: 'json' });
+    assert.deepEqual([corrected.books.length, corrected.refused, corrected.fault], [500, [], undefined]);
   });
 
   test('of JSON may have a million spaces: the time for one grows with its length, not with the square of it', async () => {
     const { reading, refused } = await read(`[{"title":1${' '.repeat(1_000_000)}}]`);
     const [record] = refused as [RefusedRecord];
-    assert.match(
-      asRefused(record, reading),
-      /^\{"title":1 {1000000},"refused":"title: is not a string"\}\n$/,
-    );
+    assert.match(asRefused(record, reading), /^\{"title":1 {1000000},"refused":"title: is not a string"\}$/);
     assert.deepEqual((await correct(record, '2', reading)).line, 1);
   });
 
@@ -928,7 +1095,7 @@ describe('rejected rows', () => {
     assert.equal(((await corrected('title\n"a\n', '"a"')) as ReadBook).title, 'a');
     for (const [text, reason] of [
       ['', 'is empty'],
-      ['a,b\nc,d', 'is 2 records instead of one'],
+      ['a,b\nc,d', 'is 2 records instead of one: save the refused rows and import that file'],
       ['a,b,c', 'has 3 fields, the header has 2'],
     ] as const) {
       const still = (await corrected('title,author\na,b,c\n', text)) as RefusedRecord;
@@ -953,9 +1120,9 @@ describe('rejected rows', () => {
     const csv = (await read('title\n', { name: '-' })).reading;
     const json = (await read('[]', { name: '-' })).reading;
     assert.equal(rejectsPath('-', csv), 'rejects.csv');
-    assert.equal(rejectsPath('-', json), 'rejects.jsonl');
+    assert.equal(rejectsPath('-', json), 'rejects.json');
     assert.equal(rejectsPath('in/my.books.tsv', csv), join('in', 'my.books.rejects.csv'));
-    assert.equal(rejectsPath('/in/books', json), '/in/books.rejects.jsonl');
+    assert.equal(rejectsPath('/in/books', json), '/in/books.rejects.json');
     assert.equal(rejectsPath('books.rejects.csv', csv), 'books.rejects.csv');
     assert.equal(rejectsPath('books.rejects-2.csv', csv), 'books.rejects.csv');
   });
@@ -1109,6 +1276,12 @@ describe('hostile files', () => {
         ['is too long for a year', 81],
       ],
     );
+  });
+
+  test('a text of many tabs beside one of two lines', async () => {
+    const tabs = '\t'.repeat(2 * MEBIBYTE);
+    const { books } = await read(`title\tauthor\n"${tabs}"\t"a\nb"\n`);
+    assert.deepEqual([books[0]?.title, books[0]?.author], [tabs, 'a\nb']);
   });
 
   /** The books, or the error message if they are not all. */
