@@ -24,7 +24,7 @@ import { ALL, isFiltered, ORDERS, type Order, queryOf, searchesOf, type View, vi
 /** Milliseconds after the last key before the service is asked. */
 const TYPING_PAUSE = 60;
 
-/** Milliseconds before the list turns paler because its successor is late. */
+/** Milliseconds before the list turns paler because the next one is late. */
 const SLOW = 150;
 
 /** Milliseconds before a search that failed is tried again. */
@@ -100,7 +100,7 @@ const grid = new Grid(root, shelf, {
 // A third of the page's programs, which most visits do not need: loaded when they are wanted.
 const importDialog = made(async () => {
   const { ImportDialog } = await import('./import/dialog.ts');
-  return new ImportDialog(session, reload);
+  return new ImportDialog(session, reload, (id) => edits.idOf(id));
 });
 const exportDialog = made(async () => {
   const { ExportDialog } = await import('./export/dialog.ts');
@@ -122,6 +122,9 @@ function made<Dialog>(make: () => Promise<Dialog>): () => Promise<Dialog | undef
 
 // What comes back from the service
 
+shelf.onMoved = () => {
+  if (root.ariaBusy !== 'true') void search(true); // one at a time, however far the reader scrolls
+};
 shelf.onBooks = (from, to) => {
   grid.layOut();
   grid.refresh(from, to);
@@ -144,8 +147,8 @@ session.onReach = (reach) => {
   if (reach !== 'here') root.classList.remove('slow'); // the list is all that there is to read for now
   away.textContent =
     reach === 'busy'
-      ? 'The catalogue is busy or not ready yet. Nothing is lost: this page tries again by itself.'
-      : 'The catalogue does not answer. Nothing is lost: this page tries again by itself.';
+      ? 'The catalogue is busy or not ready yet. Your changes are kept, and this page tries again.'
+      : 'The catalogue does not answer. Your changes are kept, and this page tries again.';
   if (reach !== 'here') return;
   edits.retry();
   deletions.retry();
@@ -202,7 +205,7 @@ async function search(staysInPlace: boolean, before?: Promise<void>): Promise<vo
   root.classList.remove('slow');
   const { editing } = grid;
   if (editing !== undefined) {
-    // A field that somebody writes in stays where it is. Then the books are read again: one has changed.
+    // A field that is being edited stays where it is. Once it is closed, the search is repeated, since a book may have changed.
     await editing;
     if (!signal.aborted) await search(staysInPlace);
     return;
@@ -303,7 +306,7 @@ const actions: Readonly<Record<string, () => void>> = {
   },
   figures: () => void showFigures(session, show),
   keys: explainKeys,
-  // Everything that the page knows goes with it.
+  // Everything that the page has read goes with it.
   'log-out': () => location.reload(),
 };
 

@@ -1,4 +1,4 @@
-// Owns: which errors mean that the service will never carry a call out.
+// Owns: which errors mean that repeating a call cannot succeed.
 
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
 

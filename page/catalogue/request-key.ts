@@ -1,4 +1,4 @@
-// Owns: the keys by which the service knows a repeated request, so that books are stored once (rule I1).
+// Owns: the keys that mark a repeated request, so that its books are stored once (rule I1).
 
 /** A new key of 128 bits. `crypto.randomUUID` is missing on pages without TLS. */
 export function randomKey(): string {

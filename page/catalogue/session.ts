@@ -6,7 +6,7 @@ import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/sr
 import { find, refocus } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 
-/** Whether the service answers: `busy` is 503, as at its start; `away` is no answer. */
+/** Whether the service answers: `busy` is a 503, as at its start; `away` is no answer. */
 export type Reach = 'here' | 'busy' | 'away';
 
 /** Milliseconds without a key or a pointer after which the password is forgotten. */
@@ -101,7 +101,9 @@ export class Session {
     if (this.#catalogue === undefined) return;
     clearTimeout(this.#idle);
     this.#idle = setTimeout(() => {
-      this.#forget('Nobody has used this page for 30 minutes. Log in again: nothing is lost.');
+      this.#forget(
+        'You were logged out after 30 minutes without activity. Log in again to continue: your changes are kept.',
+      );
       void this.#logIn();
     }, IDLE);
   }
@@ -152,7 +154,7 @@ export class Session {
         await catalogue.logIn();
         password.value = ''; // the client has it; the field is in the page
         dialog.close();
-        refocus(); // at once: somebody may go on typing
+        refocus(); // at once: the person may still be typing
         this.#catalogue = catalogue;
         this.#touch();
         return catalogue;

@@ -1,6 +1,7 @@
 // Owns: the dialog for one book: adding one, with a warning if the catalogue has it, and changing one on a phone.
 
 import type { Book, NewBook } from '../../client/src/book.ts';
+import { isRefusal } from '../catalogue/refusal.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, make } from '../elements/dom.ts';
@@ -150,13 +151,17 @@ export class BookDialog {
       } else {
         dialog.close();
       }
-    } catch {
-      const reason = 'The catalogue does not answer';
+    } catch (error) {
+      const isRefused = isRefusal(error);
+      const reason = isRefused ? error.message : 'The catalogue does not answer';
       if (this.#key !== idempotencyKey || !dialog.open) {
-        show(`“${bookText(read.fields)}” may not have been added: ${reason}.`);
+        const outcome = isRefused ? 'was not added' : 'may not have been added';
+        show(`“${bookText(read.fields)}” ${outcome}: ${reason}.`);
       } else {
         button.ariaDisabled = null;
-        complaint.textContent = `${reason}. Your book is still here: try again in a moment.`;
+        complaint.textContent = isRefused
+          ? `The book was not added: ${reason}.`
+          : `${reason}. Your book is still here: try again in a moment.`;
       }
     }
   }

@@ -19,7 +19,7 @@ const UNDO_TIME = 10_000;
 
 interface Deletion {
   readonly book: Book;
-  /** `sent` has no answer yet, and `unanswered` has got none: whether the book is gone is not known. */
+  /** `sent` waits for its answer; `unanswered` will not get one, so the book may or may not be gone. */
   readonly stage: 'waiting' | 'sent' | 'unanswered' | 'done';
   /** The book is an answer of the client, which knows its tag: one request deletes it, if it is still the same. */
   readonly isRead?: boolean;
@@ -50,7 +50,7 @@ export class Deletions {
   readonly #gone = new Map<number, Book>();
   /** Books that are being stored again. */
   readonly #returning = new Set<number>();
-  /** Of books that are to be stored again: an attempt without an answer may have stored one. */
+  /** The keys of books that are to be stored again, since an attempt without an answer may have stored one. */
   readonly #keys = new Map<number, string>();
 
   constructor(session: Session, shelf: Shelf, undo: Undo) {

@@ -24,6 +24,8 @@ interface Edit {
   readonly changes: BookChanges;
   /** Changes that were sent and got no answer: each of them may be stored. */
   readonly unanswered: readonly BookChanges[];
+  /** They take these changes back. */
+  readonly takeBacks: readonly (() => void)[];
   readonly kind: 'saving' | 'unsaved' | 'changed';
   /** If `changed`: the book as somebody else has changed it. */
   readonly theirs?: Book;
@@ -87,6 +89,14 @@ export class Edits {
    * @returns takes this change back.
    */
   change(book: Book, changes: BookChanges): () => void {
+    const takeBack = this.#noteUndo(book, changes);
+    for (const field of FIELDS) if (field in changes) this.keep(book, field, undefined);
+    this.#begin(book, changes, takeBack);
+    return takeBack;
+  }
+
+  /** @returns takes a change back: the fields get the values of the book before it. */
+  #noteUndo(book: Book, changes: BookChanges): () => void {
     const values = pick(
       book,
       FIELDS.filter((field) => field in changes),
@@ -97,8 +107,6 @@ export class Edits {
       this.#begin(now, values);
     };
     this.#undo.push(takeBack);
-    for (const field of FIELDS) if (field in changes) this.keep(book, field, undefined);
-    this.#begin(book, changes);
     return takeBack;
   }
 
@@ -112,12 +120,13 @@ export class Edits {
     this.onRow(id);
   }
 
-  #begin(book: Book, changes: BookChanges): void {
+  #begin(book: Book, changes: BookChanges, ...takeBacks: (() => void)[]): void {
     const earlier = this.#edits.get(book.id);
     this.#set({
       before: earlier?.before ?? book,
       changes: { ...earlier?.changes, ...changes },
       unanswered: earlier?.unanswered ?? [],
+      takeBacks: [...(earlier?.takeBacks ?? []), ...takeBacks],
       kind: 'saving',
     });
     // A change that is on its way takes later ones with it when it has been answered.
@@ -132,6 +141,12 @@ export class Edits {
   #forget(id: number): void {
     this.#edits.delete(id);
     this.onRow(id);
+  }
+
+  /** Forgets changes that were not stored: there is nothing to undo. */
+  #discard({ before: { id }, takeBacks }: Edit): void {
+    for (const takeBack of takeBacks) this.#undo.drop(takeBack);
+    this.#forget(id);
   }
 
   /**
@@ -152,13 +167,18 @@ export class Edits {
 
   /** A book that was deleted has been stored again, with another id: earlier changes are taken back there. */
   follow(id: number, book: Book): void {
-    this.#latest.set(id, book);
+    this.#latest.set(id, book).set(book.id, book);
+  }
+
+  /** The id that a book has now. */
+  idOf(id: number): number {
+    const now = this.#latest.get(id)?.id ?? id;
+    return now === id ? id : this.idOf(now);
   }
 
   /** A book as the service last answered it, under the id that it has now. */
   #now(book: Book): Book {
-    const latest = this.#latest.get(book.id) ?? book;
-    return latest.id === book.id ? latest : this.#now(latest);
+    return this.#latest.get(this.idOf(book.id)) ?? book;
   }
 
   /** Tries all changes again that could not be stored. Call it when the service answers again. */
@@ -193,7 +213,7 @@ export class Edits {
   }
 
   /** The book is stored, with the changes of this edit; others may have been made meanwhile. */
-  #stored(book: Book, { changes }: Edit): void {
+  #stored(book: Book, { changes, takeBacks: stored }: Edit): void {
     const { id } = book;
     this.#latest.set(id, book);
     this.#shelf.replace(id, book);
@@ -201,7 +221,14 @@ export class Edits {
     if (now !== undefined && now.changes !== changes) {
       const later = FIELDS.filter((field) => field in now.changes && now.changes[field] !== book[field]);
       if (later.length > 0) {
-        this.#set({ before: book, changes: pick(now.changes, later), unanswered: [], kind: 'saving' });
+        const takeBacks = now.takeBacks.filter((takeBack) => !stored.includes(takeBack));
+        this.#set({
+          before: book,
+          changes: pick(now.changes, later),
+          unanswered: [],
+          takeBacks,
+          kind: 'saving',
+        });
         return;
       }
     }
@@ -226,7 +253,7 @@ export class Edits {
       this.#refused.delete(id);
       this.onGone({ ...before, ...changes });
     } else if (isRefusal(error)) {
-      this.#forget(id);
+      this.#discard(edit);
       show(`“${titleOf(before)}” was not changed: ${error.message}.`);
     } else {
       this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
@@ -241,14 +268,14 @@ export class Edits {
     if (fields.every((field) => theirs[field] === changes[field])) {
       this.#stored(theirs, edit); // an answer was lost, or somebody else had the same idea
     } else if (fields.every((field) => own.some((one) => one[field] === theirs[field]))) {
-      this.#set({ before: theirs, changes, unanswered, kind: 'saving' }); // other fields: both changes are kept
+      this.#set({ ...edit, before: theirs, kind: 'saving' }); // other fields: both changes are kept
     } else {
-      this.#set({ before, changes, unanswered, kind: 'changed', theirs });
+      this.#set({ ...edit, kind: 'changed', theirs });
       this.#askWhich(before.id);
     }
   }
 
-  /** Shows both texts, unless the person is busy in another dialog: the button in the row asks, too. */
+  /** Shows both texts, unless the person is busy in another dialog: the button in the row also asks. */
   #askWhich(id: number): void {
     const { before, theirs, changes } = this.#edits.get(id) ?? {};
     if (before === undefined || theirs === undefined || document.querySelector('dialog[open]') !== null)
@@ -271,9 +298,11 @@ export class Edits {
     const edit = this.#edits.get(this.#asked ?? 0);
     if (edit?.theirs === undefined) return;
     if (isMine) {
-      this.#again({ ...edit, before: edit.theirs });
+      for (const takeBack of edit.takeBacks) this.#undo.drop(takeBack);
+      const takeBacks = [this.#noteUndo(edit.theirs, edit.changes)]; // to theirs, which stood there
+      this.#again({ ...edit, before: edit.theirs, takeBacks });
     } else {
-      this.#forget(edit.theirs.id);
+      this.#discard(edit);
       announce('Theirs was kept');
     }
   }

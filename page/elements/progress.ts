@@ -1,4 +1,4 @@
-// Owns: how far long work is, in sight and for screen readers, and the ways to stop it.
+// Owns: the progress of long work, on screen and for screen readers, and the ways to stop it.
 
 import { make } from './dom.ts';
 

@@ -28,9 +28,9 @@ export function yearText(year: number): string {
   return year < 0 ? `${-year} BC` : String(year);
 }
 
-/** The value of a field as it is shown and edited. */
+/** The value of a field as it is shown and edited, in one line: browsers drop line ends from what is edited. */
 export function fieldText(book: Book, field: Field): string {
-  return field === 'year' ? yearText(book.year) : book[field];
+  return field === 'year' ? yearText(book.year) : book[field].replace(/[\r\n]+/g, ' ');
 }
 
 /** A text without the blanks around it; '' if nothing of it can be seen. */

@@ -1,10 +1,12 @@
 // Owns: books as a file that a browser saves, the same bytes as those of the command `export`.
 
-import type { BookCatalogue, Search } from '../../client/src/book-catalogue.ts';
+import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
+import { LARGEST_PAGE, type Page, type PageSearch, type Search } from '../../client/src/search.ts';
 import type { Book } from '../../src/books/book.ts';
 import { asCsv, asJson } from '../../src/books/line.ts';
 import { asCsvFile, asJsonFile } from '../../src/files/writing.ts';
 import type { Session } from '../catalogue/session.ts';
+import { counted } from '../elements/text.ts';
 
 export type ExportFormat = 'csv' | 'json';
 
@@ -22,8 +24,8 @@ const BOOKS_AT_ONCE = 500;
 
 /**
  * Collects books into a file, such as `books-2026-11-22.csv`.
- * @param search whose books, in its order; undefined for every book, ascending by id, as of one moment.
- * @throws as `Session.call`; the reason of the signal.
+ * @param search whose books, in its order; undefined for every book, ascending by id, in one snapshot.
+ * @throws as `Session.call`; the reason of the signal; an error if the search cannot find all books yet.
  */
 export function exportBooks(
   session: Session,
@@ -44,7 +46,7 @@ async function* booksOf(
   search: Search | undefined,
   { onProgress, signal }: ExportOptions,
 ): AsyncGenerator<readonly Book[], void, void> {
-  const found = search === undefined ? catalogue.list({ signal }) : catalogue.find(search, { signal });
+  const found = search === undefined ? catalogue.list({ signal }) : foundBy(search, catalogue, signal);
   let count = 0;
   let books: Book[] = [];
   for await (const book of found) {
@@ -58,6 +60,20 @@ async function* booksOf(
   }
   onProgress?.(count + books.length);
   yield books;
+}
+
+async function* foundBy(
+  search: Search,
+  catalogue: BookCatalogue,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Book, void, void> {
+  let place: PageSearch | undefined = { ...search, limit: LARGEST_PAGE };
+  while (place !== undefined) {
+    const { books, next, unindexed }: Page = await catalogue.page(place, { signal });
+    if (unindexed > 0) throw new Error(`the catalogue is still indexing about ${counted(unindexed, 'book')}`);
+    yield* books;
+    place = next;
+  }
 }
 
 async function* linesOf(

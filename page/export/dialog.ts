@@ -1,4 +1,4 @@
-// Owns: the dialog by which a person saves books as a file: what is shown, or all of them.
+// Owns: the dialog for saving books as a file: what is shown, or all of them.
 
 import type { Search } from '../../client/src/search.ts';
 import type { Session } from '../catalogue/session.ts';

@@ -1,4 +1,4 @@
-// Owns: what the page and the worker that has read a file say to each other, and which books are equal.
+// Owns: the messages between the page and the worker that reads a file, and which books are equal.
 
 import type { WantedColumns } from '../../src/files/columns.ts';
 import type { Format } from '../../src/files/rows.ts';
@@ -39,7 +39,7 @@ export interface Understood {
 
 /** Which rows a person wants to import, of those that are not refused. */
 export interface Wanted {
-  /** Those that equal another one, too. */
+  /** Including those that equal another one. */
   readonly isAll: boolean;
   readonly isDoubtfulToo: boolean;
 }
@@ -60,7 +60,7 @@ export interface Figures {
   readonly refused: number;
   /** Fresh ones, and all that are not refused, without a year. */
   readonly yearless: Readonly<Record<'fresh' | 'all', number>>;
-  /** Fresh ones, and all that are not refused; and the first of the fresh ones. */
+  /** Of the fresh rows, and of all that are not refused; and the first doubtful ones of the fresh rows. */
   readonly doubtful: Readonly<Record<'fresh' | 'all', number>> & { readonly first: readonly DoubtfulBook[] };
 }
 
@@ -80,7 +80,7 @@ export interface RefusedRow {
   readonly reason: string;
 }
 
-/** What comes of a correction: the book, or what is still wrong. */
+/** The result of a correction: the book, or what is still wrong. */
 export interface Corrected {
   readonly book: FileBook | undefined;
   readonly row: RefusedRow;

@@ -1,4 +1,4 @@
-// Owns: the step "Check" of an import: how a file was understood, which column is which, and what comes of its rows.
+// Owns: the step "Check" of an import: how a file was understood, what its columns are, and which rows can be imported.
 
 import type { WantedColumns } from '../../src/files/columns.ts';
 import { make, scrollable } from '../elements/dom.ts';
@@ -197,7 +197,7 @@ export class CheckStep {
   /** @param count of the doubtful books that would be imported. */
   #drawDoubtful(count: number): void {
     this.#doubtful.hidden = count === 0;
-    this.#doubtfulCount.textContent = `Import ${counted(count, 'doubtful book')}, too`;
+    this.#doubtfulCount.textContent = `Also import ${counted(count, 'doubtful book')}`;
     const { first } = this.#figures.doubtful;
     const rows = first.map(({ book, doubt }) => bookRow(book, make('td', {}, doubt)));
     const more = count > first.length ? ` These are the first ${numberText(first.length)}.` : '';
@@ -226,7 +226,7 @@ export class CheckStep {
     return select;
   }
 
-  /** The columns, and that there is none, unless it is known to be there. */
+  /** The columns to choose from, and the choice of none unless the field is known to have one. */
   #optionsOf(field: Field, names: readonly string[]): HTMLElement[] {
     const { columns, firstRow, hasHeader } = this.#understood;
     const none = field === 'title' ? 'choose a column' : 'not in the file';

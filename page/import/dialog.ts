@@ -1,4 +1,4 @@
-// Owns: the dialog by which a person imports a file, in three steps: the file, a check, the import.
+// Owns: the dialog for importing a file, in three steps: the file, a check, the import.
 // Does not: store anything before a person has seen the check.
 
 import type { WantedColumns } from '../../src/files/columns.ts';
@@ -12,7 +12,7 @@ import { CheckStep } from './check.ts';
 import { FileComplaint, ImportFile } from './file.ts';
 import { compare, OutcomeUnknown, Storing } from './storing.ts';
 
-/** Milliseconds for which a comparison with the catalogue counts: other people add books, too. */
+/** Milliseconds for which a comparison with the catalogue counts: other people also add books. */
 const COMPARED_FOR = 60_000;
 
 const SECOND = 1000;
@@ -22,12 +22,13 @@ const NAMED = 3;
 const NAME_LENGTH = 60;
 
 const COMPARING = 'Looking for books that are here already …';
-const AWAY = 'The catalogue does not answer. This goes on by itself as soon as it does.';
+const AWAY = 'The catalogue does not answer. The page continues as soon as it does.';
 
 export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
   readonly #session: Session;
   readonly #onStored: () => void;
+  readonly #idOf: (id: number) => number;
   readonly #steps = this.#dialog.querySelectorAll('.steps li');
   readonly #close = find('#import-close');
   readonly #content = find('#import-content');
@@ -35,25 +36,29 @@ export class ImportDialog {
   readonly #status = find('#import-status');
   #file: ImportFile | undefined;
   #check: CheckStep | undefined;
-  /** The latest import, until its books have been taken out, or the page is closed. */
+  /** The latest import, until its books have been removed, or the page is closed. */
   #latest: { readonly name: string; readonly storing: Storing } | undefined;
   /** Aborted when the work for a file is of no use any more. */
   #work = new AbortController();
   #comparedAt = Number.NEGATIVE_INFINITY;
   /** How many there were. */
   #corrections = 0;
-  /** Whether books are added or taken out: the dialog stays. */
+  /** Whether books are added or removed: the dialog stays. */
   #isBusy = false;
   readonly #warning = make(
     'p',
     { class: 'bad', role: 'alert' },
-    'Your corrections would be lost. Do it again to leave them.',
+    'Your corrections would be lost. Repeat the action to discard them.',
   );
 
-  /** @param onStored is called when books were added or taken out. */
-  constructor(session: Session, onStored: () => void) {
+  /**
+   * @param onStored is called when books were added or removed.
+   * @param idOf the id that a book has now: one that was deleted and put back has another.
+   */
+  constructor(session: Session, onStored: () => void, idOf: (id: number) => number) {
     this.#session = session;
     this.#onStored = onStored;
+    this.#idOf = idOf;
     const dialog = this.#dialog;
     this.#close.addEventListener('click', () => {
       if (this.#mayLeave()) dialog.close();
@@ -156,7 +161,7 @@ export class ImportDialog {
     const count = storing.added.length + storing.unknown;
     if (count === 0) return [];
     const text = `The latest import: ${counted(count, 'book')} of ${name}.`;
-    return [make('p', {}, text), make('footer', {}, this.#takeOutButton(storing, 'Take them out again'))];
+    return [make('p', {}, text), make('footer', {}, this.#takeOutButton(storing, 'Undo this import'))];
   }
 
   async #read(file: File): Promise<void> {
@@ -183,7 +188,7 @@ export class ImportDialog {
         saveRefused: () => void this.#saveRefused(opened),
         chooseFile: () => this.#mayLeave() && this.#chooseFile(),
         start: (wanted) => {
-          // The worker may end, for want of memory. What was added can be taken out in the first step.
+          // The worker may end, for want of memory. Added books can be removed in the first step.
           this.#import(opened, wanted).catch((error) => this.#chooseFile(sentenceOf(error)));
         },
       });
@@ -249,7 +254,7 @@ export class ImportDialog {
   async #import(file: ImportFile, wanted: Wanted): Promise<void> {
     this.#work.abort(); // a comparison that is not needed
     this.#work = new AbortController();
-    const storing = new Storing(this.#session, file, wanted);
+    const storing = new Storing(this.#session, file, wanted, this.#idOf);
     const comparing = new AbortController();
     const stop = () => {
       storing.stop();
@@ -283,22 +288,22 @@ export class ImportDialog {
     const total = storing.added.length + storing.unknown;
     storing.changed = 0;
     const problem = await this.#run(
-      'Taking the books out again',
+      'Removing the imported books',
       () => storing.stop(),
       async (view) => {
         await view.watch(storing.takeOut(), () => {
           const done = total - storing.added.length - storing.unknown;
-          const text = `${numberText(done - storing.changed)} of ${counted(total, 'book')} taken out.`;
+          const text = `${numberText(done - storing.changed)} of ${counted(total, 'book')} removed.`;
           return { done, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
         });
       },
     );
     const left = storing.added.length + storing.unknown;
     const { changed } = storing;
-    const facts = [`${counted(total - left - changed, 'book was', 'books were')} taken out again.`];
+    const facts = [`${counted(total - left - changed, 'book was', 'books were')} removed.`];
     if (changed > 0) facts.push(`${counted(changed, 'book stays', 'books stay')}: changed since the import.`);
     if (left > 0) facts.push(`${counted(left, 'book is', 'books are')} still in the catalogue.`);
-    const buttons = left > 0 ? [this.#takeOutButton(storing, 'Take out the others')] : [];
+    const buttons = left > 0 ? [this.#takeOutButton(storing, 'Remove the others')] : [];
     this.#showEnd(facts, problem, buttons);
   }
 
@@ -367,7 +372,7 @@ export class ImportDialog {
       const save = () => void this.#saveRefused(file);
       buttons.push(make('button', { type: 'button', click: save }, 'Save the refused rows'));
     }
-    if (added.length + unknown > 0) buttons.push(this.#takeOutButton(storing, 'Take them out again'));
+    if (added.length + unknown > 0) buttons.push(this.#takeOutButton(storing, 'Undo this import'));
     this.#showEnd(facts, problem, buttons);
   }
 

@@ -85,14 +85,15 @@ export class RefusedRows {
       }
       this.#onCorrected(figures);
     };
+    let latest = Promise.resolve();
     const begin = () => {
+      if (field.value === read) return latest;
       const correction = correct().finally(() => this.#corrections.delete(correction));
       this.#corrections.add(correction);
+      latest = correction;
       return correction;
     };
-    field.addEventListener('change', () => {
-      if (field.value !== read) void begin();
-    });
+    field.addEventListener('change', () => void begin());
     field.addEventListener('keydown', (event) => {
       const { key, isComposing } = event as KeyboardEvent;
       if (isComposing) return;

@@ -1,4 +1,4 @@
-// Owns: the way of a file's books into the catalogue, and out of it again. Each book is stored once, whatever answers
+// Owns: adding a file's books to the catalogue, and removing them again. Each book is stored once, whatever answers
 // get lost: a chunk of books is sent again with the key of its first attempt.
 // Does not: give up while the catalogue does not respond. Only a person ends that.
 
@@ -25,7 +25,7 @@ const SECOND = 1000;
 const PAUSE = SECOND;
 const SOON = 2 * SECOND;
 
-/** Milliseconds that an unknown outcome can be settled: the service knows keys for 24 hours. */
+/** Milliseconds that an unknown outcome can be settled: the service keeps keys for 24 hours. */
 const SETTLED_WITHIN = 23 * 60 * 60 * SECOND;
 
 /** A book that was added. It is not kept whole: there may be a million. */
@@ -114,11 +114,12 @@ export class Storing {
   readonly #session: Session;
   readonly #file: ImportFile;
   readonly #wanted: Wanted;
+  readonly #idOf: (id: number) => number;
   /** Taken from the file, and not stored yet. */
   #chunks: Chunk[] = [];
   #stopping = new AbortController();
   #isStopped = false;
-  /** The books that were added and not taken out again. */
+  /** The books that were added and not removed again. */
   readonly added: Added[] = [];
   /** How many of them somebody has changed since: they stay. */
   changed = 0;
@@ -127,10 +128,12 @@ export class Storing {
   /** Books added a second, lately; 0 at first. */
   rate = 0;
 
-  constructor(session: Session, file: ImportFile, wanted: Wanted) {
+  /** @param idOf as for the dialog. */
+  constructor(session: Session, file: ImportFile, wanted: Wanted, idOf: (id: number) => number) {
     this.#session = session;
     this.#file = file;
     this.#wanted = wanted;
+    this.#idOf = idOf;
   }
 
   /** How many books may have been added or not: the catalogue did not answer before the stop. */
@@ -167,7 +170,7 @@ export class Storing {
   }
 
   /**
-   * Takes the books that were added out of the catalogue again. After an error or a stop it can be called again.
+   * Removes the books that were added from the catalogue. After an error or a stop it can be called again.
    * @throws CatalogueError
    */
   async takeOut(): Promise<void> {
@@ -178,7 +181,7 @@ export class Storing {
       let problem: unknown;
       for (const chunk of this.#chunks.filter(({ sentAt }) => sentAt !== undefined)) {
         await this.#storeChunk(chunk, signal).catch((error) => {
-          problem ??= error; // what is known to be here is taken out nevertheless
+          problem ??= error; // books that are known to be here are removed nevertheless
         });
       }
       const lane = async () => {
@@ -200,7 +203,8 @@ export class Storing {
   }
 
   /** Takes a book out, unless somebody has changed it. */
-  async #takeOutBook({ id, digest }: Added, signal: AbortSignal): Promise<void> {
+  async #takeOutBook({ id: first, digest }: Added, signal: AbortSignal): Promise<void> {
+    const id = this.#idOf(first);
     const isAsAdded = await persist(this.#session, signal, async (catalogue) => {
       const book = await catalogue.find(id, { signal });
       if (book === undefined) return true; // somebody has deleted it

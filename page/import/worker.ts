@@ -1,4 +1,4 @@
-// Owns: the books and the refused rows of one file, in a worker of their own, so that a large file never holds up the
+// Owns: the books and the refused rows of one file, in a separate worker, so that a large file never holds up the
 // page. It reads files with the same code as the command `import`.
 // Does not: read files that hold no books: it reports why, in a sentence for people.
 
@@ -7,7 +7,7 @@ import { correct, correctable, valueIn } from '../../src/files/correcting.ts';
 import { NotText, NotUtf8 } from '../../src/files/decoding.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
-import { asRefused, refusedHeader, refusedName } from '../../src/files/writing.ts';
+import { asRefused, refusedFrame, refusedName } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
 import { OperatorError } from '../../src/operator-error.ts';
 import type { Field } from '../elements/text.ts';
@@ -225,9 +225,10 @@ class BooksOfFile implements Calls {
   refusedFile(): File {
     const reading = this.#reading as Reading;
     const left = this.#refused.filter(({ row }) => row === undefined);
-    const lines = left.map(({ record }) => asRefused(record, reading));
+    const { before, between, after } = refusedFrame(reading);
+    const records = left.map(({ record }) => asRefused(record, reading)).join(between);
     const type = reading.format === 'csv' ? 'text/csv' : 'application/json';
-    return new File([refusedHeader(reading), ...lines], refusedName(this.#name, reading.format), { type });
+    return new File([before, records, after], refusedName(this.#name, reading.format), { type });
   }
 
   /** @returns the row of the book. */
@@ -241,7 +242,7 @@ class BooksOfFile implements Calls {
     return row;
   }
 
-  /** Takes a book out; the next row that equals it takes its place. */
+  /** Removes a book; the next row that equals it replaces it. */
   #empty(row: number): void {
     const key = this.#keys[row] as string;
     const state = this.#states[row] as number;

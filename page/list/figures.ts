@@ -1,5 +1,5 @@
-// Owns: how the catalogue is doing: how many books there are, what is missing in them, how fast it answers, and which
-// came last. Each figure leads to its books.
+// Owns: the status of the catalogue: the number of books, the fields that they lack, the response time, and the latest
+// books. Each figure leads to its books.
 
 import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
@@ -54,7 +54,7 @@ export async function showFigures(session: Session, open: (view: View) => void):
         make(
           'li',
           {},
-          make('p', {}, make('b', {}, `${Math.round(session.answerTime)} ms`), ' for an answer'),
+          make('p', {}, make('b', {}, `${Math.round(session.answerTime)} ms`), ' response time'),
         ),
       );
       latest.replaceChildren(

@@ -190,7 +190,7 @@ export class Grid {
       row.element.remove();
       this.#spare.push(row);
     }
-    // In the document, too, rows stand in their order: screen readers can read it from one to the next.
+    // The rows are in the same order in the document, where screen readers read them one after the other.
     let after = this.#rows.values().find(({ index }) => index > last)?.element ?? null;
     for (let index = last; index >= first; index -= 1) {
       let row = this.#rows.get(index);
@@ -252,7 +252,7 @@ export class Grid {
       if (isMissing) texts[field].textContent = NO_VALUE[field];
       else fillMarked(texts[field], text, field === 'year' ? [] : this.wanted);
     }
-    // The button with the focus may have given way to another, or to none.
+    // The button with the focus may have been replaced by another one, or by none.
     if (hadFocus && buttonsIn(buttons).every((button) => button !== document.activeElement))
       (buttonsIn(buttons)[0] ?? buttons)?.focus({ preventScroll: true });
   }
@@ -319,7 +319,7 @@ export class Grid {
     } else {
       if (action === 'delete') this.#events.delete(book);
       else this.#events.settle(book);
-      this.#show(index, ACTIONS); // its button has given way to another
+      this.#show(index, ACTIONS); // its button has been replaced
     }
   }
 

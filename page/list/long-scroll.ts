@@ -30,7 +30,7 @@ export class LongScroll {
     window.addEventListener('scrollend', () => this.#align());
   }
 
-  /** What is at this place of the content belongs so many pixels further down in the element. */
+  /** The content at this place is drawn this many pixels further down in the element. */
   get shift(): number {
     return this.#scrolled - this.top;
   }

@@ -1,4 +1,4 @@
-// Owns: the place in a long list, shown while somebody scrolls far: its number and its book.
+// Owns: the number and the book of the current place in a long list, shown during a long scroll.
 
 import { find } from '../elements/dom.ts';
 import { bookText, numberText } from '../elements/text.ts';

@@ -2,8 +2,9 @@
 // forgotten when there are too many.
 
 import type { Book } from '../../client/src/book.ts';
-import type { Page, Search } from '../../client/src/search.ts';
+import type { Page, PageSearch, Search } from '../../client/src/search.ts';
 import type { Session } from '../catalogue/session.ts';
+import { FIELDS } from '../elements/text.ts';
 
 /** Books of a page. */
 const PAGE = 100;
@@ -25,6 +26,9 @@ export interface Found {
   readonly page: Omit<Page, 'books'> & { readonly books: Book[] };
 }
 
+/** Where a page begins. Only one without an offset gives the cursor of the next. */
+type Place = Pick<PageSearch, 'offset' | 'cursor'>;
+
 export class Shelf {
   /** Books that are found; a lower bound while the service cannot count them in time. */
   total = 0;
@@ -33,13 +37,20 @@ export class Shelf {
   shown: Search = {};
   /** About how many books cannot be found yet. */
   unindexed = 0;
+  /**
+   * Called when books that were changed here may have moved others, so that only a search shows which ones stand where the
+   * reader has gone.
+   */
+  onMoved: () => void = () => {};
   /** Called when books have arrived: those from one place up to before another. */
   onBooks: (from: number, to: number) => void = () => {};
   readonly #session: Session;
   readonly #pages = new Map<number, Book[]>();
   readonly #requests = new Map<number, AbortController>();
-  /** Places of books that have been removed since the search began: later ones have moved up in the service. */
-  readonly #removed: number[] = [];
+  /** Where pages begin that were requested one after the other, whatever has changed before them: by their index. */
+  readonly #cursors = new Map<number, string>();
+  /** Books that were changed here may stand elsewhere in the service, or not be found any more. */
+  #hasMoved = false;
   /** Books that have changed, and when: an answer may be older. */
   readonly #changed = new Map<number, { readonly book: Book; readonly at: number }>();
   #wanted: readonly [from: number, to: number] = [0, 0];
@@ -55,10 +66,10 @@ export class Shelf {
    */
   async find(search: Search, place: number, signal: AbortSignal): Promise<Found> {
     const index = Math.floor(place / PAGE);
-    const page = await this.#read(search, index * PAGE, signal);
+    const page = await this.#read(search, at(index * PAGE), signal);
     if (page.books.length > 0 || index === 0) return { search, index, page };
     const last = Math.max(0, Math.floor(((page.total ?? 0) - 1) / PAGE)); // the search finds fewer books than before
-    return { search, index: last, page: await this.#read(search, last * PAGE, signal) };
+    return { search, index: last, page: await this.#read(search, at(last * PAGE), signal) };
   }
 
   /** Puts what was found in the place of the books that stand here. */
@@ -66,30 +77,41 @@ export class Shelf {
     for (const request of this.#requests.values()) request.abort();
     this.#requests.clear();
     this.#pages.clear();
-    this.#removed.length = 0;
+    this.#cursors.clear();
+    this.#hasMoved = false;
     this.shown = search;
-    this.#pages.set(index, page.books);
+    this.#keep(index, page);
     this.isCounted = page.total !== undefined;
     this.total = page.total ?? 0;
     if (!this.isCounted) this.#extend(index, page);
     this.unindexed = page.unindexed;
   }
 
-  /** A page of the service has fewer books if they are long (rule F4): the others are then requested, too. */
-  #read(search: Search, offset: number, signal: AbortSignal, count = true) {
+  /** A page of the service has fewer books if they are long (rule F4): the others are then requested separately. */
+  #read(
+    search: Search,
+    from: Place,
+    signal: AbortSignal,
+    count = true,
+    isWanted: (book: Book) => boolean = () => true,
+  ) {
     return this.#session.call(async (catalogue) => {
       const began = performance.now();
-      const first = await catalogue.page({ ...search, offset, limit: PAGE }, { signal, count });
-      const books = [...first.books];
+      const first = await catalogue.page({ ...search, ...from, limit: PAGE }, { signal, count });
+      const books = first.books.filter(isWanted);
       let { next } = first;
       while (next !== undefined && books.length < PAGE) {
-        const rest = { ...search, offset: offset + books.length, limit: PAGE - books.length };
-        const more = await catalogue.page(rest, { signal });
-        books.push(...more.books);
+        const more = await catalogue.page({ ...next, limit: PAGE - books.length }, { signal });
+        books.push(...more.books.filter(isWanted));
         next = more.next;
       }
       return { ...first, books: books.map((book) => this.#newerThan(began, book)), next };
     });
+  }
+
+  #keep(index: number, { books, next }: Found['page']): void {
+    this.#pages.set(index, books);
+    if (next?.cursor !== undefined) this.#cursors.set(index + 1, next.cursor);
   }
 
   /** Without a count, the list ends a page after the last known book, as long as others follow. */
@@ -115,9 +137,12 @@ export class Shelf {
   /** The book has changed; it keeps its place, so that nothing moves under the reader. */
   replace(id: number, book: Book): void {
     this.#changed.set(id, { book, at: performance.now() });
-    const place = this.placeOf(id);
-    const books = place === undefined ? undefined : this.#pages.get(Math.floor(place / PAGE));
-    if (place !== undefined && books !== undefined) books[place % PAGE] = book;
+    for (const books of this.#pages.values()) {
+      const at = books.findIndex((one) => one.id === id);
+      if (at < 0) continue;
+      this.#hasMoved ||= mayMove(this.shown, books[at] as Book, book);
+      books[at] = book;
+    }
   }
 
   /** @returns the book as it was changed while an answer with it was on its way. */
@@ -128,15 +153,14 @@ export class Shelf {
 
   /** The service no longer has the book; its row stays in its place. */
   remove(id: number): void {
-    const place = this.placeOf(id);
-    if (place !== undefined) this.#removed.push(place);
+    this.#hasMoved ||= this.placeOf(id) !== undefined;
   }
 
   /** A book that was removed is stored again, with another id. It is shown in its old place. */
   putBack(id: number, book: Book): void {
-    const at = this.#removed.indexOf(this.placeOf(id) ?? -1);
-    if (at >= 0) this.#removed.splice(at, 1);
+    this.#hasMoved = true;
     this.replace(id, book);
+    this.#changed.set(book.id, { book, at: performance.now() });
   }
 
   /** Requests the books of these places that are not known. Requests for places far away are given up. */
@@ -156,22 +180,24 @@ export class Shelf {
   }
 
   async #request(index: number): Promise<void> {
+    const cursor = this.#cursors.get(index);
+    if (cursor === undefined && index > 0 && this.#hasMoved) {
+      this.onMoved();
+      return;
+    }
     const request = new AbortController();
     this.#requests.set(index, request);
     const start = index * PAGE;
-    const moved = this.#removed.filter((place) => place < start).length;
     try {
-      const page = await this.#read(this.shown, start - moved, request.signal, false);
+      const from = cursor === undefined ? at(start) : { cursor };
+      const isNew = ({ id }: Book) => !this.#changed.has(id) || !this.#standsBefore(index, id);
+      const page = await this.#read(this.shown, from, request.signal, false, isNew);
       if (request.signal.aborted) return;
-      this.#pages.set(index, page.books);
+      this.#keep(index, page);
       if (this.#pages.size > KEPT) this.#forgetOne();
       if (!this.isCounted) this.#extend(index, page);
-      else if (page.next === undefined && start + page.books.length < this.total) {
-        const { signal } = request; // somebody else has deleted books
-        const count = await this.#session.call((catalogue) => catalogue.count(this.shown, { signal }));
-        if (signal.aborted) return;
-        this.total = count + this.#removed.length;
-      }
+      else if (page.next === undefined) this.total = start + page.books.length;
+      else this.total = Math.max(this.total, start + page.books.length + 1);
       this.#requests.delete(index);
       this.onBooks(start, start + PAGE);
     } catch {
@@ -184,6 +210,12 @@ export class Shelf {
     }
   }
 
+  /** Whether a book is shown in an earlier page, where it stood before it was changed. */
+  #standsBefore(index: number, id: number): boolean {
+    const place = this.placeOf(id);
+    return place !== undefined && place < index * PAGE;
+  }
+
   /** The page that was requested first, of those out of sight. */
   #forgetOne(): void {
     const [from, to] = this.#wanted.map((place) => Math.floor(place / PAGE)) as [number, number];
@@ -193,4 +225,14 @@ export class Shelf {
       return;
     }
   }
+}
+
+/** Whether a change may move a book in a search, or into or out of it. */
+function mayMove({ sort = 'id', q = '', ...conditions }: Search, before: Book, after: Book): boolean {
+  const isFiltered = q !== '' || Object.values(conditions).some((value) => value !== undefined);
+  return FIELDS.some((field) => before[field] !== after[field] && (isFiltered || sort.includes(field)));
+}
+
+function at(offset: number): Place {
+  return offset === 0 ? {} : { offset };
 }

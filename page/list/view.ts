@@ -18,7 +18,7 @@ export interface View {
 
 export const ALL: View = { words: '', order: 'author' };
 
-/** The books of an author are in the order of their titles: so the index has them, too. */
+/** The books of an author are in the order of their titles, as in the index. */
 const BY_AUTHOR: Partial<Record<Order, string>> = { author: 'author,title', '-author': '-author,-title' };
 
 /** Letters before the `*` of a word (rule F3). */

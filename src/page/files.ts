@@ -11,7 +11,7 @@ import { digestOf, type Page } from './strip.ts';
 /** Where `compile.js` puts the page, so that no compiler is needed later; a path in the project. */
 export const CACHE = 'node_modules/.cache/page.json';
 
-/** Features of browsers that the page and whatever it shows do without. */
+/** Features of browsers that the page turns off, for itself and for all that it shows. */
 const FEATURES =
   'accelerometer autoplay camera display-capture encrypted-media fullscreen geolocation gyroscope magnetometer ' +
   'microphone midi payment picture-in-picture screen-wake-lock serial usb xr-spatial-tracking';
@@ -37,7 +37,7 @@ const HEADERS: HeaderList = [
   ...['vary', 'accept-encoding'],
 ];
 
-/** Of the files that a browser begins with. For all others they would only be half a kilobyte each. */
+/** For the files that a browser loads first. In all other answers they would only take half a kilobyte. */
 const FIRST_HEADERS: HeaderList = [
   ...['content-security-policy', POLICY.join('; ')],
   ...['referrer-policy', 'no-referrer'],
@@ -147,7 +147,7 @@ export async function readPage(): Promise<Page> {
   return makePage();
 }
 
-/** Makes the page in a process of its own. */
+/** Makes the page in a separate process. */
 async function makePage(): Promise<Page> {
   const { execFile } = await import('node:child_process');
   const { promisify } = await import('node:util');

@@ -103,7 +103,7 @@ function reach(modules: Map<string, string>, kinds: readonly RegExp[]): string[]
   for (const path of paths) {
     const text = modules.get(path) ?? withoutComments(stripTypeScriptTypes(readSource(path)));
     modules.set(path, text);
-    for (const found of kinds.flatMap((kind) => references(path, text, kind))) paths.add(found); // visited, too
+    for (const found of kinds.flatMap((kind) => references(path, text, kind))) paths.add(found); // which are also visited
   }
   return [...paths];
 }
@@ -115,7 +115,7 @@ function references(path: string, text: string, kind: RegExp): string[] {
   });
 }
 
-/** Leaves the line ends, so that lines keep their numbers. Comments are a fifth of what a browser would have to load. */
+/** Keeps the line ends, so that lines keep their numbers. Comments are a fifth of what a browser would have to load. */
 function withoutComments(text: string): string {
   return text.replaceAll(COMMENT_OR_TEMPLATE, (found) => {
     return found.startsWith('`') ? found : found.replaceAll(/[^\n]/g, '');

@@ -39,7 +39,7 @@ const SHARED: Readonly<Record<string, Step>> = {
   keys: ({ page }) => page.getByRole('button', { name: 'Keys' }).click(),
   figures: async ({ page }) => {
     await leave(page);
-    await choose(page, 'How the catalogue is doing');
+    await choose(page, 'Catalogue status');
     await page.getByRole('dialog').getByRole('button', { name: 'It, Stephen King, 1986' }).waitFor();
   },
   'nothing found': async ({ page }) => {
@@ -123,7 +123,7 @@ const AWAY: Readonly<Record<string, Step>> = {
   away: async ({ page, service }) => {
     await service.stop();
     await searchField(page).fill('it');
-    await page.getByRole('alert').filter({ hasText: 'Nothing is lost' }).waitFor();
+    await page.getByRole('alert').filter({ hasText: 'Your changes are kept' }).waitFor();
   },
 };
 
@@ -180,7 +180,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     });
   }
 
-  test('an empty shelf is clean, too, light and dark', async (context) => {
+  test('an empty shelf is also clean, light and dark', async (context) => {
     const { page } = await openCatalogue(context, { books: [] });
     for (const colorScheme of ['light', 'dark'] as const) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
@@ -191,14 +191,14 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     await page.getByRole('dialog', { name: 'Import books' }).waitFor();
   });
 
-  test('an edit that could not be stored is clean, too', async (context) => {
+  test('an edit that could not be stored is also clean', async (context) => {
     const catalogue = await openCatalogue(context, { options: { reducedMotion: 'reduce' } });
     const { page, service } = catalogue;
     await page.clock.install();
     await service.stop();
     await keyboard.edit(page, 'Emma', 'year', '1816');
     await row(page, 'Emma').getByRole('button', { name: 'Edit' }).waitFor();
-    await page.keyboard.press('End'); // to the pencil, which gives way to another button
+    await page.keyboard.press('End'); // to the pencil, which another button replaces
     await waitUntil(async () => {
       await page.clock.fastForward(5000);
       return await row(page, 'Emma').getByRole('button', { name: 'Try again' }).isVisible();
@@ -217,7 +217,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     await assertFocus(page, 'stored');
   });
 
-  test('a text that was refused is clean in its row, too', async (context) => {
+  test('a text that was refused is also clean in its row', async (context) => {
     const { page } = await openCatalogue(context, { options: { reducedMotion: 'reduce' } });
     await cell(page, 'Emma', 'year').dblclick();
     await page.keyboard.type('19x9');
@@ -292,7 +292,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     }
   });
 
-  test('what happens is said, once and politely', async (context) => {
+  test('every change is announced, once and politely', async (context) => {
     const { page } = await openCatalogue(context);
     const saidOnce = async (text: string) => assert.deepEqual(await said(page, text), [text]);
     for (let time = 0; time < 2; time += 1) await said(page, '10 books'); // the count, and once more after the login
@@ -308,7 +308,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     await saidOnce('0 books found');
   });
 
-  test('the complaint about the last row in sight is in sight, too', async (context) => {
+  test('the complaint about the last row in sight is also in sight', async (context) => {
     const books = Array.from({ length: 300 }, (_, index) => ({
       title: `Book ${index}`,
       author: '',
@@ -403,10 +403,10 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     const { page } = await openCatalogue(context);
     const moving = () => page.evaluate('document.getAnimations().length');
     // It may be over before it is seen.
-    await page.evaluate(`globalThis.begun = 0;
-      for (const name of ['animationstart', 'transitionrun']) document.addEventListener(name, () => { begun += 1; }, true)`);
+    await page.evaluate(`globalThis.started = 0;
+      for (const name of ['animationstart', 'transitionrun']) document.addEventListener(name, () => { started += 1; }, true)`);
     await page.keyboard.press('Insert');
-    await waitUntil(async () => Number(await page.evaluate('begun')) > 0); // this test could not fail otherwise
+    await waitUntil(async () => Number(await page.evaluate('started')) > 0); // this test could not fail otherwise
     await leave(page);
     await page.emulateMedia({ reducedMotion: 'reduce' });
     await page.keyboard.press('Insert');

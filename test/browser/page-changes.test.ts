@@ -13,6 +13,7 @@ import {
   describePage,
   editor,
   focused,
+  grid,
   row,
   said,
   searchField,
@@ -59,6 +60,18 @@ async function agreed(page: Page, expected: View): Promise<void> {
   );
 }
 
+/** Scrolls to a place in the list, and fails unless the book with this title stands there. */
+async function standsAt(page: Page, place: number, all: number, title: string): Promise<void> {
+  await grid(page)
+    .getByRole('rowgroup')
+    .nth(1)
+    .evaluate((element, share) => {
+      element.scrollTop = share * element.scrollHeight;
+    }, place / all);
+  const row = grid(page).locator(`[aria-rowindex="${place + 2}"]`); // the header is row 1
+  await waitUntil(async () => (await row.getByRole('rowheader').textContent()) === title);
+}
+
 describePage('changing books on the librarians’ page', ({ openCatalogue }) => {
   const alert = (page: Page, text: string | RegExp) => page.getByRole('alert').filter({ hasText: text });
 
@@ -96,7 +109,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     assert.deepEqual(complaints(), []);
   });
 
-  test('Tab saves and goes on, Shift and Tab go back; the row stays where it is', async (context) => {
+  test('Tab saves and moves on, Shift and Tab go back; the row stays where it is', async (context) => {
     const { page, client, changes } = await openCatalogue(context);
     await cell(page, 'The Hobbit', 'title').click();
     await page.keyboard.press('F2');
@@ -273,6 +286,54 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await waitUntil(async () => (await titles(page))[0] === 'Book 299');
   });
 
+  for (const [query, field, text] of [
+    ['?year=0&sort=title', 'year', '1900'],
+    ['?sort=author', 'author', 'Zzz'],
+    ['?sort=title', 'title', 'Book 150b'],
+  ] as const) {
+    test(`a person who changes the ${field} of books in ${query} sees all others further down`, async (context) => {
+      const books = Array.from({ length: 250 }, (_, index) => {
+        return { title: `Book ${String(index + 1).padStart(3, '0')}`, author: 'Somebody', year: 0 };
+      });
+      const { page, client } = await openCatalogue(context, { books, query });
+      for (const { title } of books.slice(0, 5)) {
+        await cell(page, title, field).dblclick();
+        await editor(page, title, field).fill(text);
+        await page.keyboard.press('Enter');
+        await said(page, 'Saved');
+      }
+      await waitUntil(
+        async () => (await client.request('GET', `/books${query}`)).data[0].title === 'Book 006',
+      );
+      for (const place of [100, 200, 249]) await standsAt(page, place, 250, `Book ${place + 1}`);
+      assert.equal(await grid(page).getAttribute('aria-rowcount'), '251');
+    });
+  }
+
+  test('a person who changes books that are then not found any more, and goes to the end, sees all others', async (context) => {
+    const books = Array.from({ length: 350 }, (_, index) => {
+      return { title: `Book ${String(index + 1).padStart(3, '0')}`, author: 'Common', year: 0 };
+    });
+    const { page } = await openCatalogue(context, { books, query: '?q=common&sort=title' });
+    for (const { title } of books.slice(0, 3)) {
+      await cell(page, title, 'author').dblclick();
+      await editor(page, title, 'author').fill('Rare');
+      await page.keyboard.press('Enter');
+      await said(page, 'Saved');
+    }
+    await page.keyboard.press('Control+End');
+    await grid(page).locator('[aria-rowindex="348"]').getByText('Book 350').waitFor();
+    assert.equal(await grid(page).getAttribute('aria-rowcount'), '348');
+    for (const [place, title] of [
+      [297, 'Book 301'],
+      [296, 'Book 300'],
+      [97, 'Book 101'],
+      [0, 'Book 004'],
+    ] as const) {
+      await standsAt(page, place, 347, title);
+    }
+  });
+
   test('a person who leaves a text that is not stored yet is asked to stay', async (context) => {
     const { page } = await openCatalogue(context);
     await cell(page, 'Emma', 'title').dblclick();
@@ -300,7 +361,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await page.getByRole('columnheader', { name: 'Year' }).getByRole('button').click();
     await waitUntil(() => held.length === 1);
     await agreed(page, before);
-    await searchField(page).fill('the'); // goes on from what is wanted, not from what is shown
+    await searchField(page).fill('the'); // continues from what was asked for, not from what is shown
     await waitUntil(() => held.length === 2);
     await cell(page, 'Emma', 'year').dblclick();
     await editor(page, 'Emma', 'year').fill('1816');
@@ -396,6 +457,13 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     await keyboard.edit(page, 'Wide', 'title', 'Wider');
     await said(page, 'Saved');
     await sent(catalogue, ['PUT /book/2 {"title":"Wider"}']);
+    await page.getByRole('rowheader', { name: 'Two' }).click();
+    await page.keyboard.press('F2');
+    await page.getByRole('textbox', { name: / of Two/ }).waitFor();
+    await page.keyboard.press('End');
+    await page.keyboard.type('!');
+    await page.keyboard.press('Enter');
+    await sent(catalogue, ['PUT /book/2 {"title":"Wider"}', 'PUT /book/1 {"title":"Two lines!"}']);
   });
 
   test('Control Z takes back changes and deletions, the latest first, and each once', async (context) => {
@@ -578,7 +646,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     });
   }
 
-  test('a person who leaves before the page knows whether a book has changed is asked to stay', async (context) => {
+  test('a person who leaves before the page has learned whether a book changed is asked to stay', async (context) => {
     const held: (() => void)[] = [];
     const { page, client } = await openCatalogue(context, {
       front: (incoming, _, forward) => {
@@ -712,7 +780,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     assert.deepEqual(added, ['Persuasion', 'Sanditon']);
   });
 
-  test('the keys of the page work inside a cell that is edited, too', async (context) => {
+  test('the keys of the page also work inside a cell that is edited', async (context) => {
     const { page, client } = await openCatalogue(context);
     await cell(page, 'Emma', 'year').click();
     await page.keyboard.press('F2');

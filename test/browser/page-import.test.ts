@@ -11,7 +11,7 @@ import { violations } from '../support/accessibility.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { answer } from '../support/front.ts';
-import { asksToStay, counted, describePage, focused, logIn } from '../support/page.ts';
+import { asksToStay, counted, describePage, focused, logIn, said, WAYS } from '../support/page.ts';
 import { unusedPort } from '../support/ports.ts';
 import {
   ENVIRONMENT,
@@ -20,7 +20,10 @@ import {
   startServiceProcess,
   temporaryFolder,
 } from '../support/service.ts';
+import { holdIndex } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
+
+const { keyboard } = WAYS;
 
 /** Of an export of Goodreads, with its own columns and ways of writing. */
 const GOODREADS = `Book Id,Title,Author,Author l-f,Additional Authors,ISBN,ISBN13,My Rating,Average Rating,Publisher,Binding,Number of Pages,Year Published,Original Publication Year,Date Read,Date Added,Bookshelves,Bookshelves with positions,Exclusive Shelf,My Review,Spoiler,Private Notes,Read Count,Owned Copies
@@ -147,9 +150,9 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     await tabTo(page, page.getByRole('button', { name: 'Import 5 books' }));
     await page.keyboard.press('Enter');
     await focused(page.getByRole('heading', { name: '5 books were added.' }));
-    await tabTo(page, page.getByRole('button', { name: 'Take them out again' }));
+    await tabTo(page, page.getByRole('button', { name: 'Undo this import' }));
     await page.keyboard.press('Space');
-    await focused(page.getByRole('heading', { name: '5 books were taken out again.' }));
+    await focused(page.getByRole('heading', { name: '5 books were removed.' }));
     assert.equal(await countOf(service.dbUrl), 0);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
@@ -171,13 +174,16 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     }, button);
     await choose(page, 'goodreads.csv', GOODREADS);
     await page.getByRole('heading', { name: 'goodreads.csv' }).waitFor();
+    await page.getByRole('textbox', { name: 'Original Publication Year, line 6' }).press('Enter'); // corrects nothing
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog', { name: 'Import books' }).waitFor({ state: 'hidden' });
     assert.deepEqual(complaints(), []);
   });
 
-  test('the books of the latest import can be taken out again, but for those that somebody has changed', async (context) => {
+  test('the books of the latest import can be removed, but for those that somebody has changed', async (context) => {
     const env = { REQUIRE_IF_MATCH: 'on' };
     const { service, client, page, complaints } = await openCatalogue(context, { books: [HOBBIT], env });
-    const out = page.getByRole('button', { name: 'Take them out again' });
+    const out = page.getByRole('button', { name: 'Undo this import' });
     await openImport(page);
     assert.equal(await out.count(), 0);
     await choose(page, 'a.csv', 'title\nEmma\nPersuasion\nVillette\n');
@@ -185,10 +191,16 @@ describePage('import and export on the page', ({ openCatalogue, openProcess }) =
     const [, , persuasion] = await client.list();
     const change = { headers: { 'if-match': '*' }, body: { year: 1817 } };
     assert.equal((await client.request('PUT', `/book/${persuasion?.id}`, change)).status, 200);
+    await keyboard.delete(page, 'Emma');
+    await openImport(page); // which carries the deletion out
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.keyboard.press('Control+z');
+    await said(page, '“Emma” is back, as a new entry.');
     await openImport(page);
     await page.getByText('The latest import: 3 books of a.csv.').waitFor();
     await out.click();
-    await page.getByRole('heading', { name: '2 books were taken out again.' }).waitFor();
+    await page.getByRole('heading', { name: '2 books were removed.' }).waitFor();
     await page
       .getByRole('paragraph')
       .filter({ hasText: '1 book stays: changed since the import.' })
@@ -314,13 +326,13 @@ Announced,E,${next}
     await page
       .getByText('There is nothing to import but doubtful books. Is each column the right one?')
       .waitFor();
-    const too = page.getByRole('checkbox', { name: 'Import 6 doubtful books, too' });
+    const too = page.getByRole('checkbox', { name: 'Also import 6 doubtful books' });
     await too.focus();
     await page.keyboard.press('Space');
     await focused(too);
     await figures(page, ['6 can be imported', '0 refused', '3 here already', '1 without a year']);
     await page.getByRole('combobox', { name: 'Year' }).selectOption('not in the file');
-    await page.getByRole('checkbox', { name: 'Import 2 doubtful books, too', checked: false }).waitFor();
+    await page.getByRole('checkbox', { name: 'Also import 2 doubtful books', checked: false }).waitFor();
     await page.getByRole('combobox', { name: 'Year' }).selectOption('year');
     await too.check();
     await importAll(page, 6);
@@ -434,7 +446,7 @@ Announced,E,${next}
     assert.equal(await countOf(service.dbUrl), 9);
   });
 
-  test('a corrected row is compared with the catalogue, too', async (context) => {
+  test('a corrected row is also compared with the catalogue', async (context) => {
     const { service, page } = await openCatalogue(context, { books: [HOBBIT] });
     await openImport(page);
     await choose(
@@ -483,12 +495,12 @@ Announced,E,${next}
       rows.slice(0, added).map((row) => row.split(',')[0]),
     );
 
-    await page.getByRole('button', { name: 'Take them out again' }).click();
+    await page.getByRole('button', { name: 'Undo this import' }).click();
     await page
-      .getByText(new RegExp(`^[1-9][\\d,]* of ${added.toLocaleString('en')} books taken out`))
+      .getByText(new RegExp(`^[1-9][\\d,]* of ${added.toLocaleString('en')} books removed`))
       .waitFor();
     await page.getByRole('button', { name: 'Stop here' }).click();
-    const out = page.getByRole('heading', { name: /taken out again\.$/ });
+    const out = page.getByRole('heading', { name: /removed\.$/ });
     await out.waitFor();
     assert.equal(await countOf(service.dbUrl), added - numberIn(await out.innerText()));
     assert.deepEqual(complaints(), []);
@@ -509,7 +521,7 @@ Announced,E,${next}
     service.process.kill('SIGKILL');
     await once(service.process, 'exit');
     await page
-      .getByText('The catalogue does not answer. This goes on by itself as soon as it does.')
+      .getByText('The catalogue does not answer. The page continues as soon as it does.')
       .first()
       .waitFor();
 
@@ -533,7 +545,7 @@ Announced,E,${next}
     );
   });
 
-  test('a person stops while the service is silent: it is said what is not known, and can be taken out', async (context) => {
+  test('a person stops while the service is silent: the page names the books that may be stored, and removes them', async (context) => {
     const { service, page } = await openProcess(context, { books: [] });
     await openImport(page);
     const rows = Array.from({ length: 300 }, (_, index) => `Book ${index}`);
@@ -550,12 +562,12 @@ Announced,E,${next}
       .first()
       .waitFor();
     service.process.kill('SIGCONT');
-    await page.getByRole('button', { name: 'Take them out again' }).click();
-    await page.getByRole('heading', { name: '300 books were taken out again.' }).waitFor();
+    await page.getByRole('button', { name: 'Undo this import' }).click();
+    await page.getByRole('heading', { name: '300 books were removed.' }).waitFor();
     assert.equal(await countOf(service.dbUrl), 0);
   });
 
-  test('books that a proxy refuses are not added, and the others can be taken out', async (context) => {
+  test('books that a proxy refuses are not added, and the others can be removed', async (context) => {
     let chunks = 0;
     const { service, page } = await openCatalogue(context, {
       books: [],
@@ -572,8 +584,8 @@ Announced,E,${next}
     await page.getByText('The catalogue refuses this: ').first().waitFor();
     await page.getByRole('button', { name: 'Stop here' }).click();
     await page.getByRole('heading', { name: '2 books were added.' }).waitFor();
-    await page.getByRole('button', { name: 'Take them out again' }).click();
-    await page.getByRole('heading', { name: '2 books were taken out again.' }).waitFor();
+    await page.getByRole('button', { name: 'Undo this import' }).click();
+    await page.getByRole('heading', { name: '2 books were removed.' }).waitFor();
     assert.equal(await countOf(service.dbUrl), 0);
   });
 
@@ -589,16 +601,14 @@ Announced,E,${next}
     await page.getByRole('alert').filter({ hasText: 'is empty' }).waitFor();
     await service.stop();
     await choose(page, 'goodreads.csv', GOODREADS);
-    await page
-      .getByText('The catalogue does not answer. This goes on by itself as soon as it does.')
-      .waitFor();
+    await page.getByText('The catalogue does not answer. The page continues as soon as it does.').waitFor();
     await figures(page, ['… can be imported', '3 refused', '… here already', '… without a year']);
     const next = await startServiceProcess(service.dbUrl, ports);
     context.after(() => next.stop());
     await figures(page, ['3 can be imported', '3 refused', '2 here already', '1 without a year']);
   });
 
-  test('the service is away for a day: what it may have stored is not stored again', async (context) => {
+  test('after a day without the service, the page does not repeat books that may be stored', async (context) => {
     const { service, page } = await openProcess(context, { books: [] });
     await openImport(page);
     await choose(page, 'a.csv', 'title\nEmma\n');
@@ -607,7 +617,7 @@ Announced,E,${next}
     await service.stop();
     await start.click();
     await page
-      .getByText('The catalogue does not answer. This goes on by itself as soon as it does.')
+      .getByText('The catalogue does not answer. The page continues as soon as it does.')
       .first()
       .waitFor();
     await page.evaluate(`{ const { now } = Date; Date.now = () => now() + ${24 * 60 * 60 * 1000}; }`);
@@ -656,7 +666,7 @@ Announced,E,${next}
 
     await openImport(page);
     await choose(page, 'tricky.csv', TRICKY);
-    await page.getByRole('checkbox', { name: /doubtful books, too$/ }).check();
+    await page.getByRole('checkbox', { name: /^Also import .* doubtful books$/ }).check();
     await importAll(page, expected.length);
     assert.deepEqual(await storedIn(service.dbUrl), expected);
     await openImport(page);
@@ -722,7 +732,7 @@ Announced,E,${next}
       await check('Check, with a question');
       await page.getByRole('combobox', { name: 'First row' }).selectOption('a book');
       await page.getByRole('combobox', { name: 'Title' }).selectOption('column 1: Emma');
-      await page.getByRole('checkbox', { name: 'Import 1 doubtful book, too' }).waitFor();
+      await page.getByRole('checkbox', { name: 'Also import 1 doubtful book' }).waitFor();
       await check('Check, with doubts');
       await page.getByRole('button', { name: 'Another file' }).click();
       await choose(page, 'goodreads.csv', GOODREADS);
@@ -797,6 +807,28 @@ Announced,E,${next}
     const lines = (await runCommand(['export'], { DB_URL: service.dbUrl })).stdout.split('\n');
     assert.equal(text, `${[lines[0], lines[3], lines[1]].join('\n')}\n`);
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  });
+
+  test('the books found are saved once the search finds all of them', async (context) => {
+    const { service, client, page } = await openCatalogue(context, { books: [HOBBIT] });
+    await page.getByRole('textbox', { name: 'Search titles and authors' }).fill('hobbit');
+    await counted(page, '1 book found');
+    let release = async () => {};
+    await waitUntil(async () => {
+      await release();
+      await client.create(HOBBIT);
+      release = await holdIndex(service.dbUrl);
+      return (await client.request('GET', '/books?q=hobbit')).headers.get('x-unindexed-books') !== null;
+    });
+    await openMenu(page, 'Export');
+    const save = page.getByRole('button', { name: 'Save as CSV' });
+    await save.click();
+    await page
+      .getByText('Nothing was saved: the catalogue is still indexing about 1 book. Try again.')
+      .waitFor();
+    await release();
+    const { text } = await saved(page, save);
+    assert.equal(text.split('\n').length - 2, (await client.list()).length);
   });
 
   test('a person stops saving', async (context) => {

@@ -28,7 +28,7 @@ const ATTEMPTS: Readonly<Record<string, string>> = {
   'a module of another origin': `import(other + '/x.js')`,
 };
 
-/** A program that returns what became of each attempt. Each has a task of its own, as in a page: a debugger may do more. */
+/** A program that returns what became of each attempt. Each runs in a separate task, as in a page: a debugger may do more. */
 function attemptAll(other: string): string {
   const attempts = Object.entries(ATTEMPTS).map(([name, text]) => `${JSON.stringify(name)}: () => ${text}`);
   return `(async () => {

@@ -31,7 +31,7 @@ const { keyboard, mouse } = WAYS;
 
 describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess }) => {
   const login = (page: Page) => page.getByRole('dialog', { name: 'Book catalogue' });
-  const away = (page: Page) => page.getByRole('alert').filter({ hasText: 'Nothing is lost' });
+  const away = (page: Page) => page.getByRole('alert').filter({ hasText: 'Your changes are kept' });
 
   async function kill({ process }: ServiceProcess): Promise<void> {
     process.kill('SIGKILL');
@@ -106,7 +106,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     await page.clock.fastForward('29:59');
     assert.equal(await login(page).isVisible(), false);
     await page.clock.fastForward('00:02');
-    await login(page).getByText('Nobody has used this page for 30 minutes.').waitFor();
+    await login(page).getByText('You were logged out after 30 minutes without activity.').waitFor();
     await page.clock.fastForward('10:00');
     await logIn(page);
     await focused(editor(page, 'Emma', 'title'));
@@ -168,7 +168,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     assert.equal(await searchField(page).inputValue(), 'hobb');
   });
 
-  test('typing goes on while a search is tried again: no letter is lost', async (context) => {
+  test('typing continues while a search is tried again: no letter is lost', async (context) => {
     const { page, service } = await openProcess(context);
     await page.clock.install();
     await kill(service);
@@ -258,7 +258,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     assert.ok(calls > 20 && calls < 1000, `${calls} calls`);
   });
 
-  test('a service that hangs: the page says so, keeps the list, and goes on with it', async (context) => {
+  test('a service that hangs: the page says so, keeps the list, and continues when it answers', async (context) => {
     const { page, service } = await openProcess(context);
     await page.clock.install();
     service.process.kill('SIGSTOP');
@@ -295,6 +295,22 @@ describePage('the librarians’ page in trouble', ({ openCatalogue, openProcess 
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
     await dialog.waitFor({ state: 'hidden' });
     assert.equal((await client.list()).length, BOOKS.length + 1);
+  });
+
+  test('a new book that the service refuses: the dialog says why, and keeps the text', async (context) => {
+    const { page, client } = await openCatalogue(context, { env: { BODY_LIMIT: '100' } });
+    await page.keyboard.press('Insert');
+    const dialog = page.getByRole('dialog', { name: 'Add a book' });
+    await dialog.getByLabel('Title').fill('x'.repeat(100));
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await dialog
+      .getByRole('alert')
+      .filter({ hasText: 'The book was not added: Payload too large.' })
+      .waitFor();
+    await dialog.getByLabel('Title').fill('Persuasion');
+    await dialog.getByRole('button', { name: 'Add', exact: true }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    assert.equal((await client.list()).at(-1)?.title, 'Persuasion');
   });
 
   test('an answer that is lost: the change, the new book and the deletion are carried out once', async (context) => {

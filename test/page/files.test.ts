@@ -112,7 +112,7 @@ describe('the files of the page', () => {
     });
   });
 
-  test('rule 34: the headers of every other file, to the letter; that of a worker has the policy, too', async () => {
+  test('rule 34: the headers of every other file, to the letter; that of a worker also has the policy', async () => {
     const workers = new Set<string>();
     const modules = await modulesFrom(`${version}${MAIN}`);
     for (const [path, text] of modules) {
@@ -150,7 +150,7 @@ describe('the files of the page', () => {
     }
   });
 
-  test('rule 34: the page learns the built-in password, and no other', async (context) => {
+  test('rule 34: the page is sent the built-in password, and no other', async (context) => {
     const builtIn = await startHere({ PORT: '0', DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' });
     context.after(() => builtIn.stop());
     for (const [target, pair] of [
@@ -167,7 +167,7 @@ describe('the files of the page', () => {
     assertRefusal(await get('/login.json', '', builtIn), 404, 'Not found');
   });
 
-  test('rule 34: a file that the browser has is 304, without a body', async () => {
+  test('rule 34: a file that the browser has gets 304, without a body', async () => {
     for (const path of ['/', '/?q=emma', `${version}${MAIN}`]) {
       const { etag = '' } = (await get(path)).headers;
       const strong = etag.replace('W/', '');

@@ -33,7 +33,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
     });
     after(() => service.stop());
 
-    test('rule 34: every other request is answered with the same bytes', async () => {
+    test('rule 34: every other request gets the same bytes', async () => {
       const ask = async (target: Target, bytes: string | Uint8Array) => {
         const connection = new Connection(target);
         await connection.send(bytes);
@@ -221,7 +221,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
   });
 });
 
-/** Starts the command in a process of its own. */
+/** Starts the command in a separate process. */
 async function start(context: TestContext, env: Record<string, string>): Promise<CommandProcess> {
   const DB_URL = await SQLITE.freshUrl();
   const service = await startCommand({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
@@ -253,7 +253,7 @@ function warningsOf(service: { readonly log: readonly string[] }): string[] {
     .map(({ msg }) => msg);
 }
 
-/** Process ids of the workers that have begun to serve. */
+/** Process ids of the workers that have started to serve. */
 async function workersOf(service: CommandProcess): Promise<number[]> {
   const serving = () => lines(service).filter(({ msg }) => msg === 'a worker is serving');
   await waitUntil(() => serving().length === 2);
