@@ -20,13 +20,25 @@ RUN node src/compile.js
 USER root
 RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
 
+# The documents as a site. Its generator stays in this stage.
+FROM build AS site
+COPY site/package.json site/package-lock.json site/
+RUN npm ci --prefix site --ignore-scripts
+COPY README.md CHANGELOG.md ./
+COPY client/README.md client/
+COPY deploy/cluster/README.md deploy/cluster/
+COPY docs docs
+COPY site site
+RUN node site/build.ts
+
 FROM node:26.10.0-trixie-slim
 LABEL org.opencontainers.image.title="book-catalogue" \
       org.opencontainers.image.description="A book catalogue service: JSON over HTTP, on SQLite or PostgreSQL" \
-      org.opencontainers.image.version="1.0.0" \
+      org.opencontainers.image.version="1.1.0" \
       org.opencontainers.image.licenses="MIT"
 WORKDIR /app
 COPY --from=build /app ./
+COPY --from=site /app/site/dist site/dist
 RUN install -d -o node -g node data
 VOLUME /app/data
 # The user `node`, as a number: Kubernetes checks by the number that it is not root.

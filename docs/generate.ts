@@ -4,10 +4,14 @@
 import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describeFigures } from '../bench/document.ts';
+import { describeFigures, markdown } from '../bench/document.ts';
 import { SETTINGS, type Setting } from '../src/config.ts';
+import { DESCRIPTIONS, type Description } from '../src/metrics/descriptions.ts';
+import { limitsTable } from './limits.ts';
 import { mapOf } from './map.ts';
 import { describeApi } from './openapi/document.ts';
+import { IN_QUERY } from './openapi/parameters.ts';
+import { messagesTable } from './openapi/responses.ts';
 import { describeSearches } from './search-statements.ts';
 
 const PROJECT = fileURLToPath(new URL('..', import.meta.url));
@@ -24,7 +28,11 @@ const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
  */
 const PARTS: Readonly<Record<string, (document: string) => string>> = {
   figures: describeFigures,
+  limits: () => markdown({ head: ['Limit', 'Value', 'Beyond it'], rows: limitsTable() }),
   map: (document) => mapOf(dirname(document)),
+  messages: () => markdown({ head: ['Status', 'Message', 'Cause', 'Rules'], rows: messagesTable() }),
+  metrics: metricsTable,
+  parameters: parametersTable,
   variables: variablesTable,
 };
 
@@ -34,9 +42,12 @@ const PART = /^<!-- generated: (.+?) -->\n.*?^<!-- end of \1 -->$/gms;
 export async function generatedTexts(): Promise<Map<string, string>> {
   const texts = new Map<string, string>();
   for (const [path, describe] of Object.entries(FILES)) texts.set(path, await describe());
-  for (const path of globSync(['*.md', '{bench,client,conformance,docs,endurance,page,src,test}/**/*.md'], {
-    cwd: PROJECT,
-  })) {
+  for (const path of globSync(
+    ['*.md', '{bench,client,conformance,deploy,docs,endurance,page,src,test}/**/*.md'],
+    {
+      cwd: PROJECT,
+    },
+  )) {
     const text = readFileSync(`${PROJECT}/${path}`, 'utf8');
     const generated = text.replace(PART, (_, name: string) => {
       const part = PARTS[name];
@@ -49,10 +60,30 @@ export async function generatedTexts(): Promise<Map<string, string>> {
 }
 
 function variablesTable(): string {
-  const rows = Object.values<Setting>(SETTINGS).map(
-    ({ name, help, absent }) => `| \`${name}\` | ${help} | ${absent} |`,
-  );
-  return ['| Variable | Meaning | Default |', '| --- | --- | --- |', ...rows].join('\n');
+  const rows = Object.values<Setting>(SETTINGS).map(({ name, help, absent }) => [
+    `\`${name}\``,
+    help,
+    absent,
+  ]);
+  return markdown({ head: ['Variable', 'Meaning', 'Default'], rows });
+}
+
+function metricsTable(): string {
+  const rows = Object.entries<Description>(DESCRIPTIONS).map(([name, { labels = {}, help }]) => {
+    const described = Object.entries(labels).map(([label, values]) =>
+      [`\`${label}\``, values.map((value) => `\`${value}\``).join(', ')].filter(Boolean).join(': '),
+    );
+    return [`\`${name}\``, described.join('; '), help];
+  });
+  return markdown({ head: ['Metric', 'Labels', 'Meaning'], rows });
+}
+
+function parametersTable(): string {
+  const rows = Object.entries(IN_QUERY).map(([name, { description, schema }]) => {
+    const [example] = schema.examples as readonly unknown[];
+    return [`\`${name}\``, description, name === 'cursor' ? '' : `\`${name}=${example}\``];
+  });
+  return markdown({ head: ['Parameter', 'Meaning', 'Example'], rows });
 }
 
 if (import.meta.main) {

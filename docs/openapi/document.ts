@@ -98,7 +98,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'TokenGenerated',
         'InvalidLogin',
         'InvalidCredentials',
-        'LoginTooLarge',
+        'PayloadTooLarge',
         'TooManyAttempts',
         'TokenNotGenerated',
         ...ANY,
@@ -133,7 +133,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'often the request is sent.',
       takesKey: true,
       body: { schema: 'NewBooks', examples: { books: [BOOK_EXAMPLE, {}] } },
-      responses: ['BooksCreated', 'InvalidBooks', 'TooManyBooks', 'KeyUsed', ...GUARDED],
+      responses: ['BooksCreated', 'InvalidBooks', 'PayloadTooLarge', 'KeyUsed', ...GUARDED],
     },
   },
   '/book/{id}': {

@@ -38,7 +38,6 @@ import {
   tooManyAttempts,
 } from '../../src/api/envelope.ts';
 import { SHOWN_NAME } from '../../src/api/query.ts';
-import { LOGIN_LIMIT } from '../../src/auth/credentials.ts';
 import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
 import { tagOf } from '../../src/books/condition.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
@@ -54,7 +53,10 @@ interface Response {
   readonly message: string;
   /** Regular expression of the message; absent if it is always the same. */
   readonly pattern?: string;
+  /** Equal for every answer with this status and message. */
   readonly when: string;
+  /** The rules of the contract that demand it. */
+  readonly rules: string;
   /** Schema of `data`. */
   readonly data: Schema;
 }
@@ -75,13 +77,13 @@ export function schemaRef(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function success({ body }: EnvelopeAnswer, data: Schema, when: string): Response {
+function success({ body }: EnvelopeAnswer, data: Schema, rules: string, when: string): Response {
   const envelope: Envelope = JSON.parse(body);
-  return { envelope, message: envelope.message, when, data };
+  return { envelope, message: envelope.message, when, rules, data };
 }
 
-function failure(answer: EnvelopeAnswer, when: string): Response {
-  return success(answer, { type: 'null' }, when);
+function failure(answer: EnvelopeAnswer, rules: string, when: string): Response {
+  return success(answer, { type: 'null' }, rules, when);
 }
 
 /**
@@ -91,45 +93,70 @@ function failure(answer: EnvelopeAnswer, when: string): Response {
 function failureWith(
   answer: (part: string) => EnvelopeAnswer,
   part: { readonly name: string; readonly pattern: string; readonly example: string },
+  rules: string,
   when: string,
 ): Response {
-  const { message } = failure(answer(`<${part.name}>`), when);
-  const { message: pattern } = failure(answer(part.pattern), when);
-  return { ...failure(answer(part.example), when), message, pattern: `^${pattern}$` };
+  const { message } = failure(answer(`<${part.name}>`), rules, when);
+  const { message: pattern } = failure(answer(part.pattern), rules, when);
+  return { ...failure(answer(part.example), rules, when), message, pattern: `^${pattern}$` };
 }
 
 const NOT_HTTP = failure(
   BAD_REQUEST,
+  'rule 20',
   'The request is not valid HTTP: it is malformed, has an invalid percent-escape in its path, or has no `Host` or two.',
 );
 
-const INVALID_KEY_RESPONSE = failure(
+const NOT_A_BOOK = failure(
+  INVALID_BOOK,
+  'C1, U2, B2',
+  'The body is not a JSON object (`POST /books`: not an array), or a title or author is not a text, or a year is not a ' +
+    'whole number without quotes. Nothing was stored.',
+);
+
+const NO_KEY = failure(
   INVALID_KEY,
+  'I1',
   'The `Idempotency-Key` is empty, has more than 255 characters, or others than visible ASCII.',
+);
+
+const TOO_LARGE = failure(
+  PAYLOAD_TOO_LARGE,
+  'rule 22, B2',
+  'The body is longer than 1 MiB (`POST /books`: 16 MiB, 10,000 books or 1 MiB for one of them; `POST /token`: 4 KiB). ' +
+    'The operator may have set other limits.',
+);
+
+const INTERNAL = failure(
+  INTERNAL_ERROR,
+  'rule 20',
+  'An error in the service. A change may or may not have been made. The log has the cause under the `x-request-id`.',
 );
 
 /** Every response by name, with all answers that it may be; these have the same status. */
 export const RESPONSES = {
   TokenGenerated: [
-    success(tokenGenerated(TOKEN), schemaRef('Token'), 'The username and password are correct.'),
+    success(tokenGenerated(TOKEN), schemaRef('Token'), 'T3', 'The username and password are correct.'),
   ],
   BooksRetrieved: [
     success(
       booksRetrieved([BOOK]),
       { type: 'array', items: schemaRef('Book') },
+      'L1, F1',
       'All books; with parameters, a page of those that are found.',
     ),
   ],
-  BookRetrieved: [success(bookRetrieved(BOOK), schemaRef('Book'), 'The book.')],
-  BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'The book after the change.')],
-  BookDeleted: [success(BOOK_DELETED, { type: 'null' }, 'The book has been removed.')],
+  BookRetrieved: [success(bookRetrieved(BOOK), schemaRef('Book'), 'G1', 'The book.')],
+  BookUpdated: [success(bookUpdated(BOOK), schemaRef('Book'), 'U3', 'The book after the change.')],
+  BookDeleted: [success(BOOK_DELETED, { type: 'null' }, 'D1', 'The book has been removed.')],
   BookCreated: [
-    success(bookCreated(BOOK), schemaRef('Book'), 'The book with its new id. It is stored durably.'),
+    success(bookCreated(BOOK), schemaRef('Book'), 'C2', 'The book with its new id. It is stored durably.'),
   ],
   BooksCreated: [
     success(
       booksCreated([BOOK.id, BOOK.id + 1]),
       { type: 'array', maxItems: MOST_BOOKS, items: BOOK_ID },
+      'B1',
       'The ids of the new books, in the order of the array. All of them are stored durably.',
     ),
   ],
@@ -138,127 +165,139 @@ export const RESPONSES = {
     failureWith(
       invalidParameter,
       { name: 'name', pattern: `.{0,${SHOWN_NAME}}`, example: 'yaer' },
+      'F3',
       'This parameter does not exist, is there twice, has an invalid value, or cannot be used with the others.',
     ),
     NOT_HTTP,
   ],
   InvalidLogin: [
-    failure(INVALID_LOGIN, 'The body is not a JSON object, or a field in it is not text.'),
+    failure(INVALID_LOGIN, 'T1', 'The body is not a JSON object, or a field in it is not text.'),
     NOT_HTTP,
   ],
-  InvalidBook: [
-    failure(
-      INVALID_BOOK,
-      'The body is not a JSON object, or a field in it has an invalid value. Nothing was stored.',
-    ),
-    NOT_HTTP,
-  ],
-  InvalidNewBook: [
-    failure(
-      INVALID_BOOK,
-      'The body is not a JSON object, or a field in it has an invalid value. Nothing was stored.',
-    ),
-    INVALID_KEY_RESPONSE,
-    NOT_HTTP,
-  ],
+  InvalidBook: [NOT_A_BOOK, NOT_HTTP],
+  InvalidNewBook: [NOT_A_BOOK, NO_KEY, NOT_HTTP],
   InvalidBooks: [
-    failure(INVALID_BOOK, 'The body is not a JSON array. Nothing was stored.'),
+    NOT_A_BOOK,
     failureWith(
       invalidBook,
       { name: 'position', pattern: '[1-9][0-9]{0,4}', example: '3' },
+      'B2',
       'The element at this position, from 1, is not a book. Nothing was stored.',
     ),
-    INVALID_KEY_RESPONSE,
+    NO_KEY,
     NOT_HTTP,
   ],
-  KeyUsed: [failure(KEY_USED, 'The `Idempotency-Key` was used for another request. Nothing was stored.')],
-  InvalidCredentials: [failure(INVALID_CREDENTIALS, 'The username or the password is wrong.')],
+  KeyUsed: [
+    failure(
+      KEY_USED,
+      'I2',
+      'The `Idempotency-Key` was used for another request. Nothing was stored. Use a new key for each new request.',
+    ),
+  ],
+  InvalidCredentials: [failure(INVALID_CREDENTIALS, 'T2', 'The username or the password is wrong.')],
   Unauthorized: [
-    failure(TOKEN_REQUIRED, 'There is no `Authorization` header, or it is empty.'),
+    failure(TOKEN_REQUIRED, 'A3', 'There is no `Authorization` header, or it is empty.'),
     failure(
       INVALID_TOKEN,
-      'The token has expired, or was not issued by this service. A token after `Bearer` is also invalid.',
+      'A4, rule 18',
+      'The token has expired, was signed with another secret, or follows `Bearer`. Log in again, and send the token alone.',
     ),
   ],
   BookNotFound: [
     failure(
       BOOK_NOT_FOUND,
+      'G2, U1, D2, rule 10',
       'No book has this id, or it is not an id, which is a positive whole number without leading zeros.',
     ),
   ],
   PreconditionFailed: [
     failure(
       PRECONDITION_FAILED,
-      'The book does not meet `If-Match` or `If-None-Match`: somebody has changed it since. Nothing was changed.',
+      'E3',
+      'The book does not meet `If-Match` or `If-None-Match`. This request changed nothing; an earlier attempt may have. Read ' +
+        'the book again.',
     ),
   ],
   PreconditionRequired: [
     failure(
       PRECONDITION_REQUIRED,
-      'The operator demands `If-Match` with every change and removal (`REQUIRE_IF_MATCH`). Nothing was changed.',
+      'E4',
+      'The operator demands `If-Match` with every change and removal. Nothing was changed. Send the `etag` of the book.',
     ),
   ],
-  NotFound: [failure(NOT_FOUND, 'There is no such path. Paths are case-sensitive, and every slash counts.')],
+  NotFound: [
+    failure(
+      NOT_FOUND,
+      'rule 20',
+      'There is no such path. Case and slashes count: one book is `/book/1`, all are `/books`.',
+    ),
+  ],
   MethodNotAllowed: [
     failure(
       methodNotAllowed(['GET']),
+      'rule 20',
       'The path does not have this method. `Allow` lists the methods that it has.',
     ),
   ],
   RequestTimeout: [
     failure(
       REQUEST_TIMEOUT,
+      'rule 22',
       'The headers did not arrive within 15 seconds, or the whole request did not arrive within 30.',
     ),
   ],
-  PayloadTooLarge: [
-    failure(
-      PAYLOAD_TOO_LARGE,
-      'The body is longer than the limit: 1 MiB, unless the operator has set another one.',
-    ),
-  ],
-  LoginTooLarge: [failure(PAYLOAD_TOO_LARGE, `The body is longer than ${LOGIN_LIMIT} bytes.`)],
-  TooManyBooks: [
-    failure(
-      PAYLOAD_TOO_LARGE,
-      'The array has more than 10,000 elements, one of them is longer than 1 MiB, or the body is longer than 16 MiB, ' +
-        'unless the operator has set other limits.',
-    ),
-  ],
+  PayloadTooLarge: [TOO_LARGE],
   MisdirectedRequest: [
     failure(
       MISDIRECTED_REQUEST,
-      'Only the machine of the service may call it, and `Host` does not name that machine: `localhost`, an address of ' +
-        '127.0.0.0/8 or `[::1]`.',
+      'rule 33',
+      'Only the machine of the service may call it until the operator sets account and secret, and `Host` does not name ' +
+        'that machine: `localhost`, an address of 127.0.0.0/8 or `[::1]`.',
     ),
   ],
   TooManyAttempts: [
     failure(
       tooManyAttempts(1),
+      'rule 29',
       'Too many logins from this address have failed. For now every login is refused, right or wrong.',
     ),
   ],
   HeadersTooLarge: [
     failure(
       HEADERS_TOO_LARGE,
-      'The request line and headers are longer than the limit: 16 KiB, unless the operator has set another one.',
+      'rule 22',
+      'The request line and headers are longer than 16 KiB. The operator may have set another limit.',
     ),
   ],
   TokenNotGenerated: [
-    failure(TOKEN_NOT_GENERATED, 'The username and password are correct, but the token could not be signed.'),
-    failure(INTERNAL_ERROR, 'An error in the service. Its log has the cause under the `X-Request-Id`.'),
+    failure(
+      TOKEN_NOT_GENERATED,
+      'T5',
+      'The username and password are correct, but the token could not be signed.',
+    ),
+    INTERNAL,
   ],
-  InternalError: [
-    failure(INTERNAL_ERROR, 'An error in the service. Its log has the cause under the `X-Request-Id`.'),
-  ],
+  InternalError: [INTERNAL],
   ServiceUnavailable: [
     failure(
       SERVICE_UNAVAILABLE,
-      'The store is unavailable or overloaded, a search takes too long, or there is no memory for the body. A change ' +
-        'may or may not have been made.',
+      'rules 22, 23',
+      'The store is unavailable or overloaded, a search takes too long, or there is no memory for the body. A change may ' +
+        'or may not have been made. Retry after `retry-after` seconds, a creation with an `Idempotency-Key`.',
     ),
   ],
 } as const satisfies Readonly<Record<string, readonly [Response, ...Response[]]>>;
+
+/** Every message once, as rows of a table: status, message, cause (of a failure), rules. */
+export function messagesTable(): string[][] {
+  const rows = Object.values<readonly Response[]>(RESPONSES)
+    .flat()
+    .map(({ envelope: { status }, message, when, rules }) => {
+      return [`${status}`, `\`${message}\``, status < 400 ? '' : when, rules];
+    });
+  const byMessage = new Map(rows.map((row) => [row.slice(0, 2).join(' '), row]));
+  return [...byMessage.values()].toSorted(([one = ''], [other = '']) => one.localeCompare(other));
+}
 
 /** Headers of a page, of which each answer has those that apply (rules F4, F6 and F11); the list has none of them. */
 const PAGE_HEADERS: readonly string[] = ['Link', 'X-Total-Count', 'Preference-Applied', 'X-Unindexed-Books'];

@@ -2,16 +2,9 @@
 // Does not: load anything from elsewhere: the page needs no other network, and may call only the two ports. It has no token
 // until a user logs in there, and stores it nowhere.
 
-import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import type { Credentials } from '../auth/credentials.ts';
 import type { Answer } from '../http/answer.ts';
-import { readProjectFile } from '../project.ts';
-
-interface Asset {
-  readonly bytes: Buffer;
-  readonly etag: string;
-}
+import { assetHandler, type OperationsHandler, policyOf } from './asset.ts';
 
 const SWAGGER = 'node_modules/swagger-ui-dist';
 
@@ -27,24 +20,28 @@ const ASSETS = [
 
 const JSON_HEADERS = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'];
 
-/** Answers a GET of one path. */
-export type OperationsHandler = (request: IncomingMessage) => Answer | Promise<Answer>;
-
 /**
  * @param servicePort port of the service; 0 until the system has chosen it.
  * @param pagePort that of the page for librarians; undefined without a page, or before it is open.
  * @param login the pair that the page fills in.
+ * @param manual path of the manual, for a link to it; undefined without one.
  */
 export function docsRoutes(
   servicePort: () => number,
   pagePort: () => number | undefined,
   login: Credentials | undefined,
+  manual: string | undefined,
 ): Readonly<Record<string, OperationsHandler>> {
   return {
     '/': () => ({ status: 302, headers: ['location', 'docs'], body: '' }),
     '/docs/login.json': () => json(login ?? {}),
-    '/docs/page.json': () => json({ port: pagePort() }),
-    ...Object.fromEntries(ASSETS.map(({ url, file, type }) => [url, assetHandler(file, type, servicePort)])),
+    '/docs/page.json': () => json({ port: pagePort(), manual }),
+    ...Object.fromEntries(
+      ASSETS.map(({ url, file, type }) => [
+        url,
+        assetHandler(file, `${type}; charset=utf-8`, (host) => contentPolicy(host, servicePort())),
+      ]),
+    ),
   };
 }
 
@@ -52,45 +49,10 @@ function json(value: object): Answer {
   return { status: 200, headers: JSON_HEADERS, body: JSON.stringify(value) };
 }
 
-function assetHandler(file: string, type: string, servicePort: () => number): OperationsHandler {
-  let asset: Promise<Asset> | undefined; // two megabytes, read when the page is first opened
-  return async ({ headers: { host, 'if-none-match': known } }) => {
-    asset ??= load(file).catch((error) => {
-      asset = undefined; // too many files were open at that moment, for example
-      throw error;
-    });
-    const { bytes, etag } = await asset;
-    const headers = [
-      ...['content-type', `${type}; charset=utf-8`],
-      ...['content-security-policy', contentPolicy(host, servicePort())],
-      ...['x-content-type-options', 'nosniff'],
-      ...['referrer-policy', 'no-referrer'],
-      ...['cross-origin-resource-policy', 'same-origin'],
-      ...['cache-control', 'no-cache'], // that is: check each time whether it has changed
-      ...['etag', etag],
-    ];
-    return known === etag ? { status: 304, headers } : { status: 200, headers, body: bytes };
-  };
-}
-
-async function load(file: string): Promise<Asset> {
-  const bytes = await readProjectFile(file);
-  return { bytes, etag: `"${createHash('sha256').update(bytes).digest('base64url')}"` };
-}
-
 /** Only files from this port run, and they may call only it and the service, on the host that the page came from. */
 function contentPolicy(asked = '', servicePort: number): string {
   const [, name, address] = /^(?:([\w.-]+)|(\[[\da-f:.]+\]))(?::\d+)?$/i.exec(asked) ?? [];
   const host = address === undefined ? name : '*'; // a policy cannot name an IPv6 address
   const service = host && servicePort > 0 ? ` http://${host}:${servicePort}` : '';
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' data:", // the library's icons are in its style sheet
-    `connect-src 'self'${service}`,
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ');
+  return policyOf(service);
 }

@@ -1,4 +1,4 @@
-// Owns: the operations listener: a port of its own for health checks, metrics and the description of the API (rule 31).
+// Owns: the operations listener: a separate port for health checks, metrics and the description of the API (rule 31).
 // Does not: affect the service, which responds to its clients whether or not this port does.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -16,7 +16,9 @@ import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
 import type { Service } from '../service.ts';
 import { within } from '../within.ts';
-import { docsRoutes, type OperationsHandler } from './docs.ts';
+import type { OperationsHandler } from './asset.ts';
+import { docsRoutes } from './docs.ts';
+import { manualRoutes } from './manual.ts';
 
 /** Milliseconds that /readyz waits for the store. */
 const READY_TIMEOUT = 2000;
@@ -59,6 +61,7 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
 
   const servicePort = () => (service === undefined ? config.port : portOf(service.url));
   const pagePort = () => (service?.pageUrl === undefined ? undefined : portOf(service.pageUrl));
+  const manual = await manualRoutes();
   const routes = new Map(
     Object.entries<OperationsHandler>({
       '/livez': () => text(200, 'alive'),
@@ -76,7 +79,8 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
         const serverUrl = `http://${hostname(headers.host)}:${servicePort()}`;
         return { status: 200, headers: JSON_HEADERS, body: await describeApi(serverUrl) };
       },
-      ...docsRoutes(servicePort, pagePort, knownLogin(config)),
+      ...manual,
+      ...docsRoutes(servicePort, pagePort, knownLogin(config), '/manual/' in manual ? 'manual/' : undefined),
     }),
   );
   const timeouts = {

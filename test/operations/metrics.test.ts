@@ -40,7 +40,7 @@ describe('metrics', { concurrency: 4 }, () => {
       const { service, client, operations } =
         WORKERS === '1' ? await start(context, dbUrl) : await startProcess(context, dbUrl, { WORKERS });
       const expected = new Map<string, number>([['/token POST 200', 1]]); // to log in
-      /** Sends each request on a connection of its own, so that the workers share them. */
+      /** Sends each request on a separate connection, so that the workers share them. */
       const ask = async (series: string, text: string, times = 1) => {
         for (let time = 0; time < times; time += 1) {
           const [answer] = await exchange(service, text.replaceAll('#', String(time)));
@@ -124,22 +124,40 @@ describe('metrics', { concurrency: 4 }, () => {
     });
   }
 
-  test('rule 31: the names are those of the documentation', async (context) => {
+  test('rule 31: names and labels are those of the documentation', async (context) => {
     const guide = readFileSync(pathTo('docs/monitoring.md'), 'utf8');
     const [, table = ''] = /^\| Metric \|.*\n\| --- .*\n((?:\|.*\n)+)/m.exec(guide) ?? [];
-    const documented = [...table.matchAll(/^\| ([^|]*) \|/gm)]
-      .flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name))
-      .filter((name) => STORES.includes(POSTGRES) || !name.startsWith('postgres_'))
-      .filter((name) => !name.startsWith('standby_')); // only with DB_READ_URL: test/stores/standby.test.ts has them
-    const given = new Set<string>();
+    const quoted = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name);
+    const labelsOf = new Map<string, string[]>();
     for (const store of STORES) {
       const url = await store.freshUrl();
-      const { operations } = await start(context, url, store === POSTGRES ? { DB_READ_URL: url } : {});
-      for (const name of (await scrape(operations)).keys()) {
-        if (!/^(process|nodejs)_/.test(name)) given.add(name.replace(/^book_catalogue_/, ''));
+      const { operations, service } = await start(
+        context,
+        url,
+        store === POSTGRES ? { DB_READ_URL: url } : {},
+      );
+      await request(service, 'GET', '/books');
+      for (const [name, { samples }] of await scrape(operations)) {
+        if (/^(process|nodejs)_/.test(name)) continue;
+        const labels = samples.flatMap(({ labels }) => Object.keys(labels)).filter((label) => label !== 'le');
+        labelsOf.set(name.replace(/^book_catalogue_/, ''), labels);
       }
     }
-    assert.deepEqual([...given].sort(), documented.sort());
+    const documented: string[] = [];
+    for (const [, names = '', labels = ''] of table.matchAll(/^\| ([^|]*) \| ([^|]*)\|/gm)) {
+      const present = quoted(names).filter(
+        (name) => STORES.includes(POSTGRES) || !name.startsWith('postgres_'),
+      );
+      documented.push(...present);
+      if (present.length === 0) continue;
+      // `label`: `value`, `value`; `label`: `value` or only `label`, `label`
+      const own = labels.includes(':')
+        ? labels.split(';').flatMap((part) => quoted(part).slice(0, 1))
+        : quoted(labels);
+      const given = new Set(present.flatMap((name) => labelsOf.get(name) ?? []));
+      assert.deepEqual([...given].sort(), own.sort(), names);
+    }
+    assert.deepEqual([...labelsOf.keys()].sort(), documented.sort());
   });
 
   test('rule 31: with WORKERS=2 each process has its own metrics; one that hangs or has ended is left out', async (context) => {
@@ -357,7 +375,7 @@ function testPostgres(): void {
       const connection = new Connection(service);
       connection.socket.pause();
       await connection.send(http('GET', '/books', client.token));
-      // All buffers are full, so its answer has begun.
+      // All buffers are full, so its answer has started.
       await waitUntil(async () => (await lists("and wait_event = 'ClientWrite'")).length === 1);
       return connection;
     };
@@ -423,7 +441,7 @@ async function start(
   return { service, client, operations: operationsOf(service).url, log: () => service.log };
 }
 
-/** Starts the command in processes of its own; its only request so far is a login. */
+/** Starts the command in separate processes; its only request so far is a login. */
 async function startProcess(
   context: TestContext,
   dbUrl: string,

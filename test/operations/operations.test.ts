@@ -93,8 +93,9 @@ describe('the operations listener', { concurrency: 4 }, () => {
       const { token } = await Client.logIn(service);
       await execute(
         DB_URL,
-        `alter table books rename to stored;
-         create view books as select stored.* from stored right join pg_sleep(0.7) on true`,
+        `insert into books (id) values (1);
+         alter table books rename to stored;
+         create view books as select stored.* from stored cross join lateral (select pg_sleep(0.7) offset 0) as slow`,
       );
       const operations = operationsOf(service).url;
       const read = compose('GET', '/book/1', { token });
@@ -148,10 +149,8 @@ describe('the operations listener', { concurrency: 4 }, () => {
     const alone = await start(context, { PORT: String(port) });
     const entries = alone.log.map((line) => JSON.parse(line));
     assert.equal(entries.find(({ msg }) => msg === 'listening').operations, undefined);
-    assert.match(
-      entries.find(({ level }) => level === 'warn')?.msg,
-      new RegExp(`^ADMIN_PORT ${port + 1} is in use`),
-    );
+    const warnings = entries.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
+    assert.ok(warnings.some((text) => text.startsWith(`ADMIN_PORT ${port + 1} is in use`)));
     await alone.stop();
     taken.close();
     const beside = await start(context, { PORT: String(port) });

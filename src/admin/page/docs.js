@@ -27,14 +27,10 @@ addEventListener('resize', makeAccessibleSoon);
 /** @param {string} path */
 const read = async (path) => (await fetch(path)).json();
 const files = ['openapi.json', 'docs/login.json', 'docs/page.json'];
-const [description, pair, { port }] = await Promise.all(files.map(read));
+const [description, pair, { port, manual }] = await Promise.all(files.map(read));
 for (const [name, value] of Object.entries(pair)) field(name).value = value;
-if (port !== undefined) {
-  const link = document.createElement('a');
-  link.href = `http://${location.hostname}:${port}/`;
-  link.textContent = 'For librarians';
-  document.getElementById('links')?.prepend(link);
-}
+if (manual !== undefined) addLink('Manual', manual);
+if (port !== undefined) addLink('For librarians', `http://${location.hostname}:${port}/`);
 const service = description.servers[0].url;
 const [scheme = ''] = Object.keys(description.components.securitySchemes);
 const api = SwaggerUIBundle({
@@ -61,6 +57,18 @@ login.addEventListener('submit', async (event) => {
     say(`The service does not answer at ${service}.`, 'bad');
   }
 });
+
+/**
+ * Adds a link before the others at the top.
+ * @param {string} text
+ * @param {string} href
+ */
+function addLink(text, href) {
+  const link = document.createElement('a');
+  link.href = href;
+  link.textContent = text;
+  document.getElementById('links')?.prepend(link);
+}
 
 /**
  * A field of the login.

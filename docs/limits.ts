@@ -1,0 +1,93 @@
+// Owns: the table of limits and timeouts in the contract (rule 22), with their values from the code.
+
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { readConfig } from '../src/config.ts';
+
+const PROJECT = fileURLToPath(new URL('..', import.meta.url));
+
+/** The limit of Node.js, which `node:http` does not export. */
+const HEADER_LINES = '1,000';
+
+/** Rows of the table: what is limited, its limit, what happens beyond it. */
+export function limitsTable(): string[][] {
+  const { bodyLimit, bulkLimit, headerLimit } = readConfig({}, readFileSync);
+  const body = constantsOf('src/http/body.ts');
+  const connection = constantsOf('src/http/connection.ts');
+  const app = constantsOf('src/api/app.ts');
+  const lists = constantsOf('src/stores/open-lists.ts');
+  const batches = constantsOf('src/books/batches.ts');
+  const onSqlite = constantsOf('src/stores/sqlite/store.ts')('OPEN_LISTS');
+  const onPostgres = constantsOf('src/stores/postgres/server/connections.ts')('LIST_CONNECTIONS');
+  const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
+  const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
+  const log = size(constantsOf('src/stores/sqlite/long-log.ts')('LARGEST_LOG'));
+  const searching = seconds(constantsOf('src/stores/sqlite/finder.ts')('SEARCH_TIME'));
+  return [
+    ['one body', `${size(bodyLimit)} (\`BODY_LIMIT\`)`, '413'],
+    ['that of `POST /books`', `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books`, '413'],
+    ['that of `POST /token`', login, '413'],
+    ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${HEADER_LINES} lines`, '431'],
+    ['until the headers have arrived', seconds(app('HEADERS_TIMEOUT')), '408'],
+    [
+      'until the whole request has',
+      `${seconds(app('WHOLE_REQUEST_TIMEOUT'))}; behind others, after their answers`,
+      '408',
+    ],
+    ['a connection without a first request', seconds(app('HEADERS_TIMEOUT')), 'closed'],
+    ['a connection without another request', seconds(app('KEEP_ALIVE_TIMEOUT')), 'closed'],
+    [`memory of bodies above ${size(body('SMALL'))}`, size(body('ROOM')), '503'],
+    [`memory of smaller ones above ${size(body('TINY'))} that arrive in pieces`, size(body('ROOM')), '503'],
+    [
+      'memory of bodies of `POST /books`, until they are answered',
+      `${size(body('PIECES_ROOM'))}, or one of them`,
+      '503',
+    ],
+    [
+      `memory of unread answers above ${size(connection('TINY'))}, lists excepted`,
+      `${size(connection('ROOM'))}, or one of them`,
+      '503',
+    ],
+    [
+      `until a client takes the next part of its answer, ${size(connection('MAX_UNREAD'))} at most`,
+      `${seconds(connection('READER_TIMEOUT'))}; until half of that memory is free again, ${seconds(connection('READER_TIMEOUT_WITHOUT_ROOM'))}`,
+      'it is disconnected',
+    ],
+    [
+      'requests behind earlier ones',
+      connection('MAX_WAITING').toLocaleString('en-US'),
+      'a connection with more than its share closes',
+    ],
+    ['unread answers on one connection', size(connection('MAX_UNREAD')), 'no other request on it starts'],
+    [
+      'open lists in a process',
+      `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,
+      `503 after ${seconds(lists('WAIT_TIMEOUT'))}; meanwhile a list breaks off whose reader has taken nothing for ${seconds(lists('STALL_TIMEOUT'))}`,
+    ],
+    ["SQLite's log of writes while others read", log, 'lists break off, searches get 503'],
+    [
+      'searches in a process',
+      `one at a time; on SQLite each ${searching}`,
+      `503 after ${seconds(batches('DEADLINE'))} in all, or at once if it would wait more than ${seconds(batches('MAX_QUEUE_TIME'))}`,
+    ],
+  ];
+}
+
+/** @returns the values of the numeric constants of a program, by their names. */
+function constantsOf(path: string): (name: string) => number {
+  const code = readFileSync(`${PROJECT}/${path}`, 'utf8');
+  return (name) => {
+    const [, product] = new RegExp(`^(?:export )?const ${name} = ([\\d_ *]+);`, 'm').exec(code) ?? [];
+    if (product === undefined) throw new Error(`${path} has no number ${name}.`);
+    return product.split('*').reduce((value, factor) => value * Number(factor.replaceAll('_', '')), 1);
+  };
+}
+
+function size(bytes: number): string {
+  const power = Math.floor(Math.log2(bytes) / 10);
+  return `${bytes / 1024 ** power} ${['B', 'KiB', 'MiB', 'GiB'][power]}`;
+}
+
+function seconds(milliseconds: number): string {
+  return `${milliseconds / 1000} s`;
+}

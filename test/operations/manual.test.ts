@@ -1,0 +1,106 @@
+// The manual on the operations listener, as its files are served: those of this version, if there are any, and no others.
+// The files here are not those of the real site, which test/browser/manual.test.ts opens.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
+import type { RawAnswer } from '../../conformance/answers.ts';
+import { exchange } from '../support/client.ts';
+import { pathTo } from '../support/repository.ts';
+import { ENVIRONMENT, SQLITE, temporaryFolder } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+const SITE = `site/dist/${version}`;
+
+test('rule 31: each file of the manual is served with its type and safe headers', async (context) => {
+  const get = await start(context, {
+    [`${SITE}/index.html`]: 'first',
+    [`${SITE}/docs/page.html`]: 'page',
+    [`${SITE}/client/index.html`]: 'client',
+    [`${SITE}/assets/a.js`]: 'program',
+    [`${SITE}/assets/a.css`]: 'style',
+    [`${SITE}/assets/a.png`]: 'picture',
+    [`${SITE}/assets/a.new`]: 'unknown',
+  });
+  for (const [path, body, type] of [
+    ['/manual/', 'first', 'text/html; charset=utf-8'],
+    ['/manual/docs/page.html', 'page', 'text/html; charset=utf-8'],
+    ['/manual/client/', 'client', 'text/html; charset=utf-8'],
+    ['/manual/assets/a.js', 'program', 'text/javascript; charset=utf-8'],
+    ['/manual/assets/a.css', 'style', 'text/css; charset=utf-8'],
+    ['/manual/assets/a.png', 'picture', 'image/png'],
+    ['/manual/assets/a.new', 'unknown', 'application/octet-stream'],
+  ] as const) {
+    const { status, headers, body: sent } = await get(path);
+    assert.deepEqual([status, sent, headers['content-type']], [200, body, type], path);
+    assert.equal(headers['x-content-type-options'], 'nosniff');
+    assert.equal(headers['referrer-policy'], 'no-referrer');
+    assert.equal(
+      headers['content-security-policy'],
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    );
+    assert.equal((await get(path, `if-none-match: ${headers.etag}\r\n`)).status, 304, path);
+  }
+  const { status, headers } = await get('/manual');
+  assert.deepEqual([status, headers.location], [302, 'manual/']);
+  assert.equal(JSON.parse((await get('/docs/page.json')).body).manual, 'manual/');
+  for (const path of [
+    '/manual/index.md',
+    '/manual/docs/',
+    '/manual/../page.html',
+    '/manual/%2e%2e/x',
+    '/manual//',
+  ])
+    assert.equal((await get(path)).status, 404, path);
+});
+
+test('rule 31: without a manual, or with that of another version, its paths are as unknown as any other', async (context) => {
+  for (const files of [{}, { 'site/dist/0.0.1/index.html': 'another version', 'site/dist/digest': 'x' }]) {
+    const get = await start(context, files);
+    const unknown = await get('/unknown');
+    assert.equal(unknown.status, 404);
+    for (const path of ['/manual', '/manual/', '/manual/index.html', '/manual/digest', '/manual/../digest']) {
+      const { status, body } = await get(path);
+      assert.deepEqual([status, body], [404, unknown.body], path);
+    }
+    assert.equal(JSON.parse((await get('/docs/page.json')).body).manual, undefined);
+  }
+});
+
+/** Starts the service in a copy of the project that has these files, and asks its operations listener. */
+async function start(
+  context: TestContext,
+  files: Readonly<Record<string, string>>,
+): Promise<(path: string, more?: string) => Promise<RawAnswer>> {
+  const folder = temporaryFolder();
+  for (const path of ['src', 'package.json']) cpSync(pathTo(path), join(folder, path), { recursive: true });
+  symlinkSync(pathTo('node_modules'), join(folder, 'node_modules'), 'junction');
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(join(folder, dirname(path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  const own = { DB_URL: await SQLITE.freshUrl(), ADMIN_PORT: '0', PAGE_PORT: 'off', LOG_LEVEL: 'info' };
+  const env = { ...ENVIRONMENT, ...own, NODE_DISABLE_COMPILE_CACHE: '1' }; // the cache belongs to this clone
+  const service = spawn(process.execPath, [join(folder, 'src/main.js')], {
+    env,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  context.after(() => service.kill('SIGKILL'));
+  let operations: string | undefined;
+  createInterface({ input: service.stdout }).on('line', (line) => {
+    operations ??= JSON.parse(line).operations;
+  });
+  await waitUntil(() => service.exitCode !== null || operations !== undefined);
+  const { port } = new URL(operations ?? '');
+  const target = { url: operations ?? '', port: Number(port) };
+  return async (path, more = '') => {
+    const [answer] = await exchange(target, `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${more}\r\n`);
+    assert.ok(answer !== undefined, path);
+    return answer;
+  };
+}
