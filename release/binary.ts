@@ -3,12 +3,13 @@
 // It is the Node.js that runs this, with the service as one module, and with the files that the service reads.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type BuildOptions, build } from 'esbuild';
 import { CACHE, readPage } from '../src/page/files.ts';
-import { PROJECT } from '../src/project.ts';
+import { PROJECT, projectFiles } from '../src/project.ts';
+import { version } from '../src/version.ts';
 import { licencesOf } from './licences.ts';
 
 export const ROOT = fileURLToPath(PROJECT);
@@ -24,6 +25,9 @@ const FILES = [
   'src/demo/books.csv',
   'page/colours.css',
 ];
+
+/** The folder of the site of this version, which `npm run build:site` makes; the service serves each file of it. */
+const SITE = `site/dist/${version}`;
 
 /** The programs of threads, as `threadProgram` gets them. */
 const THREADS = ['src/stores/sqlite/finder.ts', 'src/stores/sqlite/writer.ts'];
@@ -74,8 +78,9 @@ export async function buildExecutable(): Promise<string> {
     }
     put(CACHE, JSON.stringify(await readPage()));
 
+    const files = [...FILES, ...(await projectFiles(SITE)).sort()];
     const assets = {
-      ...Object.fromEntries(FILES.map((path) => [path, join(ROOT, path)])),
+      ...Object.fromEntries(files.map((path) => [path, join(ROOT, path)])),
       ...Object.fromEntries([...THREADS, CACHE].map((path) => [path, path])),
     };
     const config = {
@@ -92,12 +97,18 @@ export async function buildExecutable(): Promise<string> {
     const args = ['--random-seed=1', '--build-sea', 'config.json'];
     execFileSync(process.execPath, args, { cwd: folder, stdio: 'inherit' });
     renameSync(join(folder, 'book-catalogue'), EXECUTABLE); // one that runs cannot be written, but replaced
-    const licences = licencesOf([...main.inputs, ...FILES]);
+    const licences = licencesOf([...main.inputs, ...FILES, ...librariesOfSite()]);
     writeFileSync(join(ROOT, 'dist/LICENSES.txt'), licences);
     return licences;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The folders of the libraries that are in the site, as paths in the project; none if it has not been made. */
+export function librariesOfSite(): readonly string[] {
+  const file = join(ROOT, 'site/dist/libraries.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : [];
 }
 
 /**

@@ -25,7 +25,14 @@ const MAINTAINER = 'The maintainers of book-catalogue <maintainers@book-catalogu
 /** Where the executable is. The scripts of deploy/ are in the folder `deploy` there, beside it as in a clone. */
 const PROGRAMS = 'usr/libexec/book-catalogue';
 
-/** What differs in the unit: no Node.js beside it, nothing to compile, a user of its own, the store's URL in a file. */
+/** Where shells look for the completions of a program. */
+const COMPLETIONS = {
+  bash: 'usr/share/bash-completion/completions/book-catalogue',
+  zsh: 'usr/share/zsh/vendor-completions/_book-catalogue',
+  fish: 'usr/share/fish/vendor_completions.d/book-catalogue.fish',
+};
+
+/** What differs in the unit: no Node.js beside it, nothing to compile, a separate user, the store's URL in a file. */
 const UNIT_CHANGES: readonly (readonly [from: RegExp, to: string])[] = [
   [
     /^# The service under systemd 250 or newer, installed in [^;]+; docs\/install\.md has the steps\.$/m,
@@ -70,8 +77,8 @@ export function buildPackage(folder: string, version: string, licences: string, 
     put(`${units}/book-catalogue-backup.service`, source('release/debian/book-catalogue-backup.service'));
     put(`${units}/book-catalogue-backup.timer`, source('deploy/book-catalogue-backup.timer'));
     put('etc/book-catalogue/environment', source('release/debian/environment'));
-    const page = manualPage(source('release/debian/book-catalogue.1'), version, date);
-    put('usr/share/man/man1/book-catalogue.1.gz', gzipSync(page, { level: 9 }));
+    put('usr/share/man/man1/book-catalogue.1.gz', gzipSync(manualPage(date), { level: 9 }));
+    for (const [shell, path] of Object.entries(COMPLETIONS)) put(path, printed('completion', shell));
     put('usr/share/doc/book-catalogue/copyright', licences);
     put('usr/share/doc/book-catalogue/NEWS.gz', gzipSync(source('CHANGELOG.md'), { level: 9 }));
     put('usr/share/doc/book-catalogue/changelog.gz', gzipSync(changelog(version, date), { level: 9 }));
@@ -124,22 +131,14 @@ function unitOfPackage(unit: string): string {
   }, unit);
 }
 
-/** The text of the manual, with the help of the executable in it. */
-function manualPage(template: string, version: string, date: number): string {
-  const help = execFileSync(EXECUTABLE, ['--help'], { encoding: 'utf8' }).trimEnd();
-  return template
-    .replace('@DATE@', new Date(date * 1000).toISOString().slice(0, 10))
-    .replace('@VERSION@', version)
-    .replace('@HELP@', () => asManual(help));
+/** The manual page with the date of the release instead of today's, so that it can be made again. */
+function manualPage(date: number): string {
+  const day = new Date(date * 1000).toISOString().slice(0, 10);
+  return printed('man').replace(/^(\.TH \S+ \d) "[^"]*"/m, `$1 "${day}"`);
 }
 
-/** Plain text as it is written in a manual, with characters that every terminal has. */
-function asManual(text: string): string {
-  return text
-    .replace(/\\/g, '\\e')
-    .replace(/-/g, '\\-')
-    .replace(/…/g, '...')
-    .replace(/^(?=[.'])/gm, '\\&');
+function printed(...args: string[]): string {
+  return execFileSync(EXECUTABLE, args, { encoding: 'utf8' });
 }
 
 /** The form that Debian prescribes; the changes themselves are in NEWS.gz. */

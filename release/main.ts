@@ -1,6 +1,6 @@
 // Owns: `npm run release -- VERSION`: everything that is published of a version, in dist/release, and the tag.
 // Does not: release a tree with changes, since the tag must be the commit that was built; any version but that of
-// package.json; changes that belong to no version.
+// package.json and of the newest part of CHANGELOG.md.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -17,15 +17,26 @@ const OUTPUT = join(ROOT, 'dist/release');
 /** What the Dockerfile copies, and what it needs. */
 const IMAGE_CONTEXT = [
   ...['Dockerfile', '.dockerignore', 'LICENSE', 'package.json', 'package-lock.json'],
-  ...['src', 'conformance', 'page', 'client/src', 'docs/openapi/openapi.json'],
+  ...[
+    'src',
+    'conformance',
+    'page',
+    'client/src',
+    'client/README.md',
+    'deploy/cluster/README.md',
+    'docs',
+    'site',
+    'README.md',
+    'CHANGELOG.md',
+  ],
 ];
 
 const HELP = `Usage: npm run release -- VERSION
 
 Makes the files of a release in dist/release, on Debian: the executable for this platform, a Debian package, the client,
 what the image is built of, licences, a bill of materials, this version's part of CHANGELOG.md, and the SHA-256 of each.
-Then it tags the commit as vVERSION. VERSION must be that of package.json, all changes must be committed, and CHANGELOG.md
-must have none that are unreleased.
+Then it tags the commit as vVERSION. VERSION must be that of package.json and of the newest part of CHANGELOG.md, with a
+date; all changes must be committed.
 `;
 
 /** The release cannot be made; the message says why. */
@@ -34,9 +45,7 @@ class Refusal extends Error {}
 async function release(wanted: string | undefined): Promise<void> {
   if (wanted === undefined) throw new Refusal('Usage: npm run release -- VERSION');
   if (wanted !== version) throw new Refusal(`package.json has version ${version}, not ${wanted}.`);
-  const changes = partOfChangelog(version);
-  if (hasUnreleased())
-    throw new Refusal('CHANGELOG.md has unreleased changes: give their part a version and a date.');
+  const changes = newestChanges();
   if (git('status', '--porcelain') !== '') throw new Refusal('The tree has changes: commit them first.');
   const tag = `v${version}`;
   const commit = git('rev-parse', 'HEAD');
@@ -77,19 +86,17 @@ function git(...args: string[]): string {
   return execFileSync('git', args, { cwd: ROOT, encoding: 'utf8' }).trim();
 }
 
-function partsOfChangelog(): string[] {
-  return readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(/^(?=## )/m);
-}
-
-/** Whether there are changes that belong to no version. */
-function hasUnreleased(): boolean {
-  return partsOfChangelog().some((text) => /^## Unreleased\s+\S/.test(text));
-}
-
-function partOfChangelog(of: string): string {
-  const part = partsOfChangelog().find((text) => text.startsWith(`## ${of} (`));
-  if (part === undefined) throw new Refusal(`CHANGELOG.md has no part "## ${of} (<date>)".`);
-  return `${part.trimEnd()}\n`;
+/** The newest part of the changelog, which must be that of this version. */
+function newestChanges(): string {
+  const parts = readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8').split(/^(?=## )/m);
+  const newest = parts.slice(1).find((text) => !text.startsWith('## Versions')) ?? '';
+  const [heading = ''] = newest.split('\n');
+  const [, of] = /^## (\S+) \(\d{4}-\d\d-\d\d\)$/.exec(heading) ?? [];
+  if (of !== version)
+    throw new Refusal(
+      `The newest part of CHANGELOG.md must begin with "## ${version} (YYYY-MM-DD)", not with "${heading}".`,
+    );
+  return `${newest.trimEnd()}\n`;
 }
 
 function sha256(data: string | Uint8Array): string {

@@ -6,13 +6,10 @@ import { type Arguments, type Command, type CommandContext, UsageError } from '.
 import { type Environment, nearMisses, SECRETS, SETTINGS, type Setting } from './config.ts';
 import { nearest } from './nearest.ts';
 import { OperatorError } from './operator-error.ts';
+import { helpEntry } from './terminal/help-entry.ts';
 import { version } from './version.ts';
 
-/** Widths of the list of variables, in characters: a line of help, and the name before it. */
-const HELP_WIDTH = 72;
-const NAME_WIDTH = 23;
-
-const HELP = `Usage: book-catalogue [COMMAND] [--help]
+const ABOUT = `Usage: book-catalogue [COMMAND] [--help]
        book-catalogue --version
 
 A catalogue of books: JSON over HTTP.
@@ -30,12 +27,18 @@ A catalogue of books: JSON over HTTP.
   restore     replaces the SQLite store with a backup
   verify      checks a running service, this one or another, against the contract
   completion  prints a script with which bash, zsh or fish completes commands and options
+  man         prints the manual page: book-catalogue man | man -l -
+`;
 
-The configuration is in environment variables, all of them optional:
+const ENVIRONMENT = `The configuration is in environment variables, all of them optional:
 
-${Object.values<Setting>(SETTINGS).map(variableHelp).join('')}
+${Object.values<Setting>(SETTINGS)
+  .map(({ name, help, absent }) => helpEntry(name, `${help} (${absent})`))
+  .join('')}
 ${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the value instead.
 `;
+
+const HELP = `${ABOUT}\n${ENVIRONMENT}`;
 
 const COMMANDS = new Map<string, () => Promise<Command>>([
   ['serve', () => import('./commands/serve.ts')],
@@ -51,22 +54,12 @@ const COMMANDS = new Map<string, () => Promise<Command>>([
   ['restore', () => import('./commands/restore.ts')],
   ['verify', () => import('./commands/verify.ts')],
   ['completion', async () => (await import('./commands/completion.ts')).completion(loadAll)],
+  ['man', async () => (await import('./commands/man.ts')).man(ABOUT, ENVIRONMENT, loadAll)],
 ]);
 
 async function loadAll(): Promise<Map<string, Command>> {
   const commands = [...COMMANDS].map(async ([name, load]) => [name, await load()] as const);
   return new Map(await Promise.all(commands));
-}
-
-/** The lines of a variable: its name, its help and, in brackets, its default. */
-function variableHelp({ name, help, absent }: Setting): string {
-  const lines = [''];
-  for (const word of `${help} (${absent})`.replaceAll('`', '').split(' ')) {
-    const longer = `${lines.at(-1)} ${word}`;
-    if (longer.length > HELP_WIDTH) lines.push(` ${word}`);
-    else lines[lines.length - 1] = longer;
-  }
-  return lines.map((line, index) => `  ${(index === 0 ? name : '').padEnd(NAME_WIDTH)}${line}\n`).join('');
 }
 
 /**
@@ -125,7 +118,7 @@ export async function run(
 }
 
 /**
- * @param command undefined if none is named; `serve` then runs, without options of its own.
+ * @param command undefined if none is named; `serve` then runs, without options.
  * @throws UsageError for an unknown option, and for too few or too many operands.
  */
 function readArguments(

@@ -51,8 +51,10 @@ complete -o default -F _book_catalogue book-catalogue
 `;
 }
 
+/** Also a file `_book-catalogue` that compinit finds by its first line, and of which zsh makes the function of that name. */
 function zsh(completions: Completions): string {
-  return `_book_catalogue() {
+  return `#compdef book-catalogue
+_book_catalogue() {
   local -a options
   case $words[2] in
 ${branches(completions, (options) => `options=(${options}) ;;`)}
@@ -65,7 +67,11 @@ ${branches(completions, (options) => `options=(${options}) ;;`)}
     _files
   fi
 }
-compdef _book_catalogue book-catalogue
+if [[ $funcstack[1] == _book-catalogue ]]; then
+  _book_catalogue
+else
+  compdef _book_catalogue book-catalogue
+fi
 `;
 }
 

@@ -1,5 +1,5 @@
 // The commands other than `serve`: what they print for people and for programs, and their exit codes. They run in this
-// process; those that need a folder or a signal of their own run in another one.
+// process; those that need a separate folder or a signal run in another one.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -38,6 +38,7 @@ describe('commands', { concurrency: 3 }, () => {
       'restore',
       'verify',
       'completion',
+      'man',
     ];
     const all = (await runCommand(['--help'], {})).stdout;
     for (const name of names) {
@@ -145,7 +146,7 @@ describe('commands', { concurrency: 3 }, () => {
         DB_URL: `sqlite:${temporaryFolder()}/books.db`,
       },
       stdio: ['ignore', 'pipe', 'inherit'],
-      detached: true, // a process group of its own, which can be killed as a whole
+      detached: true, // a separate process group, which can be killed as a whole
     });
     context.after(() => {
       try {

@@ -97,7 +97,7 @@ describe('the files of the page', () => {
     assert.equal(after.text, `${before.text}\nexport const added         = 'added';\n`);
   });
 
-  test('rule 34: if they cannot be made, the answer is 500, until they can', async (context) => {
+  test('rule 34: while they cannot be built, the answer is 500', async (context) => {
     const source = readFileSync(join(folder, MAIN), 'utf8');
     writeFileSync(join(folder, MAIN), `${source}\nlet let = 1;\n`);
     const service = await start(context, folder);
@@ -165,7 +165,7 @@ async function start(
   };
 }
 
-/** This project in a folder of its own, with a cache that no other test uses. */
+/** A copy of this project in a separate folder, with a cache that no other test uses. */
 function installation(): string {
   const folder = temporaryFolder();
   for (const sources of ['src', 'conformance', 'page', 'client/src'])

@@ -393,7 +393,7 @@ describe('configuration', { concurrency: 2 }, () => {
       const token = await logIn(service, { username: 'admin', password: 'password' });
       assert.equal((await request(service, 'POST', '/book', { token, body: {} })).status, 201);
       assert.ok(existsSync(join(folder, 'data', 'books.db')));
-      const { store, contents } = entriesOf(service).find(({ msg }) => msg === 'listening') ?? {};
+      const { store, contents } = listeningOf(service);
       assert.deepEqual([store, contents], [join(realpathSync(folder), 'data', 'books.db'), 'new']);
       const [pair, secret, ...others] = await warningsOf(service);
       assert.match(String(pair), /AUTH_USERNAME.*AUTH_PASSWORD.*admin \/ password/);
@@ -521,8 +521,8 @@ describe('configuration', { concurrency: 2 }, () => {
     });
 
     test('a pipe is read even if its writer is late', async (context) => {
-      // The service waits 2 s for the writer. Reading the pipe blocks its whole process, so it has a process of its
-      // own. If the machine is too slow for the writer to begin in time, the attempt is repeated.
+      // The service waits 2 s for the writer. Reading the pipe blocks its whole process, so it runs in a
+      // separate process. If the machine is too slow for the writer to start in time, the attempt is repeated.
       await inTime(2000, async (startClock) => {
         const pipe = makePipe();
         startClock();
@@ -571,6 +571,9 @@ describe('configuration', { concurrency: 2 }, () => {
         const created = await request(first, 'POST', '/book', { token, body: { title: 'one' } });
         const found = await request(second, 'GET', `/book/${created.data.id}`, { token });
         assert.deepEqual(found.data, created.data);
+        const third = await start(context, { ...GUARDED, DB_URL });
+        const contents = [first, second, third].map((service) => listeningOf(service).contents);
+        assert.deepEqual(contents, ['new', 'no books', '1 book']);
       });
     }
   });
@@ -655,6 +658,11 @@ async function logIn(target: Target, body: { username: string; password: string 
   const { status, data } = await request(target, 'POST', '/token', { body });
   assert.equal(status, 200);
   return data.token;
+}
+
+/** The entry with which the service says where it listens, and where the books are. */
+function listeningOf(service: Pick<CommandHere, 'log'>): Record<string, unknown> {
+  return entriesOf(service).find(({ msg }) => msg === 'listening') ?? {};
 }
 
 function entriesOf({ log }: Pick<CommandHere, 'log'>): Record<string, unknown>[] {

@@ -1,5 +1,5 @@
-// The command `demo`: its books, how it ends, what it leaves, and what it never touches. Real processes, each with a
-// temporary folder of its own.
+// The command `demo`: its books, how it ends, what it leaves, and what it never touches. Real processes, each with its
+// own temporary folder.
 
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
@@ -21,7 +21,7 @@ const ROWS = readFileSync(pathTo('src/demo/books.csv'), 'utf8').trimEnd().split(
 
 interface Demo extends Target {
   readonly process: ChildProcess;
-  /** What it has said of where it is. */
+  /** The addresses that it has printed. */
   readonly said: { readonly page: string; readonly operations: string; readonly store: string };
   /** The temporary folder of the process. */
   readonly folder: string;

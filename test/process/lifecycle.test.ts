@@ -1,5 +1,5 @@
 // How the service starts and ends: restarts, sudden deaths, graceful shutdowns, and two starts at once. The real
-// command in processes of its own. How long a shutdown may take is tested in test/limits.
+// command in separate processes. How long a shutdown may take is tested in test/limits.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -72,7 +72,7 @@ function testEnds(store: Store, workers: string): void {
       stalled.on('error', () => {});
       context.after(() => stalled.destroy());
       stalled.write(head('GET', '/books', token));
-      await once(stalled, 'readable'); // the list has begun, and is not read
+      await once(stalled, 'readable'); // the list has started, and is not read
       service.process.kill('SIGTERM');
       await endedWell(service);
     });
@@ -245,7 +245,7 @@ function testEnds(store: Store, workers: string): void {
         const socket = connect(service.port, '127.0.0.1');
         context.after(() => socket.destroy());
         socket.write(head('GET', `/book/${book.id}`, service.client.token));
-        await once(socket, 'readable'); // the answer has begun, and is not read yet
+        await once(socket, 'readable'); // the answer has started, and is not read yet
         startClock();
         service.process.kill('SIGTERM');
         await waitUntil(async () => !(await accepts('127.0.0.1', service.port)));

@@ -108,7 +108,7 @@ describe('the log of requests', { concurrency: 4 }, () => {
             await connection.send(
               `GET /nowhere HTTP/1.1\r\n${head}\r\nPOST /book HTTP/1.1\r\n${head}Content-Length: 2\r\n\r\n{}`,
             );
-            await connection.answers(1); // so the second one has begun
+            await connection.answers(1); // so the second one has started
           }),
         );
         const began = performance.now();
@@ -451,7 +451,7 @@ interface Unread {
   read(): Line[];
 }
 
-/** Starts the command in a process of its own, and stops reading its log once it listens. */
+/** Starts the command in a separate process, and stops reading its log once it listens. */
 async function startUnread(context: TestContext, env: Record<string, string> = {}): Promise<Unread> {
   const child = spawnService({ ...variables(), ...env });
   context.after(() => child.kill('SIGKILL'));

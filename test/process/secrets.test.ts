@@ -1,5 +1,5 @@
 // No secret is shown in an answer or in the log, whatever is requested and whatever fails. The real command in
-// processes of its own, with the most verbose log. Refusals to start are tested in configuration.test.ts.
+// separate processes, with the most verbose log. Refusals to start are tested in configuration.test.ts.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -61,7 +61,7 @@ describe('workers', { concurrency: 3 }, () => {
         Array.from({ length: 16 }, async (_, writer) => {
           for (let count = 0; answered.length < 600; count += 1) {
             const title = `${writer}/${count}`;
-            // A connection of its own for each: some of them break with the worker that had them.
+            // A separate connection for each: some of them break with the worker that had them.
             const body = JSON.stringify({ title });
             const [answer] = await exchange(service, post('/book', body, service.client.token)).catch(
               () => [],

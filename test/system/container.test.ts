@@ -11,7 +11,9 @@ import {
   chownSync,
   copyFileSync,
   cpSync,
+  globSync,
   mkdirSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   symlinkSync,
@@ -50,6 +52,7 @@ describe('the image', () => {
   let config: ImageConfig;
 
   before(() => {
+    execFileSync('npm', ['run', 'build:site'], { cwd: PROJECT }); // downloads what the image's own build needs
     ({ root, config } = build());
   });
 
@@ -69,11 +72,13 @@ describe('the image', () => {
       'package-lock.json',
       'package.json',
       'page',
+      'site',
       'src',
     ];
     assert.deepEqual(app.trim().split('\n').toSorted(), expected);
     const docs = execFileSync('find', [join(root, 'app/docs'), '-type', 'f'], { encoding: 'utf8' });
     assert.equal(docs, `${join(root, 'app/docs/openapi/openapi.json')}\n`);
+    assert.deepEqual(readdirSync(join(root, 'app/site')), ['dist']);
     const own = execFileSync('find', [join(root, 'app'), '-not', '-user', '0'], { encoding: 'utf8' });
     assert.equal(own, `${join(root, 'app/data')}\n`);
     assert.throws(() => readFileSync(join(root, 'app/node_modules/typescript/package.json')), {
@@ -89,6 +94,7 @@ describe('the image', () => {
     const found = /retrieving transpile cache for StrippedTypeScript \S+cli\.ts\.\.\.success/;
     await waitUntil(() => found.test(container.said) && container.said.includes('"msg":"listening"'));
     assert.equal((await fetch(`http://127.0.0.1:${env.PAGE_PORT}/`)).status, 200);
+    assert.equal((await fetch(`http://127.0.0.1:${env.ADMIN_PORT}/manual/`)).status, 200);
     assert.doesNotMatch(container.said, /no transpile cache/);
     const book = await (await container.client()).create({ title: 'kept' });
     assert.equal(await container.stop(), 0);
@@ -214,7 +220,7 @@ describe('the image', () => {
 });
 
 /**
- * A shell script that runs in namespaces of its own: $0 is the image's root, $1 the volume, $2 the secrets, then the
+ * A shell script that runs in separate namespaces: $0 is the image's root, $1 the volume, $2 the secrets, then the
  * command.
  */
 const MOUNT = `
@@ -311,20 +317,26 @@ function makeBase(base: string): void {
     mkdirSync(join(base, folder), { recursive: true });
   }
   chmodSync(join(base, 'tmp'), 0o1777);
-  const copy = (from: string, to = from) => {
-    mkdirSync(dirname(join(base, to)), { recursive: true });
-    copyFileSync(from, join(base, to));
-    const { stdout } = spawnSync('ldd', [from], { encoding: 'utf8' });
-    for (const [library] of stdout.matchAll(/\/\S+/g)) {
+  const copyLibraries = (of: string) => {
+    const { stdout } = spawnSync('ldd', [of], { encoding: 'utf8' });
+    for (const [library] of stdout.matchAll(/\/\S+\.so\S*/g)) {
       mkdirSync(dirname(join(base, library)), { recursive: true });
       copyFileSync(library, join(base, library));
     }
+  };
+  const copy = (from: string, to = from) => {
+    mkdirSync(dirname(join(base, to)), { recursive: true });
+    copyFileSync(from, join(base, to));
+    copyLibraries(from);
   };
   copy(process.execPath, '/usr/local/bin/node');
   copy('/bin/sh');
   for (const tool of ['chmod', 'chown', 'env', 'grep', 'install', 'mkdir', 'setpriv', 'touch']) {
     copy(`/usr/bin/${tool}`);
   }
+  // The generator of the site has its own library, which needs more of libc than Node.js does.
+  for (const path of globSync('site/node_modules/@rollup/*/*.node', { cwd: PROJECT }))
+    copyLibraries(join(PROJECT, path));
   const npm = realpathSync(execFileSync('sh', ['-c', 'command -v npm'], { encoding: 'utf8' }).trim());
   cpSync(join(npm, '../..'), join(base, 'usr/local/lib/node_modules/npm'), { recursive: true });
   symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(base, 'usr/local/bin/npm'));

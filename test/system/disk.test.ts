@@ -1,5 +1,5 @@
-// Disks that are full or read-only: the real service on a real file system of a few megabytes, in a mount namespace of
-// its own. Needs root.
+// Disks that are full or read-only: the real service on a real file system of a few megabytes, in a separate
+// mount namespace. Needs root.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
@@ -62,7 +62,7 @@ for (const [what, [protect, release]] of Object.entries(READ_ONLY)) {
   });
 }
 
-test('without a folder for temporary files, a large catalogue is indexed and searched; after a full disk, too', async (context) => {
+test('without a folder for temporary files, a large catalogue is indexed and searched, also after a full disk', async (context) => {
   const disk = await mountDisk(context, 256 * MEBIBYTE);
   // The folder in which the command is started is the last one that SQLite tries.
   disk.run(

@@ -85,6 +85,15 @@ for (const store of STORES) {
       .filter({ hasText: /^Logged in until/ })
       .waitFor();
     assert.deepEqual(docs.complaints, []);
+    const manual = await openPage(browser, `http://127.0.0.1:${adminPort}/manual/`);
+    await manual.page.getByRole('button', { name: 'Search' }).click();
+    await manual.page.getByRole('searchbox').fill('systemd');
+    await manual.page
+      .getByRole('option', { name: /^Install/ })
+      .first()
+      .click();
+    await manual.page.getByRole('heading', { name: 'Install', level: 1 }).waitFor();
+    assert.deepEqual(manual.complaints, []);
     await browser.close();
 
     const level = store === SQLITE ? 'core' : 'full'; // test/contract/targets.ts has all rules on SQLite

@@ -17,7 +17,7 @@ import { POSTGRES, type ServiceProcess, startServiceProcess, temporaryFolder } f
 import { waitUntil } from '../support/wait.ts';
 
 const CLIENTS = 24;
-/** A 503 of a service is an answer, too. */
+/** A 503 of a service is also an answer. */
 const ANSWERS = ['acknowledged', 'unavailable'] as const;
 const REPLACEMENTS = 4;
 /** Requests that are answered before a service is replaced or killed. */

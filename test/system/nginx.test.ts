@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
+import { blockOf } from '../support/documents.ts';
 import { answer, startFront } from '../support/front.ts';
 import { unusedPort } from '../support/ports.ts';
 import { ambiguous } from '../support/raw-requests.ts';
@@ -87,7 +88,7 @@ type Start = (
 const PROXIES: Readonly<Record<string, Start>> = {
   async nginx(service, under) {
     const plain = await unusedPort();
-    const block = blockOf('nginx')
+    const block = blockOf('docs/proxy.md', 'listen 443')
       .replace('listen 80;', `listen 127.0.0.1:${plain};`)
       .replace('listen 443 ssl;', 'listen 127.0.0.1:PORT ssl;')
       .replace('/etc/ssl/books.example.org.pem', pathTo('test/fixtures/tls/server.crt'))
@@ -111,7 +112,7 @@ http {
   async Caddy(service, under) {
     const port = await unusedPort();
     const forward = `reverse_proxy 127.0.0.1:${pageOf(service).port}`;
-    const block = blockOf('caddy')
+    const block = blockOf('docs/proxy.md', 'flush_interval')
       .replace('books.example.org', `https://localhost:${port}`)
       .replace('reverse_proxy 127.0.0.1:8082', forward)
       .replace(
@@ -256,7 +257,7 @@ describe('behind nginx', () => {
     for (const [name, bytes] of attacks(victim.id)) {
       const attacker = new Connection(proxy);
       attacker.socket.write(bytes);
-      // The proxy may wait for more bytes: the other clients go on meanwhile, on the connections that it shares.
+      // The proxy may wait for more bytes: the other clients continue meanwhile, on the connections that it shares.
       for (const [position, connection] of others.entries()) {
         await assertHonest(connection, (own[position] as { id: number }).id, name);
       }
@@ -340,7 +341,7 @@ function isThrough(reqId: string): boolean {
 }
 
 /**
- * Starts nginx in front of a service, in a folder and on a port of its own, with connections kept open.
+ * Starts nginx in front of a service, in a separate folder and on a separate port, with connections kept open.
  * @param configure returns the configuration of a proxy that listens on the port and runs in the folder.
  */
 async function startNginx(configure: (folder: string, port: number) => string): Promise<Proxy> {
@@ -376,15 +377,6 @@ async function startNginx(configure: (folder: string, port: number) => string): 
       await once(child, 'exit');
     },
   };
-}
-
-/** The block of docs/proxy.md in this language. */
-function blockOf(language: string): string {
-  const [, block = ''] =
-    new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\`$`, 'm').exec(
-      readFileSync(pathTo('docs/proxy.md'), 'utf8'),
-    ) ?? [];
-  return block;
 }
 
 /**

@@ -59,7 +59,7 @@ describe('PgBouncer in transaction mode', () => {
     await load.stop();
   });
 
-  test('rule 23: changes of a book that another program has locked are 503 within 5 s, those of its neighbours are not', async (context) => {
+  test('rule 23: changes of a book that another program has locked get 503 within 5 s, those of its neighbours succeed', async (context) => {
     const { client } = await startThrough(context);
     const [held, free] = [await client.create({ title: 'held' }), await client.create({ title: 'free' })];
     const locker = await connectTo(context, dbUrl);
@@ -72,7 +72,7 @@ describe('PgBouncer in transaction mode', () => {
     }
     assert.equal((await stuck).status, 503);
     assert.ok(performance.now() - began < 5000 + 500); // 500 for a slow machine
-    // No statement that was given up goes on in the server.
+    // No statement that was given up still runs in the server.
     await waitUntil(async () => {
       const waiting =
         "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()";
@@ -93,7 +93,7 @@ describe('PgBouncer in transaction mode', () => {
     context.after(() => Promise.all(others.map((other) => other.end())));
     for (const other of others) {
       await other.connect();
-      await other.query('begin'); // keeps a session of its own until the end
+      await other.query('begin'); // keeps a separate session until the end
       const settings =
         "select name, setting from pg_settings where name in ('statement_timeout', 'lock_timeout')";
       for (const { name, setting } of (await other.query(settings)).rows) assert.equal(setting, '0', name);

@@ -1,15 +1,16 @@
 // What `npm run release` makes: twice the same bytes, and a Debian package that keeps the books. dpkg runs in a root that
-// is a copy of this system for as long as the test lasts, with a systemd of its own or without one. Needs root, on Debian.
+// is a copy of this system for as long as the test lasts, with its own systemd or without one. Needs root, on Debian,
+// and bash-completion, fish, zsh and zstd.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { zstdDecompressSync } from 'node:zlib';
+import { blockOf } from '../support/documents.ts';
 import { pathTo } from '../support/repository.ts';
 import { temporaryFolder } from '../support/service.ts';
 import { startSystemd } from '../support/systemd.ts';
@@ -29,6 +30,13 @@ const UNIT = 'book-catalogue.service';
 const TIMER = 'book-catalogue-backup.timer';
 const LINK = `/etc/systemd/system/multi-user.target.wants/${UNIT}`;
 
+/** What begins a shell that has a home without settings, but for its prompt. bash and zsh complete only on request. */
+const SHELLS = {
+  bash: `echo '. /usr/share/bash-completion/bash_completion; PS1="ready> "' >~/.bashrc; exec bash`,
+  zsh: `echo 'autoload -U compinit; compinit -u; PS1="ready> "' >~/.zshrc; exec zsh`,
+  fish: `exec fish --init-command 'function fish_prompt; echo "ready> "; end'`,
+};
+
 describe('a release', () => {
   let tree: string;
   /** The same commit, released in another folder. */
@@ -37,19 +45,15 @@ describe('a release', () => {
   let earlier: string;
 
   before(async () => {
+    execFileSync('npm', ['run', 'build:site'], { cwd: pathTo('') }); // installs its generator
     tree = committedTree();
-    const edit = (folder: string, from: string, to: string) => {
-      for (const name of ['package.json', 'client/package.json', 'CHANGELOG.md']) {
-        const file = join(folder, name);
-        writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
-      }
-    };
-    edit(tree, '## Unreleased', '## 0.0.1 (2026-11-01)');
+    nameChanges(tree, `${VERSION} (2026-11-01)`);
     git(tree, 'commit', '--all', '--allow-empty', '--message=nothing is unreleased');
     again = cloneOf(tree);
     earlier = cloneOf(tree);
-    edit(earlier, `"version": "${VERSION}"`, `"version": "${BEFORE}"`);
-    edit(earlier, `## ${VERSION} (`, `## ${BEFORE} (`);
+    for (const name of ['package.json', 'client/package.json'])
+      edit(join(earlier, name), `"version": "${VERSION}"`, `"version": "${BEFORE}"`);
+    nameChanges(earlier, `${BEFORE} (2026-11-01)`);
     git(earlier, 'commit', '--all', '--message=the version before');
     await Promise.all([release(tree, VERSION), release(again, VERSION), release(earlier, BEFORE)]);
   });
@@ -66,11 +70,16 @@ describe('a release', () => {
       'sbom.cdx.json',
     ]);
     execFileSync('sha256sum', ['--check', '--quiet', '--strict', 'SHA256SUMS'], { cwd: filesOf(tree) });
-    const program = join(temporaryFolder(), 'book-catalogue');
-    const packed = readFileSync(join(filesOf(tree), `book-catalogue-${VERSION}-linux-${process.arch}.zst`));
-    assert.ok(packed.length <= 45e6, `${packed.length} bytes`);
-    writeFileSync(program, zstdDecompressSync(packed), { mode: 0o755 });
-    assert.equal(execFileSync(program, ['--version'], { encoding: 'utf8' }), `${VERSION}\n`);
+    const folder = temporaryFolder();
+    const packed = `book-catalogue-${VERSION}-linux-${process.arch}.zst`;
+    cpSync(join(filesOf(tree), packed), join(folder, packed));
+    const { size } = statSync(join(folder, packed));
+    assert.ok(size <= 45e6, `${size} bytes`);
+    execFileSync('sh', ['-ec', blockOf('docs/install.md', 'zstd -d')], { cwd: folder });
+    assert.equal(
+      execFileSync(join(folder, 'book-catalogue'), ['--version'], { encoding: 'utf8' }),
+      `${VERSION}\n`,
+    );
     const changes = readFileSync(join(filesOf(tree), 'CHANGES.md'), 'utf8');
     assert.match(changes, new RegExp(`^## ${VERSION} `));
     assert.equal(changes.match(/^## /gm)?.length, 1);
@@ -83,6 +92,9 @@ describe('a release', () => {
       '# The books of the demo',
       'pg 8',
       'Copyright 2020-2021 SmartBear Software Inc.',
+      '@vue/runtime-core 3',
+      'minisearch 7',
+      'vitepress 1',
     ])
       assert.ok(licences.includes(`\n${part}`), part);
   });
@@ -107,12 +119,25 @@ describe('a release', () => {
       'package/package.json',
     );
     assert.equal(JSON.parse(client).version, VERSION);
+    const [manual = ''] =
+      execFileSync(
+        'sh',
+        [
+          '-c',
+          'dpkg-deb --fsys-tarfile "$0" | tar --extract --to-stdout ./usr/share/man/man1/book-catalogue.1.gz | gunzip',
+          join(filesOf(tree), PACKAGE),
+        ],
+        { encoding: 'utf8' },
+      ).match(/^\.TH .*$/m) ?? [];
+    assert.equal(manual, `.TH BOOK-CATALOGUE 1 "2026-11-01" "book-catalogue ${VERSION}" "User Commands"`);
     const { components } = JSON.parse(readFileSync(join(filesOf(tree), 'sbom.cdx.json'), 'utf8'));
     const found = new Map(
       components.map((part: { name: string; version: string }) => [part.name, part.version]),
     );
-    const { dependencies } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
-    const expected = { ...dependencies, node: process.versions.node };
+    const dependenciesOf = (path: string) => JSON.parse(readFileSync(pathTo(path), 'utf8')).dependencies;
+    const { vitepress } = dependenciesOf('site/package.json');
+    const expected = { ...dependenciesOf('package.json'), vitepress, node: process.versions.node };
+    assert.ok(found.has('minisearch') && !found.has('vite'));
     for (const [name, version] of Object.entries(expected)) assert.equal(found.get(name), version, name);
   });
 
@@ -142,10 +167,14 @@ describe('a release', () => {
       return stderr;
     };
     assert.equal(outcome('9.9.9'), `package.json has version ${VERSION}, not 9.9.9.\n`);
-    const changelog = readFileSync(join(refused, 'CHANGELOG.md'), 'utf8');
-    writeFileSync(join(refused, 'CHANGELOG.md'), changelog.replace('## 0.0.1 (2026-11-01)', '## Unreleased'));
-    assert.match(outcome(VERSION), /^CHANGELOG\.md has unreleased changes: [^\n]+\n$/);
-    writeFileSync(join(refused, 'CHANGELOG.md'), changelog);
+    for (const name of ['Unreleased', VERSION, `${VERSION} (today)`, '9.9.9 (2026-11-01)']) {
+      nameChanges(refused, name);
+      assert.equal(
+        outcome(VERSION),
+        `The newest part of CHANGELOG.md must begin with "## ${VERSION} (YYYY-MM-DD)", not with "## ${name}".\n`,
+      );
+    }
+    git(refused, 'checkout', '--quiet', 'CHANGELOG.md');
     writeFileSync(join(refused, 'LICENSE'), 'changed');
     assert.equal(outcome(VERSION), 'The tree has changes: commit them first.\n');
     git(refused, 'commit', '--all', '--message=changed');
@@ -213,6 +242,16 @@ describe('a release', () => {
     assert.ok(!root.has(DATA));
   });
 
+  test("the package's completions: a shell completes a command with them, as it is after the installation", async (context) => {
+    const root = await Root.withoutSystemd(context);
+    giveBoth(root);
+    root.run('dpkg', '--install', '/this.deb');
+    for (const [shell, start] of Object.entries(SHELLS)) {
+      const shown = await root.type(start, 'book-catalogue conf\t\nexit\n');
+      assert.match(shown, /^PORT +8080/m, shell);
+    }
+  });
+
   test("the package's commands: root has the settings and the user of the service, others have their own", async (context) => {
     const root = await Root.withoutSystemd(context);
     giveBoth(root);
@@ -248,6 +287,7 @@ describe('a release', () => {
     giveBoth(root);
     const property = (name: string) => root.run('systemctl', 'show', '--property', name, '--value', UNIT);
     const isReady = () => root.outcome('book-catalogue', 'ready').status === 0;
+    const run = (commands: string) => root.run('sh', '-ec', `cd /srv\n${commands}`);
     let token = '';
     const call = (method: string, path: string, body?: object) => {
       const curl = [
@@ -286,34 +326,37 @@ describe('a release', () => {
 
     root.run('sh', '-c', `echo WORKERS=2 >>${ETC}/environment`);
     const before = property('MainPID');
-    root.run('dpkg', '--install', '/this.deb');
+    root.give(join(filesOf(tree), PACKAGE), `/srv/${PACKAGE}`);
+    assert.ok(run(blockOf('docs/install.md', 'apt-get install')).endsWith(password));
     assert.notEqual(property('MainPID'), before);
     await waitUntil(isReady);
     const metrics = root.run('curl', '--silent', 'http://127.0.0.1:8081/metrics');
     assert.ok(metrics.includes(`build_info{worker="2",version="${VERSION}",`));
+    assert.match(root.run('curl', '--silent', 'http://127.0.0.1:8081/manual/'), /^<!DOCTYPE html>/);
     assert.deepEqual(call('GET', '/books'), kept);
     root.run('book-catalogue', 'verify', 'http://127.0.0.1:8080');
 
     assert.equal(root.outcome('systemctl', 'is-enabled', TIMER).stdout, 'disabled\n');
-    root.run('systemctl', 'enable', '--now', TIMER);
+    run("printf 'title\\nPersuasion\\n' >books.csv");
+    run(blockOf('docs/install.md', 'enable --now book-catalogue-backup.timer'));
     root.run('systemctl', 'start', 'book-catalogue-backup.service');
-    const [backup = ''] = root.run('ls', BACKUPS).split('\n');
-    assert.match(backup, /^books-.*\.db$/);
+    const backup = /^books-.*\.db$/m.exec(root.run('ls', BACKUPS))?.[0];
+    assert.ok(backup !== undefined);
+    const both = call('GET', '/books');
+    assert.equal(both.data.length, 2);
 
     root.run('apt-get', 'remove', '--yes', 'book-catalogue');
     stopped();
     assert.equal(root.outcome('systemctl', 'is-active', TIMER).stdout, 'inactive\n');
     root.run('dpkg', '--install', '/this.deb');
     await waitUntil(isReady);
-    assert.deepEqual(call('GET', '/books'), kept);
+    assert.deepEqual(call('GET', '/books'), both);
     assert.equal(root.run('systemctl', 'is-active', TIMER), 'active');
 
     call('DELETE', `/book/${book.id}`);
-    root.run('systemctl', 'stop', UNIT);
-    root.run('book-catalogue', 'restore', `${BACKUPS}/${backup}`, '--overwrite');
-    root.run('systemctl', 'start', UNIT);
+    run(blockOf('docs/install.md', 'systemctl stop book-catalogue'));
     await waitUntil(isReady);
-    assert.deepEqual(call('GET', '/books'), kept);
+    assert.deepEqual(call('GET', '/books'), both);
 
     root.run('apt-get', 'purge', '--yes', 'book-catalogue');
     stopped();
@@ -342,11 +385,22 @@ function committedTree(): string {
   return tree;
 }
 
-/** Gives a tree the libraries, with a cache of its own: the trees are compiled at the same time. */
+function edit(file: string, from: string | RegExp, to: string): void {
+  writeFileSync(file, readFileSync(file, 'utf8').replace(from, to));
+}
+
+/** Gives the newest part of the changelog another heading. */
+function nameChanges(tree: string, heading: string): void {
+  edit(join(tree, 'CHANGELOG.md'), /^## (?!Versions$).*$/m, `## ${heading}`);
+}
+
+/** Gives a tree the libraries, with its own cache: the trees are compiled at the same time. */
 function useModules(tree: string): void {
   mkdirSync(join(tree, 'node_modules'));
   for (const name of readdirSync(pathTo('node_modules')))
     if (name !== '.cache') symlinkSync(pathTo(`node_modules/${name}`), join(tree, 'node_modules', name));
+  // The generator of the site finds its own files by their real paths, which decide names in the site.
+  cpSync(pathTo('site/node_modules'), join(tree, 'site/node_modules'), { recursive: true });
   writeFileSync(join(tree, '.git/info/exclude'), 'node_modules\n');
 }
 
@@ -368,6 +422,7 @@ const IDENTITY = {
   GIT_AUTHOR_EMAIL: 'test@example.org',
   GIT_COMMITTER_NAME: 'Test',
   GIT_COMMITTER_EMAIL: 'test@example.org',
+  GIT_COMMITTER_DATE: '2026-11-01T12:00:00Z',
 };
 
 function git(tree: string, ...args: string[]): string {
@@ -379,7 +434,7 @@ function filesOf(tree: string): string {
   return join(tree, 'dist/release');
 }
 
-/** A shell script, in namespaces of its own: this system as a root in which everything can be changed, in memory. */
+/** A shell script, in separate namespaces: this system as a root in which everything can be changed, in memory. */
 const COPY = `
 mount -t tmpfs tmpfs "$0"
 mkdir "$0/upper" "$0/work" "$0/system"
@@ -412,6 +467,8 @@ mount --make-rshared /
 exec env -i container=test PATH="$PATH" /lib/systemd/systemd --system --unit=multi-user.target --log-target=null \\
   --show-status=no --crash-reboot=no`;
 
+const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', DEBIAN_FRONTEND: 'noninteractive' };
+
 class Root {
   readonly #enter: readonly string[];
 
@@ -435,7 +492,7 @@ class Root {
     return new Root(['nsenter', `--target=${holder.pid}`, '--mount', '--root', '--wd']);
   }
 
-  /** It has a network of its own, too, in which every port is free. */
+  /** It also has a separate network, in which every port is free. */
   static async withSystemd(context: TestContext): Promise<Root> {
     const root = new Root(await startSystemd(context, ['--net'], WITH_SYSTEMD, temporaryFolder()));
     await waitUntil(() => root.outcome('systemctl', 'is-system-running').stdout === 'running\n');
@@ -455,6 +512,21 @@ class Root {
     return stdout.trim();
   }
 
+  /** Types into a terminal there, once the shell in it is ready, and returns what it has shown when the shell has ended. */
+  async type(shell: string, keys: string): Promise<string> {
+    const [program = '', ...args] = [...this.#enter, 'script', '-qc', shell, '/dev/null'];
+    const env = { ...ENVIRONMENT, HOME: '/tmp', SHELL: '/bin/sh', TERM: 'xterm' };
+    const terminal = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
+    let shown = '';
+    terminal.stdout.on('data', (text) => {
+      shown += text;
+    });
+    await waitUntil(() => shown.includes('ready> '));
+    terminal.stdin.write(keys);
+    await once(terminal, 'close');
+    return shown;
+  }
+
   has(path: string): boolean {
     return this.outcome('test', '-e', path).status === 0;
   }
@@ -465,10 +537,9 @@ class Root {
 
   #start(command: readonly string[], input?: Uint8Array) {
     const [program = '', ...args] = [...this.#enter, ...command];
-    const env = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', DEBIAN_FRONTEND: 'noninteractive' };
     return spawnSync(program, args, {
       encoding: 'utf8',
-      env,
+      env: ENVIRONMENT,
       input,
       stdio: ['pipe', input === undefined ? 'pipe' : 'ignore', 'pipe'],
     });

@@ -149,7 +149,7 @@ test('rule 23: what is acknowledged after a failed sync outlives a power failure
   const books: Book[] = [];
   await recorded(async () => {
     books.push(await client.create({ title: 'early' }));
-    await waitUntil(() => isFound('early')); // the index has been written, too
+    await waitUntil(() => isFound('early')); // by then the index has been written
   });
   const failing = ['-e', `inject=${SYNCS}:error=EIO:when=1`];
   await recorded(async () => {

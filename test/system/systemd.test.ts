@@ -1,4 +1,4 @@
-// The unit of deploy/, under a real systemd: the first process of namespaces of its own, without any other unit and
+// The unit of deploy/, under a real systemd: the first process of separate namespaces, without any other unit and
 // without write access to the folders of this system. Needs root, and the package systemd.
 
 import assert from 'node:assert/strict';
@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { Client } from '../support/client.ts';
+import { blockOf } from '../support/documents.ts';
 import { unusedPort } from '../support/ports.ts';
 import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
 import { startSystemd } from '../support/systemd.ts';
@@ -34,10 +35,11 @@ cp "$1"/etc/* /etc/book-catalogue
 mount -t tmpfs tmpfs /var
 mkdir -p /var/lib /var/cache /var/tmp
 mount -t tmpfs tmpfs /tmp
+mount -t tmpfs tmpfs /srv
 mount --make-rshared /
 umount -l /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
-exec env -i container=test PATH="$PATH" SYSTEMD_UNIT_PATH=/run/units /lib/systemd/systemd --system \\
+exec env -i container=test PATH="$PATH" SYSTEMD_UNIT_PATH=/run/units:/etc/systemd/system /lib/systemd/systemd --system \\
   --unit=test.target --log-target=null --show-status=no --crash-reboot=no`;
 
 test('systemd accepts the units, and the exposure of the service is low', () => {
@@ -59,7 +61,7 @@ test('systemd accepts the units, and the exposure of the service is low', () => 
 });
 
 test('rule 27: the unit serves, is restarted when killed, stops with exit code 0, and keeps its books', async (context) => {
-  const system = await Systemd.start(context, readFileSync(UNIT, 'utf8'));
+  const system = await Systemd.start(context, { unit: readFileSync(UNIT, 'utf8') });
   const client = await system.client();
   const book = await client.create({ title: 'kept' });
 
@@ -83,7 +85,7 @@ test('the unit serves from PostgreSQL, with WORKERS and with its secrets as cred
     '',
   );
   const url = (await POSTGRES.freshUrl()).replace('127.0.0.1', 'localhost'); // a name to look up
-  const system = await Systemd.start(context, unit, { db_url: url }, 'WORKERS=2\n');
+  const system = await Systemd.start(context, { unit, secrets: { db_url: url }, settings: 'WORKERS=2\n' });
   await (await system.client()).create({ title: 'in PostgreSQL' });
   assert.match(system.said(), /"store":"postgres:.*"workers":2/);
   assert.match(system.said(), /"url":"http:\/\/localhost:/);
@@ -93,7 +95,26 @@ test('the unit serves from PostgreSQL, with WORKERS and with its secrets as cred
   assert.equal(system.property('Result'), 'success');
 });
 
-/** systemd as the first process of namespaces of its own. */
+test('the commands of docs/install.md and docs/data.md install the service, fill it, and back it up', async (context) => {
+  const system = await Systemd.start(context, { secrets: { db_url: await POSTGRES.freshUrl() } });
+  const run = (commands: string) => system.run('sh', '-ec', commands);
+  run(blockOf('docs/install.md', 'cp /opt/book-catalogue/deploy/book-catalogue.service'));
+  await waitUntil(() => system.isReady());
+  run("printf 'title\\nEmma\\n' >/srv/books.csv");
+  run(blockOf('docs/data.md', '/srv/books.csv'));
+  assert.match(
+    run('cd /var/lib/book-catalogue && /opt/book-catalogue/book-catalogue export'),
+    /^1,"Emma","",0$/m,
+  );
+
+  run('mkdir -p /etc/cron.d; rm /etc/book-catalogue/db_url'); // with it, backups are PostgreSQL's
+  run(blockOf('docs/data.md', 'book-catalogue-backup.timer'));
+  assert.equal(run('systemctl is-active book-catalogue-backup.timer'), 'active');
+  run('systemctl start book-catalogue-backup.service');
+  assert.match(run('ls /var/backups/book-catalogue'), /^books-\S+\.db$/);
+});
+
+/** systemd as the first process of separate namespaces. */
 class Systemd {
   readonly #enter: readonly string[];
   readonly #port: number;
@@ -105,19 +126,25 @@ class Systemd {
     this.#adminPort = adminPort;
   }
 
-  /** Resolves once the service is ready. */
+  /** Resolves once the service is ready, if there is a unit. */
   static async start(
     context: TestContext,
-    unit: string,
-    secrets: Readonly<Record<string, string>> = {},
-    settings = '',
+    {
+      unit,
+      secrets = {},
+      settings = '',
+    }: {
+      readonly unit?: string;
+      readonly secrets?: Readonly<Record<string, string>>;
+      readonly settings?: string;
+    },
   ): Promise<Systemd> {
     const folder = temporaryFolder();
     const [port, adminPort, pagePort] = [await unusedPort(), await unusedPort(), await unusedPort()];
     for (const name of ['units/book-catalogue.service.d', 'etc'])
       mkdirSync(join(folder, name), { recursive: true });
     const write = (path: string, text: string) => writeFileSync(join(folder, path), text);
-    write('units/book-catalogue.service', unit);
+    if (unit !== undefined) write('units/book-catalogue.service', unit);
     write(
       'units/book-catalogue.service.d/log.conf',
       `[Service]\nStandardOutput=append:${LOG}\nStandardError=inherit\n`,
@@ -136,7 +163,8 @@ class Systemd {
 
     const enter = await startSystemd(context, [], PREPARE, PROJECT, folder);
     const system = new Systemd(enter, port, adminPort);
-    await waitUntil(() => system.isReady());
+    await waitUntil(() => system.#outcome(['systemctl', 'is-active', 'test.target']).status === 0);
+    if (unit !== undefined) await waitUntil(() => system.isReady());
     return system;
   }
 
