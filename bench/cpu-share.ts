@@ -1,5 +1,5 @@
 // Owns: giving processes a share of a core each, with a control group of Linux. Two processes and the load need more cores than
-// a small machine has: with a third of a core each, they show what a further process adds where it has a core of its own.
+// a small machine has: with a third of a core each, they show what a further process adds where it has its own core.
 // Does not: leave a group behind.
 
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';

@@ -36,7 +36,7 @@ export function save(results: Results): void {
 export function describeFigures(): string {
   const results = JSON.parse(readFileSync(RESULTS, 'utf8')) as SavedResults;
   const { date, commit, machine, generator, connections, isPinned } = results;
-  const pinned = isPinned ? '; on SQLite, the server has a core of its own' : '';
+  const pinned = isPinned ? '; on SQLite, the server has its own core' : '';
   return [
     `Measured on ${date} at commit ${commit}, on ${machine}. Load: ${generator}, ${connections} connections${pinned}. Medians of ${results.rounds} rounds.`,
     ...tablesOf(results)
@@ -45,7 +45,7 @@ export function describeFigures(): string {
   ].join('\n\n');
 }
 
-function markdown({ head, rows }: Table): string {
+export function markdown({ head, rows }: Table): string {
   const lines = [head, head.map(() => '---'), ...rows];
   return lines.map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }

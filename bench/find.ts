@@ -1,5 +1,5 @@
 // Owns: measuring how books are found among many: making the index, each kind of search, many clients at once, the
-// dearest searches beside single calls, what the index costs those who write, and memory.
+// most expensive searches beside single calls, what the index costs those who write, and memory.
 
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { Agent, get, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http';
@@ -28,7 +28,7 @@ const SEARCH_TIME = 500;
 /** Books of the yardstick: as many as a page has. */
 const PAGE = 20;
 
-/** Clients that send the dearest searches, and for how many times `--seconds`: one of them may take a second. */
+/** Clients that send the most expensive searches, and for how many times `--seconds`: one of them may take a second. */
 const FLOOD_CLIENTS = 16;
 const FLOOD_TIMES = 3;
 
@@ -197,7 +197,7 @@ class FindBench {
     }));
   }
 
-  /** Many clients, each with one search after the other, of all kinds but the dearest. */
+  /** Many clients, each with one search after the other, of all kinds but the most expensive. */
   async #measureSearchers({ port }: Measured): Promise<SearchersRow> {
     const { rounds, seconds, books } = this.#options;
     const dearest = new Set(dearestOf(books).map(({ name }) => name));
@@ -218,7 +218,7 @@ class FindBench {
     return { store: this.#store.name, ...medians(samples) };
   }
 
-  /** One client reads single books, and one creates them, without others and during a flood of the dearest searches. */
+  /** One client reads single books, and one creates them, without others and during a flood of the most expensive searches. */
   async #measureFlood(service: Measured): Promise<FloodRow> {
     const { port } = service;
     const { rounds, seconds, books } = this.#options;
@@ -233,14 +233,14 @@ class FindBench {
     };
     const samples = [];
     for (let round = 1; round <= rounds; round += 1) {
-      this.#say(`the dearest searches beside single calls, round ${round} of ${rounds}`);
+      this.#say(`the most expensive searches beside single calls, round ${round} of ${rounds}`);
       await untilIndexed(service); // the books that the round before has created
       const quiet = await both(seconds);
       const flood = startFlood(port, dearestOf(books));
       const during = await both(seconds * FLOOD_TIMES);
       const statuses = await flood.stop();
       if (statuses.keys().some((status) => status !== 200 && status !== 503)) {
-        throw new Error(`the dearest searches: ${[...statuses.keys()]}`);
+        throw new Error(`the most expensive searches: ${[...statuses.keys()]}`);
       }
       samples.push({
         readQuiet: quiet.read.p99,

@@ -1,5 +1,5 @@
 // Owns: the load. Sends given requests over a number of connections for some seconds and reports the result, with `wrk`
-// if it is installed, otherwise with our own client in a thread of its own.
+// if it is installed, otherwise with our own client in a separate thread.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ export interface Load {
   /** Whole requests as they go over the wire; sent in order, then from the first one again. */
   readonly requests: readonly string[];
   readonly seconds: number;
-  /** Whether the server has a core of its own, which the load does not use. */
+  /** Whether the server has its own core, which the load does not use. */
   readonly isPinned?: boolean;
   /** Requests in progress at once; CONNECTIONS when absent. */
   readonly connections?: number;

@@ -12,7 +12,7 @@ export const SECRET = 'a secret for benchmarks, long enough';
 
 const CORES = availableParallelism();
 
-/** Whether a server can have a core of its own, the last one, so that its threads take no time from the load. */
+/** Whether a server can have its own core, the last one, so that its threads take no time from the load. */
 export const IS_PINNED = CORES > 1 && spawnSync('taskset', ['--version']).error === undefined;
 
 /** A command that runs on the core of the server, or, for the load, on all others. */
@@ -43,7 +43,7 @@ export interface Measured {
 
 /**
  * Starts the service on a store.
- * @param isPinned whether it has a core of its own, if that is possible: not if its store needs the same cores.
+ * @param isPinned whether it has its own core, if that is possible: not if its store needs the same cores.
  */
 export function startService(
   dbUrl: string,

@@ -165,7 +165,7 @@ export interface Results extends FindResults {
   readonly generator: string;
   /** Connections of the load. */
   readonly connections: number;
-  /** Whether the server on SQLite, and the bare one, have a core of their own. */
+  /** Whether the server on SQLite, and the bare one, have their own core. */
   readonly isPinned: boolean;
   readonly rounds: number;
   readonly operations: readonly OperationRow[];
@@ -345,7 +345,7 @@ function findTablesOf(results: FindResults): readonly Table[] {
     },
     {
       head: [
-        'dearest searches on',
+        'most expensive searches on',
         'read p99, ms (quiet)',
         '× quiet',
         'slowest read, ms',

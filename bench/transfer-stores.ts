@@ -1,5 +1,5 @@
 // Owns: the stores whose imports and exports are measured, and the programs that come with them as the limits to
-// compare with. Each program writes into a file or a table of its own.
+// compare with. Each program writes into its own file or table.
 
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';

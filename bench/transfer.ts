@@ -1,4 +1,4 @@
-// Owns: measuring the commands that process all books, each in a process of its own from its start to its end: the time
+// Owns: measuring the commands that process all books, each in a separate process from its start to its end: the time
 // and the peak memory.
 
 import { mkdtemp, rm } from 'node:fs/promises';

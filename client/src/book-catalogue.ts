@@ -47,13 +47,13 @@ export interface PageOptions extends CallOptions {
 export interface CreateOptions extends CallOptions {
   /**
    * 1 to 255 visible ASCII characters. Calls with one key and equal books store them once, within 24 hours: a program
-   * that is started again repeats its call. By default, each call has a random key of its own.
+   * that is started again repeats its call. By default, each call has its own random key.
    */
   readonly idempotencyKey?: string | undefined;
 }
 
 export interface ChangeOptions extends CallOptions {
-  /** The book as the program knows it: the call is carried out only if the stored book still equals it. */
+  /** The book as the program last read it. The call takes effect only if the stored book still equals it. */
   readonly expected?: Book;
 }
 
@@ -122,8 +122,8 @@ export class BookCatalogue {
   find(id: number, options?: CallOptions): Promise<Book | undefined>;
   /**
    * The books that a search finds, in its order. They are requested in pages, the next one when the loop needs it, and
-   * each page is retried if needed. Pages are not of one moment: a book that changes meanwhile may be missing or come
-   * twice.
+   * each page is retried if needed. Together, the pages are not a snapshot: a book that changes meanwhile may be
+   * missing or come twice.
    */
   find(search: Search, options?: CallOptions): AsyncGenerator<Book, void, undefined>;
   find(wanted: number | Search, options?: CallOptions) {
@@ -203,7 +203,7 @@ export class BookCatalogue {
   }
 
   /**
-   * Every book, ascending by id, as of one moment. Books are yielded as they arrive. Leaving the loop ends the
+   * Every book, ascending by id, in one consistent snapshot. Books are yielded as they arrive. Leaving the loop ends the
    * request. A truncated list throws. The service cuts off a client that reads nothing of it for a minute.
    */
   async *list({ signal, requestId }: CallOptions = {}): AsyncGenerator<Book, void, undefined> {
@@ -242,7 +242,7 @@ export class BookCatalogue {
         if (!isSame(stored, expected)) throw new BookChanged('Precondition failed', stored, before);
         tag = this.#tagOf(stored);
         if (tag === undefined)
-          throw new CatalogueError('the answer has no etag, by which a change is safe', before); // a proxy removed it
+          throw new CatalogueError('the answer has no etag, which makes a change safe', before); // a proxy removed it
       }
       const answer = await send({ ...request, headers: { 'if-match': tag } });
       if (answer.status !== 412) return answer;
@@ -262,7 +262,7 @@ export class BookCatalogue {
 
   /**
    * If-Match takes only strong tags. A proxy that compresses an answer makes its tag a weak one, although the service
-   * gives each content a tag of its own.
+   * gives each content its own tag.
    */
   #bookOf(answer: Answer, status: number): Book {
     const book = dataOf(answer, status) as Book;

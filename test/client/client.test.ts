@@ -26,6 +26,7 @@ import { fill, manyBooks } from '../support/books.ts';
 import { Connection } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { API, checkOf, type Document } from '../support/description.ts';
+import { blocksOf } from '../support/documents.ts';
 import { answer, passOn, startFront } from '../support/front.ts';
 import { unusedPort } from '../support/ports.ts';
 import { TcpProxy } from '../support/proxy.ts';
@@ -198,7 +199,7 @@ describe('the client', { concurrency: 2 }, () => {
       const dbUrl = await SQLITE.freshUrl();
       const first = await startTestService(dbUrl);
       const second = await startTestService(dbUrl, {
-        SECRET_TOKEN: 'another secret that is long enough, too',
+        SECRET_TOKEN: 'another secret that is also long enough',
       });
       context.after(() => Promise.all([first.stop(), second.stop()]));
       let target = first;
@@ -723,7 +724,7 @@ describe('the client', { concurrency: 2 }, () => {
   }
 
   describe('with an expected book', { concurrency: 2 }, () => {
-    test('understands a tag that a proxy has weakened, and refuses to go on without one', async (context) => {
+    test('understands a tag that a proxy has weakened, and refuses to continue without one', async (context) => {
       let isTagged = true;
       const front = await startFront(context, (incoming, outgoing) => {
         passOn(service, incoming, outgoing, (answered) => {
@@ -740,9 +741,9 @@ describe('the client', { concurrency: 2 }, () => {
       const expected = await catalogue.update(first.id, { year: 1615 }, { expected: first });
       assert.equal(expected.year, 1615);
       isTagged = false;
-      const copy = { ...expected }; // without what the client knows of the original
+      const copy = { ...expected }; // without the client's record of the original
       const { message } = await failure(catalogue.remove(first.id, { expected: copy }));
-      assert.equal(message, 'the answer has no etag, by which a change is safe');
+      assert.equal(message, 'the answer has no etag, which makes a change safe');
       assert.deepEqual(await catalogue.find(first.id), expected);
       assert.equal(await catalogue.remove(first.id, { expected }), true);
     });
@@ -1101,7 +1102,7 @@ describe('the client', { concurrency: 2 }, () => {
       assert.equal(pages(), 3); // the third one is that of the empty search
     });
 
-    test('goes on behind a proxy under a path, and after a 503 half way', async (context) => {
+    test('continues behind a proxy under a path, and after a 503 half way', async (context) => {
       let isBusy = false;
       const front = await startFront(context, (incoming, outgoing) => {
         const path = incoming.url ?? '';
@@ -1345,7 +1346,7 @@ describe('the client', { concurrency: 2 }, () => {
           }
         }
       }
-      // The messages by which the client decides.
+      // The messages that decide what the client does.
       for (const message of ['Invalid credentials', 'Invalid token', 'Book not found'])
         assert.ok(said.has(message));
     });
@@ -1365,8 +1366,7 @@ describe('the client', { concurrency: 2 }, () => {
       for (const name of ['@types/node', 'undici-types']) {
         symlinkSync(join(repository, 'node_modules', name), join(folder, 'node_modules', name));
       }
-      const readme = readFileSync(join(repository, 'client/README.md'), 'utf8');
-      const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
+      const examples = blocksOf('client/README.md').map(({ text }) => text);
       assert.equal(examples.length, 6);
       const code = examples.join('').replace('http://127.0.0.1:8080', command.url);
       assert.ok(code.includes(command.url));

@@ -1,4 +1,4 @@
-// The test runner, on small tests of its own: when a run passes, when it fails, its seed and its order.
+// The test runner, on small tests that it writes: when a run passes, when it fails, its seed and its order.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
