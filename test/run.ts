@@ -21,7 +21,7 @@ const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'system'];
 /** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
 const LONG = '\n// It takes long, and begins first.\n';
 
-/** The inner loop: one store, and nothing that waits for a time limit or starts a server of its own. */
+/** The inner loop: one store, and nothing that waits for a time limit or starts a separate server. */
 const FAST: readonly string[] = [
   'test/contract/contract.test.ts',
   'test/contract/model.test.ts',
@@ -234,7 +234,7 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
   return failed === 0 && passed > 0 && unfinished.length === 0;
 }
 
-/** A file without a matching test passes as a test of its own name, and one that cannot be loaded fails as such. */
+/** A file without a matching test passes as a test with the name of the file, and one that cannot be loaded fails as such. */
 function count(totals: Totals, { type, data }: TestEvent): void {
   if (type === 'test:summary' && data.file !== undefined) {
     totals.durations.set(relative(pathTo(''), data.file), data.duration_ms);
@@ -246,7 +246,7 @@ function count(totals: Totals, { type, data }: TestEvent): void {
   }
 }
 
-/** A suite fails with its tests, which count, or with a hook of its own. */
+/** A suite fails with its tests, which count, or with its own hook. */
 function failsOfItsTests({ details }: Extract<TestEvent, { type: 'test:fail' }>['data']): boolean {
   const { failureType } = details.error as { failureType?: string };
   return details.type === 'suite' && failureType === 'subtestsFailed';

@@ -214,13 +214,13 @@ test('rule 29: addresses with failed logins are forgotten once there are too man
   assert.deepEqual(fails('192.0.2.1'), { kind: 'answer', delay: 0 });
 });
 
-/** The arguments of a request for a login from an address, with a unique id by which the log can be searched. */
+/** The arguments of a request for a login from an address, with a unique id that the log can be searched for. */
 function loginOf(body: object, address: string) {
   const headers = { 'x-forwarded-for': address, 'x-request-id': randomUUID() };
   return ['POST', '/token', { body, headers, token: null }] as const;
 }
 
-/** Sends all at once, each on a connection of its own: on one connection, they would be answered in order. */
+/** Sends all at once, each on a separate connection: on one connection, they would be answered in order. */
 function logInAll(service: ServiceProcess, logins: readonly ReturnType<typeof loginOf>[]) {
   return Promise.all(logins.map((login) => request(service, ...login)));
 }

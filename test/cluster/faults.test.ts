@@ -1,4 +1,4 @@
-// A cluster as docs/postgresql.md describes it, whose machines and programs fail one after the other while clients write
+// A cluster as deploy/cluster/README.md describes it, whose machines and programs fail one after the other while clients write
 // and read through two services. All that they are answered must be linearizable.
 
 import assert from 'node:assert/strict';
@@ -115,7 +115,7 @@ describe('a cluster', { concurrency: 1 }, () => {
       load,
       leader,
       others,
-      /** Waits until another server is promoted and acknowledges writes: then the service must, too. */
+      /** Waits until another server is promoted and acknowledges writes: then the service must also acknowledge them. */
       async promoted() {
         const acknowledge = async () => {
           await pause(LOOK_PAUSE);

@@ -23,7 +23,7 @@ interface Truncation {
 
 export type Change = Write | Truncation;
 
-/** What the disk has of a file for certain, and what it may have, too. */
+/** What the disk has of a file for certain, and what it may have in addition. */
 export interface Content {
   readonly stored: Buffer;
   readonly pending: readonly Change[];

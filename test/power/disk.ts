@@ -40,7 +40,7 @@ interface Entry {
   apply(names: Map<string, Inode>): void;
 }
 
-/** A moment at which the power may fail: after each call has begun, and after each sync has ended. */
+/** A moment at which the power may fail: after each call has started, and after each sync has ended. */
 interface Moment {
   readonly after: Call;
   readonly contents: ReadonlyMap<Inode, Content>;

@@ -1,5 +1,5 @@
 // Owns: what the project's own code finds in the files that a power failure has left: it opens them as a service or a command
-// does at its start, and goes on with the index.
+// does at its start, and continues the index.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -10,6 +10,7 @@ import { entryOf } from '../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../src/stores/sqlite/book-index.ts';
 import { openSqliteBulk } from '../../src/stores/sqlite/bulk.ts';
 import {
+  BUSY_TIMEOUT,
   makeFolderOf,
   openCatalogue,
   openForIndexing,
@@ -28,7 +29,7 @@ export function examineStore(file: string): Found {
     const indexing = openForIndexing(file);
     try {
       const index = new SqliteIndex(indexing, false);
-      index.prepare();
+      index.prepare(BUSY_TIMEOUT);
       while (index.isPending) index.slice(SLICE_TIME);
       assertIndexed(indexing);
     } finally {

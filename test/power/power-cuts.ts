@@ -14,7 +14,7 @@ import { Recording, readRecording, writeState } from './recording.ts';
 import { STORE, type Work } from './work.ts';
 import { WORKS } from './works.ts';
 
-/** One state of so many is also served by the real service, in a process of its own. */
+/** One state of so many is also served by the real service, in a separate process. */
 const SERVED = 5000;
 
 const ANY = 2 ** 31 - 1;

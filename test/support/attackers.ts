@@ -8,7 +8,7 @@ import type { Client, Target } from './client.ts';
 
 /** What became of one connection. */
 export interface Cut {
-  /** Since the connection was begun. */
+  /** Since the connection was started. */
   readonly milliseconds: number;
   /** Everything that was read from it, byte for byte. */
   readonly received: string;
@@ -130,9 +130,22 @@ function drip(socket: Socket, bytes: string): void {
   socket.once('close', () => clearInterval(next));
 }
 
+/** How often a slow machine may be too busy for a request of an honest client, one time after the other. */
+const BUSY = 10;
+
 /** Creates, reads and removes a book. Each step must be answered as if there were no other clients. */
 export async function beHonest({ client }: { readonly client: Client }): Promise<void> {
-  const { id } = await client.create({ title: 'honest' });
-  assert.equal((await client.request('GET', `/book/${id}`)).data.title, 'honest');
-  assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
+  const request = async (...parts: Parameters<Client['request']>) => {
+    let answer = await client.request(...parts);
+    for (let times = 1; answer.status === 503 && times < BUSY; times += 1) {
+      answer = await client.request(...parts);
+    }
+    return answer;
+  };
+  const created = await request('POST', '/book', { body: { title: 'honest' } });
+  assert.equal(created.status, 201);
+  const path = `/book/${created.data.id}`;
+  const read = await request('GET', path);
+  assert.deepEqual([read.status, read.data?.title], [200, 'honest']);
+  assert.ok([200, 404].includes((await request('DELETE', path)).status)); // 404 if it got 503 and was removed
 }

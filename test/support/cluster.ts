@@ -33,7 +33,7 @@ const ANSWER_TIMEOUT = 1000;
 
 const PACKAGES = ['etcd-server', 'patroni', 'postgresql'];
 
-/** Where Debian's packages keep what a machine has of its own, and who owns it. */
+/** Where Debian's packages keep what belongs to one machine, and who owns it. */
 const OWN_FOLDERS: readonly (readonly [path: string, owner: string])[] = [
   ['/var/lib/postgresql', 'postgres'],
   ['/run/postgresql', 'postgres'],
@@ -55,7 +55,7 @@ export class Machine {
 
   /**
    * @param system the folder of the Debian whose programs it runs.
-   * @param folder for what the machines have of their own.
+   * @param folder for the files of each machine.
    */
   constructor(number: number, system: string, folder: string) {
     this.name = `n${number}`;
@@ -66,7 +66,7 @@ export class Machine {
     this.#folder = join(folder, this.name);
   }
 
-  /** Makes the namespace, and the folders that it has of its own. */
+  /** Makes the namespace, and the folders that only it has. */
   async create(): Promise<void> {
     await this.remove(); // of an earlier run that was killed
     await run('ip', 'netns', 'add', this.#namespace);

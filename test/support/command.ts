@@ -1,6 +1,6 @@
 // Owns: running the command in this process, with real arguments, environment, sockets and log, but without the half
 // second that a process takes to start. Tests of signals, pipes, memory and sudden death start a process instead
-// (`spawnService`). A single executable under test always runs in a process of its own.
+// (`spawnService`). A single executable under test always runs in a separate process.
 
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -2,6 +2,8 @@
 // the attempt proves nothing and is repeated. And it may stall: a virtual machine that is paused for a while, or a
 // process that gets no processor time.
 
+import { readFileSync } from 'node:fs';
+
 /** Marks the earliest moment at which the service's timeout may start. */
 export type StartClock = () => void;
 
@@ -31,13 +33,17 @@ export async function inTime(
   }
 }
 
-/** Milliseconds between two ticks, and by which a tick must be late to count as a stall. */
+/** Milliseconds between two ticks; a tick that is as late as this counts as a stall. */
 const INTERVAL = 20;
 const STANDSTILL = 250;
 
-/** Measures time without the stalls of this process, during which others could probably not run either. */
+/**
+ * Measures time without the stalls of this process, during which others could probably not run either. On Linux, that is all
+ * time in which its main thread was ready to run and no core was free.
+ */
 export class Stopwatch {
   readonly #began = performance.now();
+  readonly #delayedBefore = delayed();
   readonly #timer: NodeJS.Timeout;
   #last = this.#began;
   #stoodStill = 0;
@@ -49,7 +55,7 @@ export class Stopwatch {
   /** Milliseconds since it was created, without stalls. */
   read(): number {
     this.#look();
-    return this.#last - this.#began - this.#stoodStill;
+    return this.#last - this.#began - Math.max(this.#stoodStill, delayed() - this.#delayedBefore);
   }
 
   stop(): void {
@@ -62,4 +68,11 @@ export class Stopwatch {
     if (late > STANDSTILL) this.#stoodStill += late;
     this.#last = now;
   }
+}
+
+/** Milliseconds in all that this process's main thread has waited for a core; 0 if the system does not say. */
+function delayed(): number {
+  if (process.platform !== 'linux') return 0;
+  const [, nanoseconds] = readFileSync('/proc/self/schedstat', 'utf8').split(' ');
+  return Number(nanoseconds) / 1e6;
 }

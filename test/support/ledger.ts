@@ -84,7 +84,7 @@ export class Ledger {
   }
 }
 
-/** Creates, updates and removes books that other writers change, too, one after the other. */
+/** Creates, updates and removes books, one after the other, that other writers also change. */
 class Writer {
   readonly #client: Requester;
   readonly #ledger: Ledger;
@@ -155,7 +155,7 @@ class Writer {
   }
 }
 
-/** Waits for an answer, unless the connection breaks, or it is 503. */
+/** Waits for an answer, unless the connection breaks, or its status is 503. */
 async function answerTo(request: Promise<Answer>): Promise<Answer | 'unavailable' | 'gone'> {
   try {
     const answer = await request;

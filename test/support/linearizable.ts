@@ -39,7 +39,7 @@ const SHOWN = 12;
 
 export class Linearization<State> {
   #possibilities: readonly Possibility<State>[];
-  /** Begun before the moment up to which the history was followed, and not ended by then. */
+  /** Started before the moment up to which the history was followed, and not ended by then. */
   #inProgress: readonly Operation<State>[] = [];
   #coming: Operation<State>[] = [];
 
@@ -187,7 +187,7 @@ function addUnlessWorse<State>(all: Possibility<State>[], one: Possibility<State
   return true;
 }
 
-/** Whether all that may follow the other one may follow this one: what only the other has taken need not be taken. */
+/** Whether all that may follow the other one may follow this one: operations that only the other has taken need not be taken. */
 function isAsGood<State>(one: Possibility<State>, other: Possibility<State>): boolean {
   if (one.taken.size > other.taken.size) return false;
   if (![...one.taken].every((operation) => other.taken.has(operation))) return false;

@@ -35,7 +35,7 @@ export const BOOKS = [
 ];
 
 /**
- * Tells a test what a screen reader says on a page. A text may give way to the next one within milliseconds, so tests
+ * Tells a test what a screen reader says on a page. The next text may replace it within milliseconds, so tests
  * cannot look for it in the page.
  */
 const LISTENER = `new MutationObserver((changes) => {

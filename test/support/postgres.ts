@@ -275,7 +275,7 @@ export async function connectTo(context: { after(work: () => unknown): void }, u
   return client;
 }
 
-/** Runs one statement on a connection of its own. */
+/** Runs one statement on a separate connection. */
 export async function execute<Row extends pg.QueryResultRow>(url: string, sql: string): Promise<Row[]> {
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => {}); // the server went away; a statement in progress reports it

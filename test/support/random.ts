@@ -9,7 +9,7 @@ export const SEED = 'TEST_SEED';
 /** A whole number from 0 to 2^32−1. */
 export const seed = readSeed(process.env[SEED]);
 
-// A property that fails prints a seed of its own, which is derived from this one.
+// A property that fails prints its own seed, which is derived from this one.
 fc.configureGlobal({ seed });
 
 /**

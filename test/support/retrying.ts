@@ -273,7 +273,7 @@ class Work {
   }
 
   /**
-   * Counts one step in a book that others change, too. Its author has the steps of each client, and its year their sum. A
+   * Counts one step in a book that others also change. Its author has the steps of each client, and its year their sum. A
    * client whose answer is lost finds its step among them, or repeats it: if the lost request were carried out after
    * that, its tag would be an old one.
    */

@@ -1,9 +1,9 @@
-// Owns: services under test, in this process on a real socket or as the real command in a process of its own, and the
+// Owns: services under test, in this process on a real socket or as the real command in a separate process, and the
 // stores they run on, new and empty for each.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -57,7 +57,7 @@ export interface RunningService extends Target {
 }
 
 /**
- * Starts a service in this process, or the single executable in a process of its own.
+ * Starts a service in this process, or the single executable in a separate process.
  * @param log receives its lines; it gets none unless LOG_LEVEL is set.
  */
 export async function startTestService(
@@ -98,15 +98,15 @@ async function startExecutable(
 }
 
 /**
- * Starts a service, and retries if the machine stalled for so long that the timeout for PostgreSQL's answer to a start
- * expired. That timeout is tested in test/limits.
+ * Starts a service or a command's work, and retries if the machine stalled for so long that the timeout for PostgreSQL's
+ * answer to a start expired. That timeout is tested in test/limits.
  */
-async function startInTime<Service>(start: () => Promise<Service>): Promise<Service> {
+export async function startInTime<Service>(start: () => Promise<Service>): Promise<Service> {
   for (;;) {
     try {
       return await start();
     } catch (error) {
-      if (!/ cannot be opened: no answer in time\.\s*$/.test((error as Error).message)) throw error;
+      if (!/ no answer in time\.?\s*$/.test((error as Error).message)) throw error;
       console.error(`retrying: ${(error as Error).message}`);
     }
   }
@@ -114,7 +114,7 @@ async function startInTime<Service>(start: () => Promise<Service>): Promise<Serv
 
 /**
  * Makes the service open its first connections to PostgreSQL. Opening one may take 1.5 s; a machine that stalls exceeds
- * that, and the first requests of a test would be 503.
+ * that, and the first requests of a test would get 503.
  */
 async function openConnections(client: Client, dbUrl: string): Promise<void> {
   if (dbUrl.startsWith('sqlite:')) return;
@@ -173,8 +173,14 @@ export async function startCommand(
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       log.push(line);
       observe(line);
-      const entry = JSON.parse(line) as { msg: string; url: string; page?: string };
-      if (entry.msg === 'listening') resolve(entry);
+      try {
+        const entry = JSON.parse(line) as { msg: string; url: string; page?: string };
+        if (entry.msg === 'listening') resolve(entry);
+      } catch (error) {
+        child.once('close', (_, signal) => {
+          if (signal !== 'SIGKILL') throw error; // that may cut its last line off
+        });
+      }
     });
     if (!HIDING.includes(env.LOG_LEVEL)) return;
     const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
@@ -196,7 +202,7 @@ export async function startCommand(
 
 export interface ServiceProcess extends RunningService, CommandProcess {}
 
-/** Starts the real command in a process of its own and logs in. */
+/** Starts the real command in a separate process and logs in. */
 export async function startServiceProcess(
   dbUrl: string,
   env: Record<string, string> = {},
@@ -236,6 +242,29 @@ export function preloaded(script: string): string {
   const file = join(temporaryFolder(), 'preloaded.cjs');
   writeFileSync(file, script);
   return preloading(file);
+}
+
+/** NODE_OPTIONS with which a command stops until SIGCONT, once it has created the unfinished file of its target. */
+export function stoppingHalfWay(): string {
+  return preloaded(`
+    const promises = require('node:fs/promises');
+    const { syncBuiltinESMExports } = require('node:module');
+    const { open } = promises;
+    promises.open = async (path, ...rest) => {
+      const file = await open(path, ...rest);
+      if (String(path).endsWith('.unfinished')) {
+        promises.open = open;
+        syncBuiltinESMExports();
+        process.kill(process.pid, 'SIGSTOP');
+      }
+      return file;
+    };
+    syncBuiltinESMExports();`);
+}
+
+/** Resolves once a process has been stopped by a signal. */
+export function untilStopped({ pid }: ChildProcess): Promise<void> {
+  return waitUntil(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') T '));
 }
 
 /** NODE_OPTIONS that run this file before the service. A single executable ignores `--import`. */

@@ -8,7 +8,7 @@ import { fileOf } from './service.ts';
 /** Milliseconds to wait for a service that writes. */
 const BUSY_TIMEOUT = 60_000;
 
-/** Runs one statement on a connection of its own, and returns its rows. */
+/** Runs one statement on a separate connection, and returns its rows. */
 export async function executeOn(dbUrl: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   if (!dbUrl.startsWith('sqlite:')) return execute(dbUrl, sql);
   const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
@@ -40,7 +40,7 @@ export async function holdIndex(dbUrl: string): Promise<() => Promise<void>> {
 
 async function hold(dbUrl: string, mode: string): Promise<() => Promise<void>> {
   if (dbUrl.startsWith('sqlite:')) {
-    const db = new DatabaseSync(fileOf(dbUrl));
+    const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
     db.exec('begin immediate');
     return async () => db.close();
   }

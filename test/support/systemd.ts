@@ -1,4 +1,4 @@
-// Owns: systemd as the first process of namespaces of its own, which end with the test. Needs root, the package systemd,
+// Owns: systemd as the first process of separate namespaces, which end with the test. Needs root, the package systemd,
 // and cgroup2.
 
 import assert from 'node:assert/strict';

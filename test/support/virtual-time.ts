@@ -9,7 +9,7 @@ interface Timer {
   readonly run: () => void;
 }
 
-/** Resolves once everything that can go on without time or answers has gone on. */
+/** Resolves once everything that can run without time or answers has run. */
 const realSetImmediate = setImmediate;
 export const settled = () => new Promise<void>((resolve) => realSetImmediate(resolve));
 

@@ -63,10 +63,10 @@ describe('wrong services', { concurrency: true }, () => {
     [
       ['coerces types', 'reuses ids'],
       [
-        'C1: malformed JSON or a field of a wrong type is 400, and nothing is stored',
-        'U2: malformed JSON or a field of a wrong type is 400, and the book is unchanged',
+        'C1: malformed JSON or a field of a wrong type gets 400, and nothing is stored',
+        'U2: malformed JSON or a field of a wrong type gets 400, and the book is unchanged',
         'rule 12: the id of a removed book is not used again',
-        'C1, U2, rules 2, 3 and 4: a field of a wrong type or value is 400 and stores nothing',
+        'C1, U2, rules 2, 3 and 4: a field of a wrong type or value gets 400 and stores nothing',
         'rules 2 to 10 and 18: an invalid request never fails its neighbours',
       ],
     ],
@@ -141,7 +141,7 @@ describe('verify', { concurrency: true }, () => {
   const run = (args: readonly string[], env: Record<string, string> = account, { url } = service) =>
     runCommand(['verify', url, ...args], env);
 
-  /** A test that logs in with wrong passwords needs a service of its own: they delay the logins of others. */
+  /** A test that logs in with wrong passwords needs a separate service: they delay the logins of others. */
   async function startWithBook(context?: TestContext) {
     const service = await startTestService(await SQLITE.freshUrl());
     context?.after(() => service.stop());
@@ -186,7 +186,7 @@ describe('verify', { concurrency: true }, () => {
     assert.deepEqual(await service.client.list(), kept);
 
     const text = await run(['--level=core', '--format=text']);
-    assert.match(text.stdout, /^ {2}passed {7}G2: a book that does not exist is 404$/m);
+    assert.match(text.stdout, /^ {2}passed {7}G2: a book that does not exist gets 404$/m);
     assert.match(text.stdout, /^ {2}not checked {2}G1: returns the book$/m);
     const summary =
       /(\d+) passed, 0 failed, (\d+) not checked: 1 without --secret, (\d+) without --store-may-be-written\.\n$/.exec(
@@ -236,6 +236,16 @@ describe('verify', { concurrency: true }, () => {
     assert.deepEqual(booksLeft, []);
     const target = { url: small.url, port: Number(new URL(small.url).port) };
     assert.deepEqual(await (await Client.logIn(target, ACCOUNT)).list(), []);
+  });
+
+  test('removes its books from a service that demands a condition for it', async (context) => {
+    const strict = await startTestService(await SQLITE.freshUrl(), { REQUIRE_IF_MATCH: 'on' });
+    context.after(() => strict.stop());
+    const args = ['--store-may-be-written', '--level', 'core', '--format', 'json'];
+    const { failed, booksLeft } = JSON.parse((await run(args, account, strict)).stdout);
+    assert.ok(failed > 0, 'no rule stores and removes books');
+    assert.deepEqual(booksLeft, []);
+    assert.deepEqual(await strict.client.list(), []);
   });
 
   test('stops between two rules, with the verdicts so far', { skip: HERE_ONLY }, async () => {
@@ -333,7 +343,7 @@ describe('verify', { concurrency: true }, () => {
     assert.deepEqual(await full.client.list(), listed);
   });
 
-  test('runs in a folder of its own, with nothing but Node.js, as the same command', {
+  test('runs in a separate folder, with nothing but Node.js, as the same command', {
     skip: HERE_ONLY,
   }, async () => {
     const folder = join(temporaryFolder(), 'kit');
@@ -518,7 +528,7 @@ describe('a service that cannot be checked', () => {
     }
   });
 
-  test('refuses tokens of its own secret: the rules fail, since the secret is right', async (context) => {
+  test('refuses tokens of the right secret: the rules about tokens fail', async (context) => {
     const signed = ['{"alg":"HS256","typ":"JWT"}', `{"exp":${Math.floor(Date.now() / 1000) + 900}}`]
       .map((part) => Buffer.from(part).toString('base64url'))
       .join('.');
@@ -532,7 +542,7 @@ describe('a service that cannot be checked', () => {
     const args = ['verify', url, '--level', 'core', '--secret', SECRET];
     const { code, stdout, stderr } = await runCommand(args, {});
     assert.deepEqual([code, stderr], [1, '']);
-    assert.match(stdout, /^not ok \d+ - A4: an expired token is 401$/m);
+    assert.match(stdout, /^not ok \d+ - A4: an expired token gets 401$/m);
   });
 
   test('answers only the login: three rules fail, and the others are not checked', async (context) => {

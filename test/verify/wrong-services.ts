@@ -31,7 +31,7 @@ export interface WrongService {
   readonly name: string;
   /** The beginning of the title of the rule. */
   readonly rule: string;
-  /** Each run has a state of its own. */
+  /** Each run has its own state. */
   fault(): Fault;
 }
 
@@ -445,7 +445,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'HEAD is 405',
+    'HEAD gets 405',
     'rule 21: HEAD',
     asking(({ method }) => {
       return method === 'HEAD' ? { ...answer(405, 'Method not allowed'), body: '' } : undefined;
@@ -665,7 +665,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     bodies((text) => text.replace('9007199254740993', '9007199254740991')),
   ],
   [
-    'unknown keys are 400',
+    'unknown keys get 400',
     'rules 5 and 8',
     asking(({ method, body }) => {
       return method === 'PUT' && body.includes('"Title"') ? answer(400, 'Invalid input') : undefined;
@@ -695,14 +695,14 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'GET with a body is 400',
+    'GET with a body gets 400',
     'rule 7: a body and its type are ignored when books are read',
     asking(({ method, body }) => {
       return method === 'GET' && body.length > 0 ? answer(400, 'Bad request') : undefined;
     }),
   ],
   [
-    'DELETE with a body is 400',
+    'DELETE with a body gets 400',
     'rule 7: a body and its type are ignored when a book',
     asking(({ method, body }) => {
       return method === 'DELETE' && body.length > 0 ? answer(400, 'Bad request') : undefined;
@@ -743,7 +743,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'PUT is answered with the book before it',
+    'PUT returns the book before it',
     'U3',
     () => {
       let before: Json;
@@ -786,7 +786,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'DELETE twice is 200',
+    'DELETE twice gets 200',
     'D2',
     envelope((content, given, { method }) => {
       if (method === 'DELETE') Object.assign(content, { status: 200, message: 'Book deleted successfully' });
@@ -801,7 +801,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'GET of a removed book is 200',
+    'GET of a removed book gets 200',
     'D1',
     () => {
       const known = new Map<string, Given>();
@@ -997,7 +997,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'an id that is none is 400',
+    'an id that is none gets 400',
     'rule 10',
     asking(({ path }) => {
       return path === '/book/abc' ? answer(400, 'Invalid input') : undefined;
@@ -1045,7 +1045,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     }),
   ],
   [
-    'a login without a field is 400',
+    'a login without a field gets 400',
     'T2, rule 15',
     login((body) => {
       if (body.password === undefined) body.password = 0;
@@ -1252,7 +1252,7 @@ const REST: readonly (readonly [name: string, rule: string, fault: () => Fault])
     },
   ],
   [
-    'pages go on by their number',
+    'pages continue by their number',
     'rule F5: a walk',
     () => {
       let met = 0;
