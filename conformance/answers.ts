@@ -1,4 +1,4 @@
-// Owns: the answers in a stream of bytes that may come in pieces, what they are to the rules, and what they may take.
+// Owns: reading answers from a stream of bytes, the form in which the rules see them, and the limits of their size and time.
 
 /** An answer as it was on the wire. */
 export interface RawAnswer {
@@ -48,7 +48,7 @@ export class Held {
     this.#size -= size;
   }
 
-  /** In place of an answer without room. */
+  /** The complaint about an answer that finds no room. */
   get excess(): string {
     return `answers of more than ${this.#limit} characters at once`;
   }

@@ -31,12 +31,12 @@ export const BODIES: readonly Rule[] = [
   ),
   full.writing(
     'C1, U2, rules 4 and 6',
-    'a body that is not a JSON object in UTF-8 is 400 and stores nothing',
+    'a body that is not a JSON object in UTF-8 gets 400 and stores nothing',
     (service) => expectRefused(service, [...UNREADABLE, undefined]),
   ),
   full(
     'T1, rule 15',
-    'a login that is not a JSON object in UTF-8, or whose fields are not texts, is 400',
+    'a login that is not a JSON object in UTF-8, or whose fields are not texts, gets 400',
     async (service) => {
       const username = JSON.stringify(service.account.username);
       const password = JSON.stringify(service.account.password);
@@ -53,7 +53,7 @@ export const BODIES: readonly Rule[] = [
   ),
   full.writing(
     'C1, U2, rules 2, 3 and 4',
-    'a field of a wrong type or value is 400 and stores nothing',
+    'a field of a wrong type or value gets 400 and stores nothing',
     async (service) => {
       const wrong = ['title', 'author'].flatMap((key) => NO_TEXTS.map((value) => `{"${key}":${value}}`));
       // The last of two equal keys counts (rule 5).

@@ -78,7 +78,7 @@ export async function perform(rule: Rule, service: Service): Promise<void> {
   }
 }
 
-/** A complaint with the latest request, if it has none of its own. Any other error comes from the form of an answer. */
+/** A complaint with the latest request, if it has none itself. Any other error comes from the form of an answer. */
 function asComplaint(error: Error, { latest }: Service): Complaint {
   if (error instanceof Complaint && error.request !== '') return error;
   const expected =

@@ -20,9 +20,9 @@ if an argument is invalid or the secret is another service's. URL has no path: h
 
   --username, --password  the account; default: AUTH_USERNAME and AUTH_PASSWORD (or AUTH_PASSWORD_FILE), then the
                           built-in one
-  --secret                checks the rules about tokens, too, for which it signs tokens of its own; default:
+  --secret                also checks the rules about tokens, for which it signs its own tokens; default:
                           SECRET_TOKEN or SECRET_TOKEN_FILE
-  --store-may-be-written  checks the rules that store, change and remove books, too, and removes their books again;
+  --store-may-be-written  also checks the rules that store, change and remove books, and removes their books again;
                           a wrong service may lose others: use a catalogue that nobody needs, while nobody else writes
   --level                 core: what every implementation has; full (the default): all that a client can see
   --format                text, tap or json; default: text on a terminal, tap in a pipe

@@ -1,5 +1,5 @@
-// Owns: what a rule says of a service that breaks it: the expectation, the request, the answer; and the
-// comparisons that lead to it.
+// Owns: the complaint about a service that breaks a rule (the expectation, the request, the answer), and the
+// comparisons that lead to one.
 
 import { isDeepStrictEqual } from 'node:util';
 

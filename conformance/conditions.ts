@@ -1,5 +1,5 @@
-// Owns: rules E1 to E3: the tag of a book, and requests that are carried out only in the state of a book that their sender
-// knows.
+// Owns: rules E1 to E3: the tag of a book, and requests that take effect only if the book is as their sender has
+// read it.
 
 import type { Answer } from './answers.ts';
 import { expect, expectAnswer, expectEqual } from './complaint.ts';
@@ -111,7 +111,7 @@ export const CONDITIONS: readonly Rule[] = [
   }),
   full.writing(
     'E3',
-    'a book is changed in the state that the client knows, and in no other',
+    'a book is changed in the state that the client has read, and in no other',
     async (service) => {
       const { book, id, tag } = await create(service);
       const unreadable = [...UNREADABLE, `${tag} x`, `${tag},x`];
@@ -153,7 +153,7 @@ export const CONDITIONS: readonly Rule[] = [
   }),
   full.writing(
     'E3',
-    'a request that would fail without a condition fails likewise with one',
+    'a request that would fail without a condition fails the same way with one',
     async (service) => {
       const { id } = await create(service);
       const headers = { 'if-match': OTHER };
@@ -183,7 +183,7 @@ export const CONDITIONS: readonly Rule[] = [
             : change(service, id, { year: year + 1 }, headers);
         });
         const succeeded = answers.filter(({ status }) => status === 200);
-        const done = theOnly(succeeded, 'the requests with one tag is 200', answers);
+        const done = theOnly(succeeded, 'the requests with one tag gets 200', answers);
         for (const answer of answers) {
           if (answer !== done) expectAnswer(answer, done.data === null ? BOOK_NOT_FOUND : UNMET);
         }

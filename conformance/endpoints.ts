@@ -73,36 +73,40 @@ export const LOGIN: readonly Rule[] = [
       expect(isRight, `exp is ${LIFETIME} seconds ahead, not ${ahead}.`, answer);
     },
   ),
-  core('T1', 'a body that is not JSON, or has a field of a wrong type, is 400', async (service) => {
+  core('T1', 'a body that is not JSON, or has a field of a wrong type, gets 400', async (service) => {
     for (const body of [undefined, '', '{', '[]', '{"username":1,"password":"x"}']) {
       expectAnswer(await logIn(service, body), INVALID_LOGIN);
     }
   }),
-  core('T2', 'another username or password is 401', async (service) => {
+  core('T2', 'another username or password gets 401', async (service) => {
     const { username, password } = service.account;
     expectAnswer(await logIn(service, { username, password: `${password}x` }), WRONG_LOGIN);
     expectAnswer(await logIn(service, { username: `${username}x`, password }), WRONG_LOGIN);
   }),
-  full('T2, rule 15', 'any other username or password is 401, and so is a missing field', async (service) => {
-    const { username, password } = service.account;
-    for (const body of [
-      {},
-      { username },
-      { password },
-      { username, password: '' },
-      { username, password: `${password} ` },
-      { username: password, password: username },
-      // The built-in account, once another one is set.
-      ...(username === 'admin' ? [] : [{ username: 'admin', password: 'password' }]),
-      {
-        username: username.toUpperCase() === username ? username.toLowerCase() : username.toUpperCase(),
-        password,
-      },
-      `{"username":"x\\ud800","password":${quoted(service)[1]}}`,
-    ]) {
-      expectAnswer(await logIn(service, body), WRONG_LOGIN);
-    }
-  }),
+  full(
+    'T2, rule 15',
+    'any other username or password gets 401, and so does a missing field',
+    async (service) => {
+      const { username, password } = service.account;
+      for (const body of [
+        {},
+        { username },
+        { password },
+        { username, password: '' },
+        { username, password: `${password} ` },
+        { username: password, password: username },
+        // The built-in account, once another one is set.
+        ...(username === 'admin' ? [] : [{ username: 'admin', password: 'password' }]),
+        {
+          username: username.toUpperCase() === username ? username.toLowerCase() : username.toUpperCase(),
+          password,
+        },
+        `{"username":"x\\ud800","password":${quoted(service)[1]}}`,
+      ]) {
+        expectAnswer(await logIn(service, body), WRONG_LOGIN);
+      }
+    },
+  ),
   full('T3, rule 5', 'unknown fields are ignored and the last duplicate wins', async (service) => {
     const [username, password] = quoted(service);
     const body = `{"password":"x","username":${username},"password":${password},"__proto__":1}`;
@@ -138,7 +142,7 @@ export const GUESSING: readonly Rule[] = [
 ];
 
 export const GATE: readonly Rule[] = [
-  core('A1, A3', 'without a token every endpoint but the login is 401', async (service) => {
+  core('A1, A3', 'without a token every endpoint but the login returns 401', async (service) => {
     for (const [method, path] of protectedBy(service)) {
       for (const token of [null, '']) {
         expectAnswer(await service.request(method, path, { token }), TOKEN_REQUIRED);
@@ -147,7 +151,7 @@ export const GATE: readonly Rule[] = [
   }),
   full(
     'A1, A3, rule 24',
-    'without a token every protected endpoint is 401 with WWW-Authenticate',
+    'without a token every protected endpoint returns 401 with WWW-Authenticate',
     async (service) => {
       for (const [method, path, body] of [
         ...protectedBy(service),
@@ -163,7 +167,7 @@ export const GATE: readonly Rule[] = [
       }
     },
   ),
-  core('A2, A4', 'a token that is malformed, or comes after a scheme, is 401', async (service) => {
+  core('A2, A4', 'a token that is malformed, or comes after a scheme, gets 401', async (service) => {
     for (const token of ['x', 'a.b.c', `Bearer ${service.token}`, service.token.slice(0, -5)]) {
       for (const [method, path, body] of protectedBy(service)) {
         expectAnswer(await service.request(method, path, { token, body }), INVALID_TOKEN);
@@ -172,7 +176,7 @@ export const GATE: readonly Rule[] = [
   }),
   full.writing(
     'A2, A4, rules 9 and 18',
-    'a token after a scheme is 401 before book and body are checked',
+    'a token after a scheme gets 401 before book and body are checked',
     async (service) => {
       const book = await service.create({ title: 'guarded' });
       const methods: [path: string, methods: string[]][] = [
@@ -221,7 +225,7 @@ export const CREATE: readonly Rule[] = [
       expectEqual(answer.headers.get('location'), `/book/${id}`, 'location', answer);
     },
   ),
-  core.writing('C1', 'malformed JSON or a field of a wrong type is 400, and nothing is stored', (service) =>
+  core.writing('C1', 'malformed JSON or a field of a wrong type gets 400, and nothing is stored', (service) =>
     refuseNew(service, WRONG_TYPES),
   ),
   full.writing('rule 1', 'absent fields are empty', async (service) => {
@@ -250,7 +254,7 @@ export const READ: readonly Rule[] = [
   core.writing('G1', 'returns the book', async (service) => {
     await readBack(service, await service.create({ title: 'Ἰλιάς', author: 'Ὅμηρος', year: -750 }));
   }),
-  core('G2', 'a book that does not exist is 404', async (service) => {
+  core('G2', 'a book that does not exist gets 404', async (service) => {
     expectAnswer(await service.request('GET', service.noBook), BOOK_NOT_FOUND);
   }),
   full.writing('rule 7', 'a body and its type are ignored when books are read', async (service) => {
@@ -336,26 +340,26 @@ export const UPDATE: readonly Rule[] = [
     }
     await readBack(service, book);
   }),
-  core.writing('U1, rule 9', 'a missing book is 404, whatever the body', async (service) => {
+  core.writing('U1, rule 9', 'a missing book gets 404, whatever the body', async (service) => {
     for (const body of ['{"title":"x"}', '{', '', '{"year":"1999"}', undefined]) {
       expectAnswer(await service.request('PUT', service.noBook, { body }), BOOK_NOT_FOUND);
     }
   }),
   core.writing(
     'U2',
-    'malformed JSON or a field of a wrong type is 400, and the book is unchanged',
+    'malformed JSON or a field of a wrong type gets 400, and the book is unchanged',
     (service) => refuseChanges(service, WRONG_TYPES),
   ),
 ];
 
 export const REMOVE: readonly Rule[] = [
-  core.writing('D1', 'removes the book, and a later GET is 404', async (service) => {
+  core.writing('D1', 'removes the book, and a later GET returns 404', async (service) => {
     const { id } = await service.create({ title: 'gone', author: 'gone', year: 1 });
     expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
     expectAnswer(await service.request('GET', `/book/${id}`), BOOK_NOT_FOUND);
     expectAnswer(await service.request('PUT', `/book/${id}`, { body: { title: 'back' } }), BOOK_NOT_FOUND);
   }),
-  full.writing('D2, rule 11', 'a book that never existed or no longer exists is 404', async (service) => {
+  full.writing('D2, rule 11', 'a book that never existed or no longer exists gets 404', async (service) => {
     const { id } = await service.create({});
     expectAnswer(await service.request('DELETE', `/book/${id}`), DELETED);
     expectAnswer(await service.request('DELETE', `/book/${id}`), BOOK_NOT_FOUND);
@@ -397,7 +401,7 @@ export const LIST: readonly Rule[] = [
 export const ANY_REQUEST: readonly Rule[] = [
   full(
     'rule 20',
-    'unknown paths are 404, other methods 405 with Allow, and neither needs a token',
+    'unknown paths return 404, other methods 405 with Allow, and neither needs a token',
     async (service) => {
       for (const path of ['/Book', '/books/', '/book/', '/book/1/', '//books', '/book//1', '/token/x']) {
         for (const method of ['GET', 'POST', 'DELETE']) {
@@ -476,7 +480,7 @@ export const ANY_REQUEST: readonly Rule[] = [
     const odd = await sent('a b"c');
     expect(odd.headers.get('x-request-id') !== 'a b"c', 'An id with a quotation mark is replaced.', odd);
   }),
-  full('rule 20', 'an invalid percent-escape is 400', async (service) => {
+  full('rule 20', 'an invalid percent-escape gets 400', async (service) => {
     for (const path of ['/%', '/%zz', '/book/%', '/book/%2', '/book/%g1', '/book/%e9', '/book/%c3%28']) {
       for (const method of ['GET', 'DELETE']) {
         for (const token of [service.token, null]) {

@@ -230,7 +230,7 @@ export const FINDING: readonly Rule[] = [
   ),
   full(
     'rule F3',
-    'an invalid parameter is 400 and named, and so is a name that is unknown or sent twice',
+    'an invalid parameter gets 400 with its name, and so does one that is unknown or sent twice',
     async (service) => {
       for (const [query, name] of REFUSED) {
         expectAnswer(await service.request('GET', `/books?${query}`), invalidParameter(name));
@@ -350,7 +350,7 @@ export const FINDING: readonly Rule[] = [
       expectEqual(ascending, ids, 'The books of all pages');
       const removed = new Set<number>();
       const met = await walk(service, path, async (sofar) => {
-        // The last book of the page, from whose place the next one goes on, and one that has not been met.
+        // The last book of the page, after which the next one starts, and one that has not been met.
         for (const id of [sofar.at(-1), expected.find((id) => !sofar.includes(id) && !removed.has(id))]) {
           if (id === undefined) continue;
           expectAnswer(await service.request('DELETE', `/book/${id}`), { status: 200 });

@@ -99,7 +99,7 @@ export const MANY: readonly Rule[] = [
   ),
   full.writing(
     'B2',
-    'a body that is not an array of JSON in UTF-8 is 400, and nothing is stored',
+    'a body that is not an array of JSON in UTF-8 gets 400, and nothing is stored',
     async (service) => {
       const before = await countBooks(service);
       const bodies = [
@@ -279,7 +279,7 @@ export async function raceWithOneKey(services: Services): Promise<void> {
     for (const answer of answers) expectAnswer(answer, made.includes(answer) ? first : KEY_USED);
     expect(
       made.length === 4 || made.length === 12,
-      `4 or 12 of the requests are 201, not ${made.length}.`,
+      `4 or 12 of the requests get 201, not ${made.length}.`,
       first,
     );
     expectEqual(await countBooks(services[0]), before + (isArray ? 2 : 1), 'The number of books');

@@ -37,13 +37,11 @@ export const RACES: readonly Rule[] = [
       expectAnswer(answer, updated(book));
     }
   }),
-  full.writing('rule 11', 'of 32 deletes racing for one book exactly one is 200', (service) =>
+  full.writing('rule 11', 'of 32 deletes racing for one book exactly one gets 200', (service) =>
     together(5, () => raceDeletes([service])),
   ),
-  full.writing(
-    'rule 12',
-    'each of 800 creates by 16 clients gets a unique id and is answered with its own book',
-    (service) => createTogether([service], 50),
+  full.writing('rule 12', 'each of 800 creates by 16 clients gets a unique id and its own book', (service) =>
+    createTogether([service], 50),
   ),
   full.writing('rules 2 to 10 and 18', 'an invalid request never fails its neighbours', async (service) => {
     const { id } = await service.create({ title: 'kept' });
@@ -103,7 +101,7 @@ export function together<Result>(
   return Promise.all(Array.from({ length: times }, (_, position) => act(position)));
 }
 
-/** The one of these answers that is there. @param what is carried out once, for a complaint about any of `all`. */
+/** The only one of these answers. @param what must happen once, for a complaint about any of `all`. */
 export function theOnly(answers: readonly Answer[], what: string, all: readonly Answer[]): Answer {
   const [only, ...more] = answers;
   if (only === undefined) throw new Complaint(`One of ${what}.`, all[0] as Answer);
@@ -202,6 +200,6 @@ export async function createTogether(services: Services, each: number): Promise<
     return made;
   });
   const all = books.flat().sort((one, other) => one.id - other.id);
-  expect(new Set(all.map(({ id }) => id)).size === all.length, 'Every book has an id of its own.');
+  expect(new Set(all.map(({ id }) => id)).size === all.length, 'Every book has its own id.');
   for (const service of services) expectEqual(await service.listed(mark), all, 'The books in the list');
 }

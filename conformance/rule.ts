@@ -21,7 +21,7 @@ export interface Rule {
   readonly check: Check;
 }
 
-/** How the rules of a level are written: `core('T1', 'a body that is not JSON is 400', async (service) => {…})`. */
+/** How the rules of a level are written: `core('T1', 'a body that is not JSON gets 400', async (service) => {…})`. */
 function rulesOf(level: Level) {
   const marked = (writes: boolean, needsSecret: boolean) => {
     return (numbers: string, name: string, check: Check): Rule => {
@@ -34,7 +34,7 @@ function rulesOf(level: Level) {
 export const core = rulesOf('core');
 export const full = rulesOf('full');
 
-/** Such as `D1: removes the book, and a later GET is 404`. */
+/** Such as `D1: removes the book, and a later GET returns 404`. */
 export function titleOf({ numbers, name }: Rule): string {
   return `${numbers}: ${name}`;
 }

@@ -54,7 +54,7 @@ export interface Exchange {
 export interface RequestOptions {
   /** Text and bytes are sent as they are, anything else as JSON. */
   readonly body?: unknown;
-  /** The whole Authorization header; null sends none. That of the service's account if it is left out. */
+  /** The whole Authorization header; null sends none. If it is left out, the token of the service's account is sent. */
   readonly token?: string | null;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -136,13 +136,13 @@ export class Service {
     const answer = await this.request('POST', '/token', { body: { username, password }, token: null });
     const token = answer.data?.token;
     if (answer.status !== 200 || typeof token !== 'string') {
-      throw new Complaint('The login is answered with 200 and a token.', answer);
+      throw new Complaint('The login returns 200 and a token.', answer);
     }
     this.#token = token;
     this.#tokenTime = performance.now();
   }
 
-  /** Looks once for the largest id that the service gives no book. Whether its answers are right is for the rules to judge. */
+  /** Looks once for the largest id without a book. Whether its answers are right is for the rules to judge. */
   async findNoBook(): Promise<void> {
     for (let below = 0; this.#noBook === undefined; below += 1) {
       const path = `/book/${Number.MAX_SAFE_INTEGER - below}`;
@@ -199,7 +199,7 @@ export class Service {
   async list(): Promise<Book[]> {
     const answer = await this.request('GET', '/books');
     if (answer.status !== 200 || !Array.isArray(answer.data)) {
-      throw new Complaint('The list is answered with 200 and an array.', answer);
+      throw new Complaint('The list returns 200 and an array.', answer);
     }
     return answer.data;
   }
@@ -286,7 +286,8 @@ export class Service {
     const remove = async (some: readonly number[]) => {
       const answers = await this.requestAll(some.map((id) => ['DELETE', `/book/${id}`])).catch(() => []);
       for (const [position, id] of some.entries()) {
-        let status = answers[position]?.status ?? (await this.#remove(id));
+        let status = answers[position]?.status;
+        if (status === undefined || status === 428) status = await this.#remove(id);
         while (status === 503 && performance.now() < end) {
           await pause(BUSY_PAUSE);
           status = await this.#remove(id);
@@ -298,12 +299,15 @@ export class Service {
     await Promise.all([...groups.values()].map(remove));
   }
 
-  /** @returns the status; undefined without an answer. */
+  /** Removes a book in any state (E4). @returns the status; undefined without an answer. */
   async #remove(id: number): Promise<number | undefined> {
-    return this.request('DELETE', `/book/${id}`).then(
-      ({ status }) => status,
-      () => undefined,
-    );
+    const request = (headers: Record<string, string>) => this.request('DELETE', `/book/${id}`, { headers });
+    try {
+      const { status } = await request({});
+      return status === 428 ? (await request({ 'if-match': '*' })).status : status;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Ends every connection. */
@@ -403,7 +407,7 @@ export class Service {
   }
 }
 
-/** OpenSSL's errors name functions, numbers and files of its own; what has gone wrong is between them. */
+/** OpenSSL's errors name its own functions, numbers and files, with the fault between them. */
 function reasonOf({ message, code }: NodeJS.ErrnoException): string {
   const [, fault] = /:SSL routines:[^:]*:([^:]+):/.exec(message) ?? [];
   if (fault === 'wrong version number') return 'the port does not use TLS: the URL must begin with http://';

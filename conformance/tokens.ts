@@ -72,7 +72,7 @@ export function isSecretOf(service: Service): boolean {
 export const TOKENS: readonly Rule[] = [
   core(
     'A4',
-    'a token of another secret, or of an algorithm outside the HMAC family, is 401',
+    'a token of another secret, or of an algorithm outside the HMAC family, gets 401',
     async (service) => {
       const claims = claimsNow();
       const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -87,7 +87,7 @@ export const TOKENS: readonly Rule[] = [
       ]);
     },
   ),
-  core.signing('A4', 'an expired token is 401', async (service) => {
+  core.signing('A4', 'an expired token gets 401', async (service) => {
     const signer = new Signer(service);
     await expectAccepted(service, [['a token of the secret', signer.of(claimsNow())]]);
     await expectRefused(service, [['expired', signer.of(`{"exp":${now() - HOUR}}`)]]);

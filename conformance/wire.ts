@@ -62,7 +62,7 @@ function composePublic(service: Service, method: string, path: string, headers: 
 export const WIRE: readonly Rule[] = [
   full.writing(
     'rule 20',
-    'requests that are not valid HTTP are 400 and close the connection, and the request after them is not carried out',
+    'requests that are not valid HTTP get 400 and close the connection, and the request after them is not carried out',
     async (service) => {
       const book = await service.create({ title: 'still there' });
       const remove = Buffer.from(compose(service, 'DELETE', `/book/${book.id}`));
@@ -76,7 +76,7 @@ export const WIRE: readonly Rule[] = [
       expectAnswer(await service.request('GET', `/book/${book.id}`), retrieved(book));
     },
   ),
-  full('rule 20', 'methods of protocols that only look like HTTP are 400', async (service) => {
+  full('rule 20', 'methods of protocols that only look like HTTP get 400', async (service) => {
     const methods = ['DESCRIBE', 'ANNOUNCE', 'SETUP', 'PLAY', 'PAUSE', 'TEARDOWN', 'RECORD', 'FLUSH'];
     for (const method of methods) {
       for (const path of ['/books', '/nowhere', '/%zz']) {
@@ -84,7 +84,7 @@ export const WIRE: readonly Rule[] = [
       }
     }
   }),
-  full.writing('rule 20', 'a truncated request is 400', async (service) => {
+  full.writing('rule 20', 'a truncated request gets 400', async (service) => {
     const mark = randomUUID();
     const body = `{"title":"${mark}"}`;
     const half = compose(service, 'POST', '/book', { body }).slice(0, -4);
@@ -99,7 +99,7 @@ export const WIRE: readonly Rule[] = [
     }
     expectEqual(await service.listed(mark), [], 'Books of truncated requests');
   }),
-  full('rule 20', 'a missing or second Host is 400 on every path; HTTP/1.0 needs none', async (service) => {
+  full('rule 20', 'a missing or second Host gets 400 on every path; HTTP/1.0 needs none', async (service) => {
     const host = hostOf(service);
     const authorization = authorizationOf(service);
     for (const path of ['/books', '/book/1', '/token', '/nowhere', '/%zz']) {
@@ -119,7 +119,7 @@ export const WIRE: readonly Rule[] = [
     // Rule 33 holds while only this machine is served.
     expectStatuses(old, [old[0]?.status === 421 ? 421 : 404]);
   }),
-  full('rule 20', 'CONNECT is 400', async (service) => {
+  full('rule 20', 'CONNECT gets 400', async (service) => {
     for (const target of ['elsewhere.test:443', '/books']) {
       const answers = await service.exchange(composePublic(service, 'CONNECT', target, ''), UNTIL_CLOSED);
       expectStatuses(answers, [400]);
@@ -308,7 +308,7 @@ export const WIRE: readonly Rule[] = [
   ),
   full(
     'rule 22',
-    'a request line and headers of 16 KiB are read; path, names and values of 16 KiB are 431',
+    'a request line and headers of 16 KiB are read; path, names and values of 16 KiB get 431',
     async (service) => {
       const start = composePublic(service, 'GET', '/nowhere', 'X: ');
       const value = 'x'.repeat(HEADER_LIMIT - start.length - 2);
@@ -318,13 +318,13 @@ export const WIRE: readonly Rule[] = [
       await expectHeaderLimit(service, HEADER_LIMIT);
     },
   ),
-  full('rule 22', '1,000 header lines are read, one more is 431', async (service) => {
+  full('rule 22', '1,000 header lines are read, one more gets 431', async (service) => {
     // One line is Host.
     const lines = (count: number) => composePublic(service, 'GET', '/nowhere', 'X: y\r\n'.repeat(count - 1));
     await expectFirst(service, lines(MOST_LINES), NOT_FOUND);
     await expectFirst(service, lines(MOST_LINES + 1), HEADERS_TOO_LARGE);
   }),
-  full('rule 22', 'trailers of 16 KiB are 431', async (service) => {
+  full('rule 22', 'trailers of 16 KiB get 431', async (service) => {
     const trailers = `0\r\nX: ${'x'.repeat(HEADER_LIMIT)}\r\n\r\n`;
     const bytes = `${composePublic(service, 'POST', '/token', CHUNKED)}${trailers}`;
     const answers = await service.exchange(bytes, UNTIL_CLOSED);
@@ -377,21 +377,25 @@ export const WIRE: readonly Rule[] = [
       for (const [bytes, expected] of refused) await sendThenLook(service, bytes, expected);
     },
   ),
-  full.writing('rule 22', '1 MiB is read, one byte more is 413, however it is framed', (service) =>
+  full.writing('rule 22', '1 MiB is read, one byte more gets 413, however it is framed', (service) =>
     expectBodyLimit(service, BODY_LIMIT),
   ),
-  full('rule 22', 'a login of 4 KiB is read, one byte more is 413', (service) =>
+  full('rule 22', 'a login of 4 KiB is read, one byte more gets 413', (service) =>
     expectLimit(service, 'POST', '/token', LOGIN_LIMIT, WRONG_LOGIN),
   ),
-  full('rule 22', 'an announced body that is too large is 413 before any of it is sent', async (service) => {
-    for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
-      const bytes = compose(service, 'POST', '/book', { headers: `Content-Length: ${length}\r\n` });
-      await expectFirst(service, bytes, TOO_LARGE);
-    }
-  }),
+  full(
+    'rule 22',
+    'an announced body that is too large gets 413 before any of it is sent',
+    async (service) => {
+      for (const length of ['1048577', '1000000000000', '18446744073709551615']) {
+        const bytes = compose(service, 'POST', '/book', { headers: `Content-Length: ${length}\r\n` });
+        await expectFirst(service, bytes, TOO_LARGE);
+      }
+    },
+  ),
   full.writing(
     'U1, rule 9',
-    'a PUT to a missing book is 404 even if its body is too large',
+    'a PUT to a missing book gets 404 even if its body is too large',
     async (service) => {
       const body = bodyOf(BODY_LIMIT + 1);
       for (const bytes of [

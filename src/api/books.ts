@@ -4,7 +4,7 @@
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
 import { meets } from '../books/condition.ts';
 import type { Answer } from '../http/answer.ts';
-import { BodyRoom, parseJsonObject, readBody } from '../http/body.ts';
+import { BodyRoom, parseJsonObject, readBody, skipBody } from '../http/body.ts';
 import { InvalidBooks, readBookArray } from './book-array.ts';
 import { conditionOf } from './conditions.ts';
 import {
@@ -114,6 +114,7 @@ export async function removeBook(exchange: Exchange, parts: AppParts): Promise<A
   if (id === undefined) return BOOK_NOT_FOUND;
   const condition = conditionOf(exchange.request.headers);
   if (config.requireIfMatch && condition?.match === undefined) return requireCondition(id, parts);
+  await skipBody(exchange.request);
   const removed = await (condition ? catalogue.removeIf(id, condition) : catalogue.remove(id));
   if (!removed) return BOOK_NOT_FOUND;
   return removed === 'unmet' ? PRECONDITION_FAILED : BOOK_DELETED;

@@ -74,7 +74,7 @@ export const INVALID_TOKEN = failure(401, 'Invalid token');
 // Books
 const created = bookAnswer(201, 'Book created successfully');
 export const bookCreated = (book: Book) => withHeaders(created(book), 'location', `/book/${book.id}`);
-/** Of a request that has been carried out before with the same key (rule I2). */
+/** The answer to a repeated request with the same key (rule I2). */
 export const replayOf = (answer: EnvelopeAnswer) => withHeaders(answer, 'idempotent-replayed', 'true');
 /** @param ids of the new books, in their order. */
 export const booksCreated = (ids: readonly number[]) => success(201, 'Books created successfully', ids);

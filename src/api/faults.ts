@@ -46,7 +46,7 @@ export class Faults {
     return INTERNAL_ERROR;
   }
 
-  /** In place of an answer for which there is no memory, because other clients do not read theirs. */
+  /** Replaces an answer that finds no memory, because other clients do not read theirs. */
   answerWithoutRoom(reqId: string): EnvelopeAnswer {
     this.#logAnswer(reqId, 'the memory for answers is used up');
     return SERVICE_UNAVAILABLE;

@@ -56,6 +56,8 @@ export function readQuery(
   find: boolean,
   prefer: string | string[] | undefined,
 ): Query | { readonly invalid: string } {
+  const parts = query.split('&').filter((part) => part !== '');
+  if (!find) return invalid(parts[0]);
   const found: Parameters = {
     filters: [],
     words: undefined,
@@ -65,14 +67,13 @@ export function readQuery(
     offset: undefined,
   };
   const parameters = new Map<string, string>();
-  for (const part of query.split('&')) {
-    if (part === '') continue;
-    const sent = part.split('=', 1)[0] as string;
+  for (const part of parts) {
+    const sent = nameIn(part);
     const name = decode(sent);
     const value = decode(part.slice(sent.length + 1));
     const isValid =
-      find && name !== undefined && value !== undefined && !parameters.has(name) && read(name, value, found);
-    if (!isValid) return { invalid: sent.slice(0, SHOWN_NAME) };
+      name !== undefined && value !== undefined && !parameters.has(name) && read(name, value, found);
+    if (!isValid) return invalid(part);
     parameters.set(name, part);
   }
   const order = found.order ?? (found.words === undefined ? completed([]) : relevanceOf(found.words));
@@ -90,6 +91,15 @@ export function readQuery(
     isCounted: /(^|,)\s*count\s*=\s*"?exact"?\s*(,|;|$)/i.test(String(prefer ?? '')),
   };
   return { search, parameters, offset: found.offset };
+}
+
+/** @param part of the query, or nothing if there is none. */
+function invalid(part = ''): { readonly invalid: string } {
+  return { invalid: nameIn(part).slice(0, SHOWN_NAME) };
+}
+
+function nameIn(part: string): string {
+  return part.split('=', 1)[0] as string;
 }
 
 /** The headers of a page (rules F4, F6 and F11). */

@@ -35,7 +35,7 @@ export function credentialCheck(username: string, password: string): CheckCreden
   };
 }
 
-/** Of UTF-16, because in UTF-8 different ill-formed texts would become the same bytes. */
+/** The digest is of UTF-16, because in UTF-8 different ill-formed texts would become the same bytes. */
 function digest(text: string): Buffer {
   return hash('sha256', Buffer.from(text, 'utf16le'), 'buffer');
 }

@@ -14,7 +14,7 @@ const LONGEST_DELAY = 5 * PACE;
 /** Addresses that are kept: about 5 MiB. */
 const MAX_ADDRESSES = 20_000;
 
-/** When a login is answered, or that it is refused, right or wrong. */
+/** Either when to answer a login, or that it is refused whether it is right or wrong. */
 export type LoginTurn =
   | { readonly kind: 'answer' /** Milliseconds from now. */; readonly delay: number }
   | {

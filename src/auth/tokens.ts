@@ -60,7 +60,7 @@ export class Tokens {
       this.#forged.set(token, true);
       return undefined;
     }
-    // Only a token that was signed with a secret of ours gets this far.
+    // Only a token that was signed with one of our secrets gets this far.
     const [header, claims, ...more] = signed.split('.').map(decode);
     if (header?.alg !== algorithm.alg || claims === undefined || more.length > 0) return undefined;
     if (header.crit !== undefined) return undefined; // no extension is supported (RFC 7515 section 4.1.11)

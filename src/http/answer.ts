@@ -54,9 +54,19 @@ export function send(
   response.writeHead(status, [...more, ...headers]);
   // If the client leaves, the response closes. Chunks that wait for a silent source would not end by themselves.
   response.once('close', () => body.close());
-  pipeline(Readable.from(body.chunks), response, (error) => {
+  pipeline(Readable.from(unlessBroken(body.chunks, response)), response, (error) => {
     if (error && error.code !== 'ERR_STREAM_PREMATURE_CLOSE') onBroken(error); // otherwise the client has left
   });
+}
+
+/** In HTTP/1.0, a connection that is closed ends a body: one that breaks off has its connection reset. */
+async function* unlessBroken(chunks: BodyStream['chunks'], { req, socket }: ServerResponse) {
+  try {
+    yield* chunks;
+  } catch (error) {
+    if (req.httpVersion === '1.0') socket?.resetAndDestroy();
+    throw error;
+  }
 }
 
 /** Writes the last answer of a connection, to a request that could not be read and so has no response object. */

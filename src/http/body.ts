@@ -17,7 +17,7 @@ export class NoRoomForBody extends Error {}
 
 const EMPTY = Buffer.alloc(0);
 
-/** Largest small body, in bytes. Small bodies have memory of their own, which large ones cannot use up. */
+/** Largest small body, in bytes. Small bodies have reserved memory, which large ones cannot use up. */
 const SMALL = 64 * 1024;
 
 /** Bytes for all small bodies together that are not yet complete, and as many for all larger ones. */
@@ -47,12 +47,11 @@ const pieces: Room = { taken: 0 };
  */
 export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const { 'content-length': contentLength, 'transfer-encoding': coding } = request.headers;
-  if (contentLength === undefined && coding === undefined) {
-    resolve(EMPTY); // the server lets such a request emit no events
+  if (!hasBody(request)) {
+    resolve(EMPTY);
     return promise;
   }
-  const announced = Number(contentLength);
+  const announced = Number(request.headers['content-length']);
   if (announced > limit) {
     reject(new BodyTooLarge());
     return promise;
@@ -112,6 +111,20 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   return promise;
 }
 
+/**
+ * Waits for the end of a body that has no meaning: a request that is not whole changes nothing.
+ * @throws BodyIncomplete
+ */
+export async function skipBody(request: IncomingMessage): Promise<void> {
+  if (!hasBody(request)) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  request.on('end', resolve);
+  request.on('close', () => reject(new BodyIncomplete())); // after 'end' it has no effect
+  request.on('error', () => {}); // 'close' follows
+  request.resume();
+  await promise;
+}
+
 /** Memory for the content of a body that is read piece by piece, until its request has been answered. */
 export class BodyRoom implements Disposable {
   /** Most bytes of the body. */
@@ -144,9 +157,8 @@ export async function* bodyPieces(
   request: IncomingMessage,
   room: BodyRoom,
 ): AsyncGenerator<Buffer, void, void> {
-  const { 'content-length': contentLength, 'transfer-encoding': coding } = request.headers;
-  if (contentLength === undefined && coding === undefined) return; // the server lets such a request emit no events
-  if (Number(contentLength) > room.limit) throw new BodyTooLarge();
+  if (!hasBody(request)) return;
+  if (Number(request.headers['content-length']) > room.limit) throw new BodyTooLarge();
   let length = 0;
   try {
     for await (const piece of request.iterator({ destroyOnReturn: false })) {
@@ -162,6 +174,11 @@ export async function* bodyPieces(
   } finally {
     request.resume();
   }
+}
+
+/** Whether a request announces a body. The server lets one that does not emit no events. */
+function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
 /** @returns undefined if the bytes are not a JSON object in UTF-8. */

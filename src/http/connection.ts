@@ -23,6 +23,12 @@ const ROOM = 128 * 1024 * 1024;
 /** Largest answer, in bytes, that needs no room: its request took as much. So it is sent even if there is none. */
 const TINY = 4096;
 
+/**
+ * Waiting requests of all connections. Beyond them, a connection is destroyed that has more than its share of them, and
+ * more than MAX_CONCURRENT: Node makes up to 2,500 requests of one read, and each takes five kilobytes.
+ */
+const MAX_WAITING = 16_384;
+
 /** Milliseconds for a client to read the next part of an answer, one mebibyte at most; and if there is no room. */
 const READER_TIMEOUT = 60_000;
 const READER_TIMEOUT_WITHOUT_ROOM = 5000;
@@ -38,6 +44,15 @@ const room = { taken: 0, isRefused: false };
 
 /** Requests that are being handled before an earlier one of their connection has its answer. */
 let ahead = 0;
+
+/** Waiting requests of all connections. */
+let waiting = 0;
+
+/** Connections. */
+let open = 0;
+
+/** Connections whose waiting requests may begin. */
+const turns: Connection[] = [];
 
 /**
  * Handles a request; resolves when its answer is on its way. Must not fail.
@@ -56,40 +71,61 @@ export class Connection {
   readonly #handle: Handle;
   /** Requests that wait until all earlier ones have been answered. */
   #waiting: Exchange[] = [];
-  /** Requests begun since all earlier ones were answered. */
+  /** Requests started since all earlier ones were answered. */
   #begun = 0;
   /** Whether all of those are safe. */
   #onlySafe = true;
+  /** Requests taken so far. */
+  #taken = 0;
   #latest: ServerResponse | undefined;
   #beforeLatest: ServerResponse | undefined;
   /** Bytes of the answers that the system has not taken. */
   #unread = 0;
   /** The last answer is decided: requests that Node has already read after it are not handled. */
   #isEnding = false;
+  /**
+   * A request that arrives slowly: its number, and the time since which no earlier one is unanswered. Until then the
+   * service does not read the rest of it.
+   */
+  #slow: { readonly number: number; since: number | undefined } | undefined;
   /** Bytes received at the last call of `isInUse`. */
   #received = -1;
   /** Bytes sent when an answer last made progress, and the time of that. */
   #sent = -1;
   #sentAt = 0;
 
-  /** Of Node, for the end of the socket. */
-  readonly #listeners: readonly ((...values: unknown[]) => void)[];
+  /** Resumes reading, whatever waits. */
+  readonly #resume: () => Socket;
+
+  /** Of Node, for the end of the socket, and for its answers once there is room for more of them. */
+  readonly #listeners: readonly (readonly [string, (...values: unknown[]) => void])[];
 
   constructor(socket: Socket, handle: Handle) {
     this.#socket = socket;
-    this.#listeners = socket.listeners('close') as ((...values: unknown[]) => void)[];
+    this.#listeners = ['close', 'drain'].flatMap((event) =>
+      socket.listeners(event).map((listener) => [event, listener as () => void] as const),
+    );
     this.#handle = handle;
+    open += 1;
     socket.destroySoon = () => this.#end(); // Node calls it after the last answer
-    // Answers that have not begun to be sent do not notice it.
-    socket.once('close', () => this.#release(this.#unread));
+    // Node calls it after each request, and for each part of a body that arrives.
+    this.#resume = socket.resume.bind(socket);
+    socket.resume = () => (this.#waiting.length > 0 ? socket : this.#resume());
+    // Answers that are not being sent yet do not notice it.
+    socket.once('close', () => {
+      open -= 1;
+      this.#release(this.#unread);
+      this.#forget(this.#waiting.length);
+    });
   }
 
   /** Handles a request as soon as its turn comes. */
   take(request: IncomingMessage, response: ServerResponse): void {
-    if (this.#isEnding) return;
+    if (this.#isEnding || this.#socket.destroyed) return;
     const before = this.#latest?.writableFinished === false ? this.#latest : undefined;
     this.#beforeLatest = before;
     this.#latest = response;
+    this.#taken += 1;
     if (before === undefined) {
       this.#begun = 0;
       this.#onlySafe = true;
@@ -99,10 +135,20 @@ export class Connection {
       return;
     }
     if (this.#waiting.length === 0) {
-      process.nextTick(() => this.#socket.pause()); // Node resumes reading after each request
-      afterwards(before as ServerResponse, () => this.#beginWaiting());
+      process.nextTick(() => this.#socket.pause()); // Node may be about to resume reading
+      afterwards(before as ServerResponse, () => this.#awaitTurn());
     }
     this.#waiting.push([request, response]);
+    waiting += 1;
+    if (waiting > MAX_WAITING && this.#waiting.length > Math.max(MAX_CONCURRENT, MAX_WAITING / open)) {
+      this.#socket.destroy();
+    }
+  }
+
+  /** Forgets the last of the waiting requests. */
+  #forget(count: number): void {
+    this.#waiting.length -= count;
+    waiting -= count;
   }
 
   /** Takes room for an answer until the system has taken its last byte. @returns whether there is room. */
@@ -129,13 +175,38 @@ export class Connection {
     };
     const latest = this.#latest;
     if (latest !== undefined && !latest.req.complete && this.#waiting.at(-1)?.[1] === latest) {
-      this.#waiting.pop(); // the rest of it will never come
+      this.#forget(1); // the rest of it will never come
     }
     if (latest === undefined) refuse();
     else if (latest.req.complete) afterwards(latest, refuse);
     else if (latest.headersSent) afterwards(latest, () => this.#end());
     else if (this.#beforeLatest !== undefined) afterwards(this.#beforeLatest, refuse);
     else refuse();
+  }
+
+  /** Notes that the time of the request that is arriving is over: Node says so once. */
+  noteSlow(): void {
+    const number = this.#latest?.req.complete === false ? this.#taken : this.#taken + 1;
+    this.#slow = { number, since: Number.NEGATIVE_INFINITY };
+  }
+
+  /**
+   * Whether such a request may be refused: to be called every second.
+   * @param timeout milliseconds that it has once earlier ones are answered, if its time was over before.
+   */
+  isTooSlow(timeout: number): boolean {
+    const slow = this.#slow;
+    if (slow === undefined) return false;
+    const isLatest = this.#taken === slow.number;
+    if (this.#taken > slow.number || (isLatest && this.#latest?.req.complete === true)) {
+      this.#slow = undefined;
+      return false;
+    }
+    const earlier = isLatest ? this.#beforeLatest : this.#latest;
+    const now = performance.now();
+    if (earlier?.writableFinished === false) slow.since = undefined;
+    else slow.since ??= now;
+    return slow.since !== undefined && now - slow.since >= timeout;
   }
 
   /** Makes an answer the last one, unless another request has arrived after it. */
@@ -145,12 +216,9 @@ export class Connection {
     return true;
   }
 
-  /**
-   * Call it after Node has taken its listeners away: by them, answers end that wait for earlier ones. A list would keep its
-   * snapshot for ever.
-   */
-  endAnswersAtClose(): void {
-    for (const listener of this.#listeners) this.#socket.on('close', listener);
+  /** Call it after Node has removed its listeners: earlier answers would neither continue nor end. */
+  keepAnswering(): void {
+    for (const [event, listener] of this.#listeners) this.#socket.on(event, listener);
   }
 
   /** Whether an answer is in progress, or bytes have arrived since the last call. */
@@ -212,7 +280,20 @@ export class Connection {
     });
   }
 
-  /** Called once everything before the waiting requests has been answered. */
+  /**
+   * Called once everything before the waiting requests has been answered. A turn of the event loop begins those of one
+   * connection, so that other clients are answered in between.
+   */
+  #awaitTurn(): void {
+    if (turns.push(this) === 1) setImmediate(Connection.#takeTurn);
+  }
+
+  static #takeTurn(): void {
+    (turns[0] as Connection).#beginWaiting();
+    turns.shift();
+    if (turns.length > 0) setImmediate(Connection.#takeTurn);
+  }
+
   #beginWaiting(): void {
     if (this.#socket.destroyed) return;
     this.#begun = 0;
@@ -222,11 +303,12 @@ export class Connection {
       const [request, response] = this.#waiting[0] as Exchange;
       if (!this.#mayBegin(request)) break;
       this.#waiting.shift();
+      waiting -= 1;
       this.#begin(request, response, last);
       last = response;
     }
-    if (this.#waiting.length > 0) afterwards(last as ServerResponse, () => this.#beginWaiting());
-    else this.#socket.resume();
+    if (this.#waiting.length > 0) afterwards(last as ServerResponse, () => this.#awaitTurn());
+    else this.#resume();
   }
 
   /**
@@ -238,7 +320,7 @@ export class Connection {
     socket.end();
     socket.removeAllListeners('data');
     socket.on('data', () => {});
-    socket.resume();
+    this.#resume();
     setTimeout(() => socket.destroy(), LINGER).unref();
   }
 }

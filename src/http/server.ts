@@ -13,9 +13,8 @@ const { createServer, METHODS } = process.getBuiltinModule('node:http');
 /** The methods of HTTP; Node's parser also accepts those of RTSP. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 
-// Milliseconds (rule 22).
-const TIMEOUT_CHECK_INTERVAL = 1000;
-const READER_CHECK_INTERVAL = 1000;
+// Milliseconds between two looks at the timeouts (rule 22).
+const CHECK_INTERVAL = 1000;
 
 export interface ServerLimits {
   /** Bytes of one request's line and headers. */
@@ -59,7 +58,7 @@ export class HttpServer {
         ...timeouts,
         maxHeaderSize: headerLimit,
         requireHostHeader: false, // hasOneHost checks it
-        connectionsCheckingInterval: TIMEOUT_CHECK_INTERVAL,
+        connectionsCheckingInterval: CHECK_INTERVAL,
         optimizeEmptyRequests: true, // a request without a body emits no body events
       },
       (request, response) => {
@@ -72,6 +71,9 @@ export class HttpServer {
     );
     const refuseLatest = (status: UnreadableStatus, socket: Socket) => {
       this.#connections.get(socket)?.refuse(() => refuse(status, socket));
+    };
+    const refuseIfSlow = (socket: Socket) => {
+      if (this.#connections.get(socket)?.isTooSlow(timeouts.requestTimeout)) refuseLatest(408, socket);
     };
     this.server = server;
     // A client that has closed its side after a whole request still gets its answer.
@@ -89,6 +91,10 @@ export class HttpServer {
       closeIdleConnections.call(server);
       for (const [socket] of spared) Reflect.deleteProperty(socket, 'destroy');
     };
+    // Node does not count a connection any more that has asked for a tunnel.
+    server.closeAllConnections = () => {
+      for (const socket of this.#connections.keys()) socket.destroy();
+    };
     server.on('connection', (socket: Socket) => {
       this.#connections.set(socket, new Connection(socket, handleSafely));
       socket.once('close', () => this.#connections.delete(socket));
@@ -96,16 +102,20 @@ export class HttpServer {
     server.once('listening', () => {
       const check = setInterval(() => {
         Connection.cutStalled(this.#connections.values());
-      }, READER_CHECK_INTERVAL).unref();
+        for (const socket of this.#connections.keys()) refuseIfSlow(socket);
+      }, CHECK_INTERVAL).unref();
       server.once('close', () => clearInterval(check));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-      else refuseLatest(statusOf(error), socket);
+      else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+        this.#connections.get(socket)?.noteSlow();
+        refuseIfSlow(socket);
+      } else refuseLatest(error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400, socket);
     });
     server.on('connect', (_request: IncomingMessage, socket: Socket) => {
       socket.on('error', () => {}); // Node has taken its own listeners away; 'close' follows
-      this.#connections.get(socket)?.endAnswersAtClose();
+      this.#connections.get(socket)?.keepAnswering();
       refuseLatest(400, socket);
     });
     // RFC 9110 section 10.1.1 leaves it to the server; an unknown expectation changes nothing.
@@ -157,9 +167,4 @@ function isHttp1({ method, httpVersionMajor }: IncomingMessage): boolean {
 function hasKnownCoding({ headers, httpVersionMinor }: IncomingMessage): boolean {
   const coding = headers['transfer-encoding'];
   return coding === undefined || (coding.toLowerCase() === 'chunked' && httpVersionMinor === 1);
-}
-
-function statusOf({ code }: NodeJS.ErrnoException): UnreadableStatus {
-  if (code === 'HPE_HEADER_OVERFLOW') return 431;
-  return code === 'ERR_HTTP_REQUEST_TIMEOUT' ? 408 : 400;
 }
