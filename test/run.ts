@@ -13,10 +13,11 @@ import { OLDER_VERSIONS, olderLibrary } from './support/older-postgres.ts';
 import { NoPostgres, PostgresServer, SERVER_MODULE, SHARED_SERVER } from './support/postgres.ts';
 import { seed as chosenSeed, SEED } from './support/random.ts';
 import { pathTo } from './support/repository.ts';
+import { NIGHTLY, SHELF } from './support/scale.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
-/** Folders whose tests need more than npm packages, or the network; they run only when named. */
-const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'system'];
+/** Folders whose tests run each night, or need more than npm packages, or the network; they run only when named. */
+const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'nightly', 'system'];
 
 /** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
 const LONG = '\n// It takes long, and begins first.\n';
@@ -38,8 +39,6 @@ const FAST: readonly string[] = [
 
 /** The rules that take longest, which the inner loop leaves out. */
 const SLOW: readonly string[] = [
-  'B1: 10,000 books',
-  'T2, rule 15: any other',
   'a title that fills a whole body',
   'rule 22: 1 MiB is read',
   'does not cut the list short',
@@ -48,12 +47,15 @@ const SLOW: readonly string[] = [
 /** What another version of the server can change, beside the contract, which has it in its list of targets. */
 const OF_SERVER: readonly string[] = [
   'test/find/index.test.ts',
+  'test/nightly/failover.test.ts',
+  'test/nightly/import.test.ts',
+  'test/nightly/index.test.ts',
+  'test/nightly/outage.test.ts',
+  'test/nightly/postgres.test.ts',
+  'test/nightly/standby.test.ts',
   'test/stores/bulk.test.ts',
-  'test/stores/failover.test.ts',
-  'test/stores/outage.test.ts',
   'test/stores/partitions.test.ts',
   'test/stores/postgres.test.ts',
-  'test/stores/standby.test.ts',
   'test/transfer/import.test.ts',
 ];
 
@@ -78,6 +80,7 @@ Runs these test files. Without any, it runs all files except those in ${BY_NAME_
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
   --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings; without FILE, what it can change
+  --nightly          the files in test/nightly, and every loop of random choices goes round four times as often
   --fast             the inner loop: the fast files, on SQLite; no PostgreSQL is started
   --watch            run again whenever a file or something that it imports changes
   --random           files and tests in random order
@@ -120,6 +123,7 @@ async function main(args: string[]): Promise<number> {
       name: { type: 'string', multiple: true, default: [] },
       store: { type: 'string' },
       postgres: { type: 'string' },
+      nightly: { type: 'boolean', default: false },
       fast: { type: 'boolean', default: false },
       watch: { type: 'boolean', default: false },
       random: { type: 'boolean', default: false },
@@ -143,7 +147,9 @@ async function main(args: string[]): Promise<number> {
   if (values.postgres !== undefined && older === undefined) {
     throw new UsageError(`--postgres must be one of ${OLDER_VERSIONS.join(', ')}, not "${values.postgres}".`);
   }
-  const files = positionals.length > 0 ? positionals : values.fast ? FAST : older ? OF_SERVER : allFiles();
+  if (values.nightly) process.env[SHELF] = NIGHTLY;
+  const files =
+    positionals.length > 0 ? positionals : values.fast ? FAST : older ? OF_SERVER : filesOf(values.nightly);
   const missing = files.find((file) => !existsSync(file));
   if (missing !== undefined) throw new UsageError(`${missing}: there is no such file.`);
 
@@ -179,10 +185,14 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** Every test file that needs only npm packages. */
-function allFiles(): string[] {
-  const rooms = globSync('test/*/*.test.ts').map((file) => file.replaceAll('\\', '/'));
-  return rooms.filter((file) => !BY_NAME_ONLY.some((room) => file.startsWith(`test/${room}/`))).sort();
+/** Every test file of a push, or of a night. */
+function filesOf(isNightly: boolean): string[] {
+  const files = globSync('test/*/*.test.ts').map((file) => file.replaceAll('\\', '/'));
+  const isIn = (folder: string) => (file: string) => file.startsWith(`test/${folder}/`);
+  const chosen = isNightly
+    ? files.filter(isIn(NIGHTLY))
+    : files.filter((file) => !BY_NAME_ONLY.some((folder) => isIn(folder)(file)));
+  return chosen.sort();
 }
 
 /** @returns whether tests ran and none of them failed. */

@@ -154,26 +154,6 @@ describe('the description of the API', () => {
     }
   });
 
-  test('describes no answer that is never given', () => {
-    const described: Saying[] = [];
-    for (const [path, operations] of Object.entries<Document>(API.paths)) {
-      for (const [method, { responses }] of Object.entries<Document>(operations)) {
-        if (method !== 'parameters') described.push(...sayings(`${method.toUpperCase()} ${path}`, responses));
-      }
-    }
-    described.push(...sayings('another request', API['x-responses-to-other-requests']));
-    // timeouts.test.ts tests 408, the answer to requests that are too slow.
-    const awaited = described.filter(({ name }) => !name.endsWith(' 408'));
-    const missing = awaited.filter(({ name, message, headers }) => {
-      const answers = given.filter((answer) => answer.name === name && isMessage(message, answer.message));
-      return (
-        answers.length === 0 || headers.some((header) => answers.every((one) => !(header in one.headers)))
-      );
-    });
-    assert.deepEqual(missing, []);
-    assert.ok(awaited.length > 60, `${awaited.length}`);
-  });
-
   test('rules F2 and F3: describes the parameters of a search, with examples that find a book', async () => {
     const { client } = service;
     const { examples } = API.paths['/book'].post.requestBody.content['application/json'];
@@ -482,26 +462,4 @@ interface Given {
   readonly status: number;
   readonly message: string;
   readonly headers: Exchange['headers'];
-}
-
-/** A described answer of an operation. */
-interface Saying {
-  /** The operation and the status. */
-  readonly name: string;
-  readonly message: string | RegExp;
-  /** In lower case. */
-  readonly headers: readonly string[];
-}
-
-/** Every described answer. */
-function sayings(operation: string, responses: Document): Saying[] {
-  return Object.entries<Document>(responses).flatMap(([status, { headers, content }]) => {
-    const answer = {
-      name: `${operation} ${status}`,
-      headers: Object.keys(headers).map((header) => header.toLowerCase()),
-    };
-    if (content === undefined) return [{ ...answer, message: '' }];
-    const { message } = content['application/json'].schema.properties;
-    return messagesOf(message).map((message) => ({ ...answer, message }));
-  });
 }

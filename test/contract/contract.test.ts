@@ -1,45 +1,15 @@
-// The contract, over a socket, on every target of targets.ts: the rules of the conformance kit (conformance), which can be
-// read as the specification. The other files of this folder have what takes a store, several processes or random cases.
+// The contract, over a socket, on both stores: the rules of the conformance kit. test/nightly/contract.test.ts has the rules
+// that take seconds, and the variants of the service. The other files of this folder have what takes a store, several
+// processes or random cases.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import { perform } from '../../conformance/checking.ts';
-import { titleOf } from '../../conformance/rule.ts';
-import type { Service } from '../../conformance/service.ts';
+import { test } from 'node:test';
 import { SQLITE, startTestService } from '../support/service.ts';
-import { verifiedAt } from '../support/verified.ts';
-import { CHOSEN } from './targets.ts';
+import { takesSeconds, testTargets } from './keeping.ts';
+import { STORES_ALONE } from './targets.ts';
 
-/** Targets that are checked at a time: some rules only wait. */
-const AT_ONCE = 4;
-
-describe('the contract', { concurrency: AT_ONCE }, () => {
-  for (const { name, start, rules } of CHOSEN) {
-    describe(`contract on ${name}`, { concurrency: 1 }, () => {
-      let stop: () => Promise<void>;
-      let verified: Service;
-
-      before(async () => {
-        const started = await start();
-        ({ stop } = started);
-        verified = verifiedAt(started);
-      });
-      after(async () => {
-        verified?.close();
-        await stop?.();
-      });
-
-      test('L1, rule 13: [] without books', async () => {
-        await verified.logIn();
-        const { status, message, data } = await verified.request('GET', '/books');
-        assert.deepEqual([status, message, data], [200, 'Books retrieved successfully', []]);
-      });
-
-      for (const rule of rules) test(titleOf(rule), () => perform(rule, verified));
-    });
-  }
-});
+testTargets(STORES_ALONE, (rule) => !takesSeconds(rule));
 
 test('rule 5: no body has changed the prototype of objects in the process of the service', () => {
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);

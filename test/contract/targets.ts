@@ -1,5 +1,4 @@
-// Owns: the list of everything that must keep the contract, and how much of it is checked where: every rule of the
-// conformance kit, or those of its level `core`.
+// Owns: the list of everything that must keep the contract: every rule of the conformance kit, or those of its level `core`.
 
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
@@ -8,29 +7,25 @@ import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { FINDING } from '../../conformance/finding.ts';
 import type { Level, Rule } from '../../conformance/rule.ts';
-import { RULES } from '../../conformance/rules.ts';
 import { accepts } from '../support/client.ts';
 import { settle, startElsewhere } from '../support/elsewhere.ts';
 import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
 import { unusedPort } from '../support/ports.ts';
 import { execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
-import { IS_CI } from '../support/scale.ts';
 import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** A service without books. */
-interface Started {
+export interface Started {
   readonly url: string;
   stop(): Promise<void>;
 }
 
-interface Target {
+export interface Target {
   readonly name: string;
   readonly store: (typeof STORES)[number];
-  /** Without it, the target is checked in CI only. */
-  readonly desk?: Level;
-  readonly ci: Level;
+  readonly level: Level;
   /** The rules that it does not keep, as the documentation says. */
   readonly except?: readonly Rule[];
   start(): Promise<Started>;
@@ -39,49 +34,34 @@ interface Target {
 /** Citus distributes no index. */
 const WITHOUT_INDEX = { FIND: 'off' };
 
-const TARGETS: readonly Target[] = [
-  { name: 'SQLite', store: SQLITE, desk: 'full', ci: 'full', start: () => service(SQLITE.freshUrl()) },
-  {
-    name: 'PostgreSQL',
-    store: POSTGRES,
-    desk: 'full',
-    ci: 'full',
-    start: () => service(POSTGRES.freshUrl()),
-  },
+/** Checked before each push. */
+export const STORES_ALONE: readonly Target[] = STORES.map((store) => {
+  return { name: store.name, store, level: 'full', start: () => service(store.freshUrl()) };
+});
+
+/** Checked each night, beside those. */
+export const VARIANTS: readonly Target[] = [
   {
     name: 'SQLite with settings of elsewhere',
-    ...{
-      store: SQLITE,
-      desk: 'core',
-      ci: 'full',
-      start: async () => startElsewhere(await SQLITE.freshUrl()),
-    },
+    ...{ store: SQLITE, level: 'full', start: async () => startElsewhere(await SQLITE.freshUrl()) },
   },
   {
     name: 'PostgreSQL with settings of elsewhere',
-    ...{ store: POSTGRES, desk: 'core', ci: 'full', start: async () => startElsewhere(await foreign()) },
+    ...{ store: POSTGRES, level: 'full', start: async () => startElsewhere(await foreign()) },
   },
-  { name: 'the port of the page', store: SQLITE, desk: 'core', ci: 'full', start: page },
-  { name: 'partitions', store: POSTGRES, desk: 'core', ci: 'full', start: () => service(partitioned()) },
-  { name: 'a standby', store: POSTGRES, desk: 'core', ci: 'full', start: standby },
+  { name: 'the port of the page', store: SQLITE, level: 'full', start: page },
+  { name: 'partitions', store: POSTGRES, level: 'full', start: () => service(partitioned()) },
+  { name: 'a standby', store: POSTGRES, level: 'full', start: standby },
   {
     name: 'the statements for Citus',
-    ...{ store: POSTGRES, desk: 'core', ci: 'core', except: FINDING },
+    ...{ store: POSTGRES, level: 'core', except: FINDING },
     start: () => service(distributed(), WITHOUT_INDEX),
   },
-  { name: 'the executable', store: SQLITE, ci: 'full', start: executable },
+  { name: 'the executable', store: SQLITE, level: 'full', start: executable },
   ...OLDER_VERSIONS.map((version): Target => {
-    return { name: `PostgreSQL ${version}`, store: POSTGRES, ci: 'full', start: () => older(version) };
+    return { name: `PostgreSQL ${version}`, store: POSTGRES, level: 'full', start: () => older(version) };
   }),
 ];
-
-/** Those of this run, each with its rules. */
-export const CHOSEN = TARGETS.filter(({ store }) => STORES.includes(store)).flatMap((target) => {
-  const level = IS_CI ? target.ci : target.desk;
-  if (level === undefined) return [];
-  const rules = RULES.filter((rule) => level === 'full' || rule.level === level);
-  return [{ ...target, rules: rules.filter((rule) => !target.except?.includes(rule)) }];
-});
 
 async function service(dbUrl: Promise<string>, env: Record<string, string> = {}): Promise<Started> {
   return await startTestService(await dbUrl, env);

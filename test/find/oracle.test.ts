@@ -4,31 +4,14 @@
 import { after, before, describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Book } from '../../conformance/service.ts';
-import { fill } from '../support/books.ts';
 import type { Client } from '../support/client.ts';
-import {
-  afterThe,
-  assertFound,
-  bodyOf,
-  COMMON_SEARCHES,
-  fewFilters,
-  knownAs,
-  newBook,
-} from '../support/finding.ts';
-import { waitUntil } from '../support/wait.ts';
+import { assertFound, bodyOf, fewFilters, knownAs, newBook } from '../support/finding.ts';
 import '../support/random.ts';
 import { scaled } from '../support/scale.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 
 const RUNS = { numRuns: Number(process.env.TEST_CATALOGUES ?? scaled(10)) };
-
-// More books than a store collects before it reads them in the order of the page: 50,000 and 5000. So many of them come
-// before those of a year that no other has: farther than a store walks, which is 20,000.
-const MANY = { SQLite: { books: 60_000, early: 22_000 }, PostgreSQL: { books: 28_000, early: 22_000 } };
-const SEARCHES_OF_MANY = scaled(20);
-
-const LATE_YEAR = 3000;
 
 const changes = fc.array(
   fc.record({
@@ -85,29 +68,6 @@ for (const store of STORES) {
       });
       const removeAll = async () => void (await executeOn(service.dbUrl, 'delete from books'));
       await fc.assert(property.beforeEach(removeAll), RUNS);
-    });
-
-    test('rules F2 to F11: so do pages of searches that find many books', async (context) => {
-      const many = MANY[store.name];
-      const known = fc.sample(newBook, many.books).map((book, position) => {
-        const year = position < many.early ? book.year : LATE_YEAR;
-        return knownAs(position + 1, { ...book, title: afterThe(book.title), year });
-      });
-      const dbUrl = await store.freshUrl();
-      await fill(dbUrl, known);
-      const { client, stop } = await startTestService(dbUrl);
-      context.after(stop);
-      const isIndexed = async () => {
-        const { status, headers } = await client.request('GET', '/books?limit=1');
-        return status === 200 && headers.get('x-unindexed-books') === null;
-      };
-      await waitUntil(isIndexed);
-      const limit = fc.constantFrom(1, 20, 1000);
-      for (const [search, books] of fc.sample(fc.tuple(fewFilters, limit), SEARCHES_OF_MANY)) {
-        await assertFound(client, known, search, books, 2);
-      }
-      for (const search of [...COMMON_SEARCHES, { year: LATE_YEAR }])
-        await assertFound(client, known, search, 20, 2);
     });
   });
 }

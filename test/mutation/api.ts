@@ -3,11 +3,12 @@
 import { Mutants } from './mutant.ts';
 
 const CONTRACT = 'test/contract/contract.test.ts';
-const HOSTILE = 'test/api/hostile.test.ts';
-const TIMEOUTS = 'test/api/timeouts.test.ts';
-const OVERLOAD = 'test/api/overload.test.ts';
+const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
+const TIMEOUTS = 'test/nightly/timeouts.test.ts';
+const OVERLOAD = 'test/nightly/overload.test.ts';
 const CORS = 'test/api/cors.test.ts';
 const DOCUMENTATION = 'test/project/documentation.test.ts';
+const NIGHTLY_HOSTILE = 'test/nightly/hostile.test.ts';
 
 export const API_MUTANTS = new Mutants()
   .in('src/api/app.ts')
@@ -20,21 +21,33 @@ export const API_MUTANTS = new Mutants()
   .in('src/http/connection.ts')
   .mutant('a stalled reader is cut after 30 s', TIMEOUTS, 'readers that read nothing')
   .change('const READER_TIMEOUT = 60_000;', 'const READER_TIMEOUT = 30_000;')
-  .mutant('the requests of one connection are handled one after the other', HOSTILE, 'handled concurrently')
+  .mutant(
+    'the requests of one connection are handled one after the other',
+    NIGHTLY_HOSTILE,
+    'handled concurrently',
+  )
   .change('const MAX_CONCURRENT = 32;', 'const MAX_CONCURRENT = 1;')
-  .mutant('a 33rd request of one connection is handled concurrently', HOSTILE, 'handled concurrently')
+  .mutant('a 33rd request of one connection is handled concurrently', NIGHTLY_HOSTILE, 'handled concurrently')
   .change('this.#begun < MAX_CONCURRENT', 'this.#begun <= MAX_CONCURRENT')
-  .mutant('any number of requests is handled before earlier ones have their answers', HOSTILE, '64 requests')
+  .mutant(
+    'any number of requests is handled before earlier ones have their answers',
+    NIGHTLY_HOSTILE,
+    '64 requests',
+  )
   .change('const MAX_AHEAD = 64;', 'const MAX_AHEAD = 6400;')
-  .mutant('unread answers take any amount of memory', HOSTILE, 'read none')
+  .mutant('unread answers take any amount of memory', NIGHTLY_HOSTILE, 'read none')
   .change('if (room.taken + bytes > Math.max(ROOM, bytes)) {', 'if (room.taken < 0) {')
-  .mutant('clients that do not read keep the room for a minute', HOSTILE, 'read none')
+  .mutant('clients that do not read keep the room for a minute', NIGHTLY_HOSTILE, 'read none')
   .change('const READER_TIMEOUT_WITHOUT_ROOM = 5000;', 'const READER_TIMEOUT_WITHOUT_ROOM = 60_000;')
-  .mutant('Node makes requests of all that it reads at once', HOSTILE, 'many short requests')
+  .mutant('Node makes requests of all that it reads at once', NIGHTLY_HOSTILE, 'many short requests')
   .change('const MAX_WAITING = 16_384;', 'const MAX_WAITING = 16_384_000;')
-  .mutant('a connection is read while its requests wait', HOSTILE, 'bodies of requests that wait')
+  .mutant('a connection is read while its requests wait', NIGHTLY_HOSTILE, 'bodies of requests that wait')
   .change('(this.#waiting.length > 0 ? socket : this.#resume())', 'this.#resume()')
-  .mutant('waiting requests of all connections begin before others are read', HOSTILE, 'many short requests')
+  .mutant(
+    'waiting requests of all connections begin before others are read',
+    NIGHTLY_HOSTILE,
+    'many short requests',
+  )
   .change('setImmediate(Connection.#takeTurn);\n  }\n\n  static', 'Connection.#takeTurn();\n  }\n\n  static')
   .mutant(
     'a request is late while earlier ones are answered',
@@ -42,7 +55,11 @@ export const API_MUTANTS = new Mutants()
     'the time of a request does not count',
   )
   .change('if (earlier?.writableFinished === false) slow.since = undefined;\n    else slow', 'slow')
-  .mutant('a removal is handled concurrently with the reads before it', HOSTILE, 'alone on its connection')
+  .mutant(
+    'a removal is handled concurrently with the reads before it',
+    NIGHTLY_HOSTILE,
+    'alone on its connection',
+  )
   .change(
     "new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])",
     "new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'POST', 'DELETE'])",
@@ -66,16 +83,16 @@ export const API_MUTANTS = new Mutants()
   .mutant('a body in an unknown coding is read', CONTRACT, 'the request after them is not carried out')
   .change('isHttp1(request) && hasKnownCoding(request)', 'isHttp1(request)')
   .in('src/api/login.ts')
-  .mutant('everybody may send a body of a mebibyte', CONTRACT, 'a login of 4 KiB')
+  .mutant('everybody may send a body of a mebibyte', NIGHTLY_CONTRACT, 'a login of 4 KiB')
   .change('readBody(request, LOGIN_LIMIT)', 'readBody(request, parts.config.bodyLimit)')
   .in('src/http/body.ts')
   .mutant('a body may have one byte more than the limit', CONTRACT, 'one byte more gets 413')
   .change('if (end > limit) {', 'if (end > limit + 1) {')
-  .mutant('there is room for 16 MiB of large bodies', HOSTILE, '128 bodies of 1 MiB')
+  .mutant('there is room for 16 MiB of large bodies', NIGHTLY_HOSTILE, '128 bodies of 1 MiB')
   .change('const ROOM = 128 * 1024 * 1024;', 'const ROOM = 16 * 1024 * 1024;')
-  .mutant('there is room for one more large body', HOSTILE, '128 bodies of 1 MiB')
+  .mutant('there is room for one more large body', NIGHTLY_HOSTILE, '128 bodies of 1 MiB')
   .change('const ROOM = 128 * 1024 * 1024;', 'const ROOM = 129 * 1024 * 1024;')
-  .mutant('the pieces of a body are kept as they arrive', HOSTILE, 'in chunks of a byte')
+  .mutant('the pieces of a body are kept as they arrive', NIGHTLY_HOSTILE, 'in chunks of a byte')
   .change(
     '  const onData = (chunk: Buffer) => {',
     '  const kept: Buffer[] = [];\n  const onData = (chunk: Buffer) => {\n    kept.push(chunk);',

@@ -3,43 +3,51 @@
 import { Mutants } from './mutant.ts';
 
 const CONTRACT = 'test/contract/contract.test.ts';
-const GUESSING = 'test/auth/guessing.test.ts';
-const LIST = 'test/contract/list.test.ts';
-const TOKENS = 'test/auth/tokens.test.ts';
-const POSTGRES = 'test/stores/postgres.test.ts';
+const NIGHTLY_GUESSING = 'test/nightly/guessing.test.ts';
+const NIGHTLY_LIST = 'test/nightly/list.test.ts';
+const NIGHTLY_POSTGRES = 'test/nightly/postgres.test.ts';
+const NIGHTLY_TOKENS = 'test/nightly/tokens.test.ts';
 
 export const CONTRACT_MUTANTS = new Mutants()
   .in('src/auth/login-guard.ts')
-  .mutant('a right password waits as long as a wrong one', GUESSING, 'a right password is never delayed')
+  .mutant(
+    'a right password waits as long as a wrong one',
+    NIGHTLY_GUESSING,
+    'a right password is never delayed',
+  )
   .change(
     "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: 0 };",
     "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: turn - now };",
   )
-  .mutant('six logins of one address wait, not five', GUESSING, '429 while five wait, WORKERS=1')
+  .mutant('six logins of one address wait, not five', NIGHTLY_GUESSING, '429 while five wait, WORKERS=1')
   .change('const LONGEST_DELAY = 5 * PACE;', 'const LONGEST_DELAY = 6 * PACE;')
-  .mutant('delayed answers go out faster than one a second', GUESSING, '429 while five wait, WORKERS=1')
+  .mutant(
+    'delayed answers go out faster than one a second',
+    NIGHTLY_GUESSING,
+    '429 while five wait, WORKERS=1',
+  )
   .change('const PACE = 1000;', 'const PACE = 900;')
   .in('src/stores/sqlite/store.ts')
-  .mutant('a list that cannot be read to its end looks complete', LIST, 'when a list breaks off')
+  .mutant('a list that cannot be read to its end looks complete', NIGHTLY_LIST, 'when a list breaks off')
   .change(
     'const json = this.read();',
     "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
   )
-  .mutant('a slow list lets the log of writes grow without end', LIST, 'lists break off once')
+  .mutant('a slow list lets the log of writes grow without end', NIGHTLY_LIST, 'lists break off once')
   .change(
     'logSizeOf(this.#path) > LARGEST_LOG) {\n      this.#lists',
     'logSizeOf(this.#path) < 0) {\n      this.#lists',
   )
-  .mutant('33 lists are open on SQLite', LIST, 'at most 32 lists are open')
+  .mutant('33 lists are open on SQLite', NIGHTLY_LIST, 'at most 32 lists are open')
   .change('const OPEN_LISTS = 32;', 'const OPEN_LISTS = 33;')
   .mutant(
     'the chunks of a list come from different moments',
-    LIST,
+    NIGHTLY_LIST,
     'a list shows the moment at which it began',
   )
   .change("this.#db.exec('begin'); // so that all chunks are of one snapshot", '')
   .in('src/stores/postgres/server/connections.ts')
-  .mutant('9 lists are open on PostgreSQL', LIST, 'at most 8 lists are open')
+  .mutant('9 lists are open on PostgreSQL', NIGHTLY_LIST, 'at most 8 lists are open')
   .change('const LIST_CONNECTIONS = 8;', 'const LIST_CONNECTIONS = 9;')
   .in('src/api/books.ts')
   .mutant('a request that reads a book is refused for its body', CONTRACT, 'rule 7: .* when books are read')
@@ -59,18 +67,22 @@ export const CONTRACT_MUTANTS = new Mutants()
   .in('src/stores/postgres/books/changes.ts')
   .mutant(
     'all removals of one book that meet in a batch get 200',
-    POSTGRES,
+    NIGHTLY_POSTGRES,
     'that meet in a batch exactly one gets 200',
   )
   .change('return states.delete(id);', 'return states.has(id);')
   .in('src/auth/tokens.ts')
   .mutant('the crit header of a token is ignored', CONTRACT, 'critical')
   .change('if (header.crit !== undefined) return undefined;', '')
-  .mutant('a token is accepted for a second after it has expired', TOKENS, 'a token is valid from the second')
+  .mutant(
+    'a token is accepted for a second after it has expired',
+    NIGHTLY_TOKENS,
+    'a token is valid from the second',
+  )
   .change('expiry !== undefined && now < expiry', 'expiry !== undefined && now < expiry + 1')
   .mutant(
     'the cost of refusing a token grows as the square of its length',
-    TOKENS,
+    NIGHTLY_TOKENS,
     'the cost of refusing a token',
   )
   .change(

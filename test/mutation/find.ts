@@ -6,8 +6,9 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const WORDS = 'test/find/words.test.ts';
 const PAGES = 'test/find/pages.test.ts';
 const INDEX = 'test/find/index.test.ts';
-const LIST = 'test/contract/list.test.ts';
-const ORACLE = 'test/find/oracle.test.ts';
+const NIGHTLY_INDEX = 'test/nightly/index.test.ts';
+const NIGHTLY_LIST = 'test/nightly/list.test.ts';
+const NIGHTLY_ORACLE = 'test/nightly/oracle.test.ts';
 
 export const FIND_MUTANTS = new Mutants()
   .in('src/books/words.ts')
@@ -29,7 +30,7 @@ export const FIND_MUTANTS = new Mutants()
   .change(' && cursorOf(place as Place, order) === text', '')
   .mutant('links may have any length', PAGES, 'links are left out')
   .change('const LONGEST_LINKS = 8 * 1024;', 'const LONGEST_LINKS = 8 * 1024 * 1024;')
-  .mutant('a search never says that books are left out', INDEX, 'and says so')
+  .mutant('a search never says that books are left out', NIGHTLY_INDEX, 'and says so')
   .change('if (unindexed > 0)', 'if (false)')
   .in('src/books/search.ts')
   .mutant('a search may have 17 words', CONTRACT, 'an invalid parameter gets 400')
@@ -38,23 +39,27 @@ export const FIND_MUTANTS = new Mutants()
   .mutant('a page may have any size', PAGES, 'a page ends before 1 MiB', 'PostgreSQL')
   .change('const PAGE_BYTES = 1024 * 1024;', 'const PAGE_BYTES = 1024 * 1024 * 1024;')
   .in('src/stores/finding.ts')
-  .mutant('books that are far away are not found', ORACLE, 'find many books', 'PostgreSQL')
+  .mutant('books that are far away are not found', NIGHTLY_ORACLE, 'find many books', 'PostgreSQL')
   .change('rows.length < needed ? this.#collectAll(selection, part) :', '')
-  .mutant('the order by relevance begins again on each page', ORACLE, 'find many books')
+  .mutant('the order by relevance begins again on each page', NIGHTLY_ORACLE, 'find many books')
   .change('first === 1 ? [key, id] :', '')
   .in('src/stores/sqlite/finder.ts')
-  .mutant('a search on SQLite does not wait for the index', INDEX, 'another process has answered')
+  .mutant('a search on SQLite does not wait for the index', NIGHTLY_INDEX, 'another process has answered')
   .change('while (since >= this.#freshAt)', 'while (false)')
-  .mutant('a search begins however long the log of writes is', LIST, 'searches get 503')
+  .mutant('a search begins however long the log of writes is', NIGHTLY_LIST, 'searches get 503')
   .change('if (isTooLong()) throw', 'if (false) throw')
-  .mutant('on SQLite, each search waits a second for the same lock', INDEX, 'the searches of many clients')
+  .mutant(
+    'on SQLite, each search waits a second for the same lock',
+    NIGHTLY_INDEX,
+    'the searches of many clients',
+  )
   .change('Math.min(end, this.#blockedSince + CATCH_UP_TIME)', 'end')
   .in('src/stores/postgres/finding/finder.ts')
-  .mutant('a search on PostgreSQL does not wait for the index', INDEX, 'another process has answered')
+  .mutant('a search on PostgreSQL does not wait for the index', NIGHTLY_INDEX, 'another process has answered')
   .change('if (state.notes.length === 0) {', 'if (true) {')
   .mutant(
     'on PostgreSQL, each search waits a second for the same lock',
-    INDEX,
+    NIGHTLY_INDEX,
     'the searches of many clients',
   )
   .change('Math.min(end, this.#indexingSince + CATCH_UP_TIME)', 'end')

@@ -22,12 +22,3 @@ export const MUTANTS: readonly Mutant[] = [
   ...PAGE_MUTANTS,
   ...TRANSFER_MUTANTS,
 ];
-
-/**
- * A tenth of the mutants; each is in exactly one. Those of one test file take about as long, and are in different ones.
- * @param number its last digit says which tenth.
- */
-export function tenthOfMutants(number: number): readonly Mutant[] {
-  const sorted = MUTANTS.toSorted(({ test: one }, { test: other }) => one.file.localeCompare(other.file));
-  return sorted.filter((_, index) => index % 10 === number % 10);
-}

@@ -4,7 +4,7 @@ import { Mutants } from './mutant.ts';
 
 const FILES = 'test/page/files.test.ts';
 const PORT = 'test/page/port.test.ts';
-const COMPILE = 'test/process/compile.test.ts';
+const COMPILE = 'test/nightly/compile.test.ts';
 const HOST = 'test/api/host.test.ts';
 
 export const PAGE_MUTANTS = new Mutants()

@@ -10,16 +10,20 @@ const LIFECYCLE = 'test/process/lifecycle.test.ts';
 const WORKERS = 'test/process/workers.test.ts';
 const CONFIGURATION = 'test/process/configuration.test.ts';
 const LOG = 'test/process/log.test.ts';
-const METRICS = 'test/operations/metrics.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
-const START_AND_END = 'test/limits/start-and-end.test.ts';
-const COMPILE = 'test/process/compile.test.ts';
+const START_AND_END = 'test/nightly/start-and-end.test.ts';
+const COMPILE = 'test/nightly/compile.test.ts';
+const NIGHTLY_LOG = 'test/nightly/log.test.ts';
+const NIGHTLY_METRICS = 'test/nightly/metrics.test.ts';
+const NIGHTLY_OPERATIONS = 'test/nightly/operations.test.ts';
+const NIGHTLY_WORKERS = 'test/nightly/workers.test.ts';
+const NIGHTLY_LIFECYCLE = 'test/nightly/lifecycle.test.ts';
 
 export const PROCESS_MUTANTS = new Mutants()
   .in('src/service.ts')
   .mutant(
     'an idle connection is closed at SIGTERM without time for a last request',
-    LIFECYCLE,
+    NIGHTLY_LIFECYCLE,
     'last request',
   )
   .change('const LAST_REQUEST = 500;', 'const LAST_REQUEST = 0;')
@@ -29,13 +33,17 @@ export const PROCESS_MUTANTS = new Mutants()
   .change("if (use === 'first') await assertPortFree(place);", '')
   .mutant(
     'a service with an overloaded store is not ready',
-    OPERATIONS,
+    NIGHTLY_OPERATIONS,
     'more to do than it can',
     'PostgreSQL',
   )
   .change('store.find([1], performance.now() + ANSWER_TIMEOUT).then(', 'catalogue.find(1).then(')
   .in('src/api/app.ts')
-  .mutant('answers do not say that their connection ends', LIFECYCLE, 'requests completed after SIGTERM')
+  .mutant(
+    'answers do not say that their connection ends',
+    NIGHTLY_LIFECYCLE,
+    'requests completed after SIGTERM',
+  )
   .change("    if (http.isLast(response)) more.push('connection', 'close');\n", '')
   .mutant('a page of any name gets a token with the built-in password', HOST, 'on every port')
   .change('else if (isMisdirected) answer = MISDIRECTED_REQUEST;', '')
@@ -56,9 +64,13 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('the demo leaves its store behind', DEMO, 'SIGTERM ends it')
   .change('rmSync(folder, { recursive: true, force: true, maxRetries: 3 });', '')
   .in('src/workers.ts')
-  .mutant('a failed replacement of a worker is retried every 15 s', WORKERS, 'retried every second')
+  .mutant('a failed replacement of a worker is retried every 15 s', NIGHTLY_WORKERS, 'retried every second')
   .change('const RETRY_PAUSE = 1000;', 'const RETRY_PAUSE = 15_000;')
-  .mutant('a failed replacement of a worker is retried without a pause', WORKERS, 'retried every second')
+  .mutant(
+    'a failed replacement of a worker is retried without a pause',
+    NIGHTLY_WORKERS,
+    'retried every second',
+  )
   .change('await pause(RETRY_PAUSE);', '')
   .in('src/config.ts')
   .mutant('ADMIN_HOST is ignored', OPERATIONS, 'ADMIN_HOST')
@@ -73,17 +85,17 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('an error message shows the password', CONFIGURATION, 'of a password with an unescaped')
   .change(".includes('@');", ".includes('@@');")
   .in('src/api/faults.ts')
-  .mutant('a refused body is not logged', LOG, 'no room')
+  .mutant('a refused body is not logged', NIGHTLY_LOG, 'no room')
   .change("      this.#logBody(reqId, 'the memory for request bodies is used up');\n", '')
   .mutant('a fault of the service is not logged', LOG, 'any other fault')
   .change("    this.#log.error({ reqId, err: error }, 'a request failed');\n", '')
-  .mutant('a late request counts as a failed one', METRICS, 'requests that are late', 'PostgreSQL')
+  .mutant('a late request counts as a failed one', NIGHTLY_METRICS, 'requests that are late', 'PostgreSQL')
   .change(
     'this.#requests.storeFaults[kind] += 1;',
     "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
   )
   .in('src/log/log.ts')
-  .mutant('every slow request is logged as slow', LOG, 'LOG_LEVEL=warn, slow requests')
+  .mutant('every slow request is logged as slow', NIGHTLY_LOG, 'LOG_LEVEL=warn, slow requests')
   .change('const SLOW_LINES_APART = 1000;', 'const SLOW_LINES_APART = 0;')
   .in('src/log/destination.ts')
   .mutant('lost lines are counted once for each piece of text', LOG, 'how many lines were lost')
@@ -91,10 +103,10 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('the last lines of the log are lost with the process', LOG, 'printed with its stack')
   .change('writeSync(this.#fd, this.#text);', '')
   .in('src/stores/postgres/server/connections.ts')
-  .mutant('hosts that take over are not counted', METRICS, 'hosts of PostgreSQL')
+  .mutant('hosts that take over are not counted', NIGHTLY_METRICS, 'hosts of PostgreSQL')
   .change('this.#hostChanges += 1;', '')
   .in('src/stores/sqlite/thread.ts')
-  .mutant('a replaced thread is not counted', METRICS, 'the threads that write')
+  .mutant('a replaced thread is not counted', NIGHTLY_METRICS, 'the threads that write')
   .change('this.restarts += 1;', '')
   .mutant('a thread translates its file at each start', COMPILE, 'translates no file')
   .change('env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },', 'env: {},')

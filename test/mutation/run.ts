@@ -2,7 +2,7 @@
 // names runs there. A mutant that no test notices is a failure.
 // Does not: accept a mutant that no longer fits the code, or whose test fails or does not run without the mutant.
 
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
@@ -12,7 +12,7 @@ import { pathTo } from '../support/repository.ts';
 import { ONLY_STORE, temporaryFolder } from '../support/service.ts';
 import { OWN_STORES_FOLDER, STORES_FOLDER } from '../support/stores-folder.ts';
 import { applied, type Mutant, type StoreName } from './mutant.ts';
-import { MUTANTS, tenthOfMutants } from './mutants.ts';
+import { MUTANTS } from './mutants.ts';
 
 /** Copies of the repository, each with one mutant at a time: on two cores, since many tests only wait. */
 const COPIES = 6;
@@ -29,13 +29,12 @@ const NOT_COPIED = ['.git', 'node_modules', 'data', 'secrets'];
 /** Holds what was compiled or made from the code, which a mutant changes: each copy has its own. */
 const CACHE = '.cache';
 
-const HELP = `Usage: node test/mutation/run.ts [--only TEXT] [--tenth]
+const HELP = `Usage: node test/mutation/run.ts [--only TEXT]
 
 Applies ${MUTANTS.length} mutants, one at a time, to a copy of this repository, and runs the test that must notice each.
 Exits with code 1 if one survives.
 
   --only TEXT   only mutants whose name or file contains this text
-  --tenth       only a tenth of them: another one after each commit, each day in a clone without its history
   --help        this text
 `;
 
@@ -101,7 +100,6 @@ class Copy {
           [ONLY_STORE]: store,
           [OWN_STORES_FOLDER]: this.#stores,
           NODE_COMPILE_CACHE: join(this.#folder, 'node_modules', CACHE, 'test'),
-          CI: 'false', // which would check more
         },
         stdio: ['ignore', 'pipe', 'pipe'],
         detached: true,
@@ -150,7 +148,6 @@ async function main(args: string[]): Promise<number> {
     args,
     options: {
       only: { type: 'string', default: '' },
-      tenth: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -158,8 +155,7 @@ async function main(args: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const chosen = values.tenth ? tenthOfMutants(commitsOrDays()) : MUTANTS;
-  const mutants = chosen.filter(({ name, file }) => `${name} ${file}`.includes(values.only));
+  const mutants = MUTANTS.filter(({ name, file }) => `${name} ${file}`.includes(values.only));
   if (mutants.length === 0) {
     process.stderr.write(`No mutant has "${values.only}" in its name or file.\n`);
     return 2;
@@ -183,19 +179,6 @@ async function main(args: string[]): Promise<number> {
   } finally {
     await server?.remove();
   }
-}
-
-/** Which tenth it is: a landing changes the number of commits. A shallow clone has always the same number. */
-function commitsOrDays(): number {
-  const git = (...args: string[]) =>
-    execFileSync('git', args, { cwd: pathTo(''), encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
-  try {
-    if (git('rev-parse', '--is-shallow-repository').trim() === 'false')
-      return Number(git('rev-list', '--count', 'HEAD'));
-  } catch {
-    // no clone, or no git
-  }
-  return Math.floor(Date.now() / 86_400_000);
 }
 
 function partsOf(mutants: readonly Mutant[]): Part[] {

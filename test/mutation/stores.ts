@@ -4,13 +4,15 @@ import { Mutants } from './mutant.ts';
 
 const SQLITE = 'test/stores/sqlite.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
-const FAILOVER = 'test/stores/failover.test.ts';
-const STANDBY = 'test/stores/standby.test.ts';
+const FAILOVER = 'test/nightly/failover.test.ts';
+const STANDBY = 'test/nightly/standby.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/stores/citus.test.ts';
-const OUTAGE = 'test/stores/outage.test.ts';
-const ANSWERS = 'test/limits/answers.test.ts';
-const LIST = 'test/contract/list.test.ts';
+const OUTAGE = 'test/nightly/outage.test.ts';
+const ANSWERS = 'test/nightly/answers.test.ts';
+const NIGHTLY_LIST = 'test/nightly/list.test.ts';
+const NIGHTLY_POSTGRES = 'test/nightly/postgres.test.ts';
+const NIGHTLY_SQLITE = 'test/nightly/sqlite.test.ts';
 
 export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/bulk.ts')
@@ -29,18 +31,22 @@ export const STORES_MUTANTS = new Mutants()
   .change('this.#begin.run();', 'this.#file.assertInPlace(); this.#begin.run();')
   .mutant('a list comes from another SQLite file', SQLITE, 'never comes from another file')
   .change('this.#file.assertInPlace(); // else', '// else')
-  .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
+  .mutant(
+    'a write that was answered with 503 is carried out later',
+    NIGHTLY_SQLITE,
+    'none is carried out later',
+  )
   .change('Math.min(performance.now() + WRITE_TIMEOUT, deadline)', 'performance.now() + 30_000')
   .mutant(
     'a batch that was sent late is carried out after its calls got 503',
-    SQLITE,
+    NIGHTLY_SQLITE,
     'none is carried out later',
   )
   .change('Math.min(performance.now() + WRITE_TIMEOUT, deadline)', 'performance.now() + WRITE_TIMEOUT')
   .in('src/stores/sqlite/structure.ts')
   .mutant(
     'a start continues in a file that was replaced while it waited',
-    SQLITE,
+    NIGHTLY_SQLITE,
     'replaced while a start waits',
   )
   .change('file.assertInPlace();', '')
@@ -68,7 +74,7 @@ export const STORES_MUTANTS = new Mutants()
   )
   .mutant(
     'a statement continues after its callers have been answered with 503',
-    POSTGRES,
+    NIGHTLY_POSTGRES,
     'waited behind another',
   )
   .change(
@@ -83,26 +89,30 @@ export const STORES_MUTANTS = new Mutants()
   .change('isNewer(other, { timeline: this.#timeline })', 'false')
   .mutant('a host in doubt gets more before the hosts are asked', FAILOVER, 'another host gets the writes')
   .change('this.#answered = Promise.race([', 'void Promise.race([')
-  .mutant('every statement that fails ends its connection', POSTGRES, 'costs no connection')
+  .mutant('every statement that fails ends its connection', NIGHTLY_POSTGRES, 'costs no connection')
   .change('client.release(code === undefined || HOST_FAILURE.test(code));', 'client.release(true);')
   .in('src/stores/postgres/books/changes.ts')
   .mutant(
     'changes of locked books use the connections of all other books',
-    POSTGRES,
+    NIGHTLY_POSTGRES,
     'of a hundred such books',
   )
   .change(
     "query<Book>('held', UPDATE_HELD, parameters, deadline)",
     "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
   )
-  .mutant('a locked book delays the changes of its neighbours', POSTGRES, 'delays only its own changes')
+  .mutant(
+    'a locked book delays the changes of its neighbours',
+    NIGHTLY_POSTGRES,
+    'delays only its own changes',
+  )
   .change('for no key update of books skip locked\n  ), stored', 'for no key update\n  ), stored')
   .in('src/stores/postgres/books/structure.ts')
   .mutant('only its owner can advance a sequence that is behind', POSTGRES, 'a role that may use the table')
   .change('lock table books in share row exclusive mode;', 'alter sequence books_id_seq no cycle;')
   .mutant(
     'a start that must change the table does not wait for those who read it',
-    POSTGRES,
+    NIGHTLY_POSTGRES,
     'waits for a list and a dump',
   )
   .change('if (code === LOCKED) {', 'if (false) {')
@@ -126,7 +136,12 @@ export const STORES_MUTANTS = new Mutants()
   .mutant('a list is not answered within 5 s while its server is silent', ANSWERS, 'while the network is cut')
   .change('const FIRST_CHUNK_TIMEOUT = 4500;', 'const FIRST_CHUNK_TIMEOUT = 7000;')
   .in('src/books/batches.ts')
-  .mutant('a store that was slow once refuses requests later', POSTGRES, 'is free, no request', 'PostgreSQL')
+  .mutant(
+    'a store that was slow once refuses requests later',
+    NIGHTLY_POSTGRES,
+    'is free, no request',
+    'PostgreSQL',
+  )
   .change('if (this.idle) {', 'if (false) {')
   .mutant('a locked book has its own deadline', ANSWERS, 'its book is locked', 'PostgreSQL')
   .change(
@@ -134,7 +149,7 @@ export const STORES_MUTANTS = new Mutants()
     'if (late.length >= 0) clearTimeout(batch.timer);',
   )
   .in('src/stores/open-lists.ts')
-  .mutant('stalled readers block the lists of all others', LIST, 'is closed for a waiting list')
+  .mutant('stalled readers block the lists of all others', NIGHTLY_LIST, 'is closed for a waiting list')
   .change('if (first === undefined) return false;', 'if (Date.now() > 0) return false;')
   .in('src/stores/postgres/standby/fence.ts')
   .mutant(
@@ -166,7 +181,7 @@ export const STORES_MUTANTS = new Mutants()
   .mutant('a reading that waits for a silent standby waits for ever', ANSWERS, 'standby falls silent')
   .change('await standby.heartbeat;', 'standby.heartbeat.catch(() => {});')
   .in('src/stores/postgres/books/statements.ts')
-  .mutant('a write follows synchronous_commit of the server', POSTGRES, 'synchronous_commit')
+  .mutant('a write follows synchronous_commit of the server', NIGHTLY_POSTGRES, 'synchronous_commit')
   .change("when 'off' then 'on'", "when 'off' then 'off'")
   .in('src/stores/postgres/books/new-books.ts')
   .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')

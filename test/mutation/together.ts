@@ -3,9 +3,10 @@
 import { Mutants } from './mutant.ts';
 
 const CONTRACT = 'test/contract/contract.test.ts';
+const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
 const CONDITIONS = 'test/contract/conditions.test.ts';
 const ONCE = 'test/contract/once.test.ts';
-const TIMEOUTS = 'test/api/timeouts.test.ts';
+const TIMEOUTS = 'test/nightly/timeouts.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
   .in('src/books/condition.ts')
@@ -76,7 +77,7 @@ export const TOGETHER_MUTANTS = new Mutants()
     "if (group !== by && group.once !== undefined) return 'conflict';",
   )
   .in('src/api/book-array.ts')
-  .mutant('10,001 books are stored by one request', CONTRACT, 'B1: 10,000')
+  .mutant('10,001 books are stored by one request', NIGHTLY_CONTRACT, 'B1: 10,000')
   .change('const MOST_BOOKS = 10_000;', 'const MOST_BOOKS = 10_001;')
   .mutant('an object is taken for an array of its values', CONTRACT, 'B2: a body that is not an array')
   .change('new ArraySplitter(false)', 'new ArraySplitter(true)')

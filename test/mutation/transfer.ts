@@ -3,13 +3,16 @@
 import { Mutants } from './mutant.ts';
 
 const EXPORT = 'test/transfer/export.test.ts';
-const MEMORY = 'test/transfer/memory.test.ts';
+const MEMORY = 'test/nightly/memory.test.ts';
 const BACKUP = 'test/transfer/backup.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
 const CLIENT = 'test/client/client.test.ts';
 const RUN = 'test/project/run.test.ts';
 const FUZZ = 'test/fuzz/fuzz.test.ts';
+const NIGHTLY_BACKUP = 'test/nightly/backup.test.ts';
+const NIGHTLY_CLIENT = 'test/nightly/client.test.ts';
+const NIGHTLY_IMPORT = 'test/nightly/import.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
   .in('src/commands/copy.ts')
@@ -53,7 +56,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change("throw new Error('the copy differs from the store');", '')
   .mutant('nothing shows that an empty file has been replaced', BACKUP, 'no program begins a store')
   .change("'begin exclusive; commit; begin exclusive'", "'begin exclusive'")
-  .mutant('a start waits for those who read a restored store', BACKUP, 'while the new store is read')
+  .mutant('a start waits for those who read a restored store', NIGHTLY_BACKUP, 'while the new store is read')
   .change(
     'return await readThrough(copy, onProgress);\n',
     "const content = await readThrough(copy, onProgress);\n    copy.exec('pragma journal_mode = delete');\n    return content;\n",
@@ -61,7 +64,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('a restore through a link ignores the log of the backup', BACKUP, 'with a log beside them')
   .change('const backupFile = finalPath(path);', 'const backupFile = path;')
   .in('src/terminal/whole-file.ts')
-  .mutant('files that a killed backup has left stay', BACKUP, 'no backup or a complete one')
+  .mutant('files that a killed backup has left stay', NIGHTLY_BACKUP, 'no backup or a complete one')
   .change(
     'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
     'found.length < name.length && UNFINISHED.test(found)',
@@ -94,15 +97,15 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('a restore removes a log whose file is missing', BACKUP, 'with a log beside them')
   .change('if (log !== undefined) {', 'if (false) {')
   .in('src/process.ts')
-  .mutant('a command ends before its messages are read', IMPORT, 'all of them arrive')
+  .mutant('a command ends before its messages are read', NIGHTLY_IMPORT, 'all of them arrive')
   .change('await Promise.race([untilRead(process.stderr), overdue]);', '')
   .mutant('a command waits for its reader after a signal', IMPORT, 'although nobody reads')
   .change('const overdue = stop.then(() => setTimeout(FAREWELL));', 'const overdue = new Promise(() => {});')
   .in('src/import/report.ts')
-  .mutant('messages of an import pile up in memory', IMPORT, 'few pile up')
+  .mutant('messages of an import pile up in memory', NIGHTLY_IMPORT, 'few pile up')
   .change('if (stderr.writableLength > MESSAGE_BACKLOG)', 'if (false)')
   .in('src/import/importing.ts')
-  .mutant('an import keeps other writers waiting for its reader', IMPORT, 'few pile up')
+  .mutant('an import keeps other writers waiting for its reader', NIGHTLY_IMPORT, 'few pile up')
   .change('patience === Number.POSITIVE_INFINITY ? more', 'patience > 0 ? more')
   .in('src/stores/sqlite/bulk.ts')
   .mutant('an import counts rows that SQLite has not stored', IMPORT, 'trigger skips')
@@ -126,12 +129,12 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change('assertAllTaken(stored.books, sent);', '')
   .mutant('an import stores books again that PostgreSQL has', IMPORT, 'new rows are stored')
   .change('where not exists (\n', 'where true or not exists (\n')
-  .mutant('an import follows synchronous_commit of the server', IMPORT, 'synchronous_commit')
+  .mutant('an import follows synchronous_commit of the server', NIGHTLY_IMPORT, 'synchronous_commit')
   .change(
     "where current_setting('synchronous_commit') = 'off'",
     "where current_setting('synchronous_commit') = 'none'",
   )
-  .mutant('a commit whose answer is lost is taken for a failed one', IMPORT, 'whose answer is lost')
+  .mutant('a commit whose answer is lost is taken for a failed one', NIGHTLY_IMPORT, 'whose answer is lost')
   .change('throw (await this.#rollBack()) ? error :', 'throw (await this.#rollBack()) || true ? error :')
   .in('src/files/years.ts')
   .mutant('a year beyond what JSON readers hold exactly is imported', READING, 'that are not certain')
@@ -176,12 +179,12 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('the client takes its own change for that of another client', CLIENT, 'its own change after')
   .change('if (isAsWanted && answer.mayBeDone) return after;', '')
   .in('client/src/session.ts')
-  .mutant('the client uses a token after it has expired', CLIENT, 'however wrong the clock')
+  .mutant('the client uses a token after it has expired', NIGHTLY_CLIENT, 'however wrong the clock')
   .change('const USED_PART = 0.9;', 'const USED_PART = 1.6;')
   .in('client/src/book-list.ts')
   .mutant('the client takes a second array for a part of the list', CLIENT, 'with a second array')
   .change('if (this.#head !== undefined) throw', 'if (this.#head === "") throw')
-  .mutant('the timeout of a list runs while its caller is busy', CLIENT, 'while its caller is busy')
+  .mutant('the timeout of a list runs while its caller is busy', NIGHTLY_CLIENT, 'while its caller is busy')
   .change('deadline.stop();', '')
   .in('test/run.ts')
   .mutant('a run of tests passes though a file cannot be loaded', RUN, 'cannot be loaded')

@@ -7,7 +7,7 @@ import '../support/random.ts';
 import { scaled } from '../support/scale.ts';
 import { SEAMS, SLOW_SEAMS } from './seams.ts';
 
-/** Orders of a place in CI. */
+/** Orders of a place, each night. */
 const RUNS = 4000;
 const SLOW_RUNS = 400;
 

@@ -2,7 +2,7 @@
 // unless a test needs a separate one.
 
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
@@ -13,8 +13,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { accepts, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
-import { inTime } from '../support/in-time.ts';
-import { listen, otherAddresses, unusedPort } from '../support/ports.ts';
+import { otherAddresses, unusedPort } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
 import {
@@ -105,44 +104,6 @@ describe('configuration', { concurrency: 2 }, () => {
         assert.match(sentenceOf(outcome), new RegExp(`^${variable}\\b`));
       }
     });
-
-    // These wait for seconds, so they come first and the others run beside them.
-    describe('rule 27: a database that falls silent', { concurrency }, () => {
-      const welcome = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]); // logged in, ready
-      const silences = {
-        'before its first message': { sslmode: 'prefer', said: [] },
-        'after it agreed to TLS': { sslmode: 'prefer', said: ['S'] },
-        'after it refused TLS': { sslmode: 'prefer', said: ['N'] },
-        'after the login': { sslmode: 'disable', said: [welcome] },
-      };
-      for (const [when, { sslmode, said }] of Object.entries(silences)) {
-        test(`${when} is refused`, async (context) => {
-          const host = await listen(context, (socket) => {
-            let answers = 0;
-            socket.on('data', () => {
-              const answer = said[answers];
-              answers += 1;
-              if (answer !== undefined) socket.write(answer);
-            });
-          });
-          const DB_URL = `postgres://me:${MARK}@127.0.0.1:${host.port}/books?sslmode=${sslmode}`;
-          await refuses('DB_URL', { DB_URL });
-        });
-      }
-    });
-
-    for (const [what, held] of Object.entries({
-      'is being written': 'pragma journal_mode = wal; begin immediate',
-      'is locked as a whole': 'begin exclusive',
-    })) {
-      test(`rule 27: a SQLite file that ${what} all the time is refused`, async () => {
-        const file = join(temporaryFolder(), 'busy.db');
-        const db = new DatabaseSync(file);
-        db.exec(held);
-        await refuses('DB_URL', { DB_URL: `sqlite:${file}` });
-        db.close();
-      });
-    }
 
     refusals('rule 25', 'PORT', ['http', '-1', '65536', '1e3', '80\n81', '']);
 
@@ -518,23 +479,6 @@ describe('configuration', { concurrency: 2 }, () => {
     test('an endless file is refused by name', async () => {
       const sentence = await secretRefusal('/dev/zero');
       assert.equal(sentence, 'SECRET_TOKEN_FILE cannot be read: it is longer than 65536 bytes.\n');
-    });
-
-    test('a pipe is read even if its writer is late', async (context) => {
-      // The service waits 2 s for the writer. Reading the pipe blocks its whole process, so it runs in a
-      // separate process. If the machine is too slow for the writer to start in time, the attempt is repeated.
-      await inTime(2000, async (startClock) => {
-        const pipe = makePipe();
-        startClock();
-        const writer = spawn('sh', ['-c', 'sleep 0.5; printf "%s" "$SECRET" > "$PIPE"'], {
-          env: { ...process.env, SECRET, PIPE: pipe },
-        });
-        context.after(() => writer.kill('SIGKILL'));
-        const env = { ...PAIR, PORT: '0', SECRET_TOKEN_FILE: pipe, DB_URL: freshSqliteUrl() };
-        const service = await startCommand(env);
-        context.after(() => service.process.kill('SIGKILL'));
-        isSignedWith(SECRET, await logIn(service, LOGIN));
-      });
     });
 
     async function secretRefusal(file: string): Promise<string> {

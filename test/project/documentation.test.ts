@@ -15,7 +15,7 @@ import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
-/** Folders that `npm test` leaves out. */
+/** Folders that run neither before a push nor each night without Debian packages or the network. */
 const BY_NAME_ONLY = /^test\/(browser|cluster|matrix|system)\//;
 
 const read = (path: string) => readFileSync(pathTo(path), 'utf8');
@@ -55,7 +55,7 @@ const MESSAGES = [
   '503 Service unavailable',
 ];
 
-test('every rule of the contract is named by a test that always runs, and tests name no other', () => {
+test('every rule of the contract is named by a test of a push or a night, and tests name no other', () => {
   const rules = new Set([
     ...matches(contract, /^- \*\*([A-Z]\d+)\*\*/gm),
     ...matches(contract, /^(\d+)\. /gm),

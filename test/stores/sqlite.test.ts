@@ -19,34 +19,25 @@ import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
 import { countOf } from '../support/books.ts';
 import { Client } from '../support/client.ts';
-import { refusedWith, runCommand } from '../support/command.ts';
+import { runCommand } from '../support/command.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
   ENVIRONMENT,
-  endOf,
   fileOf,
-  hasOpen,
-  OPEN_FILES_HIDDEN,
   type RunningService,
   SQLITE,
-  spawnService,
   startServiceProcess,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
-import { holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
-
-/** Milliseconds between two rounds of requests that are repeated until something else ends. */
-const REST = 50;
 
 /** Bytes that a file may have where its size is limited; the write-ahead log reaches them first. */
 const FILE_LIMIT = 512 * 1024;
@@ -55,46 +46,6 @@ const FILE_LIMIT = 512 * 1024;
 const BLOCK = 512;
 
 describe('a SQLite file', { concurrency: true }, () => {
-  test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async (context) => {
-    const { client, dbUrl } = await start(context);
-    const book = await client.create({ title: 'here' });
-    const release = await holdWrites(dbUrl);
-    let ended = 0;
-    const write = (method: string, path: string, body?: object) =>
-      client.request(method, path, { body }).finally(() => {
-        ended += 1;
-      });
-    const first = write('POST', '/book', {});
-    const read = async () => {
-      assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
-      assert.deepEqual(await client.list(), [book]);
-    };
-    await read();
-    // These wait behind the first one, which the writing thread has started by now.
-    const writes = Promise.all([
-      first,
-      write('PUT', `/book/${book.id}`, { title: 'x' }),
-      write('DELETE', `/book/${book.id}`),
-      // One after the other: when the second one can start, its caller waits hardly any more.
-      write('POST', '/books', [{}]),
-      write('POST', '/books', [{}]),
-    ]);
-    let answered = 0;
-    while (ended < 5) {
-      await read();
-      if (ended === 0) answered += 1;
-      await pause(REST);
-    }
-    assert.ok(answered > 0, 'no read was answered before the writes');
-    for (const { status, message, data, headers } of await writes) {
-      assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
-      assert.ok(Number(headers.get('retry-after')) > 0);
-    }
-    await release();
-    const next = await client.create({ title: 'next' }); // after anything that was still waiting
-    assert.deepEqual(await client.list(), [book, next]);
-  });
-
   test('rule 23: writes that wait for another process succeed once it is done', async (context) => {
     const { client, dbUrl } = await start(context);
     const other = new DatabaseSync(fileOf(dbUrl));
@@ -199,29 +150,6 @@ describe('a SQLite file', { concurrency: true }, () => {
       renameSync(fileOf(other.dbUrl), fileOf(dbUrl));
       assert.equal((await client.request('GET', '/books')).status, 503);
     });
-  });
-
-  test('rule 23: replaced while a start waits for another process: the start is refused', {
-    skip: OPEN_FILES_HIDDEN,
-  }, async (context) => {
-    const dbUrl = await SQLITE.freshUrl();
-    const path = fileOf(dbUrl);
-    await (await startTestService(dbUrl)).stop();
-    const other = await start(context);
-    const writing = new DatabaseSync(path);
-    context.after(() => writing.close());
-    writing.exec('begin immediate');
-    const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
-    const ended = endOf(service);
-    service.stdout?.once('data', () => service.kill());
-    await waitUntil(() => hasOpen(service, `${path}-shm`));
-    for (const suffix of ['', '-wal', '-shm']) {
-      renameSync(`${path}${suffix}`, `${path}.away${suffix}`);
-      renameSync(`${fileOf(other.dbUrl)}${suffix}`, `${path}${suffix}`);
-    }
-    writing.exec('rollback');
-    const reason = 'books.db has been replaced: put it back, or start again with the new one';
-    assert.deepEqual(await ended, refusedWith(`DB_URL: ${dbUrl} cannot be opened: ${reason}.`));
   });
 
   test('rule 23: if a file cannot grow, writes get 503, reads succeed, and no acknowledged write is lost', async (context) => {

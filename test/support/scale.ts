@@ -1,12 +1,15 @@
-// Owns: how much a run checks: everything in CI, less at the desk.
+// Owns: how much a run checks: more each night than before a push.
 
-/** Services that run CI set it; `CI=true npm test` checks here what they check. */
-export const IS_CI = process.env.CI === 'true';
+/** The environment variable that names the shelf of tests that runs; none before a push. */
+export const SHELF = 'TEST_SHELF';
+
+/** Its value each night, and the folder of its tests. */
+export const NIGHTLY = 'nightly';
 
 /**
  * How often a loop of random or killing rounds goes round.
- * @param rounds in CI; at the desk a quarter of them, rounded up.
+ * @param rounds each night; before a push a quarter of them, rounded up.
  */
 export function scaled(rounds: number): number {
-  return IS_CI ? rounds : Math.ceil(rounds / 4);
+  return process.env[SHELF] === NIGHTLY ? rounds : Math.ceil(rounds / 4);
 }

@@ -22,16 +22,13 @@ import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
 import fc from 'fast-check';
 import type { Book } from '../../conformance/service.ts';
 import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
 import { Client } from '../support/client.ts';
 import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
-import { haltCommit } from '../support/lost-commit.ts';
 import { execute } from '../support/postgres.ts';
-import { TcpProxy } from '../support/proxy.ts';
 import { seed } from '../support/random.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
@@ -312,24 +309,6 @@ describe('export and copy', { concurrency: 4 }, () => {
     assert.match(stderr, /^Nothing was exported: EFBIG[^\n]+\n$/);
   });
 
-  test('export: a slow reader gets all of it, in every format', async () => {
-    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
-    await fill(url, manyBooks(5000));
-    for (const format of ['csv', 'json', 'jsonl']) {
-      await command(['export', `whole.${format}`], url, folder);
-      const child = start(['export', '--format', format], url);
-      const received: Buffer[] = [];
-      for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-        received.push(chunk);
-        await pause(10);
-      }
-      const whole = readFileSync(join(folder, `whole.${format}`));
-      assert.ok(whole.length > 3 * 65_536, 'the export fits into a pipe');
-      const { length } = Buffer.concat(received);
-      assert.ok(Buffer.concat(received).equals(whole), `${length} of ${whole.length}`);
-    }
-  });
-
   test('export: the store itself is never overwritten', async () => {
     const url = await SQLITE.freshUrl();
     await fill(url, BOOKS);
@@ -444,91 +423,7 @@ describe('export and copy', { concurrency: 4 }, () => {
     });
   }
 
-  test('copy: killed half way, it leaves nothing in SQLite, and the next run copies all', async () => {
-    const [source, target] = [await SQLITE.freshUrl(), await SQLITE.freshUrl()];
-    await fill(source, manyBooks(500, 20_000));
-    await fill(target, []);
-    const file = fileOf(target);
-    const db = new DatabaseSync(file);
-    db.exec(slowDown('after insert on books when new.id = 400', 1e15)); // it never ends
-    db.close();
-    const child = start(['copy', source, target]);
-    const ended = endOf(child);
-    // Its transaction has outgrown its memory and is in the log.
-    await waitUntil(() => (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 1e6);
-    child.kill('SIGKILL');
-    assert.equal((await ended).code, null);
-    assert.equal(await countOf(target), 0);
-    const again = new DatabaseSync(file);
-    again.exec('drop trigger slow');
-    again.close();
-    assert.equal((await command(['copy', source, target])).code, 0);
-    assert.equal(await countOf(target), 500);
-  });
-
   if (STORES.includes(POSTGRES)) {
-    test('copy: killed half way, it leaves nothing in PostgreSQL, and the next run copies all', async () => {
-      const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
-      await fill(source, manyBooks(500));
-      await fill(target, []);
-      for (const moment of [
-        'before insert on books for each row when (new.id = 400)',
-        'after insert on books for each statement', // all are stored, and none is compared
-      ]) {
-        await execute(
-          target,
-          `create or replace function halt() returns trigger language plpgsql as
-             $$ begin perform pg_sleep(1e6); return new; end $$;
-           create trigger halt ${moment} execute function halt()`,
-        );
-        const child = start(['copy', source, target]);
-        const ended = endOf(child);
-        const halted = `from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`;
-        await waitUntil(async () => (await execute(target, `select ${halted}`)).length > 0);
-        child.kill('SIGKILL');
-        assert.equal((await ended).code, null);
-        assert.equal(await countOf(target), 0);
-        await execute(target, `select pg_terminate_backend(pid) ${halted}`);
-        await waitUntil(async () => (await execute(target, `select ${halted}`)).length === 0);
-        await execute(target, 'drop trigger halt on books');
-        assert.equal(await countOf(target), 0);
-      }
-      assert.equal((await command(['copy', source, target])).code, 0);
-      assert.equal(await countOf(target), 500);
-    });
-
-    test('copy: a commit on PostgreSQL whose answer is lost is not taken for a failed one', async (context) => {
-      const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
-      await fill(source, BOOKS);
-      await fill(target, []);
-      const { proxy, proxiedUrl } = await TcpProxy.to(target);
-      context.after(() => proxy.stop());
-      const commit = await haltCommit(context, target, 'Emma');
-      const ended = command(['copy', source, proxiedUrl]);
-      await commit.loseAnswer(proxy);
-      const { code, stdout, stderr } = await ended;
-      assert.deepEqual([code, stdout], [1, '']);
-      assert.match(
-        stderr,
-        /^The connection or the disk failed while the copy was committed: [^\n]+\. TO has all books of FROM, or is unchanged: look there\.\n$/,
-      );
-      assert.equal(await countOf(target), 2);
-    });
-
-    test('copy: a source that is lost during the commit does not matter', async (context) => {
-      const [source, target] = [await POSTGRES.freshUrl(), await POSTGRES.freshUrl()];
-      await fill(source, BOOKS);
-      await fill(target, []);
-      const { proxy, proxiedUrl } = await TcpProxy.to(source);
-      context.after(() => proxy.stop());
-      const commit = await haltCommit(context, target, 'Emma');
-      const ended = command(['copy', proxiedUrl, target]);
-      await commit.loseAnswer(proxy);
-      const { code, stderr } = await ended;
-      assert.deepEqual([code, stderr], [0, '']);
-      assert.equal(await countOf(target), 2);
-    });
-
     test('copy: the password comes from PGPASSWORD or ~/.pgpass, also for the service', async (context) => {
       const [source, target] = [await SQLITE.freshUrl(), await POSTGRES.freshUrl()];
       await fill(source, BOOKS);

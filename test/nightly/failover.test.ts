@@ -1,5 +1,5 @@
 // A database of several hosts: one accepts writes, its standby follows by PostgreSQL's replication, and any of them may
-// die, take over, or stop accepting writes. How long that may take is tested in test/limits.
+// die, take over, or stop accepting writes. How long that may take is tested in test/nightly/answers.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

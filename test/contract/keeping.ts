@@ -1,0 +1,57 @@
+// Owns: checking targets for the rules of the conformance kit (conformance), which can be read as the specification.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { perform } from '../../conformance/checking.ts';
+import { type Rule, titleOf } from '../../conformance/rule.ts';
+import { RULES } from '../../conformance/rules.ts';
+import type { Service } from '../../conformance/service.ts';
+import { STORES } from '../support/service.ts';
+import { verifiedAt } from '../support/verified.ts';
+import type { Target } from './targets.ts';
+
+/** Rules that wait for the clock of the service, or store 10,000 books. */
+const OF_SECONDS =
+  /^(B1: 10,000 books|T2, rule 15: any other|rule 17: exp and nbf count|rule 22: a login of 4 KiB|rule 29: failed logins)/;
+
+/** Targets that are checked at a time. */
+const AT_ONCE = 2;
+
+/** Whether a rule takes seconds on any machine, so that it is checked each night. */
+export const takesSeconds = (rule: Rule): boolean => OF_SECONDS.test(titleOf(rule));
+
+/** Makes tests of the rules that each of these targets must keep. */
+export function testTargets(
+  targets: readonly Target[],
+  isChosen: (rule: Rule) => boolean = () => true,
+): void {
+  describe('the contract', { concurrency: AT_ONCE }, () => {
+    for (const { name, level, except = [], start } of targets.filter(({ store }) => STORES.includes(store))) {
+      const kept = RULES.filter(
+        (rule) => (level === 'full' || rule.level === level) && !except.includes(rule),
+      );
+      describe(`contract on ${name}`, { concurrency: 1 }, () => {
+        let stop: () => Promise<void>;
+        let verified: Service;
+
+        before(async () => {
+          const started = await start();
+          ({ stop } = started);
+          verified = verifiedAt(started);
+        });
+        after(async () => {
+          verified?.close();
+          await stop?.();
+        });
+
+        test('L1, rule 13: [] without books', async () => {
+          await verified.logIn();
+          const { status, message, data } = await verified.request('GET', '/books');
+          assert.deepEqual([status, message, data], [200, 'Books retrieved successfully', []]);
+        });
+
+        for (const rule of kept.filter(isChosen)) test(titleOf(rule), () => perform(rule, verified));
+      });
+    }
+  });
+}

@@ -1,0 +1,45 @@
+// Random catalogues and random searches on every store, compared with a brute-force reading of rules F2 to F10. Some books
+// are written past the service, by SQL. TEST_CATALOGUES is the number of catalogues.
+
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { fill } from '../support/books.ts';
+import { afterThe, assertFound, COMMON_SEARCHES, fewFilters, knownAs, newBook } from '../support/finding.ts';
+import { waitUntil } from '../support/wait.ts';
+import '../support/random.ts';
+import { scaled } from '../support/scale.ts';
+import { STORES, startTestService } from '../support/service.ts';
+
+// More books than a store collects before it reads them in the order of the page: 50,000 and 5000. So many of them come
+// before those of a year that no other has: farther than a store walks, which is 20,000.
+const MANY = { SQLite: { books: 60_000, early: 22_000 }, PostgreSQL: { books: 28_000, early: 22_000 } };
+const SEARCHES_OF_MANY = scaled(20);
+
+const LATE_YEAR = 3000;
+
+for (const store of STORES) {
+  describe(`searches on ${store.name}`, () => {
+    test('rules F2 to F11: so do pages of searches that find many books', async (context) => {
+      const many = MANY[store.name];
+      const known = fc.sample(newBook, many.books).map((book, position) => {
+        const year = position < many.early ? book.year : LATE_YEAR;
+        return knownAs(position + 1, { ...book, title: afterThe(book.title), year });
+      });
+      const dbUrl = await store.freshUrl();
+      await fill(dbUrl, known);
+      const { client, stop } = await startTestService(dbUrl);
+      context.after(stop);
+      const isIndexed = async () => {
+        const { status, headers } = await client.request('GET', '/books?limit=1');
+        return status === 200 && headers.get('x-unindexed-books') === null;
+      };
+      await waitUntil(isIndexed);
+      const limit = fc.constantFrom(1, 20, 1000);
+      for (const [search, books] of fc.sample(fc.tuple(fewFilters, limit), SEARCHES_OF_MANY)) {
+        await assertFound(client, known, search, books, 2);
+      }
+      for (const search of [...COMMON_SEARCHES, { year: LATE_YEAR }])
+        await assertFound(client, known, search, 20, 2);
+    });
+  });
+}
