@@ -1,6 +1,5 @@
-// Many hostile clients at once: they send more than there is room for, disconnect half way, or use up all file
-// descriptors. Meanwhile honest requests succeed, memory stays bounded, and nothing leaks. Tests that wait for a
-// timeout are in timeouts.test.ts. Titles name the rules of docs/contract.md.
+// Clients that use HTTP as none should: they pipeline thousands of requests, disconnect half way, ask for tunnels, or send no
+// whole request. What they cost in memory and time is in test/nightly. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,6 +1,5 @@
-// The description of the API, compared with real traffic in both directions: every answer of the service is described,
-// and everything described is answered. The traffic is that of the conformance kit's rules, of which every exchange is also
-// compared wherever the kit runs in tests (test/support/verified.ts), and of requests that no rule makes.
+// The description of the API: its form, its examples, and the methods of each path. Every exchange of the conformance kit in tests
+// is compared with it (test/support/verified.ts). That everything described is answered is in test/nightly.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,6 +1,4 @@
-// Brute force against the password: an address with too many failed logins is delayed, other addresses are not. A
-// trusted proxy names the addresses. The log of the service shows which logins wait: it has a line for each login
-// whose answer is delayed, and one for each answer once it is ready; both have the id of the request.
+// The memory of failed logins, with a clock that the test sets. What a client sees of rule 29 takes seconds: test/nightly.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The client, against the real service: on both stores, through fronts that lose answers, with tokens that expire, and
-// installed as a package. Its view of the service is compared with the description of the API.
+// The client, against the real service: on both stores, through fronts that lose answers. Its view of the service is compared
+// with the description of the API. Its timeouts and its package are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';

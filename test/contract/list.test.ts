@@ -1,7 +1,5 @@
-// GET /books at any size, on every store: complete, in order and from one snapshot, in bounded memory, without delay
-// for other requests, and never a truncated list that looks complete. Most books are written directly to the store,
-// which is the quickest way to create many.
-// It takes long, and begins first.
+// GET /books on every store: complete, in order and from one snapshot. Most books are written directly to the store, which is
+// the quickest way to create many. Slow readers, and lists that break off, are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,6 +1,5 @@
-// Whether the index follows the books, whichever program writes them and however a process ends; the first index of a store that
-// has books; and the command `index`. On every store.
-// It takes long, and begins first.
+// Whether the index follows the books, whichever program writes them, on every store. Several processes, and the command
+// `index`, are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';

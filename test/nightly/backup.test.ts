@@ -1,5 +1,4 @@
-// Backup and restore of the SQLite store: beside a service that writes, killed at any moment, with a full disk, on a
-// disk that alters what is written to it.
+// Backups and restores while a service starts or writes, and killed at any moment.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawnSync } from 'node:child_process';

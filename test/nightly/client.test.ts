@@ -1,5 +1,4 @@
-// The client, against the real service: on both stores, through fronts that lose answers, with tokens that expire, and
-// installed as a package. Its view of the service is compared with the description of the API.
+// The timeouts of the client, what it does when answers are late or slow, and its package, installed.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,4 @@
-// The commands other than `serve`: what they print for people and for programs, and their exit codes. They run in this
-// process; those that need a separate folder or a signal run in another one.
+// The command `ready`, which waits for a service.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

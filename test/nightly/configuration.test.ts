@@ -1,5 +1,4 @@
-// The configuration of the service: variables, files, refusals, the command line. The command runs in this process
-// unless a test needs a separate one.
+// A start that waits for something: a database that falls silent, a file that is locked, a late writer of a pipe.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';

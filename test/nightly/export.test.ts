@@ -1,5 +1,4 @@
-// Export, and copy from one store to another: every pair of stores, interruptions half way, and that no book is
-// altered.
+// Export to a slow reader; copies that are killed half way, or lose an answer to their commit.
 
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';

@@ -1,6 +1,6 @@
-// Brute force against the password: an address with too many failed logins is delayed, other addresses are not. A
-// trusted proxy names the addresses. The log of the service shows which logins wait: it has a line for each login
-// whose answer is delayed, and one for each answer once it is ready; both have the id of the request.
+// Brute force against the password, in real seconds: an address with too many failed logins is delayed, others are not. A trusted
+// proxy names the addresses. The log of the service has a line for each login whose answer is delayed, and one for each answer
+// once it is ready; both have the id of the request.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

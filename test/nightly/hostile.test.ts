@@ -1,6 +1,5 @@
-// Many hostile clients at once: they send more than there is room for, disconnect half way, or use up all file
-// descriptors. Meanwhile honest requests succeed, memory stays bounded, and nothing leaks. Tests that wait for a
-// timeout are in timeouts.test.ts. Titles name the rules of docs/contract.md.
+// Many hostile clients at once: they send more than there is room for, or use up all file descriptors. Meanwhile honest
+// requests succeed, and memory stays bounded. Tests that wait for a timeout are in timeouts.test.ts.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';

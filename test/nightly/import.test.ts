@@ -1,5 +1,4 @@
-// `import`, which stores the books of a file: what it prints, what is stored, and that nothing is lost or stored twice,
-// whatever interrupts it.
+// Imports that are killed, that lose the store or an answer to their commit, whose messages nobody reads, or beside a service.
 
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';

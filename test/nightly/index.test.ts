@@ -1,5 +1,5 @@
-// Whether the index follows the books, whichever program writes them and however a process ends; the first index of a store that
-// has books; and the command `index`. On every store.
+// The index with several processes: one that is killed, one without an index, one of another version; an index that cannot follow;
+// and the command `index`. On every store.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';

@@ -1,5 +1,5 @@
-// How the service starts and ends: restarts, sudden deaths, graceful shutdowns, and two starts at once. The real
-// command in separate processes. How long a shutdown may take is tested in test/nightly/start-and-end.test.ts.
+// Ends that wait for clients, and starts that wait for others. The real command in separate processes. How long a shutdown
+// may take is tested in start-and-end.test.ts.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

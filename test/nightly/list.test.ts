@@ -1,6 +1,4 @@
-// GET /books at any size, on every store: complete, in order and from one snapshot, in bounded memory, without delay
-// for other requests, and never a truncated list that looks complete. Most books are written directly to the store,
-// which is the quickest way to create many.
+// Lists whose readers are slow or leave, lists that break off, more of them than can be open, and their log of writes, on every store.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';

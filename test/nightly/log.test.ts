@@ -1,5 +1,4 @@
-// The log: its lines about requests and faults, their levels, what it shows on a terminal, and what happens when
-// nothing reads it: a full disk, a stalled reader, an internal error at such a moment.
+// What the log has once a second at most, and what it has of requests that are slow or find no room.
 
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';

@@ -1,6 +1,4 @@
-// The metrics of the operations listener: in the format of Prometheus, exact to the last request, and without any
-// text of a client. Each metric is made to change by what it measures. The command runs in this process unless a test
-// needs a separate one.
+// The metrics of what is late, lost, refused, replaced or hangs.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';

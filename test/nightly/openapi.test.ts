@@ -1,6 +1,5 @@
-// The description of the API, compared with real traffic in both directions: every answer of the service is described,
-// and everything described is answered. The traffic is that of the conformance kit's rules, of which every exchange is also
-// compared wherever the kit runs in tests (test/support/verified.ts), and of requests that no rule makes.
+// The description of the API has no answer that is never given. The traffic is that of rules of the conformance kit, and of
+// requests that no rule makes.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

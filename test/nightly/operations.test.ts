@@ -1,5 +1,4 @@
-// The operations listener: what it answers from the start of a service to its end, and at which address. The command
-// runs in this process unless a test needs a separate one.
+// The operations listener while a service starts, ends, is overloaded or has lost its database, and with slow clients.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';

@@ -1,5 +1,4 @@
-// Situations that only PostgreSQL can cause: a locked book, an aborted transaction, an older structure, TLS. The
-// contract itself is tested in test/contract, an unavailable server in outage.test.ts and failover.test.ts.
+// Situations that only PostgreSQL can cause, and that take seconds or a separate server: locked books, TLS, other settings.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

@@ -1,5 +1,4 @@
-// Files of books, as programs write them and as none should: what is read, what is rejected, and that rejected rows can
-// be corrected and read again. Titles name the rules of docs/contract.md.
+// Files that would take too long, or too much memory, if they were not read in pieces.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';

@@ -1,5 +1,4 @@
-// Situations that only a SQLite file can cause: it is locked by another process, is taken away, cannot grow, has
-// another structure, or runs out of ids. The contract itself is tested in test/contract.
+// A SQLite file that another process locks for seconds.
 
 import assert from 'node:assert/strict';
 import { renameSync } from 'node:fs';

@@ -1,5 +1,4 @@
-// Tokens with a clock, a second secret, a blocked store or a counter of costs: what the conformance kit cannot see. Its
-// cases are in conformance/tokens.ts. Titles name the rules of docs/contract.md.
+// Tokens to the second, and what it costs to refuse one.
 
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';

@@ -1,5 +1,5 @@
-// The conformance kit itself: does it find out wrong services, in the right rules? What does the command print, with which
-// exit code, also for a service that does not answer? That the project's own service passes is test/contract.
+// The conformance kit itself: does it find out wrong services, in the right rules? What does the command print of a service that
+// does not answer, answers without end, or has unusual books?
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';

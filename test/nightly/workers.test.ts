@@ -1,5 +1,4 @@
-// Several processes behind one port: what they share, what happens when one of them dies, and that none is left behind.
-// lifecycle.test.ts also runs with several workers.
+// Several processes behind one port that start, cannot be replaced, or fail to answer.
 
 import assert from 'node:assert/strict';
 import { existsSync, renameSync } from 'node:fs';

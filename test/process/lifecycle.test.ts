@@ -1,5 +1,5 @@
-// How the service starts and ends: restarts, sudden deaths, graceful shutdowns, and two starts at once. The real
-// command in separate processes. How long a shutdown may take is tested in test/nightly/start-and-end.test.ts.
+// How the service starts and ends: restarts, sudden deaths, signals, and two starts at once. The real command in separate
+// processes. Ends that wait for clients are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';

@@ -1,5 +1,5 @@
-// Situations that only PostgreSQL can cause: a locked book, an aborted transaction, an older structure, TLS. The
-// contract itself is tested in test/contract, an unavailable server in outage.test.ts and failover.test.ts.
+// Situations that only PostgreSQL can cause: an aborted transaction, an older structure, a role without rights. The contract
+// itself is tested in test/contract; locked books, TLS and servers that fail are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';

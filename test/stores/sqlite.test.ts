@@ -1,5 +1,5 @@
-// Situations that only a SQLite file can cause: it is locked by another process, is taken away, cannot grow, has
-// another structure, or runs out of ids. The contract itself is tested in test/contract.
+// Situations that only a SQLite file can cause: it is taken away, cannot grow, has another structure, or runs out of ids. The
+// contract itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';

@@ -1,5 +1,5 @@
-// Backup and restore of the SQLite store: beside a service that writes, killed at any moment, with a full disk, on a
-// disk that alters what is written to it.
+// Backup and restore of the SQLite store: with a full disk, on a disk that alters what is written to it, from and to files of
+// all kinds, and the nightly script. Commands that are killed are in test/nightly.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';

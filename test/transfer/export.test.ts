@@ -1,5 +1,4 @@
-// Export, and copy from one store to another: every pair of stores, interruptions half way, and that no book is
-// altered.
+// Export, and copy from one store to another: every pair of stores, signals half way, and that no book is altered.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

@@ -1,6 +1,5 @@
-// The conformance kit itself: does it find out wrong services, in the right rules? What does the command print, with which
-// exit code, also for a service that does not answer? That the project's own service passes is test/contract.
-// It takes long, and begins first.
+// The command `verify`: what it prints, with which exit code, and what it leaves in the store. Whether it finds out wrong
+// services, and services that do not answer, is in test/nightly. That the project's own service passes is test/contract.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
