@@ -54,6 +54,16 @@ describe('the description of the API', () => {
   });
   after(() => service?.stop());
 
+  test('rule 20: describes exactly the methods that each path has', () => {
+    const refused = given.filter(({ status }) => status === 405);
+    const seen = new Map(refused.map(({ path, headers }) => [templateOf(path), headers.allow]));
+    assert.deepEqual([...seen.keys()].sort(), Object.keys(API.paths).sort());
+    for (const [path, allow] of seen) {
+      const methods = Object.keys(API.paths[path as string]).filter((key) => key !== 'parameters');
+      assert.equal(methods.join(', ').toUpperCase(), allow);
+    }
+  });
+
   test('describes no answer that is never given', () => {
     const described: Saying[] = [];
     for (const [path, operations] of Object.entries<Document>(API.paths)) {
