@@ -57,12 +57,17 @@ export class OpenLists {
 
   /** Passes the chunks on, and records since when the reader has had the latest. */
   async *#follow(entry: OpenList, { chunks }: BookList): AsyncGenerator<string | Uint8Array, void, void> {
-    for await (const chunk of chunks) {
-      entry.handedAt = performance.now();
-      yield chunk;
-      entry.handedAt = undefined;
-      if (entry.closedFor !== undefined) throw new StoreUnavailable(entry.closedFor, 'overload');
+    try {
+      for await (const chunk of chunks) {
+        entry.handedAt = performance.now();
+        yield chunk;
+        entry.handedAt = undefined;
+        if (entry.closedFor !== undefined) break;
+      }
+    } catch (error) {
+      if (entry.closedFor === undefined) throw error; // else the store was at work when it was closed
     }
+    if (entry.closedFor !== undefined) throw new StoreUnavailable(entry.closedFor, 'overload');
     this.#close(entry);
   }
 

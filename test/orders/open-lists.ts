@@ -1,5 +1,5 @@
-// Owns: every order in which lists are opened, read, left and closed, with a store that opens them late or not, and readers
-// that stall (rules 13, 22 and 23).
+// Owns: every order in which lists are opened, read, left and closed, with a store that opens them late or not, readers
+// that stall, and the end of all lists at once (rules 13, 22 and 23).
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -14,12 +14,16 @@ const STALL_TIMEOUT = 5000;
 /** Milliseconds until the next look for one that stalls. */
 const LOOK_PAUSE = 500;
 
+/** Why all lists are broken off. */
+const BROKEN_OFF = 'the log is too long';
+
 const reader = fc.record({
   opens: fc.constantFrom('opens', 'opens', 'fails'),
   chunks: fc.integer({ min: 0, max: 3 }),
   /** The chunk after which it stalls, and the one after which it leaves. */
   stallsAt: fc.option(fc.integer({ min: 0, max: 2 })),
   leavesAt: fc.option(fc.integer({ min: 0, max: 2 })),
+  endsWhenClosed: fc.boolean(),
 });
 
 type Reader = typeof reader extends fc.Arbitrary<infer Value> ? Value : never;
@@ -28,12 +32,14 @@ export const openLists = fc.asyncProperty(
   fc.scheduler(),
   fc.integer({ min: 1, max: 3 }),
   fc.array(reader, { minLength: 1, maxLength: 8 }),
-  (scheduler, most, readers) =>
+  fc.boolean(),
+  (scheduler, most, readers, breaksOff) =>
     Order.run(scheduler, async (order) => {
       const { time } = order;
       const lists = new OpenLists(most);
       let open = 0;
       let waiting = 0;
+      let opening = 0;
       /** Since when each reader has had the chunk that it is still taking. */
       const taking = new Map<string, number>();
       order.onTime = () => {
@@ -45,9 +51,10 @@ export const openLists = fc.asyncProperty(
         );
       };
 
-      const openOne = async ({ opens, chunks }: Reader, name: string): Promise<BookList> => {
+      const openOne = async ({ opens, chunks, endsWhenClosed }: Reader, name: string): Promise<BookList> => {
         waiting -= 1;
         open += 1;
+        opening += 1;
         order.expect(open <= most, 'too many lists are open');
         let isOpen = true;
         const close = () => {
@@ -56,12 +63,14 @@ export const openLists = fc.asyncProperty(
           isOpen = false;
         };
         return await order.later(`${name} ${opens}`, () => {
+          opening -= 1;
           if (opens === 'fails') close();
           if (opens === 'fails') throw new StoreUnavailable('it fails');
           const read = async function* () {
             for (let chunk = 0; chunk < chunks; chunk += 1) {
               await order.later(`${name} is sent ${chunk}`, () => {});
-              if (!isOpen) return; // as if it had ended
+              if (!isOpen && endsWhenClosed) return; // as if it had ended
+              if (!isOpen) throw new StoreUnavailable('it is closed');
               yield `${chunk}`;
             }
           };
@@ -104,7 +113,9 @@ export const openLists = fc.asyncProperty(
           assert.equal(seen, reader.chunks, 'a list looks complete, and is not');
           return 'is complete';
         } catch (error) {
-          assert.ok(error instanceof StoreUnavailable, `${error}`);
+          assert.ok(error instanceof StoreUnavailable && error.kind === 'overload', `${error}`);
+          if (error.message === BROKEN_OFF) return 'is broken off';
+          assert.match(error.message, /stalled/);
           assert.ok(
             time.now - handedAt > STALL_TIMEOUT,
             'a list is closed for another, though its reader does not stall',
@@ -121,6 +132,10 @@ export const openLists = fc.asyncProperty(
         void order.later(`list ${number}`, () =>
           made.push(new Observed(order, read(reader, `list ${number}`))),
         );
+      if (breaksOff)
+        void order.later('all lists are broken off', () => {
+          if (opening === 0) lists.breakOff(BROKEN_OFF);
+        });
       await order.untilQuiet();
       for (const { settled } of made) {
         assert.ok(settled, 'a list waits for ever');
