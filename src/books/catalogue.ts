@@ -15,6 +15,7 @@ import {
   type ConditionalOutcome,
   type GroupOutcome,
   weightOf,
+  weightOfAnswer,
 } from './store.ts';
 
 export class Catalogue {
@@ -157,8 +158,4 @@ export function groupText(sent: BookChanges): string {
 /** @param kind of the request: the same book sent alone and sent in a list are two different requests. */
 function fingerprintOf(kind: 'book' | 'books', books: string): string {
   return hash('sha256', `${kind} ${books}`, 'base64url');
-}
-
-function weightOfAnswer(answer: ConditionalOutcome): number {
-  return typeof answer === 'object' ? weightOf(answer) : 0;
 }

@@ -91,6 +91,10 @@ export function weightOf({ title = '', author = '' }: BookChanges): number {
   return title.length + author.length;
 }
 
+export function weightOfAnswer(answer: ConditionalOutcome): number {
+  return typeof answer === 'object' ? weightOf(answer) : 0;
+}
+
 /**
  * The answers to items one after the other, until their books are heavy together; the items after that are left out.
  * @param answer executes one item.
@@ -103,7 +107,7 @@ export function untilHeavy<Item, Answer extends ConditionalOutcome>(
   return items.map((item) => {
     if (weight >= HEAVY) return null;
     const answered = answer(item);
-    if (typeof answered === 'object') weight += weightOf(answered);
+    weight += weightOfAnswer(answered);
     return answered;
   });
 }

@@ -1,20 +1,27 @@
 // Owns: every order of calls for books that other programs have locked: one statement for each book at a time, with the
-// calls in their order, and none of them later than its deadline (rule 23).
+// calls in their order, and none of them later than its deadline (rule 23). Other work runs between large answers only.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { HEAVY } from '../../src/books/store.ts';
 import { LockedBooks } from '../../src/stores/postgres/books/locked-books.ts';
 import { Observed, Order } from './order.ts';
 
-const calls = fc.array(fc.record({ id: fc.constantFrom(1, 2), patience: fc.constantFrom(1, 1000, 4500) }), {
-  minLength: 1,
-  maxLength: 12,
+const call = fc.record({
+  id: fc.constantFrom(1, 2),
+  patience: fc.constantFrom(1, 1000, 4500),
+  weight: fc.constantFrom(1, HEAVY / 2, HEAVY),
 });
+const calls = fc.array(call, { minLength: 1, maxLength: 12 });
+
+type Call = typeof call extends fc.Arbitrary<infer Value> ? Value : never;
 
 interface Item {
   readonly number: number;
   readonly id: number;
   readonly deadline: number;
+  /** Of its answer. */
+  readonly weight: number;
 }
 
 export const lockedBooks = fc.asyncProperty(
@@ -26,47 +33,55 @@ export const lockedBooks = fc.asyncProperty(
       const { time } = order;
       const busy = new Set<number>();
       const sent: Item[] = [];
-      const answerTo = ({ number }: Item) => `the answer to ${number}`;
+      const answered: (readonly Item[])[] = [];
+      const answerTo = ({ number, weight }: Item) => ({ text: `the answer to ${number}`, weight });
       let statements = 0;
-      const books = new LockedBooks<Item, string>(async (id, items, deadline) => {
-        order.expect(items.length > 0, 'an empty statement is sent');
-        order.expect(!busy.has(id), 'two statements wait for one book');
-        order.expect(
-          items.every((item) => item.id === id),
-          'a call is for another book',
-        );
-        order.expect(
-          items.every((item) => time.now < item.deadline),
-          'a call is sent too late',
-        );
-        order.expect(
-          items.every((item) => deadline <= item.deadline),
-          'a call may be carried out too late',
-        );
-        busy.add(id);
-        sent.push(...items);
-        const fails = failures[statements % failures.length];
-        statements += 1;
-        return await order.later(`statement for ${id}`, () => {
-          busy.delete(id);
-          if (fails) throw new Error('it fails');
-          return items.map(answerTo);
-        });
-      });
-      const made: { readonly item: Item; readonly observed: Observed<string> }[] = [];
-      const make = (number: number, id: number, patience: number) => {
-        const item = { number, id, deadline: time.now + patience };
-        made.push({ item, observed: new Observed(order, books.call(id, item, item.deadline)) });
+      const books = new LockedBooks<Item, ReturnType<typeof answerTo>>(
+        async (id, items, deadline) => {
+          order.expect(items.length > 0, 'an empty statement is sent');
+          order.expect(!busy.has(id), 'two statements wait for one book');
+          order.expect(
+            items.every((item) => item.id === id),
+            'a call is for another book',
+          );
+          order.expect(
+            items.every((item) => time.now < item.deadline),
+            'a call is sent too late',
+          );
+          order.expect(
+            items.every((item) => deadline <= item.deadline),
+            'a call may be carried out too late',
+          );
+          busy.add(id);
+          sent.push(...items);
+          const fails = failures[statements % failures.length];
+          statements += 1;
+          return await order.later(`statement for ${id}`, () => {
+            busy.delete(id);
+            if (fails) throw new Error('it fails');
+            answered.push(items);
+            return items.map(answerTo);
+          });
+        },
+        ({ weight }) => weight,
+      );
+      const made: { readonly item: Item; readonly observed: Observed<ReturnType<typeof answerTo>> }[] = [];
+      /** By the number of each call, the turn of the event loop in which it was settled. */
+      const turns = new Map<number, number>();
+      const make = (number: number, { id, patience, weight }: Call) => {
+        const item = { number, id, deadline: time.now + patience, weight };
+        const note = () => turns.set(number, time.turns);
+        made.push({ item, observed: new Observed(order, books.call(id, item, item.deadline), note) });
       };
-      for (const [number, { id, patience }] of calls.entries())
-        void order.later(`call ${number} for ${id}`, () => make(number, id, patience));
+      for (const [number, call] of calls.entries())
+        void order.later(`call ${number} for ${call.id}`, () => make(number, call));
       void order.later('time passes by itself', () => setTimeout(() => {}, 10_000));
       await order.untilQuiet();
 
       for (const { item, observed } of made) {
         assert.ok(observed.settled, `${item.number} waits for ever`);
         const { answer, error } = observed.settled;
-        if (error === undefined) assert.equal(answer, answerTo(item));
+        if (error === undefined) assert.deepEqual(answer, answerTo(item));
         assert.ok(sent.includes(item) || error !== undefined);
       }
       const order1 = (id: number) => sent.filter((item) => item.id === id);
@@ -75,8 +90,19 @@ export const lockedBooks = fc.asyncProperty(
         assert.deepEqual(order1(id), expected, 'not in the order of the calls');
       }
 
+      for (const items of answered) {
+        let weight = 0;
+        for (const [position, item] of items.slice(0, -1).entries()) {
+          weight += item.weight;
+          const between =
+            Number(turns.get(items[position + 1]?.number ?? 0)) - Number(turns.get(item.number));
+          assert.equal(between, weight >= HEAVY ? 1 : 0, 'turns of the event loop between two answers');
+          if (between > 0) weight = 0;
+        }
+      }
+
       const before = statements;
-      make(-1, 1, 4500);
+      make(-1, { id: 1, patience: 4500, weight: 1 });
       await order.untilQuiet();
       assert.equal(statements, before + 1, 'a later call is not sent');
     }),

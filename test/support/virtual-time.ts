@@ -19,6 +19,8 @@ const GOLDEN = (Math.sqrt(5) - 1) / 2;
 export class VirtualTime {
   /** Milliseconds. It does not begin at 0, which code may take for "never". */
   now = 1_000_000;
+  /** How often immediates have run. */
+  turns = 0;
   readonly #timers = new Set<Timer>();
   readonly #immediates = new Set<() => void>();
 
@@ -37,6 +39,7 @@ export class VirtualTime {
     if (this.isBusy) {
       const due = [...this.#immediates];
       this.#immediates.clear();
+      this.turns += 1;
       for (const run of due) run();
       return;
     }

@@ -2,13 +2,14 @@
 // sent by themselves.
 
 import type { Book, BookChanges } from '../../../books/book.ts';
-import type {
-  BookStore,
-  BookUpdate,
-  ConditionalChange,
-  ConditionalOutcome,
-  Eventual,
-  Left,
+import {
+  type BookStore,
+  type BookUpdate,
+  type ConditionalChange,
+  type ConditionalOutcome,
+  type Eventual,
+  type Left,
+  weightOfAnswer,
 } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
 import { ConditionalChanges } from './conditional-changes.ts';
@@ -67,8 +68,9 @@ export type Changes = Pick<BookStore, 'update' | 'remove' | 'changeIf'>;
 export class BookChanger implements Changes {
   readonly #connections: Connections;
   readonly #conditional: ConditionalChanges;
-  readonly #heldUpdates = new LockedBooks<BookChanges, Book | undefined>((id, changes, deadline) =>
-    this.#updateHeld(id, changes, deadline),
+  readonly #heldUpdates = new LockedBooks<BookChanges, Book | undefined>(
+    (id, changes, deadline) => this.#updateHeld(id, changes, deadline),
+    weightOfAnswer,
   );
   readonly #heldRemovals = new LockedBooks<null, boolean>((id, calls, deadline) =>
     this.#removeHeld(id, calls.length, deadline),

@@ -8,6 +8,7 @@ import {
   type Eventual,
   type Left,
   StoreUnavailable,
+  weightOfAnswer,
 } from '../../../books/store.ts';
 import type { Connections } from '../server/connections.ts';
 import { LockedBooks } from './locked-books.ts';
@@ -61,8 +62,9 @@ export class ConditionalChanges {
   readonly #connections: Connections;
   readonly #find: FindStatements;
   readonly #store: StoreStates;
-  readonly #held = new LockedBooks<ConditionalChange, ConditionalOutcome>((_, changes, deadline) =>
-    this.#carryOutHeld(changes, deadline),
+  readonly #held = new LockedBooks<ConditionalChange, ConditionalOutcome>(
+    (_, changes, deadline) => this.#carryOutHeld(changes, deadline),
+    weightOfAnswer,
   );
 
   constructor(connections: Connections, find: FindStatements, store: StoreStates = storeStates) {

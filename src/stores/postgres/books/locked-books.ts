@@ -1,6 +1,7 @@
 // Owns: calls for books that other transactions have locked, and for large ones: each book waits by itself, and delays no other.
 
 import { setImmediate } from 'node:timers/promises';
+import { HEAVY } from '../../../books/store.ts';
 import { OVERDUE } from '../server/connections.ts';
 
 /** A call for a book that is locked by others. */
@@ -15,11 +16,17 @@ interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {
  */
 export class LockedBooks<Item, Answer> {
   readonly #carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>;
+  readonly #weighAnswer: (answer: Answer) => number;
   /** By the id of each book in question: the calls that wait for their statement. */
   readonly #books = new Map<number, HeldCall<Item, Answer>[]>();
 
-  constructor(carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>) {
+  /** @param weighAnswer an answer's weight, in the unit of HEAVY. */
+  constructor(
+    carry: (id: number, items: readonly Item[], deadline: number) => Promise<readonly Answer[]>,
+    weighAnswer: (answer: Answer) => number = () => 0,
+  ) {
     this.#carry = carry;
+    this.#weighAnswer = weighAnswer;
   }
 
   call(id: number, item: Item, deadline: number): Promise<Answer> {
@@ -56,9 +63,14 @@ export class LockedBooks<Item, Answer> {
     try {
       const items = calls.map(({ item }) => item);
       const answers = await this.#carry(id, items, Math.min(...calls.map(({ deadline }) => deadline)));
+      let weight = 0;
       for (const [position, call] of calls.entries()) {
-        call.resolve(answers[position] as Answer);
-        await setImmediate(); // its caller makes a text of the book, which may be large
+        const answer = answers[position] as Answer;
+        call.resolve(answer);
+        weight += this.#weighAnswer(answer);
+        if (weight < HEAVY) continue;
+        weight = 0;
+        await setImmediate(); // the callers make texts of the books
       }
     } catch (error) {
       for (const call of calls) call.reject(error);
