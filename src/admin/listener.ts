@@ -61,7 +61,7 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
 
   const servicePort = () => (service === undefined ? config.port : portOf(service.url));
   const pagePort = () => (service?.pageUrl === undefined ? undefined : portOf(service.pageUrl));
-  const manual = await manualRoutes();
+  const manual = await manualRoutes(log);
   const routes = new Map(
     Object.entries<OperationsHandler>({
       '/livez': () => text(200, 'alive'),

@@ -2,6 +2,8 @@
 // Does not: serve any path outside a fixed list: no part of a URL becomes the name of a file.
 
 import { extname } from 'node:path';
+import { reasonOf } from '../error-words.ts';
+import type { Log } from '../log/log.ts';
 import { projectFiles } from '../project.ts';
 import { version } from '../version.ts';
 import { assetHandler, type OperationsHandler, policyOf } from './asset.ts';
@@ -17,10 +19,14 @@ const TYPES: Readonly<Record<string, string>> = {
   '.png': 'image/png',
 };
 
-/** @returns no route if the site has not been made. */
-export async function manualRoutes(): Promise<Readonly<Record<string, OperationsHandler>>> {
+/** @returns no route if the site has not been made, or cannot be read. */
+export async function manualRoutes(log: Log): Promise<Readonly<Record<string, OperationsHandler>>> {
   const routes: Record<string, OperationsHandler> = {};
-  for (const file of await projectFiles(SITE)) {
+  const files = await projectFiles(SITE).catch((error) => {
+    log.warn(`${SITE} cannot be read: ${reasonOf(error)}. The service runs without the manual.`);
+    return [];
+  });
+  for (const file of files) {
     const type = TYPES[extname(file)] ?? 'application/octet-stream'; // documents must not keep the service from starting
     const path = file.replace(SITE, '/manual').replace(/\/index\.html$/, '/');
     routes[path] = assetHandler(file, type, () => policyOf(''));

@@ -16,6 +16,9 @@ import { waitUntil } from '../support/wait.ts';
 const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
 const SITE = `site/dist/${version}`;
 
+/** A line of the log. */
+type Line = Readonly<Record<string, string>>;
+
 test('rule 31: each file of the manual is served with its type and safe headers', async (context) => {
   const get = await start(context, {
     [`${SITE}/index.html`]: 'first',
@@ -72,10 +75,25 @@ test('rule 31: without a manual, or with that of another version, its paths are 
   }
 });
 
-/** Starts the service in a copy of the project that has these files, and asks its operations listener. */
+test('rule 31: a manual that cannot be read is missing, with a warning', async (context) => {
+  const lines: Line[] = [];
+  const get = await start(context, { [SITE]: 'no folder' }, lines);
+  assert.equal((await get('/manual/')).status, 404);
+  assert.equal(JSON.parse((await get('/docs/page.json')).body).manual, undefined);
+  const warnings = lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
+  const sentence =
+    /^site\/dist\/\S+ cannot be read: .*: not a directory\. The service runs without the manual\.$/;
+  assert.match(warnings.join('\n'), sentence);
+});
+
+/**
+ * Starts the service in a copy of the project that has these files, and asks its operations listener.
+ * @param lines gets those of the log.
+ */
 async function start(
   context: TestContext,
   files: Readonly<Record<string, string>>,
+  lines: Line[] = [],
 ): Promise<(path: string, more?: string) => Promise<RawAnswer>> {
   const folder = temporaryFolder();
   for (const path of ['src', 'package.json']) cpSync(pathTo(path), join(folder, path), { recursive: true });
@@ -93,7 +111,8 @@ async function start(
   context.after(() => service.kill('SIGKILL'));
   let operations: string | undefined;
   createInterface({ input: service.stdout }).on('line', (line) => {
-    operations ??= JSON.parse(line).operations;
+    lines.push(JSON.parse(line));
+    operations ??= lines.at(-1)?.operations;
   });
   await waitUntil(() => service.exitCode !== null || operations !== undefined);
   const { port } = new URL(operations ?? '');
