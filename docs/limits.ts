@@ -74,7 +74,7 @@ export function limitsTable(): string[][] {
 }
 
 /** @returns the values of the numeric constants of a program, by their names. */
-function constantsOf(path: string): (name: string) => number {
+export function constantsOf(path: string): (name: string) => number {
   const code = readFileSync(`${PROJECT}/${path}`, 'utf8');
   return (name) => {
     const [, product] = new RegExp(`^(?:export )?const ${name} = ([\\d_ *]+);`, 'm').exec(code) ?? [];
@@ -83,11 +83,11 @@ function constantsOf(path: string): (name: string) => number {
   };
 }
 
-function size(bytes: number): string {
+export function size(bytes: number): string {
   const power = Math.floor(Math.log2(bytes) / 10);
   return `${bytes / 1024 ** power} ${['B', 'KiB', 'MiB', 'GiB'][power]}`;
 }
 
-function seconds(milliseconds: number): string {
+export function seconds(milliseconds: number): string {
   return `${milliseconds / 1000} s`;
 }

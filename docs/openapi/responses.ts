@@ -1,5 +1,6 @@
 // Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
+import { readFileSync } from 'node:fs';
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { entityTag } from '../../src/api/conditions.ts';
 import {
@@ -40,7 +41,9 @@ import {
 import { SHOWN_NAME } from '../../src/api/query.ts';
 import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/book.ts';
 import { tagOf } from '../../src/books/condition.ts';
+import { readConfig } from '../../src/config.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
+import { constantsOf, seconds, size } from '../limits.ts';
 
 /** A JSON Schema, or a part of one. */
 export type Schema = Readonly<Record<string, unknown>>;
@@ -120,11 +123,16 @@ const NO_KEY = failure(
   'The `Idempotency-Key` is empty, has more than 255 characters, or others than visible ASCII.',
 );
 
+const { bodyLimit, bulkLimit, headerLimit } = readConfig({}, readFileSync);
+const app = constantsOf('src/api/app.ts');
+const books = MOST_BOOKS.toLocaleString('en-US');
+const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
+
 const TOO_LARGE = failure(
   PAYLOAD_TOO_LARGE,
   'rule 22, B2',
-  'The body is longer than 1 MiB (`POST /books`: 16 MiB, 10,000 books or 1 MiB for one of them; `POST /token`: 4 KiB). ' +
-    'The operator may have set other limits.',
+  `The body is longer than ${size(bodyLimit)} (\`POST /books\`: ${size(bulkLimit)}, ${books} books or ${size(bodyLimit)} ` +
+    `for one of them; \`POST /token\`: ${size(login)}). The operator may have set other limits.`,
 );
 
 const INTERNAL = failure(
@@ -243,7 +251,7 @@ export const RESPONSES = {
     failure(
       REQUEST_TIMEOUT,
       'rule 22',
-      'The headers did not arrive within 15 seconds, or the whole request did not arrive within 30.',
+      `The headers did not arrive within ${seconds(app('HEADERS_TIMEOUT'))}, or the whole request did not arrive within ${seconds(app('WHOLE_REQUEST_TIMEOUT'))}.`,
     ),
   ],
   PayloadTooLarge: [TOO_LARGE],
@@ -266,7 +274,7 @@ export const RESPONSES = {
     failure(
       HEADERS_TOO_LARGE,
       'rule 22',
-      'The request line and headers are longer than 16 KiB. The operator may have set another limit.',
+      `The request line and headers are longer than ${size(headerLimit)}. The operator may have set another limit.`,
     ),
   ],
   TokenNotGenerated: [
