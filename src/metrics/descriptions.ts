@@ -75,8 +75,8 @@ export const DESCRIPTIONS = {
     type: 'gauge',
     labels: POOLS,
     help:
-      'Statements waiting for a connection. In held, other programs lock more than 4 books; in searches or counts, ' +
-      'searches are slow.',
+      'Statements waiting for a connection. In held, books are locked or above 64 KiB; in searches or counts, searches are ' +
+      'slow.',
   },
   postgres_connections_lost_total: {
     type: 'counter',

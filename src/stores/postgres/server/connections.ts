@@ -40,8 +40,8 @@ const WATCH_PAUSE = 2000;
 const LIFETIME = 1800;
 
 // Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a
-// slower kind: batches wait for nothing, held books for the locks of others, searches for the work that they cause,
-// counts of all that a search finds for even more of it, lists for their readers.
+// slower kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches
+// for the work that they cause, counts of all that a search finds for even more of it, lists for their readers.
 const BATCH_CONNECTIONS = 10;
 const HELD_CONNECTIONS = 4;
 /** One for the search in progress, and one that brings the index up to date beside it. */
