@@ -11,7 +11,7 @@ import { Pace } from '../pace.ts';
 import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
-import { LARGEST_LOG, LOG_PAUSE, LOG_STEP, LOG_WAIT, LONG_LOG, logSizeOf } from './long-log.ts';
+import { emptyLog, LARGEST_LOG, LOG_PAUSE, LOG_STEP, LOG_WAIT, LONG_LOG, logSizeOf } from './long-log.ts';
 import { BUSY_TIMEOUT, now, openForIndexing, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
 
@@ -82,7 +82,7 @@ class SqliteFinder implements SearchableIndex {
   /** The content of the file, as of the latest background work. */
   #version = 0;
   #timer: NodeJS.Timeout;
-  /** When searches of others were last waited for. */
+  /** When the last wait for searches of others ended, or was to end. */
   #waitedAt = Number.NEGATIVE_INFINITY;
 
   constructor(path: string) {
@@ -120,18 +120,24 @@ class SqliteFinder implements SearchableIndex {
     const isLong = () => logSizeOf(this.#path) > LONG_LOG;
     if (isLong() && now() > this.#waitedAt + LOG_PAUSE) {
       const end = Math.min(now() + LOG_WAIT, deadline);
-      while (isLong() && now() < end) await pause(LOG_STEP);
-      if (isLong()) this.#emptyLog(); // perhaps there is no next write
-      this.#waitedAt = now();
+      this.#waitedAt = end;
+      if (this.#emptyLog() > LONG_LOG) {
+        while (isLong() && now() < end) await pause(LOG_STEP);
+        if (isLong()) this.#emptyLog(); // perhaps there is no next write
+      }
     }
     const isTooLong = () => logSizeOf(this.#path) > LARGEST_LOG;
     if (isTooLong()) this.#emptyLog();
     if (isTooLong()) throw new StoreUnavailable('the log of writes is too long', 'late');
   }
 
-  /** Does nothing while others read. */
-  #emptyLog(): void {
-    this.#db.exec('pragma wal_checkpoint(truncate)');
+  /** @returns the bytes that others keep in the log; 0 if it cannot be emptied, for which no search has to wait. */
+  #emptyLog(): number {
+    try {
+      return emptyLog(this.#db);
+    } catch {
+      return 0; // the disk is full: the next write says so
+    }
   }
 
   #refuseUnusable(): void {

@@ -1,6 +1,7 @@
 // Owns: when the write-ahead log is too long. It can be emptied only while nothing reads from it: lists and searches that
 // overlap all the time would make it grow without end.
 
+import type { DatabaseSync } from 'node:sqlite';
 import { LOG_SIZE, sizeOf } from './structure.ts';
 
 /**
@@ -15,6 +16,9 @@ export const LOG_PAUSE = 10_000;
 /** Bytes beyond which lists break off, and no search starts. */
 export const LARGEST_LOG = 1024 * 1024 * 1024;
 
+/** Bytes of the log before each page in it. */
+const FRAME_HEADER = 24;
+
 /** @returns the bytes of a file's log; 0 if the system does not say. */
 export function logSizeOf(file: string): number {
   try {
@@ -22,4 +26,15 @@ export function logSizeOf(file: string): number {
   } catch {
     return 0;
   }
+}
+
+/**
+ * Moves the log into the file, and empties it unless others read from it or write to it.
+ * @returns the bytes of committed writes that stay in it. A transaction in progress may have made the log longer than that.
+ */
+export function emptyLog(db: DatabaseSync): number {
+  db.exec('pragma wal_checkpoint(passive)'); // nearly all of the work, without the lock for writing
+  const row = (pragma: string) => db.prepare(`pragma ${pragma}`).get() as Record<string, number>;
+  const { log = 0 } = row('wal_checkpoint(truncate)');
+  return log * (Number(row('page_size').page_size) + FRAME_HEADER);
 }

@@ -18,6 +18,7 @@ import {
   untilHeavy,
 } from '../../books/store.ts';
 import { OpenStore } from './file.ts';
+import { emptyLog } from './long-log.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
 import type { ThreadMessage, Ticketed } from './thread.ts';
 
@@ -206,9 +207,8 @@ class Writer {
     }
   }
 
-  /** Does nothing while a list or another process reads from the log. */
   emptyLog(): void {
-    this.#db.exec('pragma wal_checkpoint(truncate)');
+    emptyLog(this.#db);
   }
 
   close(): void {
