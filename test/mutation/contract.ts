@@ -34,10 +34,7 @@ export const CONTRACT_MUTANTS = new Mutants()
     "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
   )
   .mutant('a slow list lets the log of writes grow without end', NIGHTLY_LIST, 'lists break off once')
-  .change(
-    'logSizeOf(this.#path) > LARGEST_LOG) {\n      this.#lists',
-    'logSizeOf(this.#path) < 0) {\n      this.#lists',
-  )
+  .change('timeUp])) > LARGEST_LOG) {', 'timeUp])) < 0) {')
   .mutant('33 lists are open on SQLite', NIGHTLY_LIST, 'at most 32 lists are open')
   .change('const OPEN_LISTS = 32;', 'const OPEN_LISTS = 33;')
   .mutant(

@@ -25,7 +25,7 @@ import {
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { executeOn, holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds after which a list with a stalled reader is closed for a waiting list (rule 22). */
@@ -33,6 +33,9 @@ const GIVES_WAY = 5000;
 
 /** Milliseconds that a search waits for those that read from a long log of writes. */
 const LOG_WAIT = 1000;
+
+/** Milliseconds from one look at the log of writes, while lists are open, to the end of lists that keep it too long. */
+const LOOK_TIME = 2000;
 
 /** Milliseconds in which a service that is not busy answers a search. */
 const REST = 100;
@@ -125,7 +128,12 @@ for (const store of STORES) {
         const { list } = await openList(service);
         await client.create({ title: 'in the log' });
         const log = `${fileOf(dbUrl)}-wal`;
-        truncateSync(log, 1024 ** 3 + 1); // as if so much had been written
+        const endWrite = await holdWrites(dbUrl);
+        truncateSync(log, 1024 ** 3 + 1); // as if one transaction wrote so much
+        await pause(2 * LOOK_TIME);
+        assert.equal(await openLists(service), 1);
+        await endWrite();
+        lengthenLog(dbUrl, 1024 ** 3);
         await waitUntil(async () => (await openLists(service)) === 0);
         await assertBroken(list);
         await waitUntil(() => statSync(log).size === 0);
@@ -181,7 +189,7 @@ for (const store of STORES) {
         await client.create({ title: 'in the log' });
         const other = openReader(dbUrl);
         const log = `${fileOf(dbUrl)}-wal`;
-        truncateSync(log, 1024 ** 3 + 1); // as if so much had been written
+        lengthenLog(dbUrl, 1024 ** 3);
         const search = () => client.request('GET', '/books?q=log');
         assert.deepEqual([(await search()).status, (await search()).status], [503, 503]);
         other.close();

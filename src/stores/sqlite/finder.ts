@@ -126,9 +126,8 @@ class SqliteFinder implements SearchableIndex {
         if (isLong()) this.#emptyLog(); // perhaps there is no next write
       }
     }
-    const isTooLong = () => logSizeOf(this.#path) > LARGEST_LOG;
-    if (isTooLong()) this.#emptyLog();
-    if (isTooLong()) throw new StoreUnavailable('the log of writes is too long', 'late');
+    const isTooLong = logSizeOf(this.#path) > LARGEST_LOG && this.#emptyLog() > LARGEST_LOG;
+    if (isTooLong) throw new StoreUnavailable('the log of writes is too long', 'late');
   }
 
   /** @returns the bytes that others keep in the log; 0 if it cannot be emptied, for which no search has to wait. */

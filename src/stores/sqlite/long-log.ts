@@ -13,7 +13,7 @@ export const LOG_WAIT = 1000;
 export const LOG_STEP = 10;
 export const LOG_PAUSE = 10_000;
 
-/** Bytes beyond which lists break off, and no search starts. */
+/** Bytes of committed writes in the log, beyond which lists break off, and no search starts. */
 export const LARGEST_LOG = 1024 * 1024 * 1024;
 
 /** Bytes of the log before each page in it. */

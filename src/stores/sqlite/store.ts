@@ -247,12 +247,17 @@ class SqliteStore implements BookStore {
   async #emptyLogNow(): Promise<void> {
     const end = now() + LOG_WAIT;
     while (this.#lists.count > 0 && now() < end) await pause(LOG_STEP);
-    if (logSizeOf(this.#path) > LARGEST_LOG) {
-      this.#lists.breakOff('a list was broken off, since the log of writes has become too large');
-    }
+    const timeUp = pause(LOG_WAIT, 0);
+    const empty = async () => {
+      const [bytes] = await this.#writer.call({ kind: 'emptyLog' });
+      return bytes as number;
+    };
     try {
-      if (this.#lists.count === 0)
-        await Promise.race([this.#writer.call({ kind: 'emptyLog' }), pause(LOG_WAIT)]);
+      const mayHelp = this.#lists.count === 0 || logSizeOf(this.#path) > LARGEST_LOG;
+      if (mayHelp && (await Promise.race([empty(), timeUp])) > LARGEST_LOG) {
+        this.#lists.breakOff('a list was broken off, since the log of writes has become too large');
+        await Promise.race([empty(), timeUp]);
+      }
     } catch {
       // the disk fails: the next write says so, and the log stays as it is
     }

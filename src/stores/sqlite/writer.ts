@@ -40,7 +40,7 @@ export type WriteAnswers =
   | readonly (ConditionalOutcome | Left)[]
   | readonly boolean[];
 
-/** Moves the log into the file, so that it starts again. */
+/** Moves the log into the file, so that it starts again. The answer has what `emptyLog` of long-log.ts returns. */
 export interface EmptyLog {
   readonly kind: 'emptyLog';
 }
@@ -121,8 +121,7 @@ function serve(port: MessagePort, path: string): void {
     } else if (message !== undefined) {
       const { ticket } = message;
       try {
-        writer.emptyLog();
-        say({ kind: 'done', ticket, answer: [] });
+        say({ kind: 'done', ticket, answer: [writer.emptyLog()] });
       } catch (error) {
         say({ kind: 'failed', ticket, reason: (error as Error).message, fault: 'failure' }); // the disk is full
       }
@@ -207,8 +206,8 @@ class Writer {
     }
   }
 
-  emptyLog(): void {
-    emptyLog(this.#db);
+  emptyLog(): number {
+    return emptyLog(this.#db);
   }
 
   close(): void {
