@@ -93,6 +93,7 @@ async function copy(
         if ((await target.count()) !== books || (await checksumOf(target)) !== checksum) {
           throw new Error('TO differs from the books that were read');
         }
+        await target.assertNewest();
         return { books, checksum };
       } finally {
         progress.end();

@@ -84,9 +84,12 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       : await at.openBulk('write');
     // The first file that SQLite opens determines the folder of its temporary ones: that of the store.
     const scratch = options.isDryRun ? await openScratch() : undefined;
+    const assertNewest = async () => {
+      if (!options.isDryRun) await store.assertNewest();
+    };
     try {
       const mode = modeOf(reading, options, { store, scratch });
-      return await report.end(await new Import(reading, mode, report, signal).run());
+      return await report.end(await new Import(reading, mode, report, signal, assertNewest).run());
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
       await scratch?.close();

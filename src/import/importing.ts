@@ -2,12 +2,15 @@
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
-import type { StoredBooks } from '../stores/bulk.ts';
+import { type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
 import { within } from '../within.ts';
 import type { ImportMode } from './modes.ts';
 
 /** Later ones are rarely years. */
 const LAST_LIKELY_YEAR = 2100;
+
+/** Milliseconds until the next question whether what was stored stays. A host may have to be waited for. */
+const CONFIRM_PAUSE = 2000;
 
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
@@ -57,7 +60,11 @@ export class Import {
   readonly #mode: ImportMode;
   readonly #signal: AbortSignal;
   readonly #report: BatchReport;
+  readonly #assertNewest: () => Promise<void>;
   #done = new Tally();
+  /** What is done and stays, and since when that is known. */
+  #confirmed = this.#done;
+  #confirmedAt = performance.now();
   /** With the group that is being stored. */
   #begun = this.#done;
   #inputError: unknown;
@@ -66,11 +73,21 @@ export class Import {
   /** Records whose ids belong to other books: rejected by the mode, not yet by this import. */
   #withTakenId: RefusedRecord[] = [];
 
-  /** @param signal ends the work at a point where nothing is half done. */
-  constructor(reading: Reading, mode: ImportMode, report: BatchReport, signal: AbortSignal) {
+  /**
+   * @param signal ends the work at a point where nothing is half done.
+   * @param assertNewest throws when what was stored may be lost, since another host takes the writes by now.
+   */
+  constructor(
+    reading: Reading,
+    mode: ImportMode,
+    report: BatchReport,
+    signal: AbortSignal,
+    assertNewest: () => Promise<void>,
+  ) {
     this.#batches = reading.batches[Symbol.asyncIterator]();
     this.#mode = mode;
     this.#report = report;
+    this.#assertNewest = assertNewest;
     this.#signal = signal;
     this.#next = this.#read();
   }
@@ -80,13 +97,25 @@ export class Import {
     try {
       while ((await this.#next) !== undefined) {
         await this.#storeGroup();
+        if (performance.now() > this.#confirmedAt + CONFIRM_PAUSE) await this.#confirm();
         await this.#report.ready(); // here nothing waits for a transaction to end
       }
       this.#signal.throwIfAborted();
     } catch (error) {
       failure = error;
     }
-    return { tally: this.#done, inputError: this.#inputError, failure, begunLine: this.#begun.line };
+    try {
+      await this.#confirm();
+    } catch (error) {
+      failure = new UnknownOutcome((error as Error).message);
+    }
+    return { tally: this.#confirmed, inputError: this.#inputError, failure, begunLine: this.#begun.line };
+  }
+
+  async #confirm(): Promise<void> {
+    await this.#assertNewest();
+    this.#confirmed = this.#done;
+    this.#confirmedAt = performance.now();
   }
 
   async #storeGroup(): Promise<void> {

@@ -68,6 +68,12 @@ export interface BulkStore {
    */
   reserveIdsThrough(lastId: number): Promise<number>;
 
+  /**
+   * Before a commit, and after the last one: until then, what was committed may be lost.
+   * @throws Error if another host of the store takes its writes by now.
+   */
+  assertNewest(): Promise<void>;
+
   close(): Promise<void>;
 }
 

@@ -118,8 +118,16 @@ export const STORES_MUTANTS = new Mutants()
   .change('if (code === LOCKED) {', 'if (false) {')
   .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits')
   .change('const LOCK_TIMEOUT = 100;', 'const LOCK_TIMEOUT = 3000;')
-  .in('src/stores/postgres/bulk.ts')
-  .mutant('an import or a copy into the old one of two primaries succeeds', FAILOVER, 'imported or copied')
+  .in('src/commands/copy.ts')
+  .mutant('a copy into the old one of two primaries succeeds', FAILOVER, 'two primaries: copy', 'PostgreSQL')
+  .change('await target.assertNewest();', '')
+  .in('src/import/importing.ts')
+  .mutant(
+    'an import into the old one of two primaries succeeds',
+    FAILOVER,
+    'two primaries: import',
+    'PostgreSQL',
+  )
   .change('await this.#assertNewest();', '')
   .in('src/stores/postgres/server/hosts.ts')
   .mutant('a host that has become a standby is read from', FAILOVER, 'nothing stale is read')

@@ -87,7 +87,7 @@ export async function openPostgresBulk(
 
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
-  readonly #assertNewest: () => Promise<void>;
+  readonly assertNewest: () => Promise<void>;
   readonly #lost = new AbortController();
   /** Whether the next transaction is one with a snapshot that is open already. */
   #isBegun: boolean;
@@ -102,7 +102,7 @@ class PostgresBulk implements BulkStore {
   /** @param assertNewest throws when another server takes the writes by now. */
   constructor(client: pg.Client, assertNewest: () => Promise<void>, isBegun = false) {
     this.#client = client;
-    this.#assertNewest = assertNewest;
+    this.assertNewest = assertNewest;
     this.#isBegun = isBegun;
     client.once('error', (error) => this.#lost.abort(error));
     client.once('end', () => this.#lost.abort(new Error('the connection has ended')));
@@ -129,7 +129,6 @@ class PostgresBulk implements BulkStore {
       await this.#query(DURABLY);
       result = await work();
       await this.#endCopy(); // its errors are not those of the commit
-      await this.#assertNewest();
     } catch (error) {
       await this.#rollBack();
       throw error;

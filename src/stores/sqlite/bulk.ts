@@ -100,6 +100,8 @@ class SqliteBulk implements BulkStore {
     return this.#inTransaction('begin immediate', work);
   }
 
+  async assertNewest(): Promise<void> {} // a file has no other host
+
   async count(): Promise<number> {
     return this.#number('select count(*) as value from books');
   }
