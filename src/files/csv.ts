@@ -23,8 +23,10 @@ const NOWHERE = -1;
 /** The field of a fault in the whole record. */
 const WHOLE = -1;
 
-/** The reason of a record that had fewer fields than the header, and now has one more by it. */
-const TOO_SHORT = /^has \d+ fields?, the header has \d+$/;
+/** How the reason of a rejected record begins, after the name of the column if it is about one. */
+const REASON = /^(?:has|is|belongs) /;
+const REASON_OF_RECORD =
+  /^has (?:\d+ fields?, the header has|\d+ lines that look like|text after its closing quote)/;
 
 /** No real table is wider. */
 const MAX_COLUMNS = 10_000;
@@ -207,8 +209,14 @@ class CsvRecords {
   get #hasAllFields(): boolean {
     const tokenizer = this.#tokenizer;
     const { count, hasMore } = tokenizer;
-    if (count === this.#own && count < this.#names.length) return !TOO_SHORT.test(tokenizer.field(count - 1));
+    if (count === this.#own && count < this.#names.length) return !this.#isReason(tokenizer.field(count - 1));
     return count >= this.#names.length && !hasMore;
+  }
+
+  /** In a record that lacked fields, or whose fields were joined when it was corrected, the reason is in a column of books. */
+  #isReason(text: string): boolean {
+    const isOf = (name: string) => text.startsWith(`${name}: `) && REASON.test(text.slice(name.length + 2));
+    return REASON_OF_RECORD.test(text) || this.#names.some(isOf);
   }
 
   /** Programs that write tabs often write quotes as they are: then one may begin a text and another end it, rows later. */

@@ -152,6 +152,8 @@ export const TRANSFER_MUTANTS = new Mutants()
     'another delimiter would',
   )
   .change('length = tokenizer.next - input.at;', 'length = tokenizer.next;')
+  .mutant('the reason of a corrected row becomes its author', READING, 'with and without their reasons')
+  .change(' || this.#names.some(isOf)', '')
   .in('src/files/csv-tokenizer.ts')
   .mutant('one character after a closing quote is lost', FUZZ, 'delimited-text')
   .change('if (at > close) this.fault', 'if (at > close + 1) this.fault')

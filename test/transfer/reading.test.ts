@@ -436,12 +436,14 @@ describe('CSV', () => {
     ],
     'lines in one column, beside tabs': ['sep=\t\ntitle\n"two\nlines"\n', ['3 two\nlines//0']],
     'rejected records, corrected, with and without their reasons': [
-      'title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\n"g,h',
-      ['2 a/b/0', '3 c/d/0'],
+      'title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\n' +
+        'i,title: has text after its closing quote\nj,has 2 lines that look like separate rows: double the quotes\n' +
+        'k,author: has a NUL character\nl,title: a novel\n"g,h',
+      ['2 a/b/0', '3 c/d/0', '9 l/title: a novel/0'],
       [
         '4 has 1 field, the header has 3',
-        '5 has 2 fields, the header has 3',
-        '6 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line',
+        ...[5, 6, 7, 8].map((line) => `${line} has 2 fields, the header has 3`),
+        '10 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line',
       ],
     ],
     'one column': ['title\na\n\n""\nb', ['2 a//0', '4 //0', '5 b//0']],
