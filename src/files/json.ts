@@ -65,7 +65,7 @@ const NO_COLUMNS: Columns = {
 
 /** The keys of the objects, and which of them are columns. */
 class Keys {
-  /** Of the objects at the beginning, and each later one that became a column. */
+  /** Of the objects at the beginning, and each later one that became a column or is `id`. */
   readonly names: string[];
   readonly #wanted: WantedColumns;
   readonly #examined: Set<string>;
@@ -86,7 +86,8 @@ class Keys {
       if (this.#examined.size === MOST_KEYS) this.#examined.clear();
       this.#examined.add(name);
       this.columns = withName(this.columns, name, this.#wanted);
-      if (Object.values(this.columns).includes(name) && !this.names.includes(name)) this.names.push(name);
+      const isColumn = name === 'id' || Object.values(this.columns).includes(name);
+      if (isColumn && !this.names.includes(name)) this.names.push(name);
     }
   }
 }

@@ -51,8 +51,6 @@ export class ImportReport implements BatchReport {
   readonly #options: ReportOptions;
   readonly #rejects: Rejects | undefined;
   readonly #progress: Progress;
-  /** See idsAdvice. */
-  readonly #ids: string;
   readonly #reading: Reading;
   /** How the file is interpreted, as printed. */
   #described: string;
@@ -70,7 +68,6 @@ export class ImportReport implements BatchReport {
     this.#warn(`${options.name}: ${this.#described}; into ${options.store}`);
     this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects);
     this.#progress = new Progress(output, 'rows', options.size);
-    this.#ids = idsAdvice(reading);
   }
 
   /** Prints rejected records, and adds them to their file. Also prints the columns if there are more than before. */
@@ -119,7 +116,7 @@ export class ImportReport implements BatchReport {
     if (rejects !== undefined) {
       const rows = counted(this.#refused, 'rejected row');
       // After a dry run, importing that file would not be enough: the other rows are not imported.
-      const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${this.#ids}`;
+      const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${idsAdvice(this.#reading)}`;
       this.#say(`${rows} written to ${rejects}${this.#options.isDryRun ? '' : advice}.`);
     }
     const { withTakenId, ofTheFuture } = tally;
@@ -186,9 +183,9 @@ export class ImportReport implements BatchReport {
 
 /** The option with which rejected rows are read as the whole file was; '' if it is the default for them. */
 function idsAdvice({ format, keepsIds: keeps, names }: Reading): string {
-  const wouldKeep = keepsIds([...names, REFUSED], undefined);
-  // A record of JSON may lack keys, and so may all that are rejected.
-  const isDefault = format === 'csv' ? keeps === wouldKeep : !keeps && !wouldKeep;
+  // A record of JSON may lack keys, and so may all that are rejected: those with an id may look like an export.
+  const isDefault =
+    format === 'csv' ? keeps === keepsIds([...names, REFUSED], undefined) : !keeps && !names.includes('id');
   return isDefault ? '' : ` with --ids ${keeps ? 'keep' : 'new'}`;
 }
 

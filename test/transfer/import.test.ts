@@ -337,6 +337,16 @@ describe('import', { concurrency: 4 }, () => {
       const { stdout } = await importing(await SQLITE.freshUrl(), folder, 'books.csv', '--ids', ids);
       assert.ok(stdout.includes(`: fix it there and import that file${advice}.\n`), stdout);
     }
+    const dune = '{"id":20,"title":"Dune","year":"MCM"}\n'; // it could be a row of an export
+    for (const [rows, advice] of [
+      [`{"id":7,"title":"Emma","isbn":"978"}\n${dune}`, ' with --ids new'],
+      [`${'{"title":"Emma","isbn":"978"}\n'.repeat(5000)}${dune}`, ' with --ids new'],
+      [`{"title":"Emma","isbn":"978"}\n${dune.replace('"id":20,', '')}`, ''],
+    ] as const) {
+      const folder = folderWith({ 'books.jsonl': rows });
+      const { stdout } = await importing(await SQLITE.freshUrl(), folder, 'books.jsonl');
+      assert.ok(stdout.includes(`: fix it there and import that file${advice}.\n`), stdout);
+    }
   });
 
   test('rejected rows can be imported again with the same options, whatever the format', async () => {
