@@ -65,11 +65,14 @@ export class Shelf {
    * @throws CatalogueError; the signal's reason
    */
   async find(search: Search, place: number, signal: AbortSignal): Promise<Found> {
-    const index = Math.floor(place / PAGE);
-    const page = await this.#read(search, at(index * PAGE), signal);
-    if (page.books.length > 0 || index === 0) return { search, index, page };
-    const last = Math.max(0, Math.floor(((page.total ?? 0) - 1) / PAGE)); // the search finds fewer books than before
-    return { search, index: last, page: await this.#read(search, at(last * PAGE), signal) };
+    let index = Math.floor(place / PAGE);
+    let page = await this.#read(search, at(index * PAGE), signal);
+    // The search finds fewer books than before, and others may delete some meanwhile.
+    while (page.books.length === 0 && index > 0) {
+      index = Math.max(0, Math.min(index - 1, Math.floor(((page.total ?? 0) - 1) / PAGE)));
+      page = await this.#read(search, at(index * PAGE), signal);
+    }
+    return { search, index, page };
   }
 
   /** Puts what was found in the place of the books that stand here. */
@@ -83,7 +86,7 @@ export class Shelf {
     this.#keep(index, page);
     this.isCounted = page.total !== undefined;
     this.total = page.total ?? 0;
-    if (!this.isCounted) this.#extend(index, page);
+    this.#extend(index, page);
     this.unindexed = page.unindexed;
   }
 
@@ -117,7 +120,8 @@ export class Shelf {
   /** Without a count, the list ends a page after the last known book, as long as others follow. */
   #extend(index: number, { books, next }: Pick<Page, 'books' | 'next'>): void {
     const end = index * PAGE + books.length;
-    this.total = Math.max(this.total, next === undefined ? end : end + PAGE);
+    if (next !== undefined) this.total = Math.max(this.total, this.isCounted ? end + 1 : end + PAGE);
+    else this.total = books.length === 0 ? Math.min(this.total, end) : end; // an empty page may be far behind the end
     if (next === undefined) this.isCounted = true;
   }
 
@@ -193,12 +197,14 @@ export class Shelf {
       const isNew = ({ id }: Book) => !this.#changed.has(id) || !this.#standsBefore(index, id);
       const page = await this.#read(this.shown, from, request.signal, false, isNew);
       if (request.signal.aborted) return;
-      this.#keep(index, page);
-      if (this.#pages.size > KEPT) this.#forgetOne();
-      if (!this.isCounted) this.#extend(index, page);
-      else if (page.next === undefined) this.total = start + page.books.length;
-      else this.total = Math.max(this.total, start + page.books.length + 1);
       this.#requests.delete(index);
+      this.#extend(index, page);
+      if (page.books.length > 0) this.#keep(index, page);
+      else if (!this.#pages.has(index - 1) && !this.#requests.has(index - 1)) {
+        this.onMoved(); // the pages before may be empty as well: a search counts the books
+        return;
+      }
+      if (this.#pages.size > KEPT) this.#forgetOne();
       this.onBooks(start, start + PAGE);
     } catch {
       if (request.signal.aborted) return;

@@ -47,8 +47,9 @@ interface Sight {
 
 describePage('the librarians’ page with many books', ({ openDesk }) => {
   let service: RunningService;
+  let dbUrl: string;
   before(async () => {
-    const dbUrl = await SQLITE.freshUrl();
+    dbUrl = await SQLITE.freshUrl();
     await fill(dbUrl, []);
     await executeOn(dbUrl, FILLING);
     assert.equal((await runCommand(['index'], { DB_URL: dbUrl })).code, 0);
@@ -243,12 +244,57 @@ describePage('the librarians’ page with many books', ({ openDesk }) => {
     for (const { id } of data) await service.client.request('DELETE', `/book/${id}`);
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('Control+End');
-    const left = (await service.client.request('GET', '/books?sort=title&limit=1', EXACTLY)).headers;
-    await waitUntil(
-      async () => (await sight(page)).rows.at(-1)?.index === Number(left.get('x-total-count')) - 1,
-    );
-    await assertRight(page);
-    await counted(page, `${Number(left.get('x-total-count')).toLocaleString('en-GB')} books`);
+    await assertEnd(page);
     assert.notEqual(await page.evaluate('document.activeElement.tagName'), 'BODY');
   });
+
+  test('the list ends there also if the page after its last one answers last', async (context) => {
+    const { page } = await open(context);
+    const rows = Number(await grid(page).getAttribute('aria-rowcount')) - 1;
+    await leave(199_505);
+    const late = Promise.withResolvers<void>();
+    await page.route(/offset=199600/, async (route) => {
+      await late.promise;
+      await route.continue();
+    });
+    const answer = page.waitForResponse(/offset=199600/);
+    await drag(page, 199_595 / (rows - 13));
+    await assertEnd(page);
+    late.resolve();
+    await (await answer).finished();
+    await page.evaluate('new Promise(requestAnimationFrame)');
+    await assertEnd(page);
+  });
+
+  test('however many books others have deleted at the end, a few requests find it', async (context) => {
+    const { page } = await open(context);
+    await drag(page, 1);
+    await assertEnd(page);
+    await leave(189_505);
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await drag(page, 0.99);
+    await assertEnd(page);
+    assert.ok(asked.length <= 8, asked.join('\n'));
+  });
+
+  async function total(): Promise<number> {
+    const { headers } = await service.client.request('GET', '/books?sort=title&limit=1', EXACTLY);
+    return Number(headers.get('x-total-count'));
+  }
+
+  /** Deletes all books but the first ones, as others do. */
+  async function leave(books: number): Promise<void> {
+    const last = `select id from books order by title limit -1 offset ${books}`;
+    await executeOn(dbUrl, `delete from books where id in (${last})`);
+    await waitUntil(async () => (await total()) === books);
+  }
+
+  /** Waits until the list ends with the last book of the service. */
+  async function assertEnd(page: Page): Promise<void> {
+    const books = await total();
+    await waitUntil(async () => (await sight(page)).rows.at(-1)?.index === books - 1);
+    await assertRight(page);
+    await counted(page, `${books.toLocaleString('en-GB')} books`);
+  }
 });
