@@ -66,8 +66,15 @@ export class Rejects {
       } else {
         // The file is complete after each addition, however the import ends.
         const { handle } = this.#file;
-        await handle.truncate((await handle.stat()).size - after.length);
-        await handle.appendFile(between + text);
+        const end = (await handle.stat()).size - after.length;
+        await handle.truncate(end);
+        try {
+          await handle.appendFile(between + text);
+        } catch (error) {
+          await handle.truncate(end); // on a full disk, the earlier records and the end still fit
+          await handle.appendFile(after);
+          throw error;
+        }
       }
     } catch (error) {
       throw new NoRejects(this.#path, error as Error);

@@ -426,6 +426,18 @@ describe('import', { concurrency: 4 }, () => {
     assert.equal((await importing(url, folder, 'books.csv', '--rejects', '-')).code, 2);
   });
 
+  test('if the disk fills up, the rejected rows of a JSON array that it holds are still an array', async () => {
+    const row = JSON.stringify({ title: 'x'.repeat(1000), year: 'MCM' });
+    const folder = folderWith({ 'books.json': `[${Array(6000).fill(row).join()}]` });
+    const args = ['import', 'books.json'];
+    const child = spawnService({ DB_URL: await SQLITE.freshUrl() }, args, folder, 'ignore', 'ulimit -f 4000');
+    const { code, stderr } = await endOf(child);
+    assert.equal(code, 1);
+    assert.match(stderr, /Rejected rows cannot be written to books\.rejects\.json: EFBIG[^\n]+\n$/);
+    const kept = JSON.parse(readFileSync(join(folder, 'books.rejects.json'), 'utf8'));
+    assert.ok(kept.length > 1000 && kept.length < 6000, `${kept.length} rows`);
+  });
+
   test('--on-duplicate add stores existing books again, but not if ids are kept', async () => {
     const url = await SQLITE.freshUrl();
     const folder = folderWith({ 'books.csv': SAMPLE, 'export.csv': 'id,title,author,year\n1,"a","",0\n' });
