@@ -15,7 +15,7 @@ import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
-/** Folders that run neither before a push nor each night without Debian packages or the network. */
+/** Folders whose tests do not count: they need packages of Debian, or other versions from the network. */
 const BY_NAME_ONLY = /^test\/(browser|cluster|matrix|system)\//;
 
 const read = (path: string) => readFileSync(pathTo(path), 'utf8');
