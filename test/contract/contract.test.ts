@@ -1,6 +1,6 @@
 // The contract, over a socket, on both stores: the rules of the conformance kit. test/nightly/contract.test.ts has the rules
-// that take seconds, and the variants of the service. The other files of this folder have what takes a store, several
-// processes or random cases.
+// that take seconds, variants.test.ts beside it the variants of the service. The other files of this folder have what takes a
+// store, several processes or random cases.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';

@@ -1,8 +1,6 @@
-// The contract on every variant of the service, and those of its rules that take seconds on both stores.
-// It takes long, and begins first.
+// The rules of the contract that take seconds, on both stores.
 
 import { takesSeconds, testTargets } from '../contract/keeping.ts';
-import { STORES_ALONE, VARIANTS } from '../contract/targets.ts';
+import { STORES_ALONE } from '../contract/targets.ts';
 
-testTargets(VARIANTS);
 testTargets(STORES_ALONE, takesSeconds);
