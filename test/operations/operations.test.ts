@@ -6,7 +6,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { accepts, Connection, exchange } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
-import { listen, otherAddresses, unusedPort } from '../support/ports.ts';
+import { adjacentPorts, listen, otherAddresses, unusedPort } from '../support/ports.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -14,7 +14,8 @@ const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
 
 describe('the operations listener', { concurrency: 4 }, () => {
   test('rule 31: is on the port next to PORT; if that is in use, the service runs without it', async (context) => {
-    const [port, taken] = await neighbours(context);
+    const port = await adjacentPorts(3); // the last one is that of the page
+    const taken = await listen(context, undefined, port + 1);
     const alone = await start(context, { PORT: String(port) });
     const entries = alone.log.map((line) => JSON.parse(line));
     assert.equal(entries.find(({ msg }) => msg === 'listening').operations, undefined);
@@ -70,13 +71,4 @@ async function start(context: TestContext, env: Record<string, string> = {}): Pr
 async function ask(url: string, path: string): Promise<[status: number, text: string]> {
   const response = await fetch(`${url}${path}`);
   return [response.status, await response.text()];
-}
-
-/** A free port, and a program that listens on the port above it. */
-async function neighbours(context: TestContext) {
-  for (let port = await unusedPort(); ; ) {
-    const next = await unusedPort();
-    if (next === port + 1) return [port, await listen(context, undefined, next)] as const;
-    port = next;
-  }
 }

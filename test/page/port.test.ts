@@ -6,7 +6,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Client, Connection, exchange, request, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
-import { listen, unusedPort } from '../support/ports.ts';
+import { adjacentPorts, listen } from '../support/ports.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
 import {
   type CommandProcess,
@@ -106,7 +106,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
   });
 
   test('rules 27 and 34: a service whose PORT is in use does not say that it runs without the ports beside it', async (context) => {
-    const port = await neighbours();
+    const port = await adjacentPorts(3);
     for (const place of [port, port + 1, port + 2]) await listen(context, undefined, place);
     const lines: string[] = [];
     const env = { PORT: String(port), DB_URL: await SQLITE.freshUrl() };
@@ -117,7 +117,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
 
   for (const WORKERS of ['1', '2']) {
     test(`rules 28 and 34: it is on the second port after PORT; if that is in use, the service runs without it, WORKERS=${WORKERS}`, async (context) => {
-      const port = await neighbours();
+      const port = await adjacentPorts(3);
       const taken = await listen(context, (socket) => socket.destroy(), port + 2);
       const env = { WORKERS, PORT: String(port), ADMIN_PORT: '0' };
       const alone = await start(context, env);
@@ -156,7 +156,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
       { FIND: 'off' },
       { FIND: 'off', PAGE_PORT: 'off' },
     ]) {
-      const port = await neighbours();
+      const port = await adjacentPorts(3);
       const service = await startHereWith(context, { ...env, PORT: String(port), ADMIN_PORT: '0' });
       assert.equal(service.pageUrl, '');
       assert.equal(await accepts('127.0.0.1', port + 2), false);
@@ -168,7 +168,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
   });
 
   test('rule 34: if ADMIN_PORT is its default port, the service warns and runs without it', async (context) => {
-    const port = await neighbours();
+    const port = await adjacentPorts(3);
     const env = { PORT: String(port), ADMIN_PORT: String(port + 2) };
     const service = await startHereWith(context, env);
     assert.equal(service.pageUrl, '');
@@ -258,14 +258,4 @@ async function workersOf(service: CommandProcess): Promise<number[]> {
   const serving = () => lines(service).filter(({ msg }) => msg === 'a worker is serving');
   await waitUntil(() => serving().length === 2);
   return serving().map(({ pid }) => pid);
-}
-
-/** The first of three free ports in a row. */
-async function neighbours(): Promise<number> {
-  const ports = [await unusedPort(), await unusedPort(), await unusedPort()];
-  while (ports[2] !== Number(ports[0]) + 2) {
-    ports.shift();
-    ports.push(await unusedPort());
-  }
-  return ports[0] as number;
 }

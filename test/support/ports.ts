@@ -15,18 +15,28 @@ let block: Promise<number> | undefined;
 let taken = 0;
 
 /** A port on which no program listens, and which no other test gets. */
-export async function unusedPort(): Promise<number> {
+export function unusedPort(): Promise<number> {
+  return adjacentPorts(1);
+}
+
+/**
+ * So many such ports in a row, which are taken together: tests that each wait for a port next to their last one may wait for ever.
+ * @returns the first of them.
+ */
+export async function adjacentPorts(count: number): Promise<number> {
   block ??= claimBlock();
   const first = await block;
-  for (;;) {
-    const port = first + 1 + (taken % (BLOCK - 1));
-    taken += 1;
-    const server = await occupy(port);
-    if (server === undefined) continue; // in use
-    server.close();
-    await once(server, 'close');
-    return port;
+  for (let attempt = 0; attempt < 2 * BLOCK; attempt += 1) {
+    if ((taken % BLOCK) + count >= BLOCK) taken += BLOCK - (taken % BLOCK); // the next ones are not all in the block
+    const port = first + 1 + (taken % BLOCK);
+    taken += count;
+    const servers = await Promise.all(
+      Array.from({ length: count }, (_, distance) => occupy(port + distance)),
+    );
+    await Promise.all(servers.map((server) => server?.close() && once(server, 'close')));
+    if (!servers.includes(undefined)) return port; // else one of them is in use
   }
+  throw new Error(`Of the ports ${first} to ${first + BLOCK - 1} no ${count} in a row are free.`);
 }
 
 interface Listener {
