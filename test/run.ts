@@ -8,6 +8,7 @@ import { relative, resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
 import { OLDER_VERSIONS, olderLibrary } from './support/older-postgres.ts';
 import { NoPostgres, PostgresServer, SERVER_MODULE, SHARED_SERVER } from './support/postgres.ts';
@@ -211,7 +212,11 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
     timeout: options.timeLimit,
     watch: options.watch,
     // Node.js 26.10 sometimes does not end a process whose threads were terminated: it waits for a handle in a busy loop.
-    execArgv: ['--test-force-exit'],
+    execArgv: [
+      '--test-force-exit',
+      '--import',
+      pathToFileURL(pathTo('test/support/blocking-output.ts')).href,
+    ],
     testNamePatterns: options.names,
     testSkipPatterns: options.skips,
     ...(random && { randomize: true, randomSeed: seed }),

@@ -91,7 +91,14 @@ class Copy {
     // The file alone, without the runner: that would take half as much processor time again.
     const child = spawn(
       process.execPath,
-      ['--test-force-exit', '--test-reporter=tap', ...patterns, file],
+      [
+        '--test-force-exit',
+        '--import',
+        './test/support/blocking-output.ts',
+        '--test-reporter=tap',
+        ...patterns,
+        file,
+      ],
       // A separate process group, so that processes that a failing test leaves behind end with it.
       {
         cwd: this.#folder,
