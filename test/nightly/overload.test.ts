@@ -65,7 +65,7 @@ class Flood {
   }
 }
 
-/** Fails unless calls were refused on arrival; test/orders says which. The others were accepted and then took too long. */
+/** Fails unless calls were refused on arrival; test/orders/overload.test.ts says which, exactly. The others were accepted and then took too long. */
 async function assertRefusedAtOnce(context: TestContext, service: ServiceProcess): Promise<void> {
   const { atOnce, tooLate } = await refusals(service);
   context.diagnostic(`${atOnce} refused at once, ${tooLate} too late`);
