@@ -17,8 +17,8 @@ import { pathTo } from './support/repository.ts';
 import { NIGHTLY, SHELF } from './support/scale.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
-/** Folders whose tests run each night, or need more than npm packages, or the network; they run only when named. */
-const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'nightly', 'system'];
+/** Folders whose tests need more than npm packages, or the network; they run only when named. */
+const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'system'];
 
 /** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
 const LONG = '\n// It takes long, and begins first.\n';
@@ -76,12 +76,12 @@ const STORE_NAMES: readonly string[] = [SQLITE.name, POSTGRES.name];
 
 const HELP = `Usage: node test/run.ts [FILE ...] [options]
 
-Runs these test files. Without any, it runs all files except those in ${BY_NAME_ONLY.join(', ')}.
+Runs these test files. Without any, it runs all files except those in ${[...BY_NAME_ONLY, NIGHTLY].join(', ')}.
 
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
   --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings; without FILE, what it can change
-  --nightly          the files in test/nightly, and every loop of random choices goes round four times as often
+  --nightly          the files in test/nightly as well; every loop of random choices goes round four times as often
   --fast             the inner loop: the fast files, on SQLite; no PostgreSQL is started
   --watch            run again whenever a file or something that it imports changes
   --random           files and tests in random order
@@ -186,14 +186,11 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** Every test file of a push, or of a night. */
+/** Every test file of a push; those of a night as well, if it is one. */
 function filesOf(isNightly: boolean): string[] {
+  const others = isNightly ? BY_NAME_ONLY : [...BY_NAME_ONLY, NIGHTLY];
   const files = globSync('test/*/*.test.ts').map((file) => file.replaceAll('\\', '/'));
-  const isIn = (folder: string) => (file: string) => file.startsWith(`test/${folder}/`);
-  const chosen = isNightly
-    ? files.filter(isIn(NIGHTLY))
-    : files.filter((file) => !BY_NAME_ONLY.some((folder) => isIn(folder)(file)));
-  return chosen.sort();
+  return files.filter((file) => !others.some((folder) => file.startsWith(`test/${folder}/`))).sort();
 }
 
 /** @returns whether tests ran and none of them failed. */
