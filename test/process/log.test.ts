@@ -87,9 +87,25 @@ describe('the log of requests', { concurrency: 4 }, () => {
 
 describe('the log of faults', { concurrency: 4 }, () => {
   test('an error that ends the process is printed with its stack, and the request that caused it is logged', async (context) => {
+    // While nothing is being written: lines that wait for a slow reader are lost when the process ends by a fault.
     const crash = `
+      const fs = require('node:fs');
+      const { write } = fs;
+      let writing = 0;
+      fs.write = (fd, piece, done) => {
+        writing += 1;
+        write(fd, piece, (...outcome) => {
+          writing -= 1;
+          done(...outcome);
+        });
+      };
+      require('node:module').syncBuiltinESMExports();
+      const crash = () => {
+        if (writing > 0) setImmediate(crash);
+        else throw new Error('as the test wishes');
+      };
       require('node:diagnostics_channel').subscribe('http.server.response.finish', ({ request }) => {
-        if (request.url === '/crash') throw new Error('as the test wishes');
+        if (request.url === '/crash') crash();
       });`;
     const service = await startCommand({
       ...ENVIRONMENT,
