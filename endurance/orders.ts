@@ -4,8 +4,8 @@
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { SEAMS } from '../test/orders/seams.ts';
-import { PowerCuts } from '../test/power/power-cuts.ts';
-import { WORKS } from '../test/power/works.ts';
+import { PowerCuts } from '../test/release/power/power-cuts.ts';
+import { WORKS } from '../test/release/power/works.ts';
 
 /** The beginning of the names of places where the power fails. */
 const POWER = 'the power fails during ';

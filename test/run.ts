@@ -2,9 +2,10 @@
 // share, the seed of their random choices, and the exit code.
 // Does not: pass if no test ran, if a named file does not exist, or if a file did not report its end.
 
-import { existsSync, globSync, readFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { constants } from 'node:os';
-import { relative, resolve } from 'node:path';
+import { basename, relative, resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
@@ -14,51 +15,14 @@ import { OLDER_VERSIONS, olderLibrary } from './support/older-postgres.ts';
 import { NoPostgres, PostgresServer, SERVER_MODULE, SHARED_SERVER } from './support/postgres.ts';
 import { seed as chosenSeed, SEED } from './support/random.ts';
 import { pathTo } from './support/repository.ts';
-import { NIGHTLY, SHELF } from './support/scale.ts';
+import { FAST, NIGHTLY, SHELF } from './support/scale.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
-/** Folders whose tests need more than npm packages, or the network; they run only when named. */
-const BY_NAME_ONLY = ['browser', 'cluster', 'matrix', 'system'];
+/** Folders whose tests do not run before a push: test/README.md says when they do. */
+const OTHER_SHELVES = ['browser', NIGHTLY, 'release'];
 
 /** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
 const LONG = '\n// It takes long, and begins first.\n';
-
-/** The inner loop: one store, and nothing that waits for a time limit or starts a separate server. */
-const FAST: readonly string[] = [
-  'test/contract/contract.test.ts',
-  'test/contract/model.test.ts',
-  'test/contract/parsing.test.ts',
-  'test/find/pages.test.ts',
-  'test/find/words.test.ts',
-  'test/operations/docs-page.test.ts',
-  'test/page/files.test.ts',
-  'test/process/commands.test.ts',
-  'test/project/documentation.test.ts',
-  'test/project/mutants.test.ts',
-  'test/stores/bulk.test.ts',
-];
-
-/** The rules that take longest, which the inner loop leaves out. */
-const SLOW: readonly string[] = [
-  'a title that fills a whole body',
-  'rule 22: 1 MiB is read',
-  'does not cut the list short',
-];
-
-/** What another version of the server can change, beside the contract, which has it in its list of targets. */
-const OF_SERVER: readonly string[] = [
-  'test/find/index.test.ts',
-  'test/nightly/failover.test.ts',
-  'test/nightly/import.test.ts',
-  'test/nightly/index.test.ts',
-  'test/nightly/outage.test.ts',
-  'test/nightly/postgres.test.ts',
-  'test/nightly/standby.test.ts',
-  'test/stores/bulk.test.ts',
-  'test/stores/partitions.test.ts',
-  'test/stores/postgres.test.ts',
-  'test/transfer/import.test.ts',
-];
 
 /** Files at a time, on two cores: some of them only wait. */
 const CONCURRENCY = 4;
@@ -72,21 +36,26 @@ const COMPILE_CACHE = pathTo('node_modules/.cache/test');
 /** How many files are listed at the end of the run, which shows what takes long. */
 const NAMED = 8;
 
+/** A process that keeps a core busy until this one ends or kills it. */
+const NOISE = `process.stdin.resume().on('end', () => process.exit());
+  setInterval(() => { for (const end = Date.now() + 200; Date.now() < end; ); });`;
+
 const STORE_NAMES: readonly string[] = [SQLITE.name, POSTGRES.name];
 
-const HELP = `Usage: node test/run.ts [FILE ...] [options]
+const HELP = `Usage: node test/run.ts [FILE or FOLDER ...] [options]
 
-Runs these test files. Without any, it runs all files except those in ${[...BY_NAME_ONLY, NIGHTLY].join(', ')}.
+Runs these test files. Without any, it runs all of a push: every folder but ${OTHER_SHELVES.join(', ')}.
 
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
-  --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings; without FILE, what it can change
-  --nightly          the files in test/nightly as well; every loop of random choices goes round four times as often
-  --fast             the inner loop: the fast files, on SQLite; no PostgreSQL is started
+  --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings
+  --nightly          test/nightly as well; every loop of random choices goes round four times as often
+  --fast             on SQLite, without PostgreSQL; every loop of random choices goes round a quarter as often
   --watch            run again whenever a file or something that it imports changes
   --random           files and tests in random order
   --seed NUMBER      seed of that order and of all random choices in the tests
   --repeat NUMBER    run this many times, each with its own seed; stop at the first run that fails
+  --noise NUMBER     beside this many processes that keep a core busy
   --at-once NUMBER   files at a time (default ${CONCURRENCY})
   --minutes NUMBER   time limit of a file (default ${TIME_LIMIT})
   --help             this text
@@ -98,8 +67,6 @@ class UsageError extends Error {}
 interface Options {
   readonly files: readonly string[];
   readonly names: readonly string[];
-  /** Tests that are left out. */
-  readonly skips: readonly string[];
   readonly random: boolean;
   readonly watch: boolean;
   readonly atOnce: number;
@@ -130,6 +97,7 @@ async function main(args: string[]): Promise<number> {
       random: { type: 'boolean', default: false },
       seed: { type: 'string' },
       repeat: { type: 'string', default: '1' },
+      noise: { type: 'string', default: '0' },
       'at-once': { type: 'string', default: String(CONCURRENCY) },
       minutes: { type: 'string', default: String(TIME_LIMIT) },
       help: { type: 'boolean', default: false },
@@ -149,15 +117,14 @@ async function main(args: string[]): Promise<number> {
     throw new UsageError(`--postgres must be one of ${OLDER_VERSIONS.join(', ')}, not "${values.postgres}".`);
   }
   if (values.nightly) process.env[SHELF] = NIGHTLY;
-  const files =
-    positionals.length > 0 ? positionals : values.fast ? FAST : older ? OF_SERVER : filesOf(values.nightly);
-  const missing = files.find((file) => !existsSync(file));
+  if (values.fast) process.env[SHELF] = FAST;
+  const missing = positionals.find((path) => !existsSync(path));
   if (missing !== undefined) throw new UsageError(`${missing}: there is no such file.`);
+  const files = positionals.length > 0 ? positionals.flatMap(filesAt) : filesOf(values.nightly);
 
   const options: Options = {
     files,
     names: values.name,
-    skips: values.fast ? SLOW : [],
     random: values.random,
     watch: values.watch,
     atOnce: Number(values['at-once']),
@@ -173,6 +140,9 @@ async function main(args: string[]): Promise<number> {
   const needsServer = store !== 'SQLite' && process.env[SHARED_SERVER] === undefined;
   const server = needsServer ? await PostgresServer.start() : undefined;
   if (server !== undefined) process.env[SHARED_SERVER] = server.url();
+  const noise = Array.from({ length: Number(values.noise) }, () =>
+    spawn(process.execPath, ['-e', NOISE], { stdio: ['pipe', 'inherit', 'inherit'] }),
+  );
   try {
     const first = values.seed === undefined ? chosenSeed : Number(values.seed);
     for (let round = 0; round < Number(values.repeat); round += 1) {
@@ -182,15 +152,21 @@ async function main(args: string[]): Promise<number> {
     }
     return 0;
   } finally {
+    for (const { stdin } of noise) stdin.end();
     await server?.remove();
   }
 }
 
+/** The test files in a folder, or the one file. */
+function filesAt(path: string): string[] {
+  return statSync(path).isDirectory() ? globSync(`${path}/*.test.ts`).sort() : [path];
+}
+
 /** Every test file of a push; those of a night as well, if it is one. */
 function filesOf(isNightly: boolean): string[] {
-  const others = isNightly ? BY_NAME_ONLY : [...BY_NAME_ONLY, NIGHTLY];
-  const files = globSync('test/*/*.test.ts').map((file) => file.replaceAll('\\', '/'));
-  return files.filter((file) => !others.some((folder) => file.startsWith(`test/${folder}/`))).sort();
+  const others = OTHER_SHELVES.filter((folder) => folder !== NIGHTLY || !isNightly);
+  const folders = globSync('test/*/').filter((folder) => !others.includes(basename(folder)));
+  return folders.sort().flatMap(filesAt);
 }
 
 /** @returns whether tests ran and none of them failed. */
@@ -215,7 +191,6 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
       pathToFileURL(pathTo('test/support/blocking-output.ts')).href,
     ],
     testNamePatterns: options.names,
-    testSkipPatterns: options.skips,
     ...(random && { randomize: true, randomSeed: seed }),
   });
   for await (const event of events) {

@@ -1,5 +1,5 @@
 // A database of several hosts: one accepts writes, its standby follows by PostgreSQL's replication, and any of them may
-// die, take over, or stop accepting writes. How long that may take is tested in test/nightly/answers.test.ts.
+// die, take over, or stop accepting writes. How long that may take is tested in test/release/answers.test.ts.
 
 import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';

@@ -1,5 +1,5 @@
 // PostgreSQL becomes unavailable in different ways and comes back, while clients write all the time. How long an answer
-// may take is tested in test/nightly/answers.test.ts.
+// may take is tested in test/release/answers.test.ts.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';

@@ -1,5 +1,5 @@
 // Lists, searches and exports that are read from a standby (DB_READ_URL): it is used, and nobody sees the past by it,
-// whatever the standby does. How long a request waits for it is tested in test/nightly/answers.test.ts.
+// whatever the standby does. How long a request waits for it is tested in test/release/answers.test.ts.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';

@@ -9,7 +9,7 @@ import { pathTo } from '../support/repository.ts';
 /** How a block begins that no test runs, and why. A reason that begins with a path names the test that does the same. */
 const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'CONTRIBUTING.md': { 'apt-get install': 'needs root; the commands behind it run each night' },
-  'README.md': { 'npm start': 'test/system/documents.test.ts starts the same command on a free port' },
+  'README.md': { 'npm start': 'test/release/documents.test.ts starts the same command on a free port' },
   'bench/README.md': {
     'npm run bench\n': 'takes hours',
     'npm run bench:page': 'takes hours',
@@ -19,18 +19,20 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     mkdir: 'test/support/cluster.ts installs the same on three machines',
     install: 'test/support/cluster.ts does the same on three machines',
     runuser: 'test/support/cluster.ts does the same on three machines',
-    'DB_URL=': 'test/cluster/faults.test.ts starts services with such a URL',
-    'set -a': 'test/cluster/faults.test.ts moves the leader in this way',
+    'DB_URL=': 'test/release/cluster.test.ts starts services with such a URL',
+    'set -a': 'test/release/cluster.test.ts moves the leader in this way',
   },
-  'docs/data.md': { 'docker exec': 'needs Docker; test/system/container.test.ts runs commands in the image' },
+  'docs/data.md': {
+    'docker exec': 'needs Docker; test/release/container.test.ts runs commands in the image',
+  },
   'docs/engines.md': { psql: 'test/stores/partitions.test.ts executes the file' },
   'docs/install.md': {
-    'docker build': 'needs Docker; test/system/container.test.ts builds and runs the image',
-    'mkdir -m 700 secrets': 'needs Docker; test/system/container.test.ts gives the image such secrets',
+    'docker build': 'needs Docker; test/release/container.test.ts builds and runs the image',
+    'mkdir -m 700 secrets': 'needs Docker; test/release/container.test.ts gives the image such secrets',
   },
   'docs/maintenance.md': { pg_dump: 'needs the programs of the version of the server' },
   'docs/proxy.md': {
-    echo: 'needs socat; test/system/haproxy.test.ts sends the same to the socket',
+    echo: 'needs socat; test/release/haproxy.test.ts sends the same to the socket',
     kubectl: 'needs Kubernetes; test/project/kubernetes.test.ts checks the manifest',
   },
   'docs/verify.md': { '  passed': 'shows a service that breaks a rule' },

@@ -99,7 +99,7 @@ async function startExecutable(
 
 /**
  * Starts a service or a command's work, and retries if the machine stalled for so long that the timeout for PostgreSQL's
- * answer to a start expired. That timeout is tested in test/nightly/answers.test.ts.
+ * answer to a start expired. That timeout is tested in test/release/answers.test.ts.
  */
 export async function startInTime<Service>(start: () => Promise<Service>): Promise<Service> {
   for (;;) {

@@ -1,6 +1,6 @@
 // Owns: where the stores of tests keep their files: in memory, if there is plenty. Hundreds of stores would keep a disk
 // busy, and a sync that takes seconds there would look like a fault of the service. Behaviour that depends on a disk is
-// tested on one, in test/system.
+// tested on one, in test/release.
 
 import { accessSync, constants, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -7,7 +7,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { Client } from '../support/client.ts';
+import { Client } from '../../support/client.ts';
 import {
   ENVIRONMENT,
   endOf,
@@ -15,10 +15,10 @@ import {
   spawnService,
   startCommand,
   temporaryFolder,
-} from '../support/service.ts';
-import { STORES_FOLDER } from '../support/stores-folder.ts';
-import { callsIn, isComplete, recordingFromStart } from '../support/strace.ts';
-import { waitUntil } from '../support/wait.ts';
+} from '../../support/service.ts';
+import { STORES_FOLDER } from '../../support/stores-folder.ts';
+import { callsIn, isComplete, recordingFromStart } from '../../support/strace.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { Disk } from './disk.ts';
 
 /** Microseconds that a sync lasts at least, so that requests arrive meanwhile, as on a disk. */

@@ -9,9 +9,6 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
-import { Disk } from '../power/disk.ts';
-import { Recording, readRecording, writeState } from '../power/recording.ts';
-import { kill, STORE, storeBefore } from '../power/work.ts';
 import { countOf, fill } from '../support/books.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
@@ -25,6 +22,9 @@ import {
 } from '../support/service.ts';
 import { attach, callsIn, detach, recordingTo } from '../support/strace.ts';
 import { waitUntil } from '../support/wait.ts';
+import { Disk } from './power/disk.ts';
+import { Recording, readRecording, writeState } from './power/recording.ts';
+import { kill, STORE, storeBefore } from './power/work.ts';
 
 /** Options of strace that break or delay system calls. */
 const injecting = (calls: string, injection: string) => [

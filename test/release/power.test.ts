@@ -4,9 +4,9 @@
 
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { PowerCuts } from '../power/power-cuts.ts';
 import { random } from '../support/random.ts';
 import { scaled } from '../support/scale.ts';
+import { PowerCuts } from './power/power-cuts.ts';
 
 const STATES = { numRuns: scaled(100) };
 

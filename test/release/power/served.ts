@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { ServiceProcess } from '../support/service.ts';
+import type { ServiceProcess } from '../../support/service.ts';
 import { booksFrom, type History, Scribe } from './books.ts';
 import { BEFORE, find, kill, STORE, storeBefore, type Work, WRITTEN, type Written } from './work.ts';
 

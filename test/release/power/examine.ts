@@ -5,17 +5,17 @@ import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { Readable } from 'node:stream';
-import type { Book, BookFields } from '../../src/books/book.ts';
-import { entryOf } from '../../src/stores/book-index.ts';
-import { SqliteIndex } from '../../src/stores/sqlite/book-index.ts';
-import { openSqliteBulk } from '../../src/stores/sqlite/bulk.ts';
+import type { Book, BookFields } from '../../../src/books/book.ts';
+import { entryOf } from '../../../src/stores/book-index.ts';
+import { SqliteIndex } from '../../../src/stores/sqlite/book-index.ts';
+import { openSqliteBulk } from '../../../src/stores/sqlite/bulk.ts';
 import {
   BUSY_TIMEOUT,
   makeFolderOf,
   openCatalogue,
   openForIndexing,
   openForWriting,
-} from '../../src/stores/sqlite/structure.ts';
+} from '../../../src/stores/sqlite/structure.ts';
 import { type Found, fieldsOf } from './books.ts';
 
 /** Milliseconds of one transaction that indexes. */

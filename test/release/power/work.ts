@@ -3,9 +3,9 @@
 import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { Requester } from '../support/client.ts';
-import { type ServiceProcess, startServiceProcess } from '../support/service.ts';
-import { waitUntil } from '../support/wait.ts';
+import type { Requester } from '../../support/client.ts';
+import { type ServiceProcess, startServiceProcess } from '../../support/service.ts';
+import { waitUntil } from '../../support/wait.ts';
 import { acknowledgedIn, assertKept, type Found, type History, Scribe } from './books.ts';
 import { examineStore } from './examine.ts';
 import type { Recording } from './recording.ts';

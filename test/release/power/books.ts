@@ -2,7 +2,7 @@
 // each book the last acknowledged write or the one after it, arrays whole or not at all, and keys as their books.
 
 import assert from 'node:assert/strict';
-import type { Requester } from '../support/client.ts';
+import type { Requester } from '../../support/client.ts';
 
 /** The number in all fields of a book; undefined if it is removed. */
 type Version = number | undefined;
