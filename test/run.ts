@@ -49,7 +49,7 @@ Runs these test files. Without any, it runs all of a push: every folder but ${OT
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
   --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings
-  --nightly          test/nightly as well; every loop of random choices goes round four times as often
+  --nightly          test/nightly as well; every loop of random choices goes round 16 times as often
   --fast             on SQLite, without PostgreSQL; every loop of random choices goes round a quarter as often
   --watch            run again whenever a file or something that it imports changes
   --random           files and tests in random order

@@ -31,7 +31,7 @@ const NOT_MODIFIED = { status: 304, message: '', data: undefined };
 const NO_TAG = '"AAAAAAAAAAAAAAAAAAAAAA"';
 
 // A failing case is run again in ever smaller forms; a minute of that is enough.
-const RUNS = { numRuns: scaled(10), interruptAfterTimeLimit: 60_000 };
+const RUNS = { numRuns: scaled(48), interruptAfterTimeLimit: 60_000 };
 
 interface Book {
   id: number;

@@ -11,7 +11,7 @@ import { scaled } from '../support/scale.ts';
 import { type RunningService, STORES, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 
-const RUNS = { numRuns: Number(process.env.TEST_CATALOGUES ?? scaled(10)) };
+const RUNS = { numRuns: Number(process.env.TEST_CATALOGUES ?? scaled(32)) };
 
 const changes = fc.array(
   fc.record({

@@ -46,5 +46,5 @@ export const ORDERS_MUTANTS = new Mutants()
   .in('src/stores/sqlite/store.ts')
   .mutant('a read on SQLite does not end its transaction', MODEL, 'came one by one')
   .change('if (this.#db.isTransaction) this.#commit.run();', '')
-  .mutant('the chunks of a list on SQLite are of different moments', CONCURRENCY, 'readers and lists of both')
+  .mutant('the chunks of a list on SQLite are of different moments', CONCURRENCY, 'readers and lists as one')
   .change("this.#db.exec('begin'); // so that all chunks", '// so that all chunks').all;

@@ -11,7 +11,6 @@ import type { Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
-import { scaled } from '../support/scale.ts';
 import {
   endOf,
   POSTGRES,
@@ -27,10 +26,10 @@ import { executeOn, holdIndex } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** How often a process is killed while it indexes; TEST_KILLS overrides it. */
-const KILLS = Number(process.env.TEST_KILLS ?? scaled(5));
+const KILLS = Number(process.env.TEST_KILLS ?? 5);
 
 /** How often a book is written by one process and found by another. */
-const TIMES = scaled(200);
+const TIMES = 200;
 
 /** More books than are indexed in a second on two quiet cores. */
 const MANY = { SQLite: 45_000, PostgreSQL: 15_000 };

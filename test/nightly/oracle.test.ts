@@ -6,13 +6,12 @@ import { fill } from '../support/books.ts';
 import { afterThe, assertFound, COMMON_SEARCHES, fewFilters, knownAs, newBook } from '../support/finding.ts';
 import { waitUntil } from '../support/wait.ts';
 import '../support/random.ts';
-import { scaled } from '../support/scale.ts';
 import { STORES, startTestService } from '../support/service.ts';
 
 // More books than a store collects before it reads them in the order of the page: 50,000 and 5000. So many of them come
 // before those of a year that no other has: farther than a store walks, which is 20,000.
 const MANY = { SQLite: { books: 60_000, early: 22_000 }, PostgreSQL: { books: 28_000, early: 22_000 } };
-const SEARCHES_OF_MANY = scaled(20);
+const SEARCHES_OF_MANY = 20;
 
 const LATE_YEAR = 3000;
 

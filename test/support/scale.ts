@@ -11,9 +11,9 @@ export const FAST = 'fast';
 
 /**
  * How often a loop of random or killing rounds goes round.
- * @param rounds each night; before a push a quarter of them, after each change a quarter of that, rounded up.
+ * @param rounds each night; before a push a sixteenth of them, after each change a quarter of that, rounded up.
  */
 export function scaled(rounds: number): number {
   const shelf = process.env[SHELF];
-  return Math.ceil(rounds / (shelf === NIGHTLY ? 1 : shelf === FAST ? 16 : 4));
+  return Math.ceil(rounds / (shelf === NIGHTLY ? 1 : shelf === FAST ? 64 : 16));
 }
