@@ -18,7 +18,7 @@ for (const store of STORES) {
     after(() => service.stop());
 
     test('rules 4 and 13: for every number of books the list is complete, ascending and exact', async () => {
-      for (const count of [0, 1, 2, 999, 1000, 1001, 2000, 2001, 5000]) {
+      for (const count of [0, 1, 2, 999, 1000, 1001, 2000, 2001]) {
         const books = Array.from({ length: count }, (_, position) => ({
           id: 1 + position * 3,
           title: TEXTS[position % TEXTS.length] as string,
