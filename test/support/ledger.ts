@@ -85,7 +85,7 @@ export class Ledger {
 }
 
 /** Creates, updates and removes books, one after the other, that other writers also change. */
-class Writer {
+export class Writer {
   readonly #client: Requester;
   readonly #ledger: Ledger;
   /** Its own sequence, so that its choices do not depend on how often the other writers have drawn. */
