@@ -24,6 +24,9 @@ const PREFERENCE = 500;
 /** The driver's error message for a server without TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
+/** The reason of a host that does not answer. */
+const LATE = 'no answer in time';
+
 /** 64-bit integers arrive as text; the service's are within ±(2^53−1), as the table's checks ensure. */
 export const NUMBERS = {
   getTypeParser(type: number, format?: 'text' | 'binary') {
@@ -235,7 +238,11 @@ export async function connectTo(host: Host, timeout: number): Promise<{ client: 
   let cause: unknown;
   for (const tls of host.tlsAttempts) {
     const left = deadline - performance.now();
-    if (left <= 0) break; // it does not answer, and would not without TLS either (and 0 would be no timeout for the driver)
+    // It does not answer, and would not without TLS either (and 0 would be no timeout for the driver).
+    if (left <= 0) {
+      reasons.add(LATE);
+      break;
+    }
     const client = new pg.Client({
       connectionString: host.connectionString,
       ssl: tls,
@@ -265,6 +272,6 @@ function wordsOf(error: unknown): string {
   const reason = reasonOf(error);
   if (/client password must be|empty password/.test(reason))
     return 'the server asks for a password, but the URL has none';
-  if (reason === 'timeout expired') return 'no answer in time';
+  if (reason === 'timeout expired') return LATE;
   return (error as { code?: string }).code === NO_DATABASE ? `${reason}: create it first` : reason;
 }
