@@ -34,16 +34,21 @@ function testEnds(store: Store, workers: string): void {
   };
 
   test('rule 27: a second signal ends the service at once', async (context) => {
-    const service = await start(context);
-    const halfHead = await dial(context, service);
-    await halfHead.send('GET /books HTTP/1.1\r\n');
-    service.process.kill('SIGINT');
-    await waitUntil(() => isStopping(service));
-    await waitUntil(() => {
-      service.process.kill('SIGINT'); // one that follows too soon counts as the first one
-      return hasEnded(service);
-    });
-    assert.equal(service.process.signalCode, 'SIGINT');
+    let ended: ServiceProcess;
+    do {
+      const service = await start(context);
+      const halfHead = await dial(context, service);
+      await halfHead.send('GET /books HTTP/1.1\r\n');
+      service.process.kill('SIGINT');
+      await waitUntil(() => isStopping(service));
+      await waitUntil(() => {
+        service.process.kill('SIGINT'); // one that follows too soon counts as the first one
+        return hasEnded(service);
+      });
+      ended = service;
+      // If this process stalls for so long that the service has closed the connection, the second signal comes too late.
+    } while (ended.process.exitCode === 0);
+    assert.equal(ended.process.signalCode, 'SIGINT');
   });
 
   test('rule 27: two signals at the same moment, as from one Ctrl-C, are a graceful shutdown', async (context) => {
