@@ -2,12 +2,12 @@
 // lifecycle.test.ts also runs with several workers.
 
 import assert from 'node:assert/strict';
-import { renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { accepts, exchange } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
-import { scrape, sumOf } from '../support/prometheus.ts';
+import { scrapeAll, sumOf } from '../support/prometheus.ts';
 import {
   type CommandProcess,
   ENVIRONMENT,
@@ -34,6 +34,7 @@ describe('workers', { concurrency: 3 }, () => {
           Array.from({ length: 10 }, () => exchange(service, post('/book', '{}', service.client.token))),
         );
         for (const [answer] of answers) {
+          if (answer?.status === 503) continue; // a worker's first connection took too long for this machine
           assert.equal(answer?.status, 201);
           ids.push(JSON.parse(answer.body).data.id);
           processes.add(processOf(answer.headers));
@@ -41,13 +42,14 @@ describe('workers', { concurrency: 3 }, () => {
         return processes.size === WORKERS;
       });
       assert.equal(new Set(ids).size, ids.length);
+      const listed = (await service.client.list()).map(({ id }) => id);
       assert.deepEqual(
-        (await service.client.list()).map(({ id }) => id),
+        listed.filter((id) => ids.includes(id)),
         ids.sort((one, other) => one - other),
       );
 
       const answered: string[] = [];
-      const victims = 2;
+      const victims = new Set<number>();
       await Promise.all(
         Array.from({ length: 16 }, async (_, writer) => {
           for (let count = 0; answered.length < 600; count += 1) {
@@ -60,14 +62,21 @@ describe('workers', { concurrency: 3 }, () => {
             if (answer === undefined || answer.status === 503) continue; // too much load for this machine
             assert.equal(answer.status, 201);
             answered.push(title);
-            if (answered.length % 200 === 0 && answered.length / 200 <= victims) {
-              process.kill(servingWorkers(service)[0] as number, 'SIGKILL');
-            }
+            if (answered.length !== 200 && answered.length !== 400) continue;
+            const [victim] = servingWorkers(service).filter((pid) => !victims.has(pid)); // the first one may seem alive
+            process.kill(victim as number, 'SIGKILL');
+            victims.add(victim as number);
           }
         }),
       );
-      await waitUntil(() => servingWorkers(service).length === WORKERS);
-      assert.equal(messages(service, 'a worker exited: starting a replacement').length, victims);
+      const exits = () => messages(service, 'a worker exited: starting a replacement');
+      await waitUntil(() => exits().length >= victims.size && servingWorkers(service).length === WORKERS);
+      assert.deepEqual(
+        exits()
+          .map(({ pid }) => pid)
+          .toSorted(),
+        [...victims].toSorted(),
+      );
       const stored = new Set((await service.client.list()).map(({ title }) => title));
       for (const title of answered) assert.ok(stored.has(title), `${title} was acknowledged and is lost`);
     });
@@ -105,7 +114,7 @@ describe('workers', { concurrency: 3 }, () => {
     assert.equal(workers.length, WORKERS);
     service.process.kill('SIGKILL');
     await waitUntil(() => !workers.some(isAlive));
-    assert.equal(await accepts('127.0.0.1', service.port), false);
+    await waitUntil(async () => !(await accepts('127.0.0.1', service.port)));
   });
 
   test('rule 28: a port that other workers already share counts as in use', async (context) => {
@@ -147,7 +156,7 @@ describe('workers', { concurrency: 3 }, () => {
     const { id } = await service.client.create({});
     renameSync(folder, join(parent, 'away'));
     symlinkSync(folder, folder); // ELOOP
-    const metrics = await scrape(operationsOf(service).url);
+    const metrics = await scrapeAll(operationsOf(service).url, 1 + WORKERS);
     assert.deepEqual(metrics.get('book_catalogue_sqlite_file_bytes')?.samples, []);
     for (const worker of ['1', '2']) assert.ok(sumOf(metrics, 'process_open_fds', { worker }) > 0);
     assert.equal((await service.client.request('GET', `/book/${id}`)).status, 200);
@@ -179,10 +188,11 @@ function servingWorkers(service: CommandProcess): number[] {
     .filter(isAlive);
 }
 
+/** One that has ended counts as alive until its parent notices; on Linux, where a container may have none that does, not. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    return true;
+    return process.platform !== 'linux' || !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
   } catch {
     return false;
   }

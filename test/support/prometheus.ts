@@ -23,6 +23,17 @@ export async function scrape(operations: string): Promise<Map<string, Family>> {
   return readMetrics(await response.text());
 }
 
+/**
+ * Fetches metrics until those of all processes are there: a worker that takes seconds to answer is left out.
+ * @param processes the workers, and the one that started them; 1 without workers.
+ */
+export async function scrapeAll(operations: string, processes: number): Promise<Map<string, Family>> {
+  for (;;) {
+    const families = await scrape(operations);
+    if (families.get('process_resident_memory_bytes')?.samples.length === processes) return families;
+  }
+}
+
 /** The sum of all samples that have this name and at least these labels. */
 export function sumOf(
   families: Map<string, Family>,
