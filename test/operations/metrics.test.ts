@@ -9,7 +9,7 @@ import { Client, Connection, exchange, request } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
-import { type Family, scrape, sumOf } from '../support/prometheus.ts';
+import { type Family, scrape, scrapeAll, sumOf } from '../support/prometheus.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   ENVIRONMENT,
@@ -19,6 +19,7 @@ import {
   SQLITE,
   STORES,
   startCommand,
+  startInTime,
 } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -36,14 +37,23 @@ describe('metrics', { concurrency: 4 }, () => {
       const dbUrl = await store.freshUrl();
       const { service, client, operations } =
         WORKERS === '1' ? await start(context, dbUrl) : await startProcess(context, dbUrl, { WORKERS });
+      const processes = WORKERS === '1' ? 1 : 3;
       const expected = new Map<string, number>([['/token POST 200', 1]]); // to log in
+      const expect = (series: string) => expected.set(series, (expected.get(series) ?? 0) + 1);
+      let unavailable = 0;
       /** Sends each request on a separate connection, so that the workers share them. */
       const ask = async (series: string, text: string, times = 1) => {
-        for (let time = 0; time < times; time += 1) {
+        for (let time = 0; time < times; ) {
           const [answer] = await exchange(service, text.replaceAll('#', String(time)));
+          if (answer?.status === 503) {
+            unavailable += 1; // on a machine that stalls
+            expect(series.replace(/\d+$/, '503'));
+            continue;
+          }
           assert.equal(String(answer?.status), series.split(' ')[2]);
+          expect(series);
+          time += 1;
         }
-        expected.set(series, (expected.get(series) ?? 0) + times);
       };
       const { token } = client;
       await ask('/book POST 201', http('POST', '/book', token, `{"title":"${MARK} #"}`), 10);
@@ -77,7 +87,7 @@ describe('metrics', { concurrency: 4 }, () => {
       await ask('unreadable unknown 400', `${MARK} # \r\n\r\n`, 3);
       await ask('unreadable unknown 431', http('GET', `/${'x'.repeat(20_000)}`, token));
 
-      const families = await scrape(operations);
+      const families = await scrapeAll(operations, processes);
       assert.deepEqual(sorted(requestsOf(families)), sorted(expected));
       for (const series of new Set([...expected.keys()].map((key) => key.replace(/ \d+$/, '')))) {
         const [route = '', method = ''] = series.split(' ');
@@ -87,7 +97,8 @@ describe('metrics', { concurrency: 4 }, () => {
       }
       const calls = { find: 39, insert: 10, update: 4, remove: 1 };
       for (const [operation, count] of Object.entries(calls)) {
-        assert.equal(sumOf(families, 'book_catalogue_batch_size_sum', { operation }), count);
+        const calls = sumOf(families, 'book_catalogue_batch_size_sum', { operation });
+        if (unavailable === 0) assert.equal(calls, count);
         assert.equal(sumOf(families, 'book_catalogue_waiting_calls', { operation }), 0);
         assert.equal(
           sumOf(families, 'book_catalogue_batch_duration_seconds_count', { operation }),
@@ -98,16 +109,13 @@ describe('metrics', { concurrency: 4 }, () => {
       for (const [outcome, count] of Object.entries(outcomes)) {
         assert.equal(sumOf(families, 'book_catalogue_logins_total', { outcome }), count);
       }
-      assert.equal(sumOf(families, ERRORS), 0);
-      assert.equal(
-        sumOf(families, 'book_catalogue_build_info', { version: MANIFEST.version }),
-        WORKERS === '1' ? 1 : 3,
-      );
+      assert.equal(sumOf(families, ERRORS) > 0, unavailable > 0);
+      assert.equal(sumOf(families, 'book_catalogue_build_info', { version: MANIFEST.version }), processes);
       assert.ok(sumOf(families, 'process_cpu_seconds_total') > 0);
       assert.ok(sumOf(families, 'process_resident_memory_bytes') > 10_000_000);
       assert.ok(sumOf(families, 'nodejs_event_loop_delay_seconds_count') > 0);
 
-      const again = await scrape(operations);
+      const again = await scrapeAll(operations, processes);
       for (const [name, { type, samples }] of families) {
         assert.equal(again.get(name)?.samples.length, samples.length, name);
         if (type !== 'counter') continue;
@@ -239,7 +247,8 @@ async function startProcess(
   dbUrl: string,
   env: Record<string, string> = {},
 ): Promise<Started<ServiceProcess>> {
-  const command = await startCommand({ ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: dbUrl, ...env });
+  const environment = { ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: dbUrl, ...env };
+  const command = await startInTime(() => startCommand(environment));
   context.after(() => command.process.kill('SIGKILL'));
   const service = { ...command, dbUrl, client: await Client.logIn(command) };
   return { service, client: service.client, operations: operationsOf(service).url, log: () => service.log };
