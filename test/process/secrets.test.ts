@@ -8,7 +8,7 @@ import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, request } from '../support/client.ts';
 import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
-import { ENVIRONMENT, STORES, startCommand } from '../support/service.ts';
+import { ENVIRONMENT, STORES, startCommand, startInTime } from '../support/service.ts';
 import { executeOn, holdBooks } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -28,7 +28,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
     test(`rule 23: on ${store.name}, WORKERS=${workers}, no answer and no log line shows any`, async (context) => {
       const plainUrl = await store.freshUrl();
       const dbUrl = store.name === 'SQLite' ? plainUrl : await withMarkedPassword(context, plainUrl);
-      const service = await startCommand({
+      const environment = {
         ...ENVIRONMENT,
         DB_URL: dbUrl,
         AUTH_PASSWORD: PASSWORD,
@@ -36,7 +36,8 @@ describe('secrets', { concurrency: STORES.length }, () => {
         LOG_LEVEL: 'trace',
         WORKERS: workers,
         TRUST_PROXY: '127.0.0.1', // otherwise most logins would be refused unchecked
-      });
+      };
+      const service = await startInTime(() => startCommand(environment));
       context.after(() => service.process.kill('SIGKILL'));
       let stderr = '';
       service.process.stderr?.on('data', (text) => {

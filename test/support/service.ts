@@ -97,6 +97,9 @@ async function startExecutable(
   }
 }
 
+/** How a start ends to which PostgreSQL did not answer in time. */
+export const TOO_LATE = / no answer in time\.?\s*$/;
+
 /**
  * Starts a service or a command's work, and retries if the machine stalled for so long that the timeout for PostgreSQL's
  * answer to a start expired. That timeout is tested in test/release/answers.test.ts.
@@ -106,7 +109,7 @@ export async function startInTime<Service>(start: () => Promise<Service>): Promi
     try {
       return await start();
     } catch (error) {
-      if (!/ no answer in time\.?\s*$/.test((error as Error).message)) throw error;
+      if (!TOO_LATE.test((error as Error).message)) throw error;
       console.error(`retrying: ${(error as Error).message}`);
     }
   }
