@@ -1,21 +1,21 @@
 // Owns: the proof that the tests notice faults. Each mutant is applied to a copy of the repository, and the test that it
-// names runs there. A mutant that no test notices is a failure.
+// names runs there. A mutant that no test notices is a failure. The next run continues one that was interrupted.
 // Does not: accept a mutant that no longer fits the code, or whose test fails or does not run without the mutant.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { appendFileSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { constants } from 'node:os';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
-import { ONLY_STORE, temporaryFolder } from '../support/service.ts';
-import { OWN_STORES_FOLDER, STORES_FOLDER } from '../support/stores-folder.ts';
+import { CACHE, Copies, type Outcome } from './copies.ts';
 import { applied, type Mutant, type StoreName } from './mutant.ts';
 import { MUTANTS } from './mutants.ts';
 
-/** Copies of the repository, each with one mutant at a time: on two cores, since many tests only wait. */
-const COPIES = 6;
+/** Copies of the repository, each with one mutant at a time: on two cores, since many tests only wait; a browser does not. */
+const COPIES = { others: 6, browser: 3 };
 
 /** Milliseconds after which tests without a mutant are killed. */
 const TIME_LIMIT = 5 * 60_000;
@@ -23,30 +23,23 @@ const TIME_LIMIT = 5 * 60_000;
 /** Milliseconds after which a mutant hangs, if its tests take this long without it; that is noticed. */
 const limitAfter = (duration: number) => Math.round(2 * duration) + 15_000;
 
-/** Left out of a copy: dependencies, and the developer's own files. */
-const NOT_COPIED = ['.git', 'node_modules', 'data', 'secrets'];
+/**
+ * Which mutants have been noticed: a line that stands for the rest of the repository, and one for each of them. It counts
+ * until anything but a mutant changes.
+ */
+const NOTICED = pathTo(`node_modules/${CACHE}/mutants.txt`);
 
-/** Holds what was compiled or made from the code, which a mutant changes: each copy has its own. */
-const CACHE = '.cache';
-
-const HELP = `Usage: node test/mutation/run.ts [--only TEXT]
+const HELP = `Usage: node test/mutation/run.ts [options]
 
 Applies ${MUTANTS.length} mutants, one at a time, to a copy of this repository, and runs the test that must notice each.
-Exits with code 1 if one survives.
+Exits with code 1 if one survives. A run that was interrupted is continued: what has been noticed is not run again.
 
-  --only TEXT   only mutants whose name or file contains this text
-  --help        this text
+  --only TEXT           only mutants whose name or file contains this text
+  --changed-since REF   only mutants whose file, or whose test, differs from this commit
+  --browser             only mutants that a test in Chromium notices; all other runs leave them out
+  --again               also those that were noticed before, in the same repository
+  --help                this text
 `;
-
-/** How a test process ended. Only failed tests, and tests that hang, notice a mutant. */
-type Ending = 'passed' | 'failed' | 'hung' | 'ran no test' | 'broke off';
-
-interface Outcome {
-  readonly ending: Ending;
-  readonly output: string;
-  /** Milliseconds. */
-  readonly duration: number;
-}
 
 /** Mutants whose tests are in one file, and run on one store. */
 interface Part {
@@ -55,106 +48,22 @@ interface Part {
   readonly mutants: readonly Mutant[];
 }
 
-/** A copy of the repository. */
-class Copy {
-  readonly #folder = join(temporaryFolder(), 'repository');
-  /** Of its tests, which leave stores behind when they are killed. */
-  readonly #stores = temporaryFolder(STORES_FOLDER);
-
-  constructor() {
-    const filter = (path: string) => !NOT_COPIED.includes(basename(path));
-    cpSync(pathTo(''), this.#folder, { recursive: true, filter });
-    chmodSync(this.#stores, 0o755); // for the user of PostgreSQL
-    const modules = join(this.#folder, 'node_modules');
-    mkdirSync(modules);
-    for (const name of readdirSync(pathTo('node_modules'))) {
-      if (name !== CACHE) symlinkSync(pathTo(`node_modules/${name}`), join(modules, name));
-    }
-  }
-
-  /** Runs the test of a mutant, with the mutant applied. */
-  async runWith(mutant: Mutant, limit: number): Promise<Outcome> {
-    const path = join(this.#folder, mutant.file);
-    const original = readFileSync(path, 'utf8');
-    writeFileSync(path, applied(mutant, original));
-    try {
-      return await this.run(mutant.test.file, mutant.test.store, [mutant.test.name], limit);
-    } finally {
-      writeFileSync(path, original);
-    }
-  }
-
-  /** @param limit in milliseconds. */
-  async run(file: string, store: StoreName, names: readonly string[], limit: number): Promise<Outcome> {
-    const began = performance.now();
-    const patterns = names.map((name) => `--test-name-pattern=${name}`);
-    // The file alone, without the runner: that would take half as much processor time again.
-    const child = spawn(
-      process.execPath,
-      [
-        '--test-force-exit',
-        '--import',
-        './test/support/blocking-output.ts',
-        '--test-reporter=tap',
-        ...patterns,
-        file,
-      ],
-      // A separate process group, so that processes that a failing test leaves behind end with it.
-      {
-        cwd: this.#folder,
-        env: {
-          ...process.env,
-          [ONLY_STORE]: store,
-          [OWN_STORES_FOLDER]: this.#stores,
-          NODE_COMPILE_CACHE: join(this.#folder, 'node_modules', CACHE, 'test'),
-        },
-        stdio: ['ignore', 'pipe', 'pipe'],
-        detached: true,
-        timeout: limit,
-        killSignal: 'SIGKILL',
-      },
-    );
-    let output = '';
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.on('data', (text) => {
-        output += text;
-      });
-    }
-    const closed = once(child, 'close'); // all of its output is there
-    await once(child, 'exit');
-    endGroupOf(child);
-    await closed;
-    return { ending: endingOf(child, output), output, duration: performance.now() - began };
-  }
+/** Numbers of mutants. */
+interface Progress {
+  done: number;
+  readonly all: number;
 }
 
-/** Copies, each used by one piece of work at a time. */
-class Copies {
-  readonly #free: Copy[];
-  readonly #waiting: ((copy: Copy) => void)[] = [];
-
-  constructor(number: number) {
-    this.#free = Array.from({ length: number }, () => new Copy());
-  }
-
-  /** The latest work gets the next copy, so that the mutants of a slow part do not come last. */
-  async use<Result>(work: (copy: Copy) => Promise<Result>): Promise<Result> {
-    const copy = this.#free.pop() ?? (await new Promise<Copy>((resolve) => this.#waiting.push(resolve)));
-    try {
-      return await work(copy);
-    } finally {
-      const next = this.#waiting.pop();
-      if (next === undefined) this.#free.push(copy);
-      else next(copy);
-    }
-  }
-}
+const interrupted = new AbortController();
 
 async function main(args: string[]): Promise<number> {
   const { values } = parseArgs({
     args,
     options: {
       only: { type: 'string', default: '' },
+      'changed-since': { type: 'string' },
+      browser: { type: 'boolean', default: false },
+      again: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
   });
@@ -162,30 +71,63 @@ async function main(args: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const mutants = MUTANTS.filter(({ name, file }) => `${name} ${file}`.includes(values.only));
-  if (mutants.length === 0) {
-    process.stderr.write(`No mutant has "${values.only}" in its name or file.\n`);
-    return 2;
-  }
-  for (const mutant of mutants) applied(mutant, readFileSync(pathTo(mutant.file), 'utf8'));
+  const ref = values['changed-since'];
+  const changed = ref === undefined ? undefined : git('diff', '--name-only', '-z', ref);
+  const chosen = MUTANTS.filter(
+    ({ name, file, test }) =>
+      test.file.startsWith('test/browser/') === values.browser &&
+      `${name} ${file}`.includes(values.only) &&
+      (changed === undefined || changed.includes(file) || changed.includes(test.file)),
+  );
+  for (const mutant of chosen) applied(mutant, readFileSync(pathTo(mutant.file), 'utf8'));
+  const before = noticedBefore();
+  const mutants = values.again ? chosen : chosen.filter((mutant) => !before.has(JSON.stringify(mutant)));
+  process.stdout.write(
+    `Mutants: ${chosen.length}, of which ${chosen.length - mutants.length} were noticed before.\n`,
+  );
+  if (chosen.length === 0) return 2;
 
   const needsServer = mutants.some(({ test }) => test.store === 'PostgreSQL');
   const server =
     needsServer && process.env[SHARED_SERVER] === undefined ? await PostgresServer.start() : undefined;
   if (server !== undefined) process.env[SHARED_SERVER] = server.url();
   try {
-    const copies = new Copies(COPIES);
-    const parts = partsOf(mutants);
-    process.stdout.write(
-      `Mutants to be noticed: ${mutants.length}. Parts of the suite that must pass without them: ${parts.length}.\n`,
-    );
-    const noticed = await Promise.all(parts.toReversed().map((part) => countNoticed(copies, part)));
+    const copies = new Copies(values.browser ? COPIES.browser : COPIES.others, interrupted.signal);
+    const progress = { done: 0, all: mutants.length };
+    const parts = partsOf(mutants).toReversed();
+    const noticed = await Promise.all(parts.map((part) => countNoticed(copies, part, progress)));
     const survivors = mutants.length - noticed.reduce((sum, number) => sum + number, 0);
-    process.stdout.write(`\n${mutants.length - survivors} noticed, ${survivors} survived\n`);
+    process.stdout.write(`\n${chosen.length - survivors} noticed, ${survivors} survived\n`);
     return survivors === 0 ? 0 : 1;
   } finally {
     await server?.remove();
   }
+}
+
+/** @returns the lines of the mutants that were noticed in the repository as it is now. */
+function noticedBefore(): ReadonlySet<string> {
+  const digest = createHash('sha256');
+  for (const path of git('ls-files', '-z', '--cached', '--others', '--exclude-standard')) {
+    if (isFile(pathTo(path)) && !path.startsWith('test/mutation/'))
+      digest.update(`${path}\0`).update(readFileSync(pathTo(path)));
+  }
+  const repository = digest.digest('hex');
+  const [first, ...lines] = isFile(NOTICED) ? readFileSync(NOTICED, 'utf8').split('\n') : [];
+  if (first === repository) return new Set(lines);
+  mkdirSync(dirname(NOTICED), { recursive: true });
+  writeFileSync(NOTICED, `${repository}\n`);
+  return new Set();
+}
+
+function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() === true;
+}
+
+/** What a command of Git lists. */
+function git(...args: string[]): string[] {
+  return execFileSync('git', args, { cwd: pathTo(''), encoding: 'utf8' })
+    .split('\0')
+    .slice(0, -1);
 }
 
 function partsOf(mutants: readonly Mutant[]): Part[] {
@@ -194,7 +136,11 @@ function partsOf(mutants: readonly Mutant[]): Part[] {
 }
 
 /** Runs the tests that the mutants of a part name: first all of them without a mutant. */
-async function countNoticed(copies: Copies, { file, store, mutants }: Part): Promise<number> {
+async function countNoticed(
+  copies: Copies,
+  { file, store, mutants }: Part,
+  progress: Progress,
+): Promise<number> {
   const names = [...new Set(mutants.map(({ test }) => test.name))];
   const without = await copies.use((copy) => copy.run(file, store, names, TIME_LIMIT));
   if (!show(without, without.ending === 'passed', without.ending, `${store}, ${file}`)) return 0;
@@ -204,7 +150,9 @@ async function countNoticed(copies: Copies, { file, store, mutants }: Part): Pro
     const { ending } = outcome;
     const word = ending === 'failed' ? 'noticed' : ending === 'passed' ? 'survived' : ending;
     const isNoticed = ending === 'failed' || ending === 'hung';
-    return show(outcome, isNoticed, word, `  ${mutant.file}: ${mutant.name}`);
+    if (isNoticed) appendFileSync(NOTICED, `${JSON.stringify(mutant)}\n`);
+    progress.done += 1;
+    return show(outcome, isNoticed, word, `${progress.done}/${progress.all} ${mutant.file}: ${mutant.name}`);
   });
   return (await Promise.all(outcomes)).filter(Boolean).length;
 }
@@ -217,21 +165,9 @@ function show({ output, duration }: Outcome, isRight: boolean, word: string, wha
   return isRight;
 }
 
-/** @param output ends with totals, unless the process could not load its tests or ended before they did. */
-function endingOf(child: ChildProcess, output: string): Ending {
-  if (child.killed) return 'hung';
-  const tests = /^# tests (\d+)$/m.exec(output)?.[1];
-  if (tests === undefined) return 'broke off';
-  if (tests === '0') return 'ran no test';
-  return child.exitCode === 0 ? 'passed' : 'failed';
-}
-
-function endGroupOf({ pid }: ChildProcess): void {
-  try {
-    process.kill(-(pid as number), 'SIGKILL');
-  } catch {
-    // no process of the group was left
-  }
-}
-
-process.exitCode = await main(process.argv.slice(2));
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+process.exitCode = await main(process.argv.slice(2)).catch((error) => {
+  if (!interrupted.signal.aborted) throw error;
+  process.stderr.write('Interrupted: the same command continues the run.\n');
+  return 128 + constants.signals.SIGINT;
+});
