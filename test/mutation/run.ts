@@ -4,9 +4,9 @@
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { appendFileSync, lstatSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, lstatSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { constants } from 'node:os';
-import { dirname } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { PostgresServer, SHARED_SERVER } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
@@ -20,14 +20,14 @@ const COPIES = { others: 6, browser: 3 };
 /** Milliseconds after which tests without a mutant are killed. */
 const TIME_LIMIT = 5 * 60_000;
 
-/** Milliseconds after which a mutant hangs, if its tests take this long without it; that is noticed. */
-const limitAfter = (duration: number) => Math.round(2 * duration) + 15_000;
+/** Milliseconds more than twice the time of a test without its mutant, after which the mutant hangs; that is noticed. */
+const PATIENCE = 30_000;
 
-/**
- * Which mutants have been noticed: a line that stands for the rest of the repository, and one for each of them. It counts
- * until anything but a mutant changes.
- */
-const NOTICED = pathTo(`node_modules/${CACHE}/mutants.txt`);
+/** The names of tests and their milliseconds, in TAP. Suites are left out. */
+const DURATIONS = /^ *ok \d+ - (.*)\n *---\n *duration_ms: ([\d.]+)\n *type: 'test'/gm;
+
+/** Has a file for the repository as it is, without its mutants, that lists those that have been noticed. */
+const RECORDS = pathTo(`node_modules/${CACHE}/mutants`);
 
 const HELP = `Usage: node test/mutation/run.ts [options]
 
@@ -48,10 +48,11 @@ interface Part {
   readonly mutants: readonly Mutant[];
 }
 
-/** Numbers of mutants. */
 interface Progress {
+  /** Numbers of mutants. */
   done: number;
   readonly all: number;
+  readonly record: NoticedMutants;
 }
 
 const interrupted = new AbortController();
@@ -80,8 +81,8 @@ async function main(args: string[]): Promise<number> {
       (changed === undefined || changed.includes(file) || changed.includes(test.file)),
   );
   for (const mutant of chosen) applied(mutant, readFileSync(pathTo(mutant.file), 'utf8'));
-  const before = noticedBefore();
-  const mutants = values.again ? chosen : chosen.filter((mutant) => !before.has(JSON.stringify(mutant)));
+  const record = new NoticedMutants();
+  const mutants = values.again ? chosen : chosen.filter((mutant) => !record.has(mutant));
   process.stdout.write(
     `Mutants: ${chosen.length}, of which ${chosen.length - mutants.length} were noticed before.\n`,
   );
@@ -93,7 +94,7 @@ async function main(args: string[]): Promise<number> {
   if (server !== undefined) process.env[SHARED_SERVER] = server.url();
   try {
     const copies = new Copies(values.browser ? COPIES.browser : COPIES.others, interrupted.signal);
-    const progress = { done: 0, all: mutants.length };
+    const progress = { done: 0, all: mutants.length, record };
     const parts = partsOf(mutants).toReversed();
     const noticed = await Promise.all(parts.map((part) => countNoticed(copies, part, progress)));
     const survivors = mutants.length - noticed.reduce((sum, number) => sum + number, 0);
@@ -104,19 +105,31 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** @returns the lines of the mutants that were noticed in the repository as it is now. */
-function noticedBefore(): ReadonlySet<string> {
-  const digest = createHash('sha256');
-  for (const path of git('ls-files', '-z', '--cached', '--others', '--exclude-standard')) {
-    if (isFile(pathTo(path)) && !path.startsWith('test/mutation/'))
-      digest.update(`${path}\0`).update(readFileSync(pathTo(path)));
+/** The mutants that have been noticed, a line each. It counts until anything but a mutant changes. */
+class NoticedMutants {
+  readonly #file: string;
+  readonly #lines: ReadonlySet<string>;
+
+  constructor() {
+    const digest = createHash('sha256');
+    for (const path of git('ls-files', '-z', '--cached', '--others', '--exclude-standard')) {
+      if (isFile(pathTo(path)) && !path.startsWith('test/mutation/'))
+        digest.update(`${path}\0`).update(readFileSync(pathTo(path)));
+    }
+    this.#file = join(RECORDS, digest.digest('hex'));
+    this.#lines = new Set(isFile(this.#file) ? readFileSync(this.#file, 'utf8').split('\n') : []);
+    if (this.#lines.size > 0) return;
+    rmSync(RECORDS, { recursive: true, force: true }); // of other states of the repository
+    mkdirSync(RECORDS, { recursive: true });
   }
-  const repository = digest.digest('hex');
-  const [first, ...lines] = isFile(NOTICED) ? readFileSync(NOTICED, 'utf8').split('\n') : [];
-  if (first === repository) return new Set(lines);
-  mkdirSync(dirname(NOTICED), { recursive: true });
-  writeFileSync(NOTICED, `${repository}\n`);
-  return new Set();
+
+  has(mutant: Mutant): boolean {
+    return this.#lines.has(JSON.stringify(mutant));
+  }
+
+  add(mutant: Mutant): void {
+    appendFileSync(this.#file, `${JSON.stringify(mutant)}\n`);
+  }
 }
 
 function isFile(path: string): boolean {
@@ -146,22 +159,29 @@ async function countNoticed(
   if (!show(without, without.ending === 'passed', without.ending, `${store}, ${file}`)) return 0;
 
   const outcomes = mutants.map(async (mutant) => {
-    const outcome = await copies.use((copy) => copy.runWith(mutant, limitAfter(without.duration)));
+    const limit = 2 * durationOf(mutant.test.name, without) + PATIENCE;
+    const outcome = await copies.use((copy) => copy.runWith(mutant, limit));
     const { ending } = outcome;
     const word = ending === 'failed' ? 'noticed' : ending === 'passed' ? 'survived' : ending;
     const isNoticed = ending === 'failed' || ending === 'hung';
-    if (isNoticed) appendFileSync(NOTICED, `${JSON.stringify(mutant)}\n`);
+    if (isNoticed) progress.record.add(mutant);
     progress.done += 1;
     return show(outcome, isNoticed, word, `${progress.done}/${progress.all} ${mutant.file}: ${mutant.name}`);
   });
   return (await Promise.all(outcomes)).filter(Boolean).length;
 }
 
+/** Milliseconds of the tests whose names match; of all, if a pattern is about the suite. */
+function durationOf(pattern: string, { output, duration }: Outcome): number {
+  const tests = output.matchAll(DURATIONS).filter(([, name = '']) => new RegExp(pattern).test(name));
+  return Math.round(tests.reduce((sum, [, , time]) => sum + Number(time), 0) || duration);
+}
+
 /** Prints a line, and the whole output if the result is wrong; returns whether it is right. */
 function show({ output, duration }: Outcome, isRight: boolean, word: string, what: string): boolean {
   const shown = (isRight ? word : word.toUpperCase()).padStart(11);
   process.stdout.write(`${shown}  ${(duration / 1000).toFixed(1).padStart(5)} s  ${what}\n`);
-  if (!isRight) process.stdout.write(output.replaceAll(/^/gm, '    | '));
+  if (!isRight) process.stdout.write(`${output.trimEnd().replaceAll(/^/gm, '    | ')}\n`);
   return isRight;
 }
 
