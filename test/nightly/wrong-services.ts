@@ -97,8 +97,10 @@ const query = (change: (parameters: URLSearchParams) => void) =>
     const [path = '', text] = asked.path.split(/\?(.*)/s);
     if (path !== '/books' || text === undefined) return;
     const parameters = new URLSearchParams(text);
+    const before = String(parameters);
     change(parameters);
-    asked.path = `${path}?${parameters}`;
+    // Written again, a text that is not UTF-8 would be another one.
+    if (String(parameters) !== before) asked.path = `${path}?${parameters}`;
   });
 
 /** One that changes a text that is searched. */
