@@ -1,6 +1,7 @@
 // Owns: the list of all mutants.
 
 import { API_MUTANTS } from './api.ts';
+import { CONFORMANCE_MUTANTS } from './conformance.ts';
 import { CONTRACT_MUTANTS } from './contract.ts';
 import { FIND_MUTANTS } from './find.ts';
 import type { Mutant } from './mutant.ts';
@@ -20,5 +21,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...PROCESS_MUTANTS,
   ...ORDERS_MUTANTS,
   ...PAGE_MUTANTS,
+  ...CONFORMANCE_MUTANTS,
   ...TRANSFER_MUTANTS,
 ];

@@ -32,7 +32,7 @@ const RECORDS = pathTo(`node_modules/${CACHE}/mutants`);
 const HELP = `Usage: node test/mutation/run.ts [options]
 
 Applies ${MUTANTS.length} mutants, one at a time, to a copy of this repository, and runs the test that must notice each.
-Exits with code 1 if one survives. A run that was interrupted is continued: what has been noticed is not run again.
+Exits with code 1 if one survives. A run that was interrupted is continued, without the mutants that it has noticed.
 
   --only TEXT           only mutants whose name or file contains this text
   --changed-since REF   only mutants whose file, or whose test, differs from this commit

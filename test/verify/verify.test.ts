@@ -11,7 +11,9 @@ import type { AddressInfo, Server } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { perform } from '../../conformance/checking.ts';
+import { expect } from '../../conformance/complaint.ts';
 import { FINDING } from '../../conformance/finding.ts';
+import { core } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { Service } from '../../conformance/service.ts';
 import { Client, LIMITS } from '../support/client.ts';
@@ -31,6 +33,9 @@ import {
 } from '../support/service.ts';
 import { ACCOUNT, startSmallService } from '../support/small-service.ts';
 import { executeOn, holdIndex } from '../support/sql.ts';
+
+/** The program of the kit, without this project. */
+const KIT = pathTo('conformance/main.ts');
 
 const ADMITTED = { username: ENVIRONMENT.AUTH_USERNAME, password: ENVIRONMENT.AUTH_PASSWORD };
 
@@ -56,10 +61,9 @@ test('a service that has not indexed all books yet is asked again', async (conte
 
 describe('verify', { concurrency: true }, () => {
   let service: RunningService;
-  let kept: unknown;
 
   before(async () => {
-    ({ service, kept } = await startWithBook());
+    ({ service } = await startWithBook());
   });
   after(() => service.stop());
 
@@ -75,7 +79,9 @@ describe('verify', { concurrency: true }, () => {
     return { service, kept: await service.client.list() };
   }
 
-  test('writes nothing unless the store may be written, and lists the rules that were not checked', async () => {
+  test('writes nothing unless the store may be written, and lists the rules that were not checked', async (context) => {
+    const { service, kept } = await startWithBook(context);
+    const run = (args: readonly string[]) => runCommand(['verify', service.url, ...args], account);
     const { code, stdout } = await run(['--level', 'core', '--format', 'json']);
     assert.equal(code, 0);
     const { url, level, passed, failed, notChecked, rules } = JSON.parse(stdout);
@@ -100,6 +106,8 @@ describe('verify', { concurrency: true }, () => {
         text.stdout,
       );
     assert.deepEqual(summary?.slice(1, 4).map(Number), [passed, notChecked, notChecked - 1]);
+    // The id of a book that was stored and removed would not be used again (rule 12).
+    assert.equal((await service.client.create({})).id, 2);
   });
 
   test('shows the request and the answer of what failed, without the token and the password', async (context) => {
@@ -161,23 +169,66 @@ describe('verify', { concurrency: true }, () => {
     assert.equal(code, 1);
     assert.match(
       stdout,
-      new RegExp(`# 0 passed, 0 failed, ${RULES.length} not checked: ${RULES.length} after the stop`),
+      new RegExp(
+        `\nBail out! Stopped\\.\n# 0 passed, 0 failed, ${RULES.length} not checked: ${RULES.length} after the stop`,
+      ),
     );
   });
 
-  test('ends when its reader leaves, with its books removed', async (context) => {
-    const { service, kept } = await startWithBook(context);
-    const child = spawnService(account, ['verify', service.url, '--store-may-be-written']);
-    let lines = 0;
-    child.stdout?.on('data', (text) => {
-      lines += String(text).split('\n').length - 1;
-      if (lines > 25) child.stdout?.destroy(); // books are being stored by then
+  for (const [name, spawnWith, options] of [
+    ['verify', (args: readonly string[]) => spawnService(account, ['verify', ...args]), {}],
+    [
+      'the kit alone',
+      (args: readonly string[]) => spawn(process.execPath, [KIT, ...args], { env: account }),
+      { skip: HERE_ONLY },
+    ],
+  ] as const) {
+    test(`${name} ends when its reader leaves, with its books removed`, options, async (context) => {
+      const { service, kept } = await startWithBook(context);
+      const child = spawnWith([service.url, '--store-may-be-written']);
+      let lines = 0;
+      child.stdout?.on('data', (text) => {
+        lines += String(text).split('\n').length - 1;
+        if (lines > 25) child.stdout?.destroy(); // books are being stored by then
+      });
+      const { code, stderr } = await endOf(child);
+      assert.deepEqual({ code, stderr }, { code: 1, stderr: '' });
+      assert.deepEqual(await service.client.list(), kept);
     });
-    assert.deepEqual(await endOf(child).then(({ code, stderr }) => ({ code, stderr })), {
-      code: 1,
-      stderr: '',
+  }
+
+  test('keeps the book of another client, if its key was used for the same request', async (context) => {
+    const { service } = await startWithBook(context);
+    const headers = { 'idempotency-key': '"' };
+    assert.equal((await service.client.request('POST', '/book', { headers, body: {} })).status, 201);
+    const listed = await service.client.list();
+    const kit = new Service(new URL(service.url), { ...ADMITTED, secret: SECRET }, LIMITS);
+    context.after(() => kit.close());
+    const rule = RULES.find(({ numbers }) => numbers === 'I1');
+    assert.ok(rule !== undefined);
+    await perform(rule, kit);
+    assert.deepEqual(await service.client.list(), listed);
+  });
+
+  test('a complaint without a request gets the latest one', async (context) => {
+    const kit = new Service(new URL(service.url), { ...ADMITTED, secret: SECRET }, LIMITS);
+    context.after(() => kit.close());
+    const rule = core('L1', 'the list is right', async (one) => {
+      await one.list();
+      expect(false, 'The list is right.');
     });
-    assert.deepEqual(await service.client.list(), kept);
+    await assert.rejects(perform(rule, kit), { message: 'The list is right.', request: /^GET \/books\n/ });
+  });
+
+  test('shows the request of a wrong login, without the password of a login', async (context) => {
+    const { service } = await startWithBook(context);
+    const env = { ...account, AUTH_PASSWORD: 'not "the" secret' };
+    for (const format of ['text', 'json']) {
+      const { code, stdout } = await run(['--format', format], env, service);
+      assert.equal(code, 1);
+      assert.match(stdout, /POST \/token/);
+      assert.doesNotMatch(stdout, /secret/);
+    }
   });
 
   test('a report that cannot be written is no success', { skip: NO_FULL_DISK }, async () => {
