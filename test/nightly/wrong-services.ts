@@ -2,7 +2,7 @@
 
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { Agent, createServer, type IncomingMessage, request as send } from 'node:http';
+import { Agent, createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ENVIRONMENT, SECRET } from '../support/service.ts';
 
@@ -1444,7 +1444,7 @@ export class WrongProxy {
   /** @param target the URL of the right service, which trusts proxies of this machine. */
   static async start(target: string): Promise<WrongProxy> {
     const agent = new Agent({ keepAlive: true });
-    const server = createServer(async (request, response) => {
+    const reply = async (request: IncomingMessage, response: ServerResponse) => {
       const asked: Asked = {
         method: request.method ?? '',
         path: request.url ?? '',
@@ -1458,6 +1458,9 @@ export class WrongProxy {
       const length = isBare ? {} : { 'content-length': String(Buffer.byteLength(body)) };
       response.writeHead(status, definedOf({ ...headers, ...length }));
       response.end(isBare ? '' : body);
+    };
+    const server = createServer((request, response) => {
+      reply(request, response).catch(() => response.destroy()); // a rule that has failed waits for none of its other requests
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
