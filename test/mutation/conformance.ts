@@ -79,9 +79,13 @@ export const CONFORMANCE_MUTANTS = new Mutants()
     "...unreadable].filter((text) => !text.includes('W/'))) {\n        expectAnswer(await change(",
   )
   .in('conformance/connection.ts')
+  .mutant('a connection may end by a reset', WIRES, 'a refusal resets its connection: found out')
+  .change('if (failure !== undefined) throw', 'if (failure?.message === "") throw')
   .mutant('no answer to bytes is an answer', NIGHTLY_VERIFY, 'hangs: the limit is reported')
   .change('() => reject(this.#complaint(`no whole', '() => resolve(void this.#complaint(`no whole')
   .in('conformance/endpoints.ts')
+  .mutant('a rule that writes is checked although verify may not write', VERIFY, 'writes nothing unless')
+  .change("core.writing(\n    'U3',", "core(\n    'U3',")
   .mutant('a token may last for any time', WRONG, 'a token lasts an hour: found out')
   .change('Math.abs(ahead - LIFETIME) <= CLOCK', 'ahead > 0')
   .mutant('a token may name its user', WRONG, 'a token names its user: found out')
@@ -122,10 +126,7 @@ export const CONFORMANCE_MUTANTS = new Mutants()
   .mutant('an invalid limit may be replaced', WRONG, 'a limit of 0 is the usual one: found out')
   .change("  ['limit=0', 'limit'],\n", '')
   .mutant('the total may be missing', WRONG, 'no total: found out')
-  .change(
-    "get('x-total-count'), total, 'x",
-    "get('x-total-count') && total, total && answer.headers.get('x-total-count') && total, 'x",
-  )
+  .change("get('x-total-count'), total, 'x", "get('x-total-count') ?? total, total, 'x")
   .mutant('no book is removed during a walk', WRONG, 'pages continue by their number: found out')
   .change('if (id === undefined) continue;', 'if (id !== 0) continue;')
   .mutant('some letters need not be folded', WRONG, 'ƶ is not folded: found out')
@@ -158,9 +159,6 @@ export const CONFORMANCE_MUTANTS = new Mutants()
   .in('conformance/rule.ts')
   .mutant('no rule counts as one that writes', VERIFY, 'writes nothing unless')
   .change('{ writing: marked(true, false)', '{ writing: marked(false, false)')
-  .in('conformance/endpoints.ts')
-  .mutant('a rule that writes is checked although verify may not write', VERIFY, 'writes nothing unless')
-  .change("core.writing(\n    'U3',", "core(\n    'U3',")
   .in('conformance/service.ts')
   .mutant(
     'an answer may have other fields than an envelope',
@@ -191,15 +189,9 @@ export const CONFORMANCE_MUTANTS = new Mutants()
   .mutant('a token may be unsigned', WRONG, 'a token without a signature: found out')
   .change("['none', `", "['none', `x")
   .mutant('a token may never expire', WRONG, 'tokens never expire: found out')
-  .change(
-    "await expectRefused(service, [['expired', ",
-    "await expectAccepted(service, [].length === 0 ? [] : [['expired', ",
-  )
+  .change("['expired', signer.of(", "['expired', String(")
   .mutant('the crit header of a token may be ignored', WRONG, 'crit is ignored: found out')
-  .change(
-    "const forms = ['null', '[]', '{}', '\"\"', 'false', '0', '[\"exp\"]', ",
-    'const forms: string[] = []; void [',
-  )
+  .change('each(forms, (form) => {', 'each(forms.slice(99), (form) => {')
   .mutant('a signature may have other spellings', WRONG, 'other spellings of a signature: found out')
   .change('other !== token && signatureOf', "other === '' && signatureOf")
   .in('conformance/wire.ts')
@@ -221,7 +213,7 @@ export const CONFORMANCE_MUTANTS = new Mutants()
     'expectEqual(answers.length, 1, bytes);',
   )
   .mutant('Upgrade may get any answer', WIRES, 'a request with Upgrade gets 426: found out')
-  .change("expectAnswer(answer, { status: 200, message: 'Book retrieved successfully' });", 'void answer;')
-  .in('conformance/connection.ts')
-  .mutant('a connection may end by a reset', WIRES, 'a refusal resets its connection: found out')
-  .change('if (failure !== undefined) throw', 'if (failure?.message === "") throw').all;
+  .change(
+    "expectAnswer(answer, { status: 200, message: 'Book retrieved successfully' });",
+    'void answer;',
+  ).all;

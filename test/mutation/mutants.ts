@@ -4,6 +4,7 @@ import { API_MUTANTS } from './api.ts';
 import { CONFORMANCE_MUTANTS } from './conformance.ts';
 import { CONTRACT_MUTANTS } from './contract.ts';
 import { FIND_MUTANTS } from './find.ts';
+import { LIBRARIAN_MUTANTS } from './librarian.ts';
 import type { Mutant } from './mutant.ts';
 import { ORDERS_MUTANTS } from './orders.ts';
 import { PAGE_MUTANTS } from './page.ts';
@@ -21,6 +22,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...PROCESS_MUTANTS,
   ...ORDERS_MUTANTS,
   ...PAGE_MUTANTS,
+  ...LIBRARIAN_MUTANTS,
   ...CONFORMANCE_MUTANTS,
   ...TRANSFER_MUTANTS,
 ];

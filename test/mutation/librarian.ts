@@ -1,0 +1,232 @@
+// Owns: mutants of the page itself: what goes wrong for a librarian. Those that an order of events or a search in Node.js
+// shows are noticed there, all others in Chromium.
+
+import { Mutants } from './mutant.ts';
+
+const ORDERS = 'test/orders/orders.test.ts';
+const CHANGES = 'test/browser/page-changes.test.ts';
+const FINDING = 'test/browser/page.test.ts';
+const FILES = 'test/browser/page-import.test.ts';
+const FIELDS = 'test/page/fields.test.ts';
+const SEARCHES = 'test/page/searches.test.ts';
+const TOGETHER = 'test/browser/page-together.test.ts';
+const TROUBLE = 'test/browser/page-trouble.test.ts';
+const UNDO = 'test/page/undo.test.ts';
+const EVERYBODY = 'test/browser/page-accessibility.test.ts';
+
+export const LIBRARIAN_MUTANTS = new Mutants()
+  .in('page/catalogue/refusal.ts')
+  .mutant('a proxy in front of the catalogue refuses a change', TROUBLE, 'in place of the catalogue')
+  .change(' || error.isForeign', '')
+  .in('page/catalogue/session.ts')
+  .mutant('another password loses the typed text', TROUBLE, 'another password: a login over the page')
+  .change('if (!(error instanceof WrongCredentials)) throw error;', 'throw error;')
+  .mutant('nobody is logged out without a touch', TROUBLE, 'after thirty minutes without a touch')
+  .change(
+    'if (this.#catalogue === undefined) return;\n    clear',
+    'if (this !== undefined) return;\n    clear',
+  )
+  .mutant('an old answer hides that the network is gone', TROUBLE, 'when the network went')
+  .change('if (began >= this.#offlineSince)', 'if (began >= 0)')
+  .mutant('a service that is away is asked more and more often', TROUBLE, 'by turns is asked no more often')
+  .change('this.#probing ??= setTimeout', 'this.#probing = setTimeout')
+  .mutant('the password stays in the page', FINDING, 'a wrong name is refused')
+  .change("password.value = '';", '')
+  .mutant('a person who leaves the page sends nothing more', CHANGES, 'what is struck through')
+  .change('keepalive: this.#isLeaving', 'keepalive: false')
+  .mutant('the login hides that it is refused for a while', FINDING, 'too many wrong passwords')
+  .change('error.status === 429)', 'error.status === 430)')
+  .in('page/changes/book-dialog.ts')
+  .mutant('a book that was added while the service hung is stored twice', TROUBLE, 'while the service hung')
+  .change(
+    'const idempotencyKey = this.#key;',
+    'this.#key = randomKey();\n    const idempotencyKey = this.#key;',
+  )
+  .mutant('a late answer closes the dialog for another book', CHANGES, 'a late answer to an added book')
+  .change('if (this.#key !== idempotencyKey) return;\n', '')
+  .mutant('nothing says that a new title is here already', CHANGES, 'a warning if the title is there')
+  .change('this.#suggest(signal) : this.#warn(signal)', 'this.#suggest(signal) : Promise.resolve()')
+  .mutant('a typed book is lost when the page is left', CHANGES, 'a text that is not stored yet')
+  .change('dialog.open && this.#typedTexts().length > 0', 'dialog.open && this.#book')
+  .mutant('fields that nobody touched are stored', CHANGES, 'only the fields that were touched')
+  .change(
+    'Object.entries(textsOfInputs()) : typed)',
+    'Object.entries(textsOfInputs()) : Object.entries(textsOfInputs()))',
+  )
+  .in('page/changes/book-fields.ts')
+  .mutant('a book may lose its title', FIELDS, 'or refused with the reason')
+  .change("field === 'title' && text === ''", "field === 'title' && text === ' '")
+  .mutant('a text that cannot be stored is sent', FIELDS, 'or refused with the reason')
+  .change('readBookChanges({ [field]: text }) === undefined', 'readBookChanges({ [field]: text }) === null')
+  .in('page/changes/deletions.ts')
+  .mutant('a deletion is lost when the page is left', CHANGES, 'a person who closes the page')
+  .change("addEventListener('pagehide', () => void this.send());", '')
+  .mutant('nobody is asked to stay before a deletion is certain', CHANGES, 'before the page has learned')
+  .change('if (!this.#canBeLeft()) event', 'if (false) event')
+  .mutant('a book is deleted, whatever it is by now', ORDERS, 'undoing on the page')
+  .change('{ expected: sent.book }', '{}')
+  .mutant('a book is put back twice', ORDERS, 'undoing on the page')
+  .change('this.#keys.get(id) ?? randomKey()', 'randomKey()')
+  .mutant('Undo is too late while a deletion is sent', CHANGES, 'while a deletion is being sent')
+  .change('this.#set({ ...deletion, isTakenBack: true });', '')
+  .mutant('a change is lost with its deletion', ORDERS, 'undoing on the page')
+  .change('const left = await this.finishEdits(id);', 'const left = undefined;')
+  .mutant('Undo brings back a book that is there', CHANGES, 'and each once')
+  .change('if (deletion !== undefined) this.#undo.drop(deletion.takeBack);', '')
+  .mutant('a book that was not deleted can be put back', TOGETHER, 'somebody else has changed is not deleted')
+  .change('this.#undo.drop(takeBack);\n      this.#forget', 'this.#forget')
+  .mutant('a changed book seems to be deleted until Undo is over', TOGETHER, 'without the time for Undo')
+  .change('if (found !== undefined && isSame)', 'if (found !== undefined)')
+  .in('page/changes/edits.ts')
+  .mutant('a change overwrites that of somebody else', TOGETHER, 'change the same field: Keep theirs')
+  .change('const options = { expected: before };', 'const options = {};')
+  .mutant('a change that follows another at once is lost', ORDERS, 'undoing on the page')
+  .change('if (later.length > 0) {', 'if (later.length > FIELDS.length) {')
+  .mutant('a change is lost when the page is left', ORDERS, 'undoing on the page')
+  .change('if (this.#edits.size + this.#refused.size > 0)', 'if (this.#refused.size > 0)')
+  .mutant(
+    'Undo looks for a book that was put back under its old id',
+    CHANGES,
+    'long after its deletion was sent',
+  )
+  .change('this.#latest.set(id, book).set(book.id, book);', 'this.#latest.set(book.id, book);')
+  .mutant('what somebody else has deleted is lost with what was typed', TOGETHER, 'the typed text is shown')
+  .change('this.onGone({ ...before, ...changes });', '')
+  .mutant('two people who change different fields are asked which', TOGETHER, 'change different fields')
+  .change('own.some((one) => one[field] === theirs[field])', 'own.length === 0')
+  .mutant('what was given up can be undone', TOGETHER, 'change the same field: Keep theirs')
+  .change('for (const takeBack of takeBacks) this.#undo.drop(takeBack);\n    this.#forget', 'this.#forget')
+  .in('page/changes/undo.ts')
+  .mutant('the oldest change is undone first', UNDO, 'and each once')
+  .change('this.#entries.pop()', 'this.#entries.shift()')
+  .mutant('a change that was taken back is undone again', UNDO, 'and each once')
+  .change('if (at >= 0) this.#entries.splice(at, 1);', '')
+  .mutant('Control Z does not wait for what is being taken back', UNDO, 'waits for the one')
+  .change('if (this.isBusy) {', 'if (this.#running > 1) {')
+  .in('page/elements/dom.ts')
+  .mutant('a text may be HTML', TOGETHER, 'hostile texts are shown as text')
+  .change(
+    'element.append(...children.filter((child) => child !== undefined));',
+    "for (const child of children) typeof child === 'string' ? element.insertAdjacentHTML('beforeend', child) : child && element.append(child);",
+  )
+  .in('page/elements/text.ts')
+  .mutant('years before Christ are shown without it', FIELDS, 'a year as people write it')
+  .change('BC` : String(year)', '` : String(year)')
+  .mutant('blanks that nobody sees are a title', FIELDS, 'or refused with the reason')
+  .change('\\p{Cc}\\p{Cf}]/u', ']/u')
+  .mutant('line ends vanish from what is edited', FIELDS, 'is shown in one line')
+  .change("book[field].replace(/[\\r\\n]+/g, ' ')", 'book[field]')
+  .in('page/elements/theme.ts')
+  .mutant('a theme is forgotten', FINDING, 'only the theme is stored')
+  .change("choose(storage()?.getItem(NAME) ?? '');", "choose('');")
+  .in('page/export/books.ts')
+  .mutant('a file lacks books that are not indexed yet', FILES, 'once the search finds all')
+  .change('if (unindexed > 0) throw', 'if (unindexed < 0) throw')
+  .in('page/import/calls.ts')
+  .mutant('blanks make a book another one', FIELDS, 'make no other book')
+  .change('trimmed(title)}', 'title}')
+  .in('page/import/dialog.ts')
+  .mutant('a corrected row is not compared with the catalogue', FILES, 'is also compared with the catalogue')
+  .change('this.#comparedAt = Number.NEGATIVE_INFINITY;\n          this.#warning', 'this.#warning')
+  .mutant('corrections are lost without a warning', FILES, 'imports by keyboard alone')
+  .change(
+    'if (this.#check?.hasCorrections !== true || this.#warning.isConnected) return true;',
+    'if (this.#check) return true;',
+  )
+  .in('page/import/doubts.ts')
+  .mutant('a column of numbers is imported as years', FIELDS, 'more often a mistake')
+  .change("return 'this year is yet to come';", 'return undefined;')
+  .in('page/import/refused.ts')
+  .mutant('other columns lose what was corrected', FILES, 'an export of Goodreads')
+  .change('this.#typed.set(typedAt, read);', '')
+  .in('page/import/storing.ts')
+  .mutant('books that may be stored are stored again', FILES, 'while the service is silent')
+  .change('createAll(books, options)', 'createAll(books, { ...options, idempotencyKey: randomKey() })')
+  .mutant('a book that is too long stops an import', FILES, 'too long for the catalogue')
+  .change('this.#split(books);\n    }\n    const', 'throw error;\n    }\n    const')
+  .mutant('to undo an import removes what somebody has changed', FILES, 'that somebody has changed')
+  .change('if (digestOf(book) !== digest) return false;', '')
+  .mutant('after a day, books may be stored twice', FILES, 'after a day without the service')
+  .change('if (Date.now() - chunk.sentAt > SETTLED_WITHIN) throw', 'if (Date.now() < 0) throw')
+  .mutant('an import ends when the catalogue is away', FILES, 'after a day without the service')
+  .change('if (signal.aborted || !isAway(error)) throw error;', 'throw error;')
+  .in('page/import/worker.ts')
+  .mutant('books that are here are imported again', FILES, 'here already, or twice')
+  .change('if (row !== undefined) this.#states[row] = HERE;', '')
+  .mutant('books that are twice in a file are imported twice', FILES, 'here already, or twice')
+  .change('this.#firstRows.has(key) ? TWICE : FRESH', 'FRESH')
+  .mutant('a file of an older program is refused', FILES, 'files of other forms')
+  .change("return this.#readAs(file, columns, 'Windows-1252');", 'throw error;')
+  .mutant('doubtful books are imported unasked', FILES, 'doubtful books are shown')
+  .change('if (!isDoubtfulToo && this.#doubts.has(this.#next)) continue;', '')
+  .in('page/keys.ts')
+  .mutant('Control Z in a field undoes the latest deletion', CHANGES, 'in a field, Control Z')
+  .change(' && !isInField', '')
+  .in('page/list/cell-editor.ts')
+  .mutant('Enter of an input method saves half a word', CHANGES, 'Enter of an input method')
+  .change('if (event.isComposing) return;', '')
+  .mutant(
+    'a text that is not stored yet is lost when the page is left',
+    CHANGES,
+    'a text that is not stored yet',
+  )
+  .change(
+    'if (this.#input !== undefined && this.#input.value !== this.#before) event',
+    'if (this.#input === null) event',
+  )
+  .mutant('a text that cannot be stored is lost', CHANGES, 'a refused text stops nothing')
+  .change("this.#close('elsewhere', refused);", "this.#close('elsewhere');")
+  .in('page/list/chips.ts')
+  .mutant('a chip that is pressed disappears', FINDING, 'chips: the newest first')
+  .change('!(isUseful || isPressed)', '!isUseful')
+  .in('page/list/count.ts')
+  .mutant('an empty list does not say that it is empty', FINDING, 'nothing found: all books again')
+  .change('nothing.hidden = !isNothing;', 'nothing.hidden = true;')
+  .in('page/list/grid.ts')
+  .mutant('one click changes a book', CHANGES, 'one click selects a cell')
+  .change('cell !== undefined && cell === this.#pressed', 'cell !== undefined')
+  .mutant('rows are read in another order than they are shown', EVERYBODY, 'a screen reader gets a grid')
+  .change('this.#all.insertBefore(row.element, after);', 'this.#all.append(row.element);')
+  .in('page/list/shelf.ts')
+  .mutant('a late answer shows a book as it was before its change', SEARCHES, 'does not hide the change')
+  .change(
+    'changed !== undefined && changed.at >= began ? changed.book : book',
+    'changed?.at === began ? changed.book : book',
+  )
+  .mutant(
+    'books are missing below those that were changed',
+    CHANGES,
+    'not found any more, and goes to the end',
+  )
+  .change('if (cursor === undefined && index > 0 && this.#hasMoved) {', 'if (index < 0) {')
+  .mutant('the end of a list that has become shorter is empty', SEARCHES, 'is one of the last page')
+  .change(
+    'while (page.books.length === 0 && index > 0) {',
+    'while (page.books.length === 0 && index > 1e6) {',
+  )
+  .mutant('a list of long books has gaps', SEARCHES, 'is continued')
+  .change('while (next !== undefined && books.length < PAGE) {', 'while (next?.limit !== undefined) {')
+  .in('page/list/view.ts')
+  .mutant('many words find nothing', SEARCHES, 'more than 16 different words')
+  .change('.length > MOST_WORDS) pieces.pop();', '.length > 2 * MOST_WORDS) pieces.pop();')
+  .mutant('a year among the words finds nothing', SEARCHES, 'a year among the words')
+  .change('found === undefined ? [] : wordsWanted(found.others)', '[]')
+  .mutant('the beginning of a word finds nothing', SEARCHES, 'the last word may be incomplete')
+  .change('[...last.word].length >= SHORTEST_PREFIX', '[...last.word].length < 0')
+  .mutant('an address with an invalid year shows no books', SEARCHES, 'whatever is invalid in an address')
+  .change('/^-?\\d{1,15}$/.test(year)', "year !== ''")
+  .in('page/main.ts')
+  .mutant('a late answer shows what was searched for before', FINDING, 'the last words win')
+  .change(
+    '  request.abort();\n  request = new AbortController();\n  const { signal }',
+    '  request = new AbortController();\n  const { signal }',
+  )
+  .mutant('a search closes the field that somebody types in', CHANGES, 'and no field is in use')
+  .change('if (editing !== undefined) {', 'if (false) {')
+  .mutant('a search leaves deleted books in the catalogue', CHANGES, 'long after its deletion was sent')
+  .change('void search(false, deletions.send());', 'void search(false);')
+  .mutant('a search that failed is never tried again', TROUBLE, 'a service that hangs')
+  .change(
+    'if (!signal.aborted) setTimeout(() => !signal.aborted && void search(staysInPlace), RETRY_PAUSE);',
+    '',
+  ).all;
