@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { readConfig } from '../src/config.ts';
+import { TIMES } from '../src/times.ts';
 
 const PROJECT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -14,28 +15,25 @@ export function limitsTable(): string[][] {
   const { bodyLimit, bulkLimit, headerLimit } = readConfig({}, readFileSync);
   const body = constantsOf('src/http/body.ts');
   const connection = constantsOf('src/http/connection.ts');
-  const app = constantsOf('src/api/app.ts');
-  const lists = constantsOf('src/stores/open-lists.ts');
-  const batches = constantsOf('src/books/batches.ts');
+  const { http, lists, books: calls, sqlite } = TIMES;
   const onSqlite = constantsOf('src/stores/sqlite/store.ts')('OPEN_LISTS');
   const onPostgres = constantsOf('src/stores/postgres/server/connections.ts')('LIST_CONNECTIONS');
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
   const log = size(constantsOf('src/stores/sqlite/long-log.ts')('LARGEST_LOG'));
-  const searching = seconds(constantsOf('src/stores/sqlite/finder.ts')('SEARCH_TIME'));
   return [
     ['one body', `${size(bodyLimit)} (\`BODY_LIMIT\`)`, '413'],
     ['that of `POST /books`', `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books`, '413'],
     ['that of `POST /token`', login, '413'],
     ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${HEADER_LINES} lines`, '431'],
-    ['until the headers have arrived', seconds(app('HEADERS_TIMEOUT')), '408'],
+    ['until the headers have arrived', seconds(http.headers), '408'],
     [
       'until the whole request has',
-      `${seconds(app('WHOLE_REQUEST_TIMEOUT'))}; behind others, after their answers`,
+      `${seconds(http.wholeRequest)}; behind others, after their answers`,
       '408',
     ],
-    ['a connection without a first request', seconds(app('HEADERS_TIMEOUT')), 'closed'],
-    ['a connection without another request', seconds(app('KEEP_ALIVE_TIMEOUT')), 'closed'],
+    ['a connection without a first request', seconds(http.headers), 'closed'],
+    ['a connection without another request', seconds(http.keepAlive), 'closed'],
     [`memory of bodies above ${size(body('SMALL'))}`, size(body('ROOM')), '503'],
     [`memory of smaller ones above ${size(body('TINY'))} that arrive in pieces`, size(body('ROOM')), '503'],
     [
@@ -50,7 +48,7 @@ export function limitsTable(): string[][] {
     ],
     [
       `until a client takes the next part of its answer, ${size(connection('MAX_UNREAD'))} at most`,
-      `${seconds(connection('READER_TIMEOUT'))}; until half of that memory is free again, ${seconds(connection('READER_TIMEOUT_WITHOUT_ROOM'))}`,
+      `${seconds(http.reader)}; until half of that memory is free again, ${seconds(http.readerWithoutRoom)}`,
       'it is disconnected',
     ],
     [
@@ -62,13 +60,13 @@ export function limitsTable(): string[][] {
     [
       'open lists in a process',
       `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,
-      `503 after ${seconds(lists('WAIT_TIMEOUT'))}; meanwhile a list breaks off whose reader has taken nothing for ${seconds(lists('STALL_TIMEOUT'))}`,
+      `503 after ${seconds(lists.wait)}; meanwhile a list breaks off whose reader has taken nothing for ${seconds(lists.stall)}`,
     ],
     ["SQLite's log of writes while others read", log, 'lists break off, searches get 503'],
     [
       'searches in a process',
-      `one at a time; on SQLite each ${searching}`,
-      `503 after ${seconds(batches('DEADLINE'))} in all, or at once if it would wait more than ${seconds(batches('MAX_QUEUE_TIME'))}`,
+      `one at a time; on SQLite each ${seconds(sqlite.search)}`,
+      `503 after ${seconds(calls.deadline)} in all, or at once if it would wait more than ${seconds(calls.queue)}`,
     ],
   ];
 }

@@ -3,12 +3,9 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { run } from './cli.ts';
 import { untilRead } from './terminal/until-read.ts';
+import { TIMES } from './times.ts';
 
-/** Milliseconds. One Ctrl-C may arrive as two signals: from the terminal, and from npm, which forwards it. */
-const DOUBLE_SIGNAL_WINDOW = 500;
-
-/** Milliseconds that a process which must end waits for a reader of its last words. Otherwise it waits as long as needed. */
-const FAREWELL = 1000;
+const { doubleSignal, farewell } = TIMES.process;
 
 /** Runs the command that the arguments name, then ends the process. */
 export async function runProcess(): Promise<never> {
@@ -23,7 +20,7 @@ export async function runProcess(): Promise<never> {
   const onSignal = (signal: NodeJS.Signals) => {
     first ??= performance.now();
     resolve(signal);
-    if (performance.now() - first < DOUBLE_SIGNAL_WINDOW) return;
+    if (performance.now() - first < doubleSignal) return;
     process.off(signal, onSignal);
     process.kill(process.pid, signal);
   };
@@ -37,7 +34,7 @@ export async function runProcess(): Promise<never> {
     if (error.code !== 'EPIPE') lost ??= error; // otherwise its reader, such as `head`, has read enough
   });
   const code = await run(process.argv.slice(2), process.env, process, stop);
-  const overdue = stop.then(() => setTimeout(FAREWELL));
+  const overdue = stop.then(() => setTimeout(farewell));
   await Promise.race([untilRead(process.stdout), overdue]);
   await setImmediate(); // including the error of the last write
   const isLost = code === 0 && lost !== undefined;

@@ -2,15 +2,12 @@
 // Does not: read a file without an end, or wait forever (rule 27).
 
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { TIMES } from './times.ts';
 
 /** A secret is far shorter. */
 const MAX_BYTES = 64 * 1024;
 
-/** Milliseconds to wait for the writer of a pipe: up to four files must be read within 10 s. */
-const PIPE_TIMEOUT = 2000;
-
-/** Milliseconds between two attempts to read a pipe. */
-const PAUSE = 20;
+const { pipe, pause } = TIMES.secretFile;
 
 /** @throws Error whose message says what is wrong with the file. */
 export function readSecretFile(path: string): Uint8Array {
@@ -18,16 +15,15 @@ export function readSecretFile(path: string): Uint8Array {
   try {
     const isPipe = fstatSync(fd).isFIFO();
     const content = Buffer.alloc(MAX_BYTES + 1);
-    const deadline = Date.now() + PIPE_TIMEOUT;
+    const deadline = Date.now() + pipe;
     let length = 0;
     while (length <= MAX_BYTES) {
       const bytes = readSome(fd, content, length);
       const isEnd = bytes === 0 && (length > 0 || !isPipe); // a pipe also seems to end before its writer opens it
       if (isEnd) return content.subarray(0, length);
       if (bytes === undefined || bytes === 0) {
-        if (Date.now() >= deadline)
-          throw new Error(`nothing was written into it within ${PIPE_TIMEOUT / 1000} s`);
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE);
+        if (Date.now() >= deadline) throw new Error(`nothing was written into it within ${pipe / 1000} s`);
+        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pause);
       } else {
         length += bytes;
       }

@@ -16,21 +16,8 @@ import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
 import { buildMetric, loginMetric, serviceMetrics } from './service-metrics.ts';
 import { describeStore, readDbUrl } from './stores/open.ts';
+import { TIMES, type Times } from './times.ts';
 import { within } from './within.ts';
-
-/** Milliseconds for requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
-const GRACE = 6000;
-const STORE_GRACE = 3000;
-
-/** Milliseconds that an open connection has for a last request. Closing it at once would lose a request on its way, and
- * a proxy must not retry one that is not idempotent. */
-const LAST_REQUEST = 500;
-
-/** Milliseconds for the store to answer `storeAnswers`. */
-const ANSWER_TIMEOUT = 4500;
-
-/** Milliseconds in which a process that listens on a port of this machine accepts a connection. */
-const PROBE_TIMEOUT = 1000;
 
 /** How a service uses its port: alone, or as one of several processes, the first of which checks that no other program
  * has the port. */
@@ -79,20 +66,22 @@ export async function startService(
   config: Config,
   log: Log,
   docsPort?: number,
-  deployment = singleProcess(),
+  times: Times = TIMES,
+  deployment = singleProcess(times),
 ): Promise<Service> {
   const storeAt = await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);
   const store = await storeAt.open({
     mustExist: deployment.port === 'another',
     find: config.find,
+    times,
     onLongWait: () =>
       log.warn('the start waits: other programs use the table of books, and it must be changed'),
   });
-  const catalogue = new Catalogue(store);
+  const catalogue = new Catalogue(store, times.books);
   const requests = new RequestCounts();
   const app = buildApp({
     catalogue,
-    tokens: new Tokens(config.signingSecret, config.previousSigningSecret),
+    tokens: new Tokens(config.signingSecret, times.auth, config.previousSigningSecret),
     checkCredentials: credentialCheck(config.username, config.password),
     takeTurn: deployment.takeTurn,
     trustedProxies: blockList(config.trustedProxies),
@@ -102,6 +91,7 @@ export async function startService(
     onlyThisMachine: config.builtInCredentials,
     log,
     requests,
+    times,
   });
   let url: string;
   let pageUrl: string | undefined;
@@ -111,8 +101,8 @@ export async function startService(
     books: await store.countUpTo(COUNTED + 1).catch(() => undefined),
   };
   try {
-    const page = await openPage(app.page.server, config, deployment.port);
-    url = await open(app.service.server, config, 'PORT', config.port, deployment.port);
+    const page = await openPage(app.page.server, config, deployment.port, times.service);
+    url = await open(app.service.server, config, 'PORT', config.port, deployment.port, times.service);
     if (page instanceof PortRefused) log.warn(`${page.message} The service runs without the page.`);
     else pageUrl = page;
   } catch (error) {
@@ -122,7 +112,7 @@ export async function startService(
   }
   const servers = [app.service.server, ...(pageUrl === undefined ? [] : [app.page.server])];
 
-  const measurement = measureProcess();
+  const measurement = measureProcess(times.metrics);
   return {
     url,
     pageUrl,
@@ -141,7 +131,7 @@ export async function startService(
     },
     // Directly: a call through the catalogue waits for its batch, which depends on the load and not only on the store.
     storeAnswers: () =>
-      store.find([1], performance.now() + ANSWER_TIMEOUT).then(
+      store.find([1], performance.now() + times.service.answer).then(
         () => true,
         () => false,
       ),
@@ -153,23 +143,23 @@ export async function startService(
           setImmediate(() => {
             for (const server of servers) server.closeIdleConnections();
           }),
-        LAST_REQUEST,
+        times.service.lastRequest,
       );
       const overdue = setTimeout(() => {
         for (const server of servers) server.closeAllConnections();
-      }, GRACE);
+      }, times.service.grace);
       await closed;
       clearInterval(idle);
       clearTimeout(overdue);
       // If a disk hangs, so would the exit: the command ends the process then.
-      await (store.holdsProcess ? store.close() : within(STORE_GRACE, store.close()));
+      await (store.holdsProcess ? store.close() : within(times.service.storeGrace, store.close()));
       measurement.stop();
     },
   };
 }
 
-function singleProcess(): Deployment {
-  const guard = new LoginGuard();
+function singleProcess({ auth }: Times): Deployment {
+  const guard = new LoginGuard(auth);
   return {
     port: 'alone',
     takeTurn: (address, succeeded) => guard.takeTurn(address, succeeded),
@@ -188,9 +178,10 @@ async function open(
   variable: string,
   port: number,
   use: PortUse,
+  times: Times['service'],
 ): Promise<string> {
   const place = { port, host, shared: use !== 'alone', variables: { port: variable, host: 'HOST' } };
-  if (use === 'first') await assertPortFree(place);
+  if (use === 'first') await assertPortFree(place, times);
   return await listen(server, place);
 }
 
@@ -199,10 +190,11 @@ async function openPage(
   server: Server,
   config: Config,
   use: PortUse,
+  times: Times['service'],
 ): Promise<string | PortRefused | undefined> {
   if (config.page === undefined) return undefined;
   try {
-    return await open(server, config, 'PAGE_PORT', config.page.port, use);
+    return await open(server, config, 'PAGE_PORT', config.page.port, use, times);
   } catch (error) {
     if (config.page.required || !(error instanceof PortRefused)) throw error;
     return error;
@@ -211,8 +203,8 @@ async function openPage(
 
 /** Refuses a port on which a process answers: if that one shares the port, the system would also let us listen there.
  * (Listening unshared for a moment would reset every client that connects in that moment.) */
-async function assertPortFree(place: ListenAddress): Promise<void> {
-  const probe = connect({ port: place.port, host: place.host ?? 'localhost', timeout: PROBE_TIMEOUT });
+async function assertPortFree(place: ListenAddress, { probe: timeout }: Times['service']): Promise<void> {
+  const probe = connect({ port: place.port, host: place.host ?? 'localhost', timeout });
   const answered = await new Promise((resolve) => {
     probe.once('connect', () => resolve(true));
     probe.once('timeout', () => resolve(false));

@@ -9,25 +9,14 @@ import { LoginGuard, type LoginTurn, type TakeTurn } from './auth/login-guard.ts
 import type { Config } from './config.ts';
 import type { Log } from './log/log.ts';
 import { metric } from './metrics/descriptions.ts';
-import { measureProcess } from './metrics/process.ts';
+import { measureProcess, type ProcessMeasurement } from './metrics/process.ts';
 import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
 import { OperatorError } from './operator-error.ts';
 import { IS_EXECUTABLE } from './project.ts';
 import { type PortUse, type Service, startService } from './service.ts';
 import { buildMetric, loginMetric } from './service-metrics.ts';
+import type { Times } from './times.ts';
 import { within } from './within.ts';
-
-/** Milliseconds between two attempts to replace a worker, if the first one fails. */
-const RETRY_PAUSE = 1000;
-
-/** Milliseconds for Node.js to begin in a worker; normally it needs a hundredth of it. */
-const BOOT_TIMEOUT = 30_000;
-
-/** Milliseconds after which a worker that has not stopped is killed; normally it needs less. */
-const LAST_RESORT = 9500;
-
-/** Milliseconds for a worker to answer a question; a worker that takes longer is left out. */
-const ANSWER_TIMEOUT = 2000;
 
 /** The questions of the first process to a worker, and the types of their answers. */
 interface Answers {
@@ -42,6 +31,7 @@ type Order =
       readonly kind: 'serve';
       readonly config: Config;
       readonly docsPort: number | undefined;
+      readonly times: Times;
       readonly use: PortUse;
     }
   | { readonly kind: 'stop' }
@@ -73,8 +63,13 @@ export const isWorker = cluster.isWorker;
  * @param docsPort as for `startService`.
  * @throws OperatorError as `startService` does; no worker is left then.
  */
-export async function startWorkers(config: Config, log: Log, docsPort?: number): Promise<Service> {
-  const pool = new WorkerPool(config, log, docsPort);
+export async function startWorkers(
+  config: Config,
+  log: Log,
+  docsPort: number | undefined,
+  times: Times,
+): Promise<Service> {
+  const pool = new WorkerPool(config, log, docsPort, times);
   try {
     return await pool.start();
   } catch (error) {
@@ -89,20 +84,24 @@ class WorkerPool {
   #config: Config;
   readonly #log: Log;
   readonly #docsPort: number | undefined;
+  readonly #times: Times;
   readonly #workers = new Set<Worker>();
   /** The workers that serve, by number; a replacement keeps the number of the worker it replaces. */
   readonly #serving = new Map<number, Worker>();
   readonly #asked = new Map<number, (answer: Answers[Question] | undefined) => void>();
   /** One for all workers: an address has no more login attempts at several workers than at one. */
-  readonly #guard = new LoginGuard();
-  readonly #measurement = measureProcess();
+  readonly #guard: LoginGuard;
+  readonly #measurement: ProcessMeasurement;
   #lastTicket = 0;
   #isStopping = false;
 
-  constructor(config: Config, log: Log, docsPort: number | undefined) {
+  constructor(config: Config, log: Log, docsPort: number | undefined, times: Times) {
     this.#config = config;
     this.#log = log;
     this.#docsPort = docsPort;
+    this.#times = times;
+    this.#guard = new LoginGuard(times.auth);
+    this.#measurement = measureProcess(times.metrics);
   }
 
   async start(): Promise<Service> {
@@ -122,7 +121,7 @@ class WorkerPool {
     this.#isStopping = true;
     const overdue = setTimeout(() => {
       for (const worker of this.#workers) worker.process.kill('SIGKILL');
-    }, LAST_RESORT);
+    }, this.#times.workers.lastResort);
     await Promise.all(
       [...this.#workers].map(async (worker) => {
         const ended = new Promise((resolve) => worker.once('exit', resolve));
@@ -138,7 +137,7 @@ class WorkerPool {
     const worker = fork();
     this.#workers.add(worker);
     // Where the system lacks threads, Node.js may hang before it runs any program.
-    const hung = setTimeout(() => worker.process.kill('SIGKILL'), BOOT_TIMEOUT);
+    const hung = setTimeout(() => worker.process.kill('SIGKILL'), this.#times.workers.boot);
     for (const event of ['online', 'exit']) worker.once(event, () => clearTimeout(hung));
     const started = Promise.withResolvers<Facts>();
     worker.once('exit', () => {
@@ -146,7 +145,13 @@ class WorkerPool {
       started.reject(new OperatorError('A worker exited before it could serve.'));
     });
     worker.on('message', (report: Report) => this.#onReport(worker, report, started));
-    sendOrder(worker, { kind: 'serve', config: this.#config, docsPort: this.#docsPort, use });
+    sendOrder(worker, {
+      kind: 'serve',
+      config: this.#config,
+      docsPort: this.#docsPort,
+      times: this.#times,
+      use,
+    });
     const facts = await started.promise;
     this.#serving.set(number, worker);
     const { pid } = worker.process;
@@ -185,7 +190,7 @@ class WorkerPool {
         return;
       } catch (error) {
         this.#log.error({ reason: (error as Error).message }, 'a worker could not be replaced: retrying');
-        await pause(RETRY_PAUSE);
+        await pause(this.#times.workers.retryPause);
       }
     }
   }
@@ -197,7 +202,7 @@ class WorkerPool {
     const { promise, resolve } = Promise.withResolvers<Answers[Asked] | undefined>();
     this.#asked.set(ticket, resolve as (answer: Answers[Question] | undefined) => void);
     sendOrder(worker, { kind: 'ask', ticket, question });
-    const answer = await within(ANSWER_TIMEOUT, promise);
+    const answer = await within(this.#times.workers.answer, promise);
     this.#asked.delete(ticket);
     return answer;
   }
@@ -282,11 +287,11 @@ export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Prom
     void report(self, { kind: 'login', ticket, address, succeeded });
     return new Promise((resolve) => turns.set(ticket, resolve));
   };
-  const { config, docsPort, use } = await serveOrdered.promise;
+  const { config, docsPort, times, use } = await serveOrdered.promise;
   const log = makeLog(config);
   let service: Service;
   try {
-    service = await startService(config, log, docsPort, {
+    service = await startService(config, log, docsPort, times, {
       port: use,
       takeTurn,
       metrics: () => [], // the first process counts the logins

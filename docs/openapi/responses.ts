@@ -43,6 +43,7 @@ import { BOOK_FIELDS, BOOK_ID, type Book, FIELD_NAMES } from '../../src/books/bo
 import { tagOf } from '../../src/books/condition.ts';
 import { readConfig } from '../../src/config.ts';
 import type { HeaderList } from '../../src/http/answer.ts';
+import { TIMES } from '../../src/times.ts';
 import { constantsOf, seconds, size } from '../limits.ts';
 
 /** A JSON Schema, or a part of one. */
@@ -124,7 +125,6 @@ const NO_KEY = failure(
 );
 
 const { bodyLimit, bulkLimit, headerLimit } = readConfig({}, readFileSync);
-const app = constantsOf('src/api/app.ts');
 const books = MOST_BOOKS.toLocaleString('en-US');
 const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
 
@@ -251,7 +251,7 @@ export const RESPONSES = {
     failure(
       REQUEST_TIMEOUT,
       'rule 22',
-      `The headers did not arrive within ${seconds(app('HEADERS_TIMEOUT'))}, or the whole request did not arrive within ${seconds(app('WHOLE_REQUEST_TIMEOUT'))}.`,
+      `The headers did not arrive within ${seconds(TIMES.http.headers)}, or the whole request did not arrive within ${seconds(TIMES.http.wholeRequest)}.`,
     ),
   ],
   PayloadTooLarge: [TOO_LARGE],

@@ -15,17 +15,11 @@ import { listen, PortRefused } from '../listen.ts';
 import type { Log } from '../log/log.ts';
 import { PROMETHEUS_TEXT, prometheusText } from '../metrics/prometheus.ts';
 import type { Service } from '../service.ts';
+import type { Times } from '../times.ts';
 import { within } from '../within.ts';
 import type { OperationsHandler } from './asset.ts';
 import { docsRoutes } from './docs.ts';
 import { manualRoutes } from './manual.ts';
-
-/** Milliseconds that /readyz waits for the store. */
-const READY_TIMEOUT = 2000;
-
-/** Milliseconds. Clients of this port are near, and slow ones must not use up the service's connections. */
-const REQUEST_TIMEOUT = 5000;
-const KEEP_ALIVE_TIMEOUT = 30_000;
 
 /** Bytes. */
 const HEADER_LIMIT = 16 * 1024;
@@ -53,7 +47,11 @@ export interface OperationsListener {
  * @returns the reason if the default port cannot be opened.
  * @throws OperatorError if a port that the operator set cannot be opened, or ADMIN_HOST cannot be used.
  */
-export async function openOperations(config: Config, log: Log): Promise<OperationsListener | PortRefused> {
+export async function openOperations(
+  config: Config,
+  log: Log,
+  times: Pick<Times, 'admin' | 'http'>,
+): Promise<OperationsListener | PortRefused> {
   const { admin, adminHost: host } = config;
   const onlyThisMachine = isLoopback(host);
   let service: Service | undefined;
@@ -67,7 +65,7 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
       '/livez': () => text(200, 'alive'),
       '/readyz': async () => {
         if (service === undefined) return text(503, unready);
-        const answers = await within(READY_TIMEOUT, service.storeAnswers());
+        const answers = await within(times.admin.ready, service.storeAnswers());
         return answers ? text(200, 'ready') : text(503, 'the store does not answer');
       },
       '/metrics': async () => {
@@ -83,12 +81,9 @@ export async function openOperations(config: Config, log: Log): Promise<Operatio
       ...docsRoutes(servicePort, pagePort, knownLogin(config), '/manual/' in manual ? 'manual/' : undefined),
     }),
   );
-  const timeouts = {
-    headersTimeout: REQUEST_TIMEOUT,
-    requestTimeout: REQUEST_TIMEOUT,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
-  };
-  const { server } = new HttpServer({ headerLimit: HEADER_LIMIT, ...timeouts }, handle, refuse, (error) =>
+  const { request, keepAlive } = times.admin;
+  const timesOfPort = { ...times.http, headers: request, wholeRequest: request, keepAlive };
+  const { server } = new HttpServer(HEADER_LIMIT, timesOfPort, handle, refuse, (error) =>
     log.error({ err: error }, 'an answer could not be sent'),
   );
   server.maxConnections = MAX_CONNECTIONS;

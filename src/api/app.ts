@@ -27,12 +27,6 @@ import { type AppParts, Exchange, type Handler } from './exchange.ts';
 import { Faults } from './faults.ts';
 import { logIn } from './login.ts';
 
-// Milliseconds (rule 22).
-const HEADERS_TIMEOUT = 15_000;
-const WHOLE_REQUEST_TIMEOUT = 30_000;
-/** Longer than the idle timeouts of common load balancers, so that they, not we, close first. */
-const KEEP_ALIVE_TIMEOUT = 72_000;
-
 /** In the path of a route, stands for one segment of any text. */
 const ID = ':id';
 
@@ -67,20 +61,16 @@ export interface App {
 }
 
 export function buildApp(parts: AppParts): App {
-  const { log, requests } = parts;
+  const { log, requests, times } = parts;
   const newRequestId = requestIds();
-  const faults = new Faults(log, requests);
+  const faults = new Faults(log, requests, times.api);
   const allowOrigin = allowOrigins(parts.config.corsOrigins, parts.docsPort);
-  const timeouts = {
-    headersTimeout: HEADERS_TIMEOUT,
-    requestTimeout: WHOLE_REQUEST_TIMEOUT,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
-  };
   return { service: newServer(undefined), page: newServer(new PageFiles(parts.knownLogin)) };
 
   function newServer(page: PageFiles | undefined): HttpServer {
     const http = new HttpServer(
-      { headerLimit: parts.config.headerLimit, ...timeouts },
+      parts.config.headerLimit,
+      times.http,
       (request, response, before) => handle(http, page, request, response, before),
       refuse,
       (error) => log.error({ err: error }, 'an answer could not be sent'),

@@ -11,6 +11,7 @@ import type { Config } from '../config.ts';
 import type { Answer } from '../http/answer.ts';
 import type { Path } from '../http/path.ts';
 import type { Log } from '../log/log.ts';
+import type { Times } from '../times.ts';
 import type { RequestCounts } from './request-counts.ts';
 
 export class Exchange {
@@ -54,6 +55,7 @@ export interface AppParts {
   readonly onlyThisMachine: boolean;
   readonly log: Log;
   readonly requests: RequestCounts;
+  readonly times: Pick<Times, 'http' | 'api'>;
 }
 
 /** What a route does: its answer is all that a client gets. */

@@ -4,6 +4,7 @@
 import { StoreUnavailable } from '../books/store.ts';
 import { BodyIncomplete, BodyTooLarge, NoRoomForBody } from '../http/body.ts';
 import type { Log } from '../log/log.ts';
+import type { Times } from '../times.ts';
 import {
   BAD_REQUEST,
   type EnvelopeAnswer,
@@ -13,9 +14,6 @@ import {
 } from './envelope.ts';
 import type { RequestCounts } from './request-counts.ts';
 
-/** Milliseconds between two log lines about one fault, however many requests meet it. */
-const FAULT_LINES_APART = 1000;
-
 export class Faults {
   readonly #log: Log;
   readonly #requests: RequestCounts;
@@ -23,12 +21,12 @@ export class Faults {
   readonly #logBody: (reqId: string, reason: string) => void;
   readonly #logAnswer: (reqId: string, reason: string) => void;
 
-  constructor(log: Log, requests: RequestCounts) {
+  constructor(log: Log, requests: RequestCounts, { faultLinesApart }: Times['api']) {
     this.#log = log;
     this.#requests = requests;
-    this.#logStore = faultLog(log, 'the store is unavailable');
-    this.#logBody = faultLog(log, 'a request body was refused');
-    this.#logAnswer = faultLog(log, 'an answer was refused');
+    this.#logStore = faultLog(log, 'the store is unavailable', faultLinesApart);
+    this.#logBody = faultLog(log, 'a request body was refused', faultLinesApart);
+    this.#logAnswer = faultLog(log, 'an answer was refused', faultLinesApart);
   }
 
   answer(error: unknown, reqId: string): EnvelopeAnswer {
@@ -64,17 +62,18 @@ export class Faults {
 }
 
 /**
- * Logs the first fault at once; then, once a second, one line for each reason with the number of requests that met it.
+ * Logs the first fault at once; then, now and then, one line for each reason with the number of requests that met it.
  * A line for each request would drown the rest of the log.
+ * @param apart milliseconds between two lines.
  */
-function faultLog(log: Log, message: string): (reqId: string, reason: string) => void {
+function faultLog(log: Log, message: string, apart: number): (reqId: string, reason: string) => void {
   const waiting = new Map<string, { readonly reqId: string; requests: number }>();
   let isQuiet = true;
   const logWaiting = () => {
     isQuiet = waiting.size === 0;
     for (const [reason, { reqId, requests }] of waiting) log.error({ reqId, reason, requests }, message);
     waiting.clear();
-    if (!isQuiet) setTimeout(logWaiting, FAULT_LINES_APART).unref();
+    if (!isQuiet) setTimeout(logWaiting, apart).unref();
   };
   return (reqId, reason) => {
     const known = waiting.get(reason);

@@ -1,15 +1,14 @@
 // Owns: the rate limit on the failed logins of an address (rule 29). Independent of HTTP and of the password.
 
 import { isIPv4, isIPv6 } from 'node:net';
+import type { Times } from '../times.ts';
 import { BoundedMemory } from './bounded-memory.ts';
 
-/** Failed logins of an address without a delay, and the milliseconds in which they are counted. */
+/** Failed logins of an address without a delay. */
 const FREE_FAILURES = 10;
-const WINDOW = 15 * 60 * 1000;
 
-/** Milliseconds between two delayed answers to one address, and the longest delay of an answer. */
-const PACE = 1000;
-const LONGEST_DELAY = 5 * PACE;
+/** Delayed answers that an address may wait for. */
+const MOST_DELAYED = 5;
 
 /** Addresses that are kept: about 5 MiB. */
 const MAX_ADDRESSES = 20_000;
@@ -38,11 +37,10 @@ interface Suspect {
 export class LoginGuard {
   readonly #outcomes = { succeeded: 0, failed: 0, delayed: 0, refused: 0 };
   readonly #suspects = new BoundedMemory<Suspect>(MAX_ADDRESSES);
-  readonly #now: () => number;
+  readonly #times: Times['auth'];
 
-  /** @param now milliseconds on a clock that never steps back. */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
+  constructor(times: Times['auth']) {
+    this.#times = times;
   }
 
   get outcomes(): LoginOutcomes {
@@ -52,12 +50,14 @@ export class LoginGuard {
   /** A right password is never delayed; while too many wrong ones wait, it is refused like them. */
   takeTurn(address: string, succeeded: boolean): LoginTurn {
     const key = networkOf(address);
-    const now = this.#now();
+    const { failureWindow, failurePace } = this.#times;
+    const now = performance.now();
     const suspect = this.#suspects.get(key) ?? { failures: [], lastTurn: now };
-    const turn = Math.max(now, suspect.lastTurn) + PACE;
-    if (turn - now > LONGEST_DELAY) {
+    const turn = Math.max(now, suspect.lastTurn) + failurePace;
+    const tooLong = turn - now - MOST_DELAYED * failurePace;
+    if (tooLong > 0) {
       this.#outcomes.refused += 1;
-      return { kind: 'refuse', retryAfter: Math.ceil((turn - now - LONGEST_DELAY) / 1000) };
+      return { kind: 'refuse', retryAfter: Math.ceil(tooLong / 1000) };
     }
     if (succeeded) {
       this.#outcomes.succeeded += 1;
@@ -69,7 +69,7 @@ export class LoginGuard {
       failures.length === FREE_FAILURES ? (failures.shift() as number) : Number.NEGATIVE_INFINITY;
     failures.push(now);
     this.#suspects.set(key, suspect);
-    if (now - oldest > WINDOW) {
+    if (now - oldest > failureWindow) {
       this.#outcomes.failed += 1;
       return { kind: 'answer', delay: 0 };
     }

@@ -3,9 +3,8 @@
 
 import { isUtf8 } from 'node:buffer';
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import type { Times } from '../times.ts';
 import { BoundedMemory } from './bounded-memory.ts';
-
-const LIFETIME = 15 * 60; // seconds, fixed by the contract
 
 /** Tokens kept with a right signature, and as many with a wrong one. */
 const MAX_TOKENS = 10_000;
@@ -22,6 +21,7 @@ const HEADER = encode({ alg: 'HS256', typ: 'JWT' });
 export class Tokens {
   /** The first one signs; signatures by each of them are accepted. */
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
+  readonly #lifetime: number; // seconds
   /** Tokens whose signature is right, and their expiry in Unix seconds, which is checked each time. */
   readonly #verified = new BoundedMemory<number>(MAX_TOKENS);
   /** Tokens whose signature is wrong; kept apart, so that a flood of them drops no verified one. */
@@ -31,14 +31,15 @@ export class Tokens {
    * @param secret key of the HMAC signatures; not empty.
    * @param previous the key before it: its tokens are accepted, but it signs none.
    */
-  constructor(secret: string, previous?: string) {
+  constructor(secret: string, { tokenLifetime }: Times['auth'], previous?: string) {
+    this.#lifetime = tokenLifetime / 1000;
     const key = createSecretKey(secret, 'utf8');
     this.#keys = previous === undefined ? [key] : [key, createSecretKey(previous, 'utf8')];
   }
 
   /** A new token; `exp` is its only claim (T4). */
   issue(): string {
-    const signed = `${HEADER}.${encode({ exp: Math.floor(Date.now() / 1000) + LIFETIME })}`;
+    const signed = `${HEADER}.${encode({ exp: Math.floor(Date.now() / 1000) + this.#lifetime })}`;
     return `${signed}.${signatureOf(signed, 'sha256', this.#keys[0])}`;
   }
 

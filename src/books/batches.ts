@@ -5,20 +5,8 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
+import type { Times } from '../times.ts';
 import { type BatchLimits, type Left, StoreUnavailable } from './store.ts';
-
-/** Milliseconds from a call to its answer, even if the store hangs (rule 23: within 5 s). */
-const DEADLINE = 4500;
-
-/**
- * Longest expected wait, in milliseconds, of a call until its batch is sent. A call that would wait longer is refused
- * at once: otherwise all calls would wait until nearly the deadline, and the store would work for calls that are given
- * up meanwhile.
- */
-const MAX_QUEUE_TIME = 2000;
-
-/** Milliseconds that a full batch may take; if a store is slower, a batch is full with fewer items. */
-const FULL_BATCH_TIME = 500;
 
 /** Items over which the pace is averaged: searches come one in a batch, and one may take a thousand times as long. */
 const PACE_ITEMS = 16;
@@ -32,7 +20,6 @@ interface Batch<Item, Answer> {
   weight: number;
 }
 
-const LATE = new StoreUnavailable(`no answer within ${DEADLINE} ms`, 'late');
 const OVERLOADED = new StoreUnavailable('more calls wait than the store can answer in time', 'overload');
 
 const SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -58,6 +45,8 @@ export type Carry<Item, Answer> = (
 export class Batches<Item, Answer> {
   readonly #carry: Carry<Item, Answer>;
   readonly #limits: BatchLimits;
+  readonly #times: Times['books'];
+  readonly #late: StoreUnavailable;
   readonly #weigh: (item: Item) => number;
   readonly #weighAnswer: (answer: Answer) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
@@ -78,11 +67,14 @@ export class Batches<Item, Answer> {
   constructor(
     carry: Carry<Item, Answer>,
     limits: BatchLimits,
+    times: Times['books'],
     weigh: (item: Item) => number = () => 0,
     weighAnswer: (answer: Answer) => number = () => 0,
   ) {
     this.#carry = carry;
     this.#limits = limits;
+    this.#times = times;
+    this.#late = new StoreUnavailable(`no answer within ${times.deadline} ms`, 'late');
     this.#size = limits.size;
     this.#weigh = weigh;
     this.#weighAnswer = weighAnswer;
@@ -115,7 +107,7 @@ export class Batches<Item, Answer> {
     let batch = this.#waiting.at(-1);
     if (batch === undefined || this.#isFull(batch)) {
       const ahead = (this.waiting * this.#pace) / this.#limits.inFlight;
-      if (ahead > MAX_QUEUE_TIME) return Promise.reject(OVERLOADED);
+      if (ahead > this.#times.queue) return Promise.reject(OVERLOADED);
       batch = this.#open();
     }
     batch.weight += this.#weigh(item);
@@ -131,11 +123,12 @@ export class Batches<Item, Answer> {
   }
 
   #open(): Batch<Item, Answer> {
+    const { deadline } = this.#times;
     const batch: Batch<Item, Answer> = {
       items: [],
       calls: [],
-      deadline: performance.now() + DEADLINE,
-      timer: setTimeout(() => this.#expire(batch), DEADLINE),
+      deadline: performance.now() + deadline,
+      timer: setTimeout(() => this.#expire(batch), deadline),
       weight: 0,
     };
     this.#waiting.push(batch);
@@ -167,9 +160,10 @@ export class Batches<Item, Answer> {
       const time = performance.now() - began;
       this.sizes.observe(carried);
       this.durations.observe(time / 1000);
-      if (isFull || time > FULL_BATCH_TIME) {
+      const { fullBatch } = this.#times;
+      if (isFull || time > fullBatch) {
         this.#pace += (time / carried - this.#pace) * Math.min(1, carried / PACE_ITEMS);
-        this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(FULL_BATCH_TIME / this.#pace)));
+        this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(fullBatch / this.#pace)));
       }
       this.#inFlight -= 1;
       this.#start();
@@ -192,7 +186,7 @@ export class Batches<Item, Answer> {
       for (const call of calls) call.reject(error);
       return [];
     };
-    if (performance.now() >= deadline) return rejectAll(LATE);
+    if (performance.now() >= deadline) return rejectAll(this.#late);
     try {
       return await this.#settle(calls, await this.#carry(items, deadline), late);
     } catch (error) {
@@ -250,6 +244,6 @@ export class Batches<Item, Answer> {
   #expire(batch: Batch<Item, Answer>): void {
     const position = this.#waiting.indexOf(batch);
     if (position !== -1) this.#waiting.splice(position, 1);
-    for (const call of batch.calls) call.reject(LATE);
+    for (const call of batch.calls) call.reject(this.#late);
   }
 }

@@ -2,6 +2,7 @@
 // Each kind of call has its own batches; a store never gets a single call.
 
 import { hash } from 'node:crypto';
+import type { Times } from '../times.ts';
 import { Batches, type BatchFigures } from './batches.ts';
 import { type Book, type BookChanges, type BookFields, completeFields } from './book.ts';
 import type { Condition } from './condition.ts';
@@ -30,39 +31,47 @@ export class Catalogue {
   readonly #conditionals: Batches<ConditionalChange, ConditionalOutcome>;
   readonly #searches: Batches<Search, Page>;
 
-  constructor(store: BookStore) {
+  constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
     const { limits } = store;
     this.#finds = new Batches(
       (ids: readonly number[], deadline) => store.find(ids, deadline),
       limits.find,
+      times,
       undefined,
       weightOfAnswer,
     );
     this.#inserts = new Batches(
       (books: readonly BookFields[], deadline) => store.insert(books, deadline),
       limits.insert,
+      times,
       weightOf,
     );
     const insertGroups = (groups: readonly BookGroup[], deadline: number) => {
       return store.insertGroups(groups, deadline);
     };
-    this.#keyed = new Batches(insertGroups, limits.keyed, ({ books }) => books.length);
-    this.#bulk = new Batches(insertGroups, limits.bulk);
+    this.#keyed = new Batches(insertGroups, limits.keyed, times, ({ books }) => books.length);
+    this.#bulk = new Batches(insertGroups, limits.bulk, times);
     this.#updates = new Batches(
       (updates, deadline) => store.update(updates, deadline),
       limits.update,
+      times,
       ({ changes }) => weightOf(changes),
       weightOfAnswer,
     );
-    this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove);
+    this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove, times);
     this.#conditionals = new Batches(
       (changes, deadline) => store.changeIf(changes, deadline),
       limits.conditional,
+      times,
       ({ changes }) => weightOf(changes ?? {}),
       weightOfAnswer,
     );
-    this.#searches = new Batches((searches, deadline) => store.search(searches, deadline), limits.search);
+    this.#searches = new Batches(
+      (searches, deadline) => store.search(searches, deadline),
+      limits.search,
+      times,
+    );
   }
 
   /** @returns undefined if no book has the id. */

@@ -2,6 +2,7 @@
 // A store gets only input that `book.ts` has accepted, so every failure here is a fault of the store.
 
 import type { Metric } from '../metrics/prometheus.ts';
+import type { Times } from '../times.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
@@ -46,22 +47,18 @@ export type GroupOutcome =
     }
   | 'conflict';
 
-/** Milliseconds for which a key is known, at least (rule I4). */
-const KEY_LIFETIME = 24 * 3_600_000;
-
 /**
  * The age of a key is counted by this row beside the keys, and by no clock of a system, which may be set. Once a process
  * that is asked for keys has seen the row unchanged for a minute by its monotonic clock, it adds a minute to it. So the
- * row is never ahead of the time that has passed, and a key may look a minute older than it is.
+ * row is never ahead of the time that has passed, and a key may look a minute older than it is. No request has this key,
+ * since it has a space.
  */
-export const KEY_TIME = {
-  /** No request has this key, since it has a space. */
-  row: 'the time',
-  /** Milliseconds. */
-  step: 60_000,
-  /** How far the time of a key is behind that of the row when it is removed, in milliseconds. */
-  lifetime: KEY_LIFETIME + 60_000,
-} as const;
+export const KEY_CLOCK = 'the time';
+
+/** How far the time of a key is behind that of the row when it is removed, in milliseconds. */
+export function ageOfExpired({ lifetime, step }: Times['keys']): number {
+  return lifetime + step;
+}
 
 /** A change or a removal of one book, which takes effect only if the book meets the condition at that moment. */
 export interface ConditionalChange {

@@ -19,6 +19,7 @@ import { companionsOf, openCatalogue, orphanedLog, sizeOf } from '../stores/sqli
 import { counted } from '../terminal/counted.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
+import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue backup FILE [--overwrite]
@@ -48,7 +49,7 @@ export async function run(
   try {
     if (isPartOf(store, file)) throw new OperatorError(`${file} is part of the store: choose another file.`);
     assertFree(file, options.overwrite === true);
-    const source = openCatalogue(store);
+    const source = openCatalogue(store, TIMES.sqlite);
     if (source === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${url}.`);
     let old: Old | undefined;
     try {

@@ -8,6 +8,7 @@ import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
 import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
+import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue copy FROM TO [--overwrite]
@@ -31,11 +32,11 @@ export async function run(context: CommandContext, { operands, options }: Argume
   if (areOneFile || describeStore(from) === describeStore(to))
     throw new UsageError('FROM and TO are the same store.');
 
-  const source = await fromAt.openBulk('read');
+  const source = await fromAt.openBulk('read', TIMES);
   if (source === undefined) throw new OperatorError(`FROM: there is no catalogue at ${describeStore(from)}.`);
   let target: BulkStore | undefined;
   try {
-    target = await toAt.openBulk('write');
+    target = await toAt.openBulk('write', TIMES);
     const { books, checksum } = await copy(source, target, options.overwrite === true, context);
     context.stdout.write(
       `${counted(books, 'book')} copied to ${describeStore(to)}, verified (sha256 ${checksum}).\n`,

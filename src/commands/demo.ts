@@ -15,6 +15,7 @@ import { OperatorError } from '../operator-error.ts';
 import { readProjectFile } from '../project.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl, type StoreAt } from '../stores/open.ts';
+import { TIMES } from '../times.ts';
 import type { CommandContext } from './command.ts';
 import { serve } from './serve.ts';
 
@@ -99,7 +100,7 @@ async function makeStore(dbUrl: string): Promise<number> {
 
 /** @returns how many books were stored. */
 async function fill(at: StoreAt): Promise<number> {
-  const store = await at.openBulk('write');
+  const store = await at.openBulk('write', TIMES);
   try {
     const file = Readable.from([await readProjectFile(BOOKS)]);
     const reading = await readBooks(file, { name: BOOKS, columns: {} });
@@ -119,7 +120,7 @@ async function fill(at: StoreAt): Promise<number> {
 
 /** The service would also do it, but return 503 for searches until it is done. */
 async function makeIndex(at: StoreAt): Promise<void> {
-  const index = await at.openIndex();
+  const index = await at.openIndex(TIMES);
   try {
     await index?.create();
     while (await index?.advance());

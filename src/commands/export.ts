@@ -16,6 +16,7 @@ import { counted } from '../terminal/counted.ts';
 import { helpEntry } from '../terminal/help-entry.ts';
 import { Progress } from '../terminal/progress.ts';
 import { writeWholeFile } from '../terminal/whole-file.ts';
+import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite] [FILTERS]
@@ -64,7 +65,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   if (at.file !== undefined && isPartOf(at.file, file)) {
     throw new OperatorError(`${file} is part of the store: choose another file.`);
   }
-  const store = await at.openBulk('read');
+  const store = await at.openBulk('read', TIMES);
   if (store === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
 
   try {

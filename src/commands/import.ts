@@ -15,6 +15,7 @@ import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
+import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
@@ -80,10 +81,10 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     const shown = { ...options, name, size, rejects, store: describeStore(url) };
     const report = new ImportReport(context, reading, shown);
     const store = options.isDryRun
-      ? ((await at.openBulk('read')) ?? (await openScratch()))
-      : await at.openBulk('write');
+      ? ((await at.openBulk('read', TIMES)) ?? (await openScratch(TIMES)))
+      : await at.openBulk('write', TIMES);
     // The first file that SQLite opens determines the folder of its temporary ones: that of the store.
-    const scratch = options.isDryRun ? await openScratch() : undefined;
+    const scratch = options.isDryRun ? await openScratch(TIMES) : undefined;
     const assertNewest = async () => {
       if (!options.isDryRun) await store.assertNewest();
     };

@@ -7,6 +7,7 @@ import type { BookIndex } from '../stores/book-index.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
+import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export const HELP = `Usage: book-catalogue index [--rebuild | --remove]
@@ -33,7 +34,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   if (!readSetting('find', env, readSecretFile) && !options.remove)
     throw new OperatorError('FIND is off: there is no index to maintain.');
   const at = await readDbUrl(url);
-  const index = await at.openIndex();
+  const index = await at.openIndex(TIMES);
   if (index === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
 
   let isStopped = false;

@@ -3,6 +3,7 @@
 import { get } from 'node:http';
 import { readConfig } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
+import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue ready [--alive]
@@ -14,9 +15,6 @@ Exits with code 0 if it is ready, with 1 if it is not or does not answer.
 `;
 
 export const OPTIONS = { alive: { type: 'boolean' } } as const;
-
-/** Milliseconds; the service answers sooner. */
-const TIMEOUT = 4000;
 
 export async function run({ env, stdout, stderr }: CommandContext, { options }: Arguments): Promise<number> {
   const { admin, adminHost: host } = readConfig(env, readSecretFile);
@@ -39,7 +37,7 @@ function ask(
 ): Promise<{ status: number | undefined; text: string }> {
   return new Promise((resolve, reject) => {
     const headers = { host: 'localhost' }; // whatever the address, the request goes to this machine
-    const options = { host, port, path, headers, signal: AbortSignal.timeout(TIMEOUT) };
+    const options = { host, port, path, headers, signal: AbortSignal.timeout(TIMES.commands.ready) };
     const request = get(options, (response) => {
       let text = '';
       response.setEncoding('utf8');

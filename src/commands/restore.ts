@@ -18,6 +18,7 @@ import { makeFolderOf, orphanedLog } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
 import { StepProgress } from '../terminal/steps.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
+import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue restore FILE [--overwrite]
@@ -59,7 +60,7 @@ export async function run(
         if (old !== undefined && statSync(unfinished).uid !== old.uid) {
           throw new OperatorError(`DB_URL: ${url} belongs to another user: run restore as that user.`);
         }
-        const content = await copyBackup(file, unfinished, (unit, done, total) =>
+        const content = await copyBackup(file, unfinished, TIMES.sqlite, (unit, done, total) =>
           steps.at(unit, done, total),
         );
         removeCompanions(path);

@@ -9,12 +9,10 @@ import type { Log } from '../log/log.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { COUNTED, type Service, type StoreFound, startService } from '../service.ts';
 import { counted } from '../terminal/counted.ts';
+import { TIMES } from '../times.ts';
 import { version } from '../version.ts';
 import { isWorker, serveAsWorker, startWorkers } from '../workers.ts';
 import type { CommandContext } from './command.ts';
-
-/** Milliseconds after which the process ends even if a disk does not answer; normally it needs less (rule 27). */
-const LAST_RESORT = 9500;
 
 export const HELP = `Usage: book-catalogue serve
 
@@ -28,9 +26,9 @@ export async function run({ env, stdout, stop }: CommandContext): Promise<number
     await serve(readConfig(env, readSecretFile), { stdout, stop });
     return 0;
   }
-  const lines = new LogWriter(stdout, true);
+  const lines = new LogWriter(stdout, true, TIMES.log);
   try {
-    await serveAsWorker(({ logLevel }) => openLog(logLevel, lines, stdout), stop);
+    await serveAsWorker(({ logLevel }) => openLog(logLevel, lines, stdout, TIMES.log), stop);
     return 0;
   } finally {
     await lines.close();
@@ -47,9 +45,9 @@ export async function serve(
   { stdout, stop }: Pick<CommandContext, 'stdout' | 'stop'>,
   shownStore?: string,
 ): Promise<void> {
-  const lines = new LogWriter(stdout, false);
+  const lines = new LogWriter(stdout, false, TIMES.log);
   try {
-    const log = openLog(config.logLevel, lines, stdout);
+    const log = openLog(config.logLevel, lines, stdout, TIMES.log);
     await serveWith(config, log, stdout.isTTY ? lines : undefined, stop, shownStore);
   } finally {
     await lines.close();
@@ -64,12 +62,15 @@ async function serveWith(
   stop: Promise<unknown>,
   shownStore: string | undefined,
 ): Promise<void> {
-  const opened = await openOperations(config, log);
+  const opened = await openOperations(config, log, TIMES);
   const operations = opened instanceof PortRefused ? undefined : opened;
   try {
     const start = config.workers === 1 ? startService : startWorkers;
     // A start may wait for others.
-    const service = await Promise.race([start(config, log, operations?.port), stop.then(() => undefined)]);
+    const service = await Promise.race([
+      start(config, log, operations?.port, TIMES),
+      stop.then(() => undefined),
+    ]);
     if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
     const { url, pageUrl: page, store } = service;
@@ -85,7 +86,7 @@ async function serveWith(
     for (const warning of config.warnings) log.warn(warning);
 
     log.info({ signal: await stop }, 'stopping');
-    const overdue = setTimeout(() => process.kill(process.pid, 'SIGKILL'), LAST_RESORT);
+    const overdue = setTimeout(() => process.kill(process.pid, 'SIGKILL'), TIMES.commands.lastResort);
     operations?.drain();
     await service.close();
     clearTimeout(overdue);

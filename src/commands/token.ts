@@ -4,6 +4,7 @@ import { Tokens } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
+import { TIMES } from '../times.ts';
 import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue token
@@ -20,6 +21,6 @@ export async function run({ env, stdout }: CommandContext): Promise<number> {
       'SECRET_TOKEN must be set to that of the service: otherwise the service does not accept the token.',
     );
   }
-  stdout.write(`${new Tokens(signingSecret).issue()}\n`);
+  stdout.write(`${new Tokens(signingSecret, TIMES.auth).issue()}\n`);
   return 0;
 }

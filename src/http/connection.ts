@@ -4,6 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Times } from '../times.ts';
 
 /** Concurrent requests of one connection: one read brings hundreds. */
 const MAX_CONCURRENT = 32;
@@ -28,13 +29,6 @@ const TINY = 4096;
  * more than MAX_CONCURRENT: Node makes up to 2,500 requests of one read, and each takes five kilobytes.
  */
 const MAX_WAITING = 16_384;
-
-/** Milliseconds for a client to read the next part of an answer, one mebibyte at most; and if there is no room. */
-const READER_TIMEOUT = 60_000;
-const READER_TIMEOUT_WITHOUT_ROOM = 5000;
-
-/** Milliseconds for a client that is still sending to read its last answer. */
-const LINGER = 1000;
 
 /** Methods that change nothing (RFC 9110 section 9.2.1). */
 const SAFE_METHODS: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
@@ -69,6 +63,7 @@ type Exchange = readonly [IncomingMessage, ServerResponse];
 export class Connection {
   readonly #socket: Socket;
   readonly #handle: Handle;
+  readonly #times: Times['http'];
   /** Requests that wait until all earlier ones have been answered. */
   #waiting: Exchange[] = [];
   /** Requests started since all earlier ones were answered. */
@@ -100,12 +95,13 @@ export class Connection {
   /** Of Node, for the end of the socket, and for its answers once there is room for more of them. */
   readonly #listeners: readonly (readonly [string, (...values: unknown[]) => void])[];
 
-  constructor(socket: Socket, handle: Handle) {
+  constructor(socket: Socket, handle: Handle, times: Times['http']) {
     this.#socket = socket;
     this.#listeners = ['close', 'drain'].flatMap((event) =>
       socket.listeners(event).map((listener) => [event, listener as () => void] as const),
     );
     this.#handle = handle;
+    this.#times = times;
     open += 1;
     socket.destroySoon = () => this.#end(); // Node calls it after the last answer
     // Node calls it after each request, and for each part of a body that arrives.
@@ -247,8 +243,8 @@ export class Connection {
   }
 
   /** Destroys those of the connections whose clients do not read: to be called every second. */
-  static cutStalled(connections: Iterable<Connection>): void {
-    const timeout = room.isRefused ? READER_TIMEOUT_WITHOUT_ROOM : READER_TIMEOUT;
+  static cutStalled(connections: Iterable<Connection>, times: Times['http']): void {
+    const timeout = room.isRefused ? times.readerWithoutRoom : times.reader;
     room.isRefused &&= room.taken > ROOM / 2;
     for (const connection of connections) connection.#cutIfStalled(timeout);
   }
@@ -321,7 +317,7 @@ export class Connection {
     socket.removeAllListeners('data');
     socket.on('data', () => {});
     this.#resume();
-    setTimeout(() => socket.destroy(), LINGER).unref();
+    setTimeout(() => socket.destroy(), this.#times.linger).unref();
   }
 }
 

@@ -4,6 +4,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Times } from '../times.ts';
 import type { Answer } from './answer.ts';
 import { Connection, type Handle } from './connection.ts';
 
@@ -12,19 +13,6 @@ const { createServer, METHODS } = process.getBuiltinModule('node:http');
 
 /** The methods of HTTP; Node's parser also accepts those of RTSP. */
 const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
-
-// Milliseconds between two looks at the timeouts (rule 22).
-const CHECK_INTERVAL = 1000;
-
-export interface ServerLimits {
-  /** Bytes of one request's line and headers. */
-  readonly headerLimit: number;
-  /** Milliseconds in which the headers of a request, and the whole request, must arrive. */
-  readonly headersTimeout: number;
-  readonly requestTimeout: number;
-  /** Milliseconds that a connection without a request stays open. */
-  readonly keepAliveTimeout: number;
-}
 
 /** Statuses of the answers to requests that cannot be read. */
 export type UnreadableStatus = 400 | 408 | 431;
@@ -38,12 +26,14 @@ export class HttpServer {
   readonly #connections = new Map<Socket, Connection>();
 
   /**
+   * @param headerLimit bytes of one request's line and headers.
    * @param handle answers a request; if it fails, the connection is destroyed.
    * @param refuse answers a request that cannot be read; this is the connection's last answer.
    * @param onFault called with the reason why `handle` failed.
    */
   constructor(
-    { headerLimit, ...timeouts }: ServerLimits,
+    headerLimit: number,
+    times: Times['http'],
     handle: (...exchange: Parameters<Handle>) => Promise<void>,
     refuse: (status: UnreadableStatus, socket: Socket) => void,
     onFault: (error: unknown) => void,
@@ -55,10 +45,12 @@ export class HttpServer {
       });
     const server = createServer(
       {
-        ...timeouts,
+        headersTimeout: times.headers,
+        requestTimeout: times.wholeRequest,
+        keepAliveTimeout: times.keepAlive,
+        connectionsCheckingInterval: times.check,
         maxHeaderSize: headerLimit,
         requireHostHeader: false, // hasOneHost checks it
-        connectionsCheckingInterval: CHECK_INTERVAL,
         optimizeEmptyRequests: true, // a request without a body emits no body events
       },
       (request, response) => {
@@ -73,7 +65,7 @@ export class HttpServer {
       this.#connections.get(socket)?.refuse(() => refuse(status, socket));
     };
     const refuseIfSlow = (socket: Socket) => {
-      if (this.#connections.get(socket)?.isTooSlow(timeouts.requestTimeout)) refuseLatest(408, socket);
+      if (this.#connections.get(socket)?.isTooSlow(times.wholeRequest)) refuseLatest(408, socket);
     };
     this.server = server;
     // A client that has closed its side after a whole request still gets its answer.
@@ -96,14 +88,14 @@ export class HttpServer {
       for (const socket of this.#connections.keys()) socket.destroy();
     };
     server.on('connection', (socket: Socket) => {
-      this.#connections.set(socket, new Connection(socket, handleSafely));
+      this.#connections.set(socket, new Connection(socket, handleSafely, times));
       socket.once('close', () => this.#connections.delete(socket));
     });
     server.once('listening', () => {
       const check = setInterval(() => {
-        Connection.cutStalled(this.#connections.values());
+        Connection.cutStalled(this.#connections.values(), times);
         for (const socket of this.#connections.keys()) refuseIfSlow(socket);
-      }, CHECK_INTERVAL).unref();
+      }, times.check).unref();
       server.once('close', () => clearInterval(check));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {

@@ -3,14 +3,12 @@
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
 import { type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
+import { TIMES } from '../times.ts';
 import { within } from '../within.ts';
 import type { ImportMode } from './modes.ts';
 
 /** Later ones are rarely years. */
 const LAST_LIKELY_YEAR = 2100;
-
-/** Milliseconds until the next question whether what was stored stays. A host may have to be waited for. */
-const CONFIRM_PAUSE = 2000;
 
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
@@ -97,7 +95,7 @@ export class Import {
     try {
       while ((await this.#next) !== undefined) {
         await this.#storeGroup();
-        if (performance.now() > this.#confirmedAt + CONFIRM_PAUSE) await this.#confirm();
+        if (performance.now() > this.#confirmedAt + TIMES.import.confirmPause) await this.#confirm();
         await this.#report.ready(); // here nothing waits for a transaction to end
       }
       this.#signal.throwIfAborted();

@@ -3,6 +3,7 @@
 import { type Book, type BookFields, isSameBook } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
 import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts';
+import { TIMES } from '../times.ts';
 
 /** Rows that are stored together, batch by batch. */
 export type Group = AsyncIterable<readonly ReadBook[]>;
@@ -26,18 +27,16 @@ export interface Target {
   readonly scratch: BulkStore | undefined;
 }
 
-// Batches of one transaction, and milliseconds to wait for more. Until it ends, it may block other writers.
+/** Batches of one transaction. Until it ends, it may block other writers. */
 const TRANSACTION_SIZE = 40;
-const TRANSACTION_PATIENCE = 20;
 
-// Batches of one comparison with all books, and milliseconds to wait for more. A larger one needs more temporary space.
+/** Batches of one comparison with all books. A larger one needs more temporary space. */
 const COMPARISON_SIZE = 8000;
-const COMPARISON_PATIENCE = 1000;
 
 /** Stores every row as a new book. */
 export class AddAll implements ImportMode {
   readonly groupSize = TRANSACTION_SIZE;
-  readonly patience = TRANSACTION_PATIENCE;
+  readonly patience = TIMES.import.transaction;
   readonly #sink: BulkStore;
 
   constructor({ store, scratch }: Target) {
@@ -63,7 +62,7 @@ export class SkipExisting implements ImportMode {
     // A dry run has one group: its rows are not stored, so later groups could not be compared with them.
     const isDryRun = target.scratch !== undefined;
     this.groupSize = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_SIZE;
-    this.patience = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_PATIENCE;
+    this.patience = isDryRun ? Number.POSITIVE_INFINITY : TIMES.import.comparison;
   }
 
   async *take(group: Group): AsyncGenerator<StoredBooks, void, void> {
@@ -76,7 +75,7 @@ export class SkipExisting implements ImportMode {
 /** Stores books with the ids of the file. A row is skipped if the book with its id equals it, and rejected if not. */
 export class KeepIds implements ImportMode {
   readonly groupSize = TRANSACTION_SIZE;
-  readonly patience = TRANSACTION_PATIENCE;
+  readonly patience = TIMES.import.transaction;
   readonly #store: BulkStore;
   readonly #scratch: BulkStore | undefined;
   /** Books that are created in the meantime get no ids up to this one. Undefined before the first group. */

@@ -2,6 +2,7 @@
 
 import { constants, openSync, write, writeSync } from 'node:fs';
 import type { LogLevel } from '../config.ts';
+import type { Times } from '../times.ts';
 import { within } from '../within.ts';
 import { createLog, type Log, readableLines } from './log.ts';
 
@@ -13,15 +14,6 @@ const LOG_BACKLOG = 8 * 1024 * 1024;
  * it must take each write as a whole, or their lines would mix.
  */
 const PIECE = { alone: 64 * 1024, shared: 4096 };
-
-/** Milliseconds that a line waits for others: writing each line alone cost a quarter of the reads per second. */
-const GATHERING = 10;
-
-/** Milliseconds until a failed write is tried again. */
-const RETRY_PAUSE = 100;
-
-/** Milliseconds for writing the last lines of the log. */
-const LOG_FAREWELL = 1000;
 
 /** Standard output, read by people at a terminal or by a program. */
 export interface LogTarget {
@@ -35,6 +27,7 @@ export interface LogTarget {
 export class LogWriter {
   readonly #piece: number;
   readonly #fd: number;
+  readonly #times: Times['log'];
   /** Lines that wait for others. */
   #text = '';
   /** The pieces that are not written yet; the first one is being written. */
@@ -46,9 +39,10 @@ export class LogWriter {
   readonly #writeRest = () => this.#writeAtExit();
 
   /** @param shared whether other processes write to the same output. */
-  constructor({ fd, isTTY }: LogTarget, shared: boolean) {
+  constructor({ fd, isTTY }: LogTarget, shared: boolean, times: Times['log']) {
     this.#piece = shared ? PIECE.shared : PIECE.alone;
     this.#fd = isTTY ? openTerminal(fd) : fd;
+    this.#times = times;
     process.on('exit', this.#writeRest);
   }
 
@@ -65,7 +59,7 @@ export class LogWriter {
   /** @param text whole lines; after `close` they are ignored. */
   write(text: string): void {
     if (this.#closed) return;
-    if (this.#text === '') setTimeout(() => this.#send(), GATHERING);
+    if (this.#text === '') setTimeout(() => this.#send(), this.#times.gathering);
     else if (this.#text.length + text.length > this.#piece) this.#send();
     this.#text += text;
   }
@@ -76,7 +70,7 @@ export class LogWriter {
     this.#closed = true;
     process.off('exit', this.#writeRest);
     const written = new Promise<void>((resolve) => this.onDrain(resolve));
-    if (this.#waiting.length > 0) await within(LOG_FAREWELL, written);
+    if (this.#waiting.length > 0) await within(this.#times.farewell, written);
   }
 
   #send(): void {
@@ -101,7 +95,7 @@ export class LogWriter {
     }
     write(this.#fd, piece, (error, bytes) => {
       if (error) {
-        setTimeout(() => this.#writeNext(), RETRY_PAUSE).unref(); // a full pipe or disk, or nobody reads any more
+        setTimeout(() => this.#writeNext(), this.#times.retryPause).unref(); // a full pipe or disk, or nobody reads any more
         return;
       }
       this.#backlog -= bytes;
@@ -131,9 +125,9 @@ function openTerminal(fd: number): number {
 }
 
 /** The log, in the format for its reader. Lost lines are reported once later lines have been written. */
-export function openLog(level: LogLevel, lines: LogWriter, stdout: LogTarget): Log {
+export function openLog(level: LogLevel, lines: LogWriter, stdout: LogTarget, times: Times['log']): Log {
   const readable = () => readableLines((text) => lines.write(text), stdout.hasColors?.() ?? false);
-  const log = createLog(level, stdout.isTTY ? readable() : lines, () => lines.lost);
+  const log = createLog(level, stdout.isTTY ? readable() : lines, times, () => lines.lost);
   let reported = 0;
   lines.onDrain(() => {
     const count = lines.lost - reported;

@@ -5,12 +5,7 @@
 import { styleText } from 'node:util';
 import { LOG_LEVELS, type LogLevel } from '../config.ts';
 import { PROJECT } from '../project.ts';
-
-/** A request is slow if its answer takes this many milliseconds or more. */
-const SLOW = 1000;
-
-/** Milliseconds between two `slow request` lines: if a store is slow, all requests are, and would flood the log. */
-const SLOW_LINES_APART = 1000;
+import type { Times } from '../times.ts';
 
 /** 401 may be late on purpose (rule 29); for 503 there are lines about the unavailable store. */
 const NEVER_SLOW: ReadonlySet<number> = new Set([401, 503]);
@@ -53,7 +48,12 @@ export interface Log extends Readonly<Record<Level, Write>> {
 }
 
 /** @param destination takes one line at a time. */
-export function createLog(least: LogLevel, destination: Destination, linesLost = () => 0): Log {
+export function createLog(
+  least: LogLevel,
+  destination: Destination,
+  times: Times['log'],
+  linesLost = () => 0,
+): Log {
   const enabled = new Set(least === 'silent' ? [] : LOG_LEVELS.slice(0, LOG_LEVELS.indexOf(least) + 1));
   const writer = (level: Level): Write => {
     return (first: string | Fields, message = first) => {
@@ -64,7 +64,7 @@ export function createLog(least: LogLevel, destination: Destination, linesLost =
     };
   };
   const levels = { info: writer('info'), warn: writer('warn'), error: writer('error') };
-  return { ...levels, request: requestLog(enabled, destination), linesLost };
+  return { ...levels, request: requestLog(enabled, destination, times), linesLost };
 }
 
 /** An error with the place where it arose: its calls, innermost first, with paths inside the project. */
@@ -74,15 +74,19 @@ function shownError({ name, message, stack = '' }: Error): object {
 }
 
 /** Puts its lines together by itself: an object and its JSON would take several times as long. */
-function requestLog(enabled: ReadonlySet<LogLevel>, destination: Destination): LogRequest {
+function requestLog(
+  enabled: ReadonlySet<LogLevel>,
+  destination: Destination,
+  { slow, slowLinesApart }: Times['log'],
+): LogRequest {
   let nextSlow = 0;
   return (id, method, url, status, milliseconds) => {
     let level: Level = 'info';
     let message = 'request';
     if (status === 500) {
       level = 'error';
-    } else if (milliseconds >= SLOW && !NEVER_SLOW.has(status) && performance.now() >= nextSlow) {
-      nextSlow = performance.now() + SLOW_LINES_APART;
+    } else if (milliseconds >= slow && !NEVER_SLOW.has(status) && performance.now() >= nextSlow) {
+      nextSlow = performance.now() + slowLinesApart;
       level = 'warn';
       message = 'slow request';
     }

@@ -5,10 +5,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { constants, PerformanceObserver } from 'node:perf_hooks';
 import { cpuUsage, memoryUsage } from 'node:process';
+import type { Times } from '../times.ts';
 import { counter, gauge, Histogram, histogram, type Metric } from './prometheus.ts';
-
-/** Milliseconds between two measurements of the event loop delay. */
-const LOOK_INTERVAL = 20;
 
 /** Seconds. Normally a timer is up to a millisecond late. */
 const DELAYS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
@@ -29,14 +27,14 @@ export interface ProcessMeasurement {
 }
 
 /** Begins to measure this process. */
-export function measureProcess(): ProcessMeasurement {
+export function measureProcess({ look }: Times['metrics']): ProcessMeasurement {
   const delays = new Histogram(DELAYS);
   let last = performance.now();
   const timer = setInterval(() => {
     const now = performance.now();
-    delays.observe(Math.max(0, now - last - LOOK_INTERVAL) / 1000);
+    delays.observe(Math.max(0, now - last - look) / 1000);
     last = now;
-  }, LOOK_INTERVAL).unref();
+  }, look).unref();
 
   const collections = new Map(
     [...COLLECTION_KINDS.values()].map((kind) => [kind, new Histogram(COLLECTIONS)]),

@@ -2,12 +2,7 @@
 // connection for as long as it is read; a few stalled readers must not block the lists of all others.
 
 import { type BookList, StoreUnavailable } from '../books/store.ts';
-
-/** Milliseconds that a list waits for another one to end. */
-const WAIT_TIMEOUT = 3000;
-
-/** Milliseconds without a read, after which a list may be closed for a waiting one. */
-const STALL_TIMEOUT = 5000;
+import type { Times } from '../times.ts';
 
 class OpenList {
   /** When the reader was given the chunk that it is still taking; undefined while the store is at work. */
@@ -20,12 +15,14 @@ class OpenList {
 
 export class OpenLists {
   readonly #most: number;
+  readonly #times: Times['lists'];
   readonly #open = new Set<OpenList>();
   readonly #waiting = new Set<() => void>();
 
   /** @param most lists open at once. */
-  constructor(most: number) {
+  constructor(most: number, times: Times['lists']) {
     this.#most = most;
+    this.#times = times;
   }
 
   get count(): number {
@@ -37,7 +34,7 @@ export class OpenLists {
    * @throws StoreUnavailable when there is no room in time; any error of `open`.
    */
   async open(open: () => Promise<BookList>): Promise<BookList> {
-    const deadline = performance.now() + WAIT_TIMEOUT;
+    const deadline = performance.now() + this.#times.wait;
     while (this.#open.size >= this.#most && !this.#makeRoom()) await this.#roomOr(deadline);
     const entry = new OpenList();
     this.#open.add(entry);
@@ -71,9 +68,9 @@ export class OpenLists {
     this.#close(entry);
   }
 
-  /** Closes the list whose reader has stalled the longest, if that is at least STALL_TIMEOUT. */
+  /** Closes the list whose reader has stalled the longest, if that is long enough. */
   #makeRoom(): boolean {
-    const before = performance.now() - STALL_TIMEOUT;
+    const before = performance.now() - this.#times.stall;
     const stalled = [...this.#open]
       .filter(({ handedAt = Number.POSITIVE_INFINITY }) => handedAt < before)
       .sort((one, other) => (one.handedAt as number) - (other.handedAt as number));
@@ -93,7 +90,7 @@ export class OpenLists {
     const remaining = deadline - performance.now();
     if (remaining <= 0) throw new StoreUnavailable(`${this.#most} lists are open already`, 'overload');
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(remaining, STALL_TIMEOUT / 10)); // a list may have stalled by then
+    const timer = setTimeout(resolve, Math.min(remaining, this.#times.stall / 10)); // a list may have stalled by then
     this.#waiting.add(resolve);
     await promise;
     this.#waiting.delete(resolve);

@@ -7,6 +7,7 @@ import type { BookStore } from '../books/store.ts';
 import { reasonOf } from '../error-words.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
+import type { Times } from '../times.ts';
 import type { BookIndex } from './book-index.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
 import type { OpenOptions } from './options.ts';
@@ -24,13 +25,13 @@ export interface StoreAt {
    * Opens it for import, export or copy.
    * @returns undefined when it does not exist, in mode `read`.
    */
-  openBulk(mode: 'read'): Promise<BulkStore | undefined>;
-  openBulk(mode: 'write'): Promise<BulkStore>;
+  openBulk(mode: 'read', times: Times): Promise<BulkStore | undefined>;
+  openBulk(mode: 'write', times: Times): Promise<BulkStore>;
   /**
    * Opens its index, which need not exist.
    * @returns undefined when the store does not exist.
    */
-  openIndex(): Promise<BookIndex | undefined>;
+  openIndex(times: Times): Promise<BookIndex | undefined>;
 }
 
 /**
@@ -59,13 +60,13 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
           const { openSqlite } = await import('./sqlite/store.ts');
           return openSqlite(file, options).catch(refuse);
         },
-        openBulk: async (mode: BulkMode) => {
+        openBulk: async (mode: BulkMode, times: Times) => {
           const { openSqliteBulk } = await import('./sqlite/bulk.ts');
-          return openSqliteBulk(file, mode).catch(refuse) as Promise<BulkStore>;
+          return openSqliteBulk(file, mode, times.sqlite).catch(refuse) as Promise<BulkStore>;
         },
-        openIndex: async () => {
+        openIndex: async (times) => {
           const { openSqliteIndex } = await import('./sqlite/book-index.ts');
-          return openSqliteIndex(file).catch(refuse);
+          return openSqliteIndex(file, times.sqlite).catch(refuse);
         },
       };
     }
@@ -79,13 +80,13 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
           const { openPostgres } = await import('./postgres/open.ts');
           return openPostgres(hosts, standbys, options).catch(refuse);
         },
-        openBulk: async (mode: BulkMode) => {
+        openBulk: async (mode: BulkMode, times: Times) => {
           const { openPostgresBulk } = await import('./postgres/bulk.ts');
-          return openPostgresBulk(hosts, standbys, mode).catch(refuse) as Promise<BulkStore>;
+          return openPostgresBulk(hosts, standbys, mode, times).catch(refuse) as Promise<BulkStore>;
         },
-        openIndex: async () => {
+        openIndex: async (times) => {
           const { openPostgresIndex } = await import('./postgres/finding/book-index.ts');
-          return openPostgresIndex(hosts).catch(refuse);
+          return openPostgresIndex(hosts, times.postgres).catch(refuse);
         },
       };
     }
@@ -126,9 +127,9 @@ function schemeOf(url: string): string | undefined {
 }
 
 /** Opens an empty store, which disappears when it is closed or the process dies. */
-export async function openScratch(): Promise<BulkStore> {
+export async function openScratch({ sqlite }: Times): Promise<BulkStore> {
   const { openTemporaryBulk } = await import('./sqlite/bulk.ts');
-  return openTemporaryBulk();
+  return openTemporaryBulk(sqlite);
 }
 
 /** The part of a DB_URL that may be shown: where the store is, never the credentials. */

@@ -1,10 +1,13 @@
 // Owns: how a store is opened for serving.
 
+import type { Times } from '../times.ts';
+
 export interface OpenOptions {
   /** Whether other processes already have the store open, so that it cannot be new. */
   readonly mustExist: boolean;
   /** Whether its books can be searched; they are then indexed. */
   readonly find: boolean;
+  readonly times: Times;
   /** Called when the start waits for long, since other programs use what must be changed. It then continues to wait. */
   onLongWait(): void;
 }

@@ -1,9 +1,7 @@
 // Owns: the progress of long work on stderr: one redrawn line on a terminal, a plain line now and then in a pipe.
 // Does not: print anything for short work.
 
-/** Milliseconds between two drawings on a terminal, and between two lines in a pipe. */
-const DRAW_INTERVAL = 100;
-const LINE_INTERVAL = 10_000;
+import { TIMES } from '../times.ts';
 
 /** Characters of the bar. */
 const BAR_WIDTH = 24;
@@ -53,7 +51,7 @@ export class Progress {
    */
   at(done: number, count = done): void {
     const now = performance.now();
-    if (now - this.#said < (this.#isDrawn ? DRAW_INTERVAL : LINE_INTERVAL)) return;
+    if (now - this.#said < (this.#isDrawn ? TIMES.terminal.draw : TIMES.terminal.line)) return;
     this.#said = now;
     const parts = this.#parts(done, count, (now - this.#begin) / 1000);
     if (!this.#isDrawn) {

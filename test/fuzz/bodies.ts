@@ -17,6 +17,7 @@ import { Tokens } from '../../src/auth/tokens.ts';
 import { type BookChanges, completeFields } from '../../src/books/book.ts';
 import type { Answer } from '../../src/http/answer.ts';
 import { BodyTooLarge } from '../../src/http/body.ts';
+import { TIMES } from '../../src/times.ts';
 import { bookIn, jsonIn } from './meaning.ts';
 import { assertSame, type Input, inPieces, type Reader } from './reader.ts';
 
@@ -164,7 +165,7 @@ proxies.addAddress('127.0.0.1');
 proxies.addSubnet('10.0.0.0', 8);
 proxies.addSubnet('fd00::', 8, 'ipv6');
 
-const tokens = new Tokens('a secret of the tests of thirty-two bytes');
+const tokens = new Tokens('a secret of the tests of thirty-two bytes', TIMES.auth);
 const checkCredentials = credentialCheck('admin', 'p\u{e9}');
 
 export const login: Reader = {

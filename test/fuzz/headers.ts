@@ -11,12 +11,13 @@ import { readBookId } from '../../src/books/book.ts';
 import type { Tags } from '../../src/books/condition.ts';
 import { namesThisMachine } from '../../src/http/host.ts';
 import { pathOf } from '../../src/http/path.ts';
+import { TIMES } from '../../src/times.ts';
 import { exchangeOf, partsWith, requestWith } from './bodies.ts';
 import { assertSame, type Reader } from './reader.ts';
 
 const SECRET = 'a secret of the tests of thirty-two bytes';
 const PREVIOUS = 'the secret before it, of as many bytes';
-const issuer = new Tokens(SECRET, PREVIOUS);
+const issuer = new Tokens(SECRET, TIMES.auth, PREVIOUS);
 
 /** The algorithms, the last one of no HMAC. */
 const ALGORITHMS = [
@@ -86,7 +87,7 @@ export const signedToken: Reader = {
       exp > now &&
       typeof nbf === 'number' &&
       nbf <= now;
-    const tokens = new Tokens(SECRET, PREVIOUS);
+    const tokens = new Tokens(SECRET, TIMES.auth, PREVIOUS);
     assertSame([tokens.isValid(token), tokens.isValid(token)], [expected, expected], `whether it is valid`);
   },
 };

@@ -53,7 +53,7 @@ export const FIND_MUTANTS = new Mutants()
     NIGHTLY_INDEX,
     'the searches of many clients',
   )
-  .change('Math.min(end, this.#blockedSince + CATCH_UP_TIME)', 'end')
+  .change('Math.min(end, this.#blockedSince + catchUp)', 'end')
   .in('src/stores/postgres/finding/finder.ts')
   .mutant('a search on PostgreSQL does not wait for the index', NIGHTLY_INDEX, 'another process has answered')
   .change('if (state.notes.length === 0) {', 'if (true) {')
@@ -62,7 +62,7 @@ export const FIND_MUTANTS = new Mutants()
     NIGHTLY_INDEX,
     'the searches of many clients',
   )
-  .change('Math.min(end, this.#indexingSince + CATCH_UP_TIME)', 'end')
+  .change('Math.min(end, this.#indexingSince + catchUp)', 'end')
   .in('src/stores/sqlite/book-index.ts')
   .mutant('a book with a new id above all others is indexed twice', INDEX, 'books that other programs write')
   .change('select new.id where new.id <= (select indexed_to from book_index_state);', 'select new.id;')

@@ -20,24 +20,35 @@ const NIGHTLY_WORKERS = 'test/nightly/workers.test.ts';
 const NIGHTLY_LIFECYCLE = 'test/nightly/lifecycle.test.ts';
 
 export const PROCESS_MUTANTS = new Mutants()
-  .in('src/service.ts')
+  .in('src/times.ts')
   .mutant(
     'an idle connection is closed at SIGTERM without time for a last request',
     NIGHTLY_LIFECYCLE,
     'last request',
   )
-  .change('const LAST_REQUEST = 500;', 'const LAST_REQUEST = 0;')
+  .change('lastRequest: 500', 'lastRequest: 0')
   .mutant('a shutdown takes longer than 10 s', START_AND_END, 'with WORKERS=1')
-  .change('const GRACE = 6000;', 'const GRACE = 14_000;')
+  .change('grace: 6 * SECOND', 'grace: 14 * SECOND')
+  .mutant('a failed replacement of a worker is retried every 15 s', NIGHTLY_WORKERS, 'retried every second')
+  .change('retryPause: SECOND', 'retryPause: 15 * SECOND')
+  .mutant('every slow request is logged as slow', NIGHTLY_LOG, 'LOG_LEVEL=warn, slow requests')
+  .change('slowLinesApart: SECOND', 'slowLinesApart: 0')
+  .mutant(
+    'one Ctrl-C that comes as two signals ends the process at once',
+    LIFECYCLE,
+    'two signals at the same moment',
+  )
+  .change('doubleSignal: 500', 'doubleSignal: 0')
+  .in('src/service.ts')
   .mutant('workers share a port that is already in use', WORKERS, 'a port that other workers already share')
-  .change("if (use === 'first') await assertPortFree(place);", '')
+  .change("if (use === 'first') await assertPortFree(place, times);", '')
   .mutant(
     'a service with an overloaded store is not ready',
     NIGHTLY_OPERATIONS,
     'more to do than it can',
     'PostgreSQL',
   )
-  .change('store.find([1], performance.now() + ANSWER_TIMEOUT).then(', 'catalogue.find(1).then(')
+  .change('store.find([1], performance.now() + times.service.answer).then(', 'catalogue.find(1).then(')
   .in('src/api/app.ts')
   .mutant(
     'answers do not say that their connection ends',
@@ -48,12 +59,6 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('a page of any name gets a token with the built-in password', HOST, 'on every port')
   .change('else if (isMisdirected) answer = MISDIRECTED_REQUEST;', '')
   .in('src/process.ts')
-  .mutant(
-    'one Ctrl-C that comes as two signals ends the process at once',
-    LIFECYCLE,
-    'two signals at the same moment',
-  )
-  .change('const DOUBLE_SIGNAL_WINDOW = 500;', 'const DOUBLE_SIGNAL_WINDOW = 0;')
   .mutant('a message that cannot be written ends an import', COMMANDS, 'messages that cannot be written')
   .change("  process.stderr.on('error', () => {});\n", '')
   .mutant('output that cannot be written is a success', COMMANDS, 'output that cannot be written')
@@ -64,14 +69,12 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('the demo leaves its store behind', DEMO, 'SIGTERM ends it')
   .change('rmSync(folder, { recursive: true, force: true, maxRetries: 3 });', '')
   .in('src/workers.ts')
-  .mutant('a failed replacement of a worker is retried every 15 s', NIGHTLY_WORKERS, 'retried every second')
-  .change('const RETRY_PAUSE = 1000;', 'const RETRY_PAUSE = 15_000;')
   .mutant(
     'a failed replacement of a worker is retried without a pause',
     NIGHTLY_WORKERS,
     'retried every second',
   )
-  .change('await pause(RETRY_PAUSE);', '')
+  .change('await pause(this.#times.workers.retryPause);', '')
   .in('src/config.ts')
   .mutant('ADMIN_HOST is ignored', OPERATIONS, 'ADMIN_HOST')
   .change("addressOf(given.text('ADMIN_HOST') ?? LOOPBACK)", 'LOOPBACK')
@@ -94,9 +97,6 @@ export const PROCESS_MUTANTS = new Mutants()
     'this.#requests.storeFaults[kind] += 1;',
     "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
   )
-  .in('src/log/log.ts')
-  .mutant('every slow request is logged as slow', NIGHTLY_LOG, 'LOG_LEVEL=warn, slow requests')
-  .change('const SLOW_LINES_APART = 1000;', 'const SLOW_LINES_APART = 0;')
   .in('src/log/destination.ts')
   .mutant('lost lines are counted once for each piece of text', LOG, 'how many lines were lost')
   .change("this.#lost += text.split('\\n').length - 1;", 'this.#lost += 1;')

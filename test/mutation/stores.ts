@@ -36,13 +36,16 @@ export const STORES_MUTANTS = new Mutants()
     NIGHTLY_SQLITE,
     'none is carried out later',
   )
-  .change('Math.min(performance.now() + WRITE_TIMEOUT, deadline)', 'performance.now() + 30_000')
+  .change('Math.min(performance.now() + this.#times.write, deadline)', 'performance.now() + 30_000')
   .mutant(
     'a batch that was sent late is carried out after its calls got 503',
     NIGHTLY_SQLITE,
     'none is carried out later',
   )
-  .change('Math.min(performance.now() + WRITE_TIMEOUT, deadline)', 'performance.now() + WRITE_TIMEOUT')
+  .change(
+    'Math.min(performance.now() + this.#times.write, deadline)',
+    'performance.now() + this.#times.write',
+  )
   .in('src/stores/sqlite/structure.ts')
   .mutant(
     'a start continues in a file that was replaced while it waited',
@@ -77,10 +80,7 @@ export const STORES_MUTANTS = new Mutants()
     NIGHTLY_POSTGRES,
     'waited behind another',
   )
-  .change(
-    'Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now())',
-    'STATEMENT_TIMEOUTS[kind]',
-  )
+  .change('Math.min(statement[kind], deadline - notice - performance.now())', 'statement[kind]')
   .mutant(
     'a process for which nothing fails stays with the old one of two primaries',
     FAILOVER,
@@ -116,8 +116,16 @@ export const STORES_MUTANTS = new Mutants()
     'waits for a list and a dump',
   )
   .change('if (code === LOCKED) {', 'if (false) {')
-  .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits')
-  .change('const LOCK_TIMEOUT = 100;', 'const LOCK_TIMEOUT = 3000;')
+  .in('src/times.ts')
+  .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits', 'PostgreSQL')
+  .change('structureLock: 100', 'structureLock: 3000')
+  .mutant(
+    'a list is not answered within 5 s while its server is silent',
+    ANSWERS,
+    'while the network is cut',
+    'PostgreSQL',
+  )
+  .change('firstChunk: 4500', 'firstChunk: 7000')
   .in('src/commands/copy.ts')
   .mutant('a copy into the old one of two primaries succeeds', FAILOVER, 'two primaries: copy', 'PostgreSQL')
   .change('await target.assertNewest();', '')
@@ -140,9 +148,6 @@ export const STORES_MUTANTS = new Mutants()
     'no other one reads the old one',
   )
   .change('writable.map(endOlder)', '[]')
-  .in('src/stores/postgres/store.ts')
-  .mutant('a list is not answered within 5 s while its server is silent', ANSWERS, 'while the network is cut')
-  .change('const FIRST_CHUNK_TIMEOUT = 4500;', 'const FIRST_CHUNK_TIMEOUT = 7000;')
   .in('src/books/batches.ts')
   .mutant(
     'a store that was slow once refuses requests later',
@@ -183,7 +188,7 @@ export const STORES_MUTANTS = new Mutants()
   .change('and pg_postmaster_start_time()::text = $2 as follows', "and $2 <> '' as follows")
   .in('src/stores/postgres/standby/standby.ts')
   .mutant('a standby of a copy of the primary is read', STANDBY, 'follows a copy')
-  .change('await assertMarked(client, primary, LIMIT);', '')
+  .change('await assertMarked(client, primary, times);', '')
   .mutant('a statement that a standby ends is an error', STANDBY, 'cancels or breaks off')
   .change('if (!isEnded) this.#leave(current);', 'if (isEnded) throw error;')
   .mutant('a reading that waits for a silent standby waits for ever', ANSWERS, 'standby falls silent')
@@ -205,4 +210,4 @@ export const STORES_MUTANTS = new Mutants()
   )
   .change('open = open.filter(([position, { id }]) => taken.get(id) !== position);', 'open = [];')
   .mutant('with Citus, the pieces of a list are not separated', CITUS, 'for any number of them')
-  .change('yield* arriving(rows, after === 0);', 'yield* arriving(rows);').all;
+  .change('yield* arriving(rows, silence, after === 0);', 'yield* arriving(rows, silence);').all;

@@ -26,9 +26,9 @@ export const TOGETHER_MUTANTS = new Mutants()
   .mutant('on SQLite, a change takes place whatever its condition', CONTRACT, 'E3: of 32')
   .change("if (!meets(book, condition)) return 'unmet';", '')
   .mutant('on SQLite, a key is known for longer than it lives', ONCE, 'I4: ')
-  .change('time - KEY_TIME.lifetime', 'time - 2 * KEY_TIME.lifetime')
+  .change('time - ageOfExpired(', 'time - 2 * ageOfExpired(')
   .mutant('on SQLite, keys age by a minute with each of them', TIMEOUTS, 'I4: ')
-  .change('if (isUnchanged && now() - this.#keyTime.since < KEY_TIME.step) return time;', '')
+  .change('if (isUnchanged && now() - this.#keyTime.since < this.#times.keys.step) return time;', '')
   .in('src/stores/postgres/books/conditional-changes.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { Batches } from '../../src/books/batches.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
+import { TIMES } from '../../src/times.ts';
 import { Observed, Order } from './order.ts';
 
 /** Milliseconds from a call to its answer at most (rule 23: within 5 s). */
@@ -82,6 +83,7 @@ export const batches = fc.asyncProperty(
       const batches = new Batches<Item, string>(
         carry,
         limits,
+        TIMES.books,
         ({ weight }) => weight,
         (answer) => Number(answer.at(-1)) % 3,
       );

@@ -9,6 +9,7 @@ import { tagOf } from '../../src/books/condition.ts';
 import { type ConditionalOutcome, StoreUnavailable } from '../../src/books/store.ts';
 import { BookChanger } from '../../src/stores/postgres/books/changes.ts';
 import type { Connections } from '../../src/stores/postgres/server/connections.ts';
+import { TIMES } from '../../src/times.ts';
 import { faultOf, impossible, type Operation } from '../support/linearizable.ts';
 import { Observed, Order } from './order.ts';
 
@@ -200,11 +201,12 @@ export const changes = fc.asyncProperty(
         return table.query(...values);
       };
       const changer = new BookChanger({ query } as unknown as Connections, { light: FIND, full: FIND });
-      const updates = new Batches(changer.update.bind(changer), LIMITS);
-      const removals = new Batches(changer.remove.bind(changer), LIMITS);
+      const updates = new Batches(changer.update.bind(changer), LIMITS, TIMES.books);
+      const removals = new Batches(changer.remove.bind(changer), LIMITS, TIMES.books);
       const conditional = new Batches<Parameters<typeof changer.changeIf>[0][number], ConditionalOutcome>(
         changer.changeIf.bind(changer),
         LIMITS,
+        TIMES.books,
       );
       const send = (call: Call, text: string): Promise<unknown> => {
         if (call.kind === 'update') return updates.call({ id: call.id, changes: { [call.field]: text } });

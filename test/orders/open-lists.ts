@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { type BookList, StoreUnavailable } from '../../src/books/store.ts';
 import { OpenLists } from '../../src/stores/open-lists.ts';
+import { TIMES } from '../../src/times.ts';
 import { Observed, Order } from './order.ts';
 
 /** Milliseconds: that a list waits for room at most, and without a read after which one may be closed for another. */
@@ -36,7 +37,7 @@ export const openLists = fc.asyncProperty(
   (scheduler, most, readers, breaksOff) =>
     Order.run(scheduler, async (order) => {
       const { time } = order;
-      const lists = new OpenLists(most);
+      const lists = new OpenLists(most, TIMES.lists);
       let open = 0;
       let waiting = 0;
       let opening = 0;

@@ -6,6 +6,7 @@ import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Batches } from '../../src/books/batches.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
+import { TIMES } from '../../src/times.ts';
 import { settled, VirtualTime } from '../support/virtual-time.ts';
 
 /** Calls that one batch may have; one batch is in progress at a time. */
@@ -59,7 +60,11 @@ async function flood(carry: (items: readonly number[]) => Promise<readonly numbe
   const time = new VirtualTime();
   const outcomes: Outcome[] = [];
   await time.during(async () => {
-    const batches = new Batches(carry, { size: SIZE, weight: Number.POSITIVE_INFINITY, inFlight: 1 });
+    const batches = new Batches(
+      carry,
+      { size: SIZE, weight: Number.POSITIVE_INFINITY, inFlight: 1 },
+      TIMES.books,
+    );
     const began = time.now;
     const call = () => {
       const madeAt = time.now - began;

@@ -7,6 +7,7 @@ import { Batches } from '../../src/books/batches.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
 import { Connections } from '../../src/stores/postgres/server/connections.ts';
 import { findWritable, readHosts } from '../../src/stores/postgres/server/hosts.ts';
+import { TIMES } from '../../src/times.ts';
 import { Observed, Order } from './order.ts';
 import { type Row, Server, ServerError, type Session, type Statement, withServers } from './wire.ts';
 
@@ -88,9 +89,9 @@ export const primary = fc.asyncProperty(
         setPrompt(true);
         const places = hosts.map(({ port }) => `h:${port}`).join();
         const { all, watched } = readHosts(`postgres://me:password@${places}/books?sslmode=disable`);
-        const finding = findWritable(all, 1500);
+        const finding = findWritable(all, 1500, TIMES.postgres);
         await order.untilQuiet();
-        const connections = new Connections({ all, watched }, await finding);
+        const connections = new Connections({ all, watched }, await finding, TIMES.postgres);
         setPrompt(false);
         const batches = new Batches<number, { number: number; timeline: number }>(
           async (numbers, deadline) => {
@@ -107,6 +108,7 @@ export const primary = fc.asyncProperty(
               .map((number) => ({ number: Number(number), timeline: Number(row?.timeline) }));
           },
           LIMITS,
+          TIMES.books,
         );
         const made: {
           readonly number: number;

@@ -11,6 +11,7 @@ import { INDEX_VERSION } from '../../src/stores/book-index.ts';
 import { PostgresFinder } from '../../src/stores/postgres/finding/finder.ts';
 import type { Connections } from '../../src/stores/postgres/server/connections.ts';
 import type { Hosts } from '../../src/stores/postgres/server/hosts.ts';
+import { TIMES } from '../../src/times.ts';
 import { Observed, Order } from './order.ts';
 
 /** Milliseconds: from a call to its answer, and of a statement at most. */
@@ -185,10 +186,16 @@ export const searches = fc.asyncProperty(
         });
       };
 
-      const finder = new PostgresFinder({} as Hosts, { query } as unknown as Connections, undefined);
+      const finder = new PostgresFinder(
+        {} as Hosts,
+        { query } as unknown as Connections,
+        undefined,
+        TIMES.postgres,
+      );
       const batches = new Batches<Search, Page>(
         (searches, deadline) => Promise.all(searches.map((search) => finder.find(search, deadline))),
         LIMITS,
+        TIMES.books,
       );
       const made: { readonly number: number; readonly observed: Observed<Page> }[] = [];
       const search = (number: number) => {

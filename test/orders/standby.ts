@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { Connections } from '../../src/stores/postgres/server/connections.ts';
 import { connectToWritable, readHosts } from '../../src/stores/postgres/server/hosts.ts';
 import { Standby } from '../../src/stores/postgres/standby/standby.ts';
+import { TIMES } from '../../src/times.ts';
 import { Observed, Order } from './order.ts';
 import { type Row, Server, type Session, type Statement, withServers } from './wire.ts';
 
@@ -174,10 +175,10 @@ export const standby = fc.asyncProperty(
         const urlOf = ({ port }: Server) => `postgres://me:password@h:${port}/postgres?sslmode=disable`;
         const open = async () => {
           const hosts = readHosts(urlOf(primary));
-          const { address, client } = await connectToWritable(hosts);
-          const connections = new Connections(hosts, address);
+          const { address, client } = await connectToWritable(hosts, TIMES.postgres);
+          const connections = new Connections(hosts, address, TIMES.postgres);
           const standbys = { hosts: readHosts(urlOf(follower), 'reading').all, shownUrl: 'the standby' };
-          const standby = await Standby.open(standbys, client, connections);
+          const standby = await Standby.open(standbys, client, connections, TIMES);
           await client.end();
           return { connections, standby };
         };

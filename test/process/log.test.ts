@@ -11,6 +11,7 @@ import { describe, type TestContext, test } from 'node:test';
 import type { BookStore } from '../../src/books/store.ts';
 import { run } from '../../src/cli.ts';
 import { createLog } from '../../src/log/log.ts';
+import { TIMES } from '../../src/times.ts';
 import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { FULL, NO_FULL_DISK } from '../support/full-disk.ts';
@@ -128,7 +129,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
 
   test('T5, rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
     const lines: Line[] = [];
-    const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) });
+    const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) }, TIMES.log);
     const limit = { size: 1, weight: 1, inFlight: 1 };
     const kinds = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
     const broken = {

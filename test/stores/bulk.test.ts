@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { type BulkStore, booksOf } from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
+import { TIMES } from '../../src/times.ts';
 import { STORES, startTestService } from '../support/service.ts';
 
 const CONTROLS = String.fromCharCode(...Array.from({ length: 31 }, (_, index) => index + 1));
@@ -18,8 +19,8 @@ for (const { name, freshUrl } of STORES) {
   describe(`the bulk interface on ${name}`, { concurrency: 2 }, () => {
     test('a store that was never written to does not exist, and reading does not create it', async () => {
       const at = await readDbUrl(await freshUrl());
-      assert.equal(await at.openBulk('read'), undefined);
-      assert.equal(await at.openBulk('read'), undefined);
+      assert.equal(await at.openBulk('read', TIMES), undefined);
+      assert.equal(await at.openBulk('read', TIMES), undefined);
     });
 
     test('books come back as they were stored, ascending by id, as values and as the same text', async () => {
@@ -126,7 +127,7 @@ for (const { name, freshUrl } of STORES) {
 }
 
 async function open(url: string): Promise<BulkStore & AsyncDisposable> {
-  const store = await (await readDbUrl(url)).openBulk('write');
+  const store = await (await readDbUrl(url)).openBulk('write', TIMES);
   return Object.assign(store, { [Symbol.asyncDispose]: () => store.close() });
 }
 

@@ -24,6 +24,7 @@ import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
+import { TIMES } from '../../src/times.ts';
 import { countOf } from '../support/books.ts';
 import { Client } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
@@ -97,7 +98,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     for (const [name, inflict] of Object.entries(faults)) {
       test(`rule 23: ${name}: nothing is imported or copied to it until it is back`, async () => {
         const dbUrl = `sqlite:${join(temporaryFolder(), 'catalogue', 'books.db')}`;
-        const store = await (await readDbUrl(dbUrl)).openBulk('write');
+        const store = await (await readDbUrl(dbUrl)).openBulk('write', TIMES);
         const insert = () => store.insert([{ title: 'a', author: '', year: 0 }]);
         await insert();
         const putBack = inflict(fileOf(dbUrl));

@@ -4,12 +4,11 @@ import assert from 'node:assert/strict';
 import type { Book } from '../../conformance/service.ts';
 import * as bulk from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
-import { startInTime } from './service.ts';
+import { TIMES } from '../../src/times.ts';
 
 /** Replaces all books of a store by these; creates the store if it does not exist. */
 export async function fill(url: string, books: readonly Book[]): Promise<void> {
-  const at = await readDbUrl(url);
-  const store = await startInTime(() => at.openBulk('write'));
+  const store = await (await readDbUrl(url)).openBulk('write', TIMES);
   try {
     await store.inTransaction(async () => {
       await store.removeAll();
@@ -25,8 +24,7 @@ export async function fill(url: string, books: readonly Book[]): Promise<void> {
 
 /** All books, ascending by id. */
 export async function booksOf(url: string): Promise<Book[]> {
-  const at = await readDbUrl(url);
-  const store = await startInTime(() => at.openBulk('read'));
+  const store = await (await readDbUrl(url)).openBulk('read', TIMES);
   assert.ok(store !== undefined, 'the store does not exist');
   try {
     return await store.inSnapshot(async () => (await Array.fromAsync(bulk.booksOf(store))).flat());
@@ -37,8 +35,7 @@ export async function booksOf(url: string): Promise<Book[]> {
 
 /** How many books there are; 0 if the store does not exist. */
 export async function countOf(url: string): Promise<number> {
-  const at = await readDbUrl(url);
-  const store = await startInTime(() => at.openBulk('read'));
+  const store = await (await readDbUrl(url)).openBulk('read', TIMES);
   try {
     return (await store?.count()) ?? 0;
   } finally {

@@ -10,6 +10,7 @@ import { createInterface } from 'node:readline';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
+import { TIMES, type Times } from '../../src/times.ts';
 import { accepts, Client, type Target } from './client.ts';
 import { unusedPort } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
@@ -59,16 +60,20 @@ export interface RunningService extends Target {
 /**
  * Starts a service in this process, or the single executable in a separate process.
  * @param log receives its lines; it gets none unless LOG_LEVEL is set.
+ * @param times as `timesWith` of times.ts returns them: a service with other times than the product's is always in this process.
  */
 export async function startTestService(
   dbUrl: string,
   env: Record<string, string> = {},
   log: { write(line: string): void } = process.stderr,
+  times = TIMES as Times,
 ): Promise<RunningService> {
-  if (IS_EXECUTABLE_TESTED) return startExecutable(dbUrl, env, log);
+  if (IS_EXECUTABLE_TESTED && times === TIMES) return startExecutable(dbUrl, env, log);
   const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...env };
   const config = readConfig(variables, () => new Uint8Array());
-  const service = await startInTime(() => startService(config, createLog(config.logLevel, log)));
+  const service = await startInTime(() => {
+    return startService(config, createLog(config.logLevel, log, times.log), undefined, times);
+  });
   const { pageUrl = '' } = service;
   const target = targetAt(service.url);
   const client = await Client.logIn(target);

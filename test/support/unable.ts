@@ -8,6 +8,7 @@ import { Tokens } from '../../src/auth/tokens.ts';
 import { Catalogue } from '../../src/books/catalogue.ts';
 import type { BookStore } from '../../src/books/store.ts';
 import { createLog } from '../../src/log/log.ts';
+import { TIMES } from '../../src/times.ts';
 import type { Target } from './client.ts';
 import { SECRET } from './service.ts';
 
@@ -21,13 +22,13 @@ class Unable extends Tokens {
 export async function startUnableApp(
   store: BookStore,
   checkCredentials: CheckCredentials,
-  log = createLog('silent', process.stderr),
+  log = createLog('silent', process.stderr, TIMES.log),
 ): Promise<Target & { stop(): Promise<void> }> {
   const {
     service: { server },
   } = buildApp({
-    catalogue: new Catalogue(store),
-    tokens: new Unable(SECRET),
+    catalogue: new Catalogue(store, TIMES.books),
+    tokens: new Unable(SECRET, TIMES.auth),
     checkCredentials,
     takeTurn: () => ({ kind: 'answer', delay: 0 }),
     trustedProxies: new BlockList(),
@@ -40,6 +41,7 @@ export async function startUnableApp(
     onlyThisMachine: false,
     log,
     requests: new RequestCounts(),
+    times: TIMES,
   });
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);

@@ -7,6 +7,7 @@ import type pg from 'pg';
 import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
 import type { Book, BookFields } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
+import type { Times } from '../../times.ts';
 import {
   assertAllTaken,
   type BulkMode,
@@ -24,9 +25,6 @@ import { AS_CSV, asJson } from './books/text.ts';
 import { assertNewest, connectToWritable, type Hosts } from './server/hosts.ts';
 import { begin } from './server/limits.ts';
 import { connectToSnapshot, type Standbys } from './standby/standby.ts';
-
-/** Milliseconds that a transaction waits for a lock. Writers of others wait behind it. */
-const LOCK_TIMEOUT = 3000;
 
 const LAST_ID = `
   select greatest(
@@ -63,19 +61,21 @@ export async function openPostgresBulk(
   hosts: Hosts,
   standbys: Standbys | undefined,
   mode: BulkMode,
+  times: Times,
 ): Promise<BulkStore | undefined> {
-  const { address, client } = await connectToWritable(hosts);
-  const store = new PostgresBulk(client, () => assertNewest(hosts, address));
+  const { postgres } = times;
+  const { address, client } = await connectToWritable(hosts, postgres);
+  const store = new PostgresBulk(client, postgres, () => assertNewest(hosts, address, postgres));
   try {
-    if (mode === 'write') await createStructure(client);
+    if (mode === 'write') await createStructure(client, postgres);
     else if (!(await store.exists())) {
       await store.close();
       return undefined;
     } else if (standbys !== undefined) {
-      const onStandby = await connectToSnapshot(standbys, client);
+      const onStandby = await connectToSnapshot(standbys, client, times);
       if (onStandby !== undefined) {
         await store.close();
-        return new PostgresBulk(onStandby, async () => {}, true);
+        return new PostgresBulk(onStandby, postgres, async () => {}, true);
       }
     }
     return store;
@@ -87,6 +87,7 @@ export async function openPostgresBulk(
 
 class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
+  readonly #times: Times['postgres'];
   readonly assertNewest: () => Promise<void>;
   readonly #lost = new AbortController();
   /** Whether the next transaction is one with a snapshot that is open already. */
@@ -100,8 +101,14 @@ class PostgresBulk implements BulkStore {
   #isSending = false;
 
   /** @param assertNewest throws when another server takes the writes by now. */
-  constructor(client: pg.Client, assertNewest: () => Promise<void>, isBegun = false) {
+  constructor(
+    client: pg.Client,
+    times: Times['postgres'],
+    assertNewest: () => Promise<void>,
+    isBegun = false,
+  ) {
     this.#client = client;
+    this.#times = times;
     this.assertNewest = assertNewest;
     this.#isBegun = isBegun;
     client.once('error', (error) => this.#lost.abort(error));
@@ -201,7 +208,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async #begin(mode: string): Promise<void> {
-    if (!this.#isBegun) await this.#query(begin(LOCK_TIMEOUT, mode));
+    if (!this.#isBegun) await this.#query(begin(this.#times.bulkLock, mode));
     this.#isBegun = false;
     this.#inTransaction = true;
   }

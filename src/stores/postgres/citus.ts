@@ -7,11 +7,12 @@ import { once } from 'node:events';
 import { to as copyTo } from 'pg-copy-streams';
 import type { Book } from '../../books/book.ts';
 import type { BookList, BookUpdate } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
 import { ConditionalChanges, type StoreStates } from './books/conditional-changes.ts';
 import { arriving } from './books/lists.ts';
 import { FINDS } from './books/statements.ts';
 import { asJson } from './books/text.ts';
-import { type Connections, QUERY_TIMEOUT } from './server/connections.ts';
+import type { Connections } from './server/connections.ts';
 import { NUMBERS } from './server/hosts.ts';
 import { withTimeout } from './server/limits.ts';
 import type { TableOperations } from './store.ts';
@@ -57,7 +58,7 @@ const storeStates: StoreStates = async (connections, pool, columns, deadline) =>
   return stored;
 };
 
-export function operationsOfCitus(connections: Connections): TableOperations {
+export function operationsOfCitus(connections: Connections, { query }: Times['postgres']): TableOperations {
   const conditional = new ConditionalChanges(connections, FINDS, storeStates);
   return {
     find: FINDS,
@@ -66,7 +67,7 @@ export function operationsOfCitus(connections: Connections): TableOperations {
       remove: (ids, deadline) => remove(connections, ids, deadline),
       changeIf: (changes, deadline) => conditional.carryOut(changes, deadline),
     },
-    list: (signal) => list(connections, signal),
+    list: (signal) => list(connections, query, signal),
   };
 }
 
@@ -103,7 +104,8 @@ async function remove(
   return ids.map((id) => removed.delete(id)); // true for the first call of each book only
 }
 
-async function list(connections: Connections, signal: AbortSignal): Promise<BookList> {
+/** @param silence milliseconds after which a server that does not answer is given up. */
+async function list(connections: Connections, silence: number, signal: AbortSignal): Promise<BookList> {
   const client = await connections.takeForList();
   const onClientError = () => {}; // the statement in progress reports it
   client.on('error', onClientError);
@@ -116,13 +118,13 @@ async function list(connections: Connections, signal: AbortSignal): Promise<Book
   };
   async function* pieces(): AsyncGenerator<Buffer, void, void> {
     for (let after = 0; ; ) {
-      const question = { ...withTimeout(LAST_OF_PIECE, [after], QUERY_TIMEOUT), types: NUMBERS };
+      const question = { ...withTimeout(LAST_OF_PIECE, [after], silence), types: NUMBERS };
       const [last] = (await client.query<{ id: number }>(question)).rows;
       const range = `where id > ${after}${last === undefined ? '' : ` and id <= ${last.id}`}`;
       const rows = client.query(copyTo(asJson(',', range)));
       rows.on('error', () => {}); // the reader gets it; it may also occur when there is no reader any more
       await once(rows, 'readable', after === 0 ? { signal } : {});
-      yield* arriving(rows, after === 0);
+      yield* arriving(rows, silence, after === 0);
       if (last === undefined) break;
       after = last.id;
     }

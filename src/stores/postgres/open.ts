@@ -20,33 +20,33 @@ import { PostgresStore } from './store.ts';
 export async function openPostgres(
   hosts: Hosts,
   standbys: Standbys | undefined,
-  { find: isFound, onLongWait }: OpenOptions,
+  { find: isFound, times, onLongWait }: OpenOptions,
 ): Promise<BookStore> {
-  const { address, client } = await connectToWritable(hosts);
+  const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
-    const isNew = await createStructure(client, onLongWait);
-    const division = await divisionOf(client);
+    const isNew = await createStructure(client, times.postgres, onLongWait);
+    const division = await divisionOf(client, times.postgres);
     if (division === 'citus') {
       const refused = isFound
         ? 'no index can follow it: set FIND=off'
         : standbys && 'no standby has it: unset DB_READ_URL';
       if (refused !== undefined) throw new Error(`Citus distributes its table "books", and ${refused}`);
       const { operationsOfCitus } = await import('./citus.ts');
-      const connections = new Connections(hosts, address);
-      return new PostgresStore(isNew, connections, operationsOfCitus(connections));
+      const connections = new Connections(hosts, address, times.postgres);
+      return new PostgresStore(isNew, times, connections, operationsOfCitus(connections, times.postgres));
     }
-    if (isFound) await new PostgresIndex(client).create(onLongWait);
-    const connections = new Connections(hosts, address);
+    if (isFound) await new PostgresIndex(client, times.postgres).create(onLongWait);
+    const connections = new Connections(hosts, address, times.postgres);
     try {
-      const standby = standbys && (await Standby.open(standbys, client, connections));
-      const finder = isFound ? new PostgresFinder(hosts, connections, standby) : undefined;
+      const standby = standbys && (await Standby.open(standbys, client, connections, times));
+      const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
       const find = division === 'partitions' ? FINDS_IN_PARTITIONS : FINDS;
       const operations = {
         find,
         changes: new BookChanger(connections, find),
-        list: (signal: AbortSignal) => listBooks(connections, standby, signal),
+        list: (signal: AbortSignal) => listBooks(connections, standby, times.postgres, signal),
       };
-      return new PostgresStore(isNew, connections, operations, finder, standby);
+      return new PostgresStore(isNew, times, connections, operations, finder, standby);
     } catch (error) {
       void connections.close();
       throw error;

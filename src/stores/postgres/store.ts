@@ -20,6 +20,7 @@ import {
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
+import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { Changes } from './books/changes.ts';
 import { NewBooks } from './books/new-books.ts';
@@ -27,12 +28,6 @@ import { type FindStatements, findFirst } from './books/statements.ts';
 import type { PostgresFinder } from './finding/finder.ts';
 import { type Connections, LIST_CONNECTIONS } from './server/connections.ts';
 import type { Standby } from './standby/standby.ts';
-
-/** Milliseconds until the first chunk of a list (rule 23). */
-const FIRST_CHUNK_TIMEOUT = 4500;
-
-/** Milliseconds to count some books. */
-const COUNT_TIME = 2000;
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
@@ -63,6 +58,7 @@ export class PostgresStore implements BookStore {
   };
   readonly holdsProcess = false;
   readonly isNew: boolean;
+  readonly #times: Times['postgres'];
   readonly #connections: Connections;
   readonly #operations: TableOperations;
   readonly #newBooks: NewBooks;
@@ -70,26 +66,29 @@ export class PostgresStore implements BookStore {
   readonly #finder: PostgresFinder | undefined;
   /** Undefined if everything is read from the primary. */
   readonly #standby: Standby | undefined;
-  readonly #lists = new OpenLists(LIST_CONNECTIONS);
+  readonly #lists: OpenLists;
 
   constructor(
     isNew: boolean,
+    times: Times,
     connections: Connections,
     operations: TableOperations,
     finder?: PostgresFinder,
     standby?: Standby,
   ) {
     this.isNew = isNew;
+    this.#times = times.postgres;
+    this.#lists = new OpenLists(LIST_CONNECTIONS, times.lists);
     this.#connections = connections;
     this.#operations = operations;
-    this.#newBooks = new NewBooks(connections);
+    this.#newBooks = new NewBooks(connections, times.keys);
     this.#finder = finder;
     this.#standby = standby;
   }
 
   async countUpTo(most: number): Promise<number> {
     const count = 'select count(*) as books from (select from books limit $1) as found';
-    const deadline = performance.now() + COUNT_TIME;
+    const deadline = performance.now() + this.#times.count;
     const { rows } = await this.#connections.query<{ books: number }>('batches', count, [most], deadline);
     return Number(rows[0]?.books);
   }
@@ -133,7 +132,7 @@ export class PostgresStore implements BookStore {
   }
 
   list(): Promise<BookList> {
-    const signal = AbortSignal.timeout(FIRST_CHUNK_TIMEOUT); // which the wait for room is a part of
+    const signal = AbortSignal.timeout(this.#times.firstChunk); // which the wait for room is a part of
     return this.#lists.open(() => this.#operations.list(signal));
   }
 

@@ -18,16 +18,10 @@ import { backup, DatabaseSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
 import { finalPath } from '../../final-path.ts';
+import type { Times } from '../../times.ts';
 import { Checksum } from '../checksum.ts';
 import { INDEX_NAMES } from './book-index.ts';
-import {
-  BULK_BUSY_TIMEOUT,
-  companionsOf,
-  hasBooks,
-  openExisting,
-  openForWriting,
-  sizeOf,
-} from './structure.ts';
+import { companionsOf, hasBooks, openExisting, openForWriting, sizeOf } from './structure.ts';
 import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Pages copied between two checks for a stop: about a millisecond of work. */
@@ -83,7 +77,12 @@ async function copyContent(from: string, to: string): Promise<void> {
  * @returns the content of the file.
  * @throws Error with the reason.
  */
-export async function copyBackup(path: string, to: string, onProgress: OnProgress): Promise<Content> {
+export async function copyBackup(
+  path: string,
+  to: string,
+  times: Times['sqlite'],
+  onProgress: OnProgress,
+): Promise<Content> {
   const backupFile = finalPath(path); // SQLite keeps a log beside the file, not beside a link to it
   // SQLite creates a log and an index for a file in WAL mode, even to read it. Without an index, no process has it
   // open.
@@ -92,7 +91,7 @@ export async function copyBackup(path: string, to: string, onProgress: OnProgres
     if (existsSync(`${backupFile}-wal`)) await copyContent(`${backupFile}-wal`, `${to}-wal`);
   } else {
     assertWithoutLog(backupFile);
-    const source = new DatabaseSync(backupFile, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
+    const source = new DatabaseSync(backupFile, { readOnly: true, timeout: times.busyInBulk });
     try {
       source.exec('begin');
       hasBooks(source); // else `backup` would retry for ever on a locked file
@@ -107,7 +106,7 @@ export async function copyBackup(path: string, to: string, onProgress: OnProgres
   } finally {
     found.close();
   }
-  const copy = openForWriting(to);
+  const copy = openForWriting(to, times);
   try {
     return await readThrough(copy, onProgress);
   } finally {

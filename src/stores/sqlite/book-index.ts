@@ -7,9 +7,9 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
+import type { Times } from '../../times.ts';
 import { type BookIndex, entryOf, INDEX_VERSION, NewerIndex, type Remaining } from '../book-index.ts';
 import {
-  BULK_BUSY_TIMEOUT,
   now,
   openCatalogue,
   openForIndexing,
@@ -83,9 +83,6 @@ const COUNT_PENDING = `
   select (select count(*) from book_index_queue) + max(0,
     (select coalesce(max(id), 0) from books) - (select indexed_to from book_index_state))`;
 
-/** Milliseconds that the command may keep others from writing. */
-const SLICE_TIME = 250;
-
 /** The names of everything that belongs to the index, as a pattern of `glob`. */
 export const INDEX_NAMES = 'book_index*';
 
@@ -96,13 +93,13 @@ type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
  * @returns undefined when there is no catalogue.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqliteIndex(file: string): Promise<BookIndex | undefined> {
+export async function openSqliteIndex(file: string, times: Times['sqlite']): Promise<BookIndex | undefined> {
   sortBeside(file);
-  const catalogue = openCatalogue(file);
+  const catalogue = openCatalogue(file, times);
   if (catalogue === undefined) return undefined;
   catalogue.close();
-  openForWriting(file).close(); // its table may be of an older version
-  return new SqliteIndex(openForIndexing(file), true);
+  openForWriting(file, times).close(); // its table may be of an older version
+  return new SqliteIndex(openForIndexing(file), times, true);
 }
 
 /** About how many books are not indexed; undefined if there is no index. */
@@ -116,6 +113,7 @@ export function countPending(db: DatabaseSync): number | undefined {
 
 export class SqliteIndex implements BookIndex {
   readonly #db: DatabaseSync;
+  readonly #times: Times['sqlite'];
   readonly #isSortedLast: boolean;
   readonly #statements = new Map<string, StatementSync>();
 
@@ -125,13 +123,14 @@ export class SqliteIndex implements BookIndex {
    * @param isSortedLast whether the first index is sorted after all books have been read. That is faster, but others
    * cannot write meanwhile.
    */
-  constructor(db: DatabaseSync, isSortedLast: boolean) {
+  constructor(db: DatabaseSync, times: Times['sqlite'], isSortedLast: boolean) {
     this.#db = db;
+    this.#times = times;
     this.#isSortedLast = isSortedLast;
   }
 
   async create(): Promise<void> {
-    this.prepare(BULK_BUSY_TIMEOUT);
+    this.prepare(this.#times.busyInBulk);
   }
 
   /**
@@ -139,7 +138,7 @@ export class SqliteIndex implements BookIndex {
    * @param patience milliseconds for others that write.
    */
   prepare(patience: number): void {
-    retryWhileBusy(() => this.#createNow(), now() + patience);
+    retryWhileBusy(() => this.#createNow(), now() + patience, this.#times);
   }
 
   async rebuild(): Promise<void> {
@@ -149,13 +148,15 @@ export class SqliteIndex implements BookIndex {
 
   async remove(): Promise<boolean> {
     const isThere = this.#isThere();
-    retryWhileBusy(() => this.#inTransaction(() => this.#db.exec(REMOVE)), now() + BULK_BUSY_TIMEOUT);
+    const remove = () => this.#inTransaction(() => this.#db.exec(REMOVE));
+    retryWhileBusy(remove, now() + this.#times.busyInBulk, this.#times);
     return isThere;
   }
 
   async advance(): Promise<Remaining> {
     if (this.#state()[0] > INDEX_VERSION) throw new NewerIndex();
-    retryWhileBusy(() => this.slice(SLICE_TIME), now() + BULK_BUSY_TIMEOUT);
+    const { busyInBulk, sliceOfCommand } = this.#times;
+    retryWhileBusy(() => this.slice(sliceOfCommand), now() + busyInBulk, this.#times);
     await setImmediate(); // signals are handled here
     return this.isPending ? Math.max(1, this.countPending()) : 0;
   }

@@ -5,6 +5,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { OperatorError } from '../../operator-error.ts';
+import type { Times } from '../../times.ts';
 import {
   assertAllTaken,
   type BulkMode,
@@ -18,7 +19,6 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { OpenStore } from './file.ts';
 import {
-  BULK_BUSY_TIMEOUT,
   createStructure,
   makeFolderOf,
   now,
@@ -63,32 +63,38 @@ const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (se
  * @returns undefined when there is no catalogue, in mode `read`.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqliteBulk(file: string, mode: BulkMode): Promise<BulkStore | undefined> {
+export async function openSqliteBulk(
+  file: string,
+  mode: BulkMode,
+  times: Times['sqlite'],
+): Promise<BulkStore | undefined> {
   sortBeside(file);
   if (mode === 'write') {
     makeFolderOf(file);
-    return new SqliteBulk(openForWriting(file), new OpenStore(file));
+    return new SqliteBulk(openForWriting(file, times), times, new OpenStore(file));
   }
-  const db = openCatalogue(file);
-  return db && new SqliteBulk(db);
+  const db = openCatalogue(file, times);
+  return db && new SqliteBulk(db, times);
 }
 
 /** An empty store in a temporary file, which SQLite removes when it is closed or the process dies. */
-export function openTemporaryBulk(): BulkStore {
+export function openTemporaryBulk(times: Times['sqlite']): BulkStore {
   const db = new DatabaseSync('');
   createStructure(db);
-  return new SqliteBulk(db);
+  return new SqliteBulk(db, times);
 }
 
 class SqliteBulk implements BulkStore {
   readonly #db: DatabaseSync;
+  readonly #times: Times['sqlite'];
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
   /** The prepared statements by their SQL. Each is prepared once: the garbage collector does not count a statement's memory, which would pile up. */
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(db: DatabaseSync, store?: OpenStore) {
+  constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
     this.#db = db;
+    this.#times = times;
     this.#store = store;
   }
 
@@ -176,7 +182,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async #inTransaction<Result>(begin: string, work: () => Promise<Result>): Promise<Result> {
-    retryWhileBusy(() => this.#db.exec(begin), now() + BULK_BUSY_TIMEOUT);
+    retryWhileBusy(() => this.#db.exec(begin), now() + this.#times.busyInBulk, this.#times);
     try {
       const result = await work();
       this.#commit();

@@ -6,14 +6,15 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import { Pace } from '../pace.ts';
 import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
-import { emptyLog, LARGEST_LOG, LOG_PAUSE, LOG_STEP, LOG_WAIT, LONG_LOG, logSizeOf } from './long-log.ts';
-import { BUSY_TIMEOUT, now, openForIndexing, retryWhileBusy } from './structure.ts';
-import type { ThreadMessage, Ticketed } from './thread.ts';
+import { emptyLog, LARGEST_LOG, LONG_LOG, logSizeOf } from './long-log.ts';
+import { now, openForIndexing, retryWhileBusy } from './structure.ts';
+import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
 export interface SearchRequest {
   readonly search: Search;
@@ -22,24 +23,11 @@ export interface SearchRequest {
   readonly deadline: number;
 }
 
-// Milliseconds. A search ends before its caller gives up. Before it, the index is brought up to date; after it, all
-// matches are counted.
-const SEARCH_TIME = 4000;
-const CATCH_UP_TIME = 1000;
-const COUNT_TIME = 2000;
-
-// Milliseconds. SLICE_TIME: one transaction that indexes, for which writers wait. FIRST_PAUSE and SLICE_PAUSE: from one to
-// the next while others write, during the first index and after it. IDLE_PAUSE: until the next look for books to index.
-const SLICE_TIME = 20;
-const FIRST_PAUSE = 40;
-const SLICE_PAUSE = 250;
-const IDLE_PAUSE = 1000;
-
 /** A transaction of fewer books spends most of its time on itself, so the time for a book cannot be told from it. */
 const MANY_BOOKS = 32;
 
-function serve(port: MessagePort, path: string): void {
-  const finder = new SqliteFinder(path);
+function serve(port: MessagePort, { path, times }: ThreadData): void {
+  const finder = new SqliteFinder(path, times.sqlite);
   const say = (message: ThreadMessage<Page>) => port.postMessage(message);
   port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
     if (message === 'close') {
@@ -66,6 +54,7 @@ function late(): StoreUnavailable {
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
   readonly #path: string;
+  readonly #times: Times['sqlite'];
   readonly #db: DatabaseSync;
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
@@ -85,12 +74,13 @@ class SqliteFinder implements SearchableIndex {
   /** When the last wait for searches of others ended, or was to end. */
   #waitedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(path: string) {
+  constructor(path: string, times: Times['sqlite']) {
     const db = openForIndexing(path);
     this.#path = path;
+    this.#times = times;
     this.#db = db;
-    this.#index = new SqliteIndex(db, false);
-    this.#index.prepare(BUSY_TIMEOUT); // rule 27
+    this.#index = new SqliteIndex(db, times, false);
+    this.#index.prepare(times.busy); // rule 27
     db.function('in_time', () => {
       if (now() > this.#end) throw late();
       return 1;
@@ -101,7 +91,7 @@ class SqliteFinder implements SearchableIndex {
   async search({ search, since, deadline }: SearchRequest): Promise<Page> {
     this.#refuseUnusable();
     await this.#keepLogShort(deadline);
-    this.#end = Math.min(now() + SEARCH_TIME, deadline);
+    this.#end = Math.min(now() + this.#times.search, deadline);
     const unindexed = this.#catchUp(since);
     this.#isSearching = true;
     try {
@@ -117,12 +107,13 @@ class SqliteFinder implements SearchableIndex {
 
   /** Lets the searches of other processes end first if the log is long, so that the next write can empty it. */
   async #keepLogShort(deadline: number): Promise<void> {
+    const { logWait, logStep, logPause } = this.#times;
     const isLong = () => logSizeOf(this.#path) > LONG_LOG;
-    if (isLong() && now() > this.#waitedAt + LOG_PAUSE) {
-      const end = Math.min(now() + LOG_WAIT, deadline);
+    if (isLong() && now() > this.#waitedAt + logPause) {
+      const end = Math.min(now() + logWait, deadline);
       this.#waitedAt = end;
       if (this.#emptyLog() > LONG_LOG) {
-        while (isLong() && now() < end) await pause(LOG_STEP);
+        while (isLong() && now() < end) await pause(logStep);
         if (isLong()) this.#emptyLog(); // perhaps there is no next write
       }
     }
@@ -162,7 +153,7 @@ class SqliteFinder implements SearchableIndex {
 
   async count(statement: Statement): Promise<number | undefined> {
     const end = this.#end;
-    this.#end = Math.min(end, now() + COUNT_TIME);
+    this.#end = Math.min(end, now() + this.#times.count);
     try {
       const [[count] = []] = await this.select(statement);
       return Number(count);
@@ -198,7 +189,8 @@ class SqliteFinder implements SearchableIndex {
    * @returns about how many books are left.
    */
   #catchUp(since: number): number {
-    const end = now() + CATCH_UP_TIME;
+    const { catchUp, slice } = this.#times;
+    const end = now() + catchUp;
     while (since >= this.#freshAt) {
       const lookedAt = now();
       if (!this.#isBehind()) {
@@ -209,7 +201,8 @@ class SqliteFinder implements SearchableIndex {
       if (this.#index.isPendingMoreThan(most)) return this.#index.countPending();
       try {
         // Searches that come one after the other wait for the same lock no longer than one of them would.
-        retryWhileBusy(() => this.#slice(SLICE_TIME), Math.min(end, this.#blockedSince + CATCH_UP_TIME));
+        const latest = Math.min(end, this.#blockedSince + catchUp);
+        retryWhileBusy(() => this.#slice(slice), latest, this.#times);
       } catch {
         return this.#index.countPending(); // others write for longer, or the disk is full: indexed books are found
       }
@@ -235,20 +228,21 @@ class SqliteFinder implements SearchableIndex {
 
   /** Indexes books in the background, one transaction at a time. */
   #follow(): void {
-    let rest = IDLE_PAUSE;
+    const { idlePause, slice, slicePause, firstPause } = this.#times;
+    let rest = idlePause;
     try {
       if (this.#isSearching) {
         rest = 0;
       } else if (this.#isBehind()) {
-        this.#slice(SLICE_TIME);
+        this.#slice(slice);
         const version = this.#contentVersion();
         if (version === this.#version) rest = 0;
-        else rest = this.#index.isUsable ? SLICE_PAUSE : FIRST_PAUSE;
+        else rest = this.#index.isUsable ? slicePause : firstPause;
         this.#version = version;
         if (!this.#isBehind()) this.#db.exec('pragma shrink_memory');
       }
     } catch {
-      rest = SLICE_PAUSE; // others write, or the disk is full
+      rest = slicePause; // others write, or the disk is full
     }
     this.#timer = setTimeout(() => this.#follow(), rest);
   }
@@ -259,4 +253,4 @@ class SqliteFinder implements SearchableIndex {
   }
 }
 
-if (parentPort !== null) serve(parentPort, workerData as string);
+if (parentPort !== null) serve(parentPort, workerData as ThreadData);

@@ -4,14 +4,8 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { LOG_SIZE, sizeOf } from './structure.ts';
 
-/**
- * Bytes beyond which new lists and searches wait for those in progress. Milliseconds that they wait, between two looks, and
- * until the next such wait.
- */
+/** Bytes beyond which new lists and searches wait for those in progress. */
 export const LONG_LOG = 1.5 * LOG_SIZE;
-export const LOG_WAIT = 1000;
-export const LOG_STEP = 10;
-export const LOG_PAUSE = 10_000;
 
 /** Bytes of committed writes in the log, beyond which lists break off, and no search starts. */
 export const LARGEST_LOG = 1024 * 1024 * 1024;

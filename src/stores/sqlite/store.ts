@@ -23,12 +23,13 @@ import {
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
 import type { Metric, Sample } from '../../metrics/prometheus.ts';
+import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { SearchRequest } from './finder.ts';
-import { LARGEST_LOG, LOG_PAUSE, LOG_STEP, LOG_WAIT, LONG_LOG, logSizeOf } from './long-log.ts';
+import { LARGEST_LOG, LONG_LOG, logSizeOf } from './long-log.ts';
 import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread } from './thread.ts';
@@ -42,17 +43,8 @@ const WRITES = { size: 32, weight: HEAVY, inFlight: 32 };
 /** Searches and requests with many books, one after the other: each may take long. */
 const SINGLY = { size: 1, weight: HEAVY, inFlight: 1 };
 
-/** Milliseconds that a read may wait for a file that is locked as a whole; the wait delays every request. */
-const READ_TIMEOUT = 250;
-
-/** Milliseconds after which a write is no longer started, so that it ends before its callers give up (rule 23). */
-const WRITE_TIMEOUT = 3000;
-
 /** Books of one chunk of the list: about a millisecond of work before the event loop gets a turn. */
 const CHUNK_BOOKS = 1000;
-
-/** Milliseconds between two looks at the size of the log while a list is open. */
-const LOOK_PAUSE = 1000;
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
@@ -66,15 +58,15 @@ type Row = [id: number, title: string, author: string, year: number];
  * Opens the store, and creates the file, its folder and its structure if they are missing.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqlite(file: string, { mustExist, find }: OpenOptions): Promise<BookStore> {
+export async function openSqlite(file: string, { mustExist, find, times }: OpenOptions): Promise<BookStore> {
   const isNew = !existsSync(file);
   if (mustExist && isNew) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
   sortBeside(file);
-  const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file);
+  const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file, times);
   await writer.start();
   const finder: FinderThread | undefined = find
-    ? new StoreThread('src/stores/sqlite/finder.ts', file)
+    ? new StoreThread('src/stores/sqlite/finder.ts', file, times)
     : undefined;
   try {
     await finder?.start();
@@ -82,7 +74,7 @@ export async function openSqlite(file: string, { mustExist, find }: OpenOptions)
     await writer.close();
     throw error;
   }
-  return new SqliteStore(file, isNew, writer, finder);
+  return new SqliteStore(file, isNew, writer, finder, times);
 }
 
 class SqliteStore implements BookStore {
@@ -107,7 +99,8 @@ class SqliteStore implements BookStore {
   readonly #begin;
   readonly #find;
   readonly #commit;
-  readonly #lists = new OpenLists(OPEN_LISTS);
+  readonly #times: Times['sqlite'];
+  readonly #lists: OpenLists;
   /** Settles when the log has been emptied, or could not be. */
   #emptying: Promise<void> | undefined;
   /** No list waits for it again before this moment. */
@@ -115,12 +108,20 @@ class SqliteStore implements BookStore {
   /** Looks at the log while lists are open. */
   #looks: NodeJS.Timeout | undefined;
 
-  constructor(path: string, isNew: boolean, writer: WriterThread, finder: FinderThread | undefined) {
+  constructor(
+    path: string,
+    isNew: boolean,
+    writer: WriterThread,
+    finder: FinderThread | undefined,
+    times: Times,
+  ) {
     this.#path = path;
     this.isNew = isNew;
     this.#writer = writer;
     this.#finder = finder;
-    this.#db = openForReading(path);
+    this.#times = times.sqlite;
+    this.#lists = new OpenLists(OPEN_LISTS, times.lists);
+    this.#db = openForReading(path, times.sqlite);
     this.#file = new OpenFile(path);
     this.#begin = this.#db.prepare('begin');
     this.#find = this.#db.prepare('select id, title, author, year from books where id = ?');
@@ -197,9 +198,9 @@ class SqliteStore implements BookStore {
     return this.#lists.open(async () => {
       try {
         this.#file.assertInPlace(); // else its books would be those of another file
-        const snapshot = new Snapshot(this.#path);
+        const snapshot = new Snapshot(this.#path, this.#times);
         const first = snapshot.read();
-        this.#looks ??= setInterval(() => this.#look(), LOOK_PAUSE).unref();
+        this.#looks ??= setInterval(() => this.#look(), this.#times.logLook).unref();
         return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
       } catch (error) {
         throw new StoreUnavailable(error);
@@ -246,9 +247,10 @@ class SqliteStore implements BookStore {
   }
 
   async #emptyLogNow(): Promise<void> {
-    const end = now() + LOG_WAIT;
-    while (this.#lists.count > 0 && now() < end) await pause(LOG_STEP);
-    const timeUp = pause(LOG_WAIT, 0);
+    const { logWait, logStep, logPause } = this.#times;
+    const end = now() + logWait;
+    while (this.#lists.count > 0 && now() < end) await pause(logStep);
+    const timeUp = pause(logWait, 0);
     const empty = async () => {
       const [bytes] = await this.#writer.call({ kind: 'emptyLog' });
       return bytes as number;
@@ -262,12 +264,12 @@ class SqliteStore implements BookStore {
     } catch {
       // the disk fails: the next write says so, and the log stays as it is
     }
-    this.#emptiedAt = end + LOG_PAUSE;
+    this.#emptiedAt = end + logPause;
     this.#emptying = undefined;
   }
 
   #write(request: WriteCall, deadline: number): Promise<WriteAnswers> {
-    const latest = Math.min(performance.now() + WRITE_TIMEOUT, deadline);
+    const latest = Math.min(performance.now() + this.#times.write, deadline);
     return this.#writer.call({ ...request, deadline: performance.timeOrigin + latest });
   }
 }
@@ -281,8 +283,8 @@ function sizeSample(file: string, path: string): Sample[] {
   }
 }
 
-function openForReading(file: string): DatabaseSync {
-  return new DatabaseSync(file, { readOnly: true, timeout: READ_TIMEOUT });
+function openForReading(file: string, { read: timeout }: Times['sqlite']): DatabaseSync {
+  return new DatabaseSync(file, { readOnly: true, timeout });
 }
 
 /** All books at one moment, read in chunks; closes itself as soon as the last chunk has been read. */
@@ -290,8 +292,8 @@ class Snapshot {
   readonly #db: DatabaseSync;
   readonly #text: BookExporter;
 
-  constructor(file: string) {
-    this.#db = openForReading(file);
+  constructor(file: string, times: Times['sqlite']) {
+    this.#db = openForReading(file, times);
     try {
       this.#db.exec('begin'); // so that all chunks are of one snapshot
       this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);

@@ -14,16 +14,9 @@ import {
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
+import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { OpenFile } from './file.ts';
-
-// Milliseconds to wait for another process when the file is opened, and between two attempts to write. SQLite's own
-// wait grows to 100 ms per attempt, and one of two busy processes hardly gets a turn.
-export const BUSY_TIMEOUT = 4000;
-const BUSY_PAUSE = 0.5;
-
-/** Milliseconds that import, export, copy, backup and restore wait for another process. */
-export const BULK_BUSY_TIMEOUT = 30_000;
 
 /** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
 export const LOG_SIZE = 64 * 1024 * 1024;
@@ -114,20 +107,20 @@ export function orphanedLog(file: string): string | undefined {
  * Opens the file, or creates it if missing, and creates or updates its structure.
  * @throws Error with the reason. A log without its file is one: SQLite would delete it.
  */
-export function openForWriting(path: string): DatabaseSync {
+export function openForWriting(path: string, times: Times['sqlite']): DatabaseSync {
   const log = orphanedLog(path);
   if (log !== undefined) {
     throw new Error(
       `it is missing, but ${log} exists and may hold books: put the file back, or move its log away`,
     );
   }
-  const deadline = now() + BUSY_TIMEOUT;
-  const { db, file } = retryWhileBusy(() => openWithLog(path), deadline);
+  const deadline = now() + times.busy;
+  const { db, file } = retryWhileBusy(() => openWithLog(path), deadline, times);
   try {
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
-    retryWhileBusy(() => rewriteLog(db, `${path}-wal`), deadline);
-    retryWhileBusy(() => createStructure(db), deadline);
-    emptyLog(db, file, deadline);
+    retryWhileBusy(() => rewriteLog(db, `${path}-wal`), deadline, times);
+    retryWhileBusy(() => createStructure(db), deadline, times);
+    emptyLog(db, file, deadline, times);
     return db;
   } catch (error) {
     db.close();
@@ -183,9 +176,9 @@ function rewriteLog(db: DatabaseSync, path: string): void {
  * @param deadline after which a log that other processes keep reading stays: it was in use before, and is sound.
  * @throws Error if the file was moved or replaced while this process waited for others.
  */
-function emptyLog(db: DatabaseSync, file: OpenFile, deadline: number): void {
+function emptyLog(db: DatabaseSync, file: OpenFile, deadline: number, { busyPause }: Times['sqlite']): void {
   const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
-  while (checkpoint.get()?.busy === 1 && now() < deadline) Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
+  while (checkpoint.get()?.busy === 1 && now() < deadline) Atomics.wait(PAUSE, 0, 0, busyPause);
   file.assertInPlace();
   const log = openSync(`${file.path}-wal`, 'r+');
   try {
@@ -214,10 +207,10 @@ export function openExisting(file: string): DatabaseSync {
 }
 
 /** @returns the catalogue in a file, opened read-only; undefined without one. */
-export function openCatalogue(path: string): DatabaseSync | undefined {
+export function openCatalogue(path: string, times: Times['sqlite']): DatabaseSync | undefined {
   if (!existsSync(path)) return undefined;
-  undoHalfWrite(path);
-  const db = new DatabaseSync(path, { readOnly: true, timeout: BULK_BUSY_TIMEOUT });
+  undoHalfWrite(path, times);
+  const db = new DatabaseSync(path, { readOnly: true, timeout: times.busyInBulk });
   if (hasBooks(db)) return db;
   db.close();
   return undefined;
@@ -233,9 +226,9 @@ export function hasBooks(db: DatabaseSync): boolean {
  * Rolls back the unfinished write of a process that died, which a read-only connection cannot do. In WAL mode there is
  * nothing to roll back; a backup is not in WAL mode.
  */
-function undoHalfWrite(path: string): void {
+function undoHalfWrite(path: string, { busy: timeout }: Times['sqlite']): void {
   if (!existsSync(`${path}-journal`)) return;
-  const db = new DatabaseSync(path, { timeout: BUSY_TIMEOUT });
+  const db = new DatabaseSync(path, { timeout });
   try {
     db.exec('select 1 from sqlite_schema');
   } finally {
@@ -244,7 +237,11 @@ function undoHalfWrite(path: string): void {
 }
 
 /** Retries while other processes have the file locked. */
-export function retryWhileBusy<Result>(attempt: () => Result, deadline: number): Result {
+export function retryWhileBusy<Result>(
+  attempt: () => Result,
+  deadline: number,
+  { busyPause }: Times['sqlite'],
+): Result {
   for (;;) {
     try {
       return attempt();
@@ -252,7 +249,7 @@ export function retryWhileBusy<Result>(attempt: () => Result, deadline: number):
       // The low byte of an error's code is its kind.
       const isBusy = ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
       if (!isBusy) throw error;
-      Atomics.wait(PAUSE, 0, 0, BUSY_PAUSE);
+      Atomics.wait(PAUSE, 0, 0, busyPause);
       if (now() > deadline) throw error; // no work begins after it
     }
   }

@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { type StoreFault, StoreUnavailable } from '../../books/store.ts';
 import { threadProgram } from '../../project.ts';
+import type { Times } from '../../times.ts';
 import { OpenFile } from './file.ts';
 
 /** A call; the thread answers under its ticket. */
@@ -22,9 +23,17 @@ export type ThreadMessage<Answer> =
       readonly fault?: StoreFault;
     };
 
+/** What a thread gets as its `workerData`. */
+export interface ThreadData {
+  /** Of the file. */
+  readonly path: string;
+  readonly times: Times;
+}
+
 export class StoreThread<Request extends object, Answer> {
   readonly #script: string;
   readonly #path: string;
+  readonly #times: Times;
   /** Undefined until it has been opened. */
   #file: OpenFile | undefined;
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
@@ -33,12 +42,13 @@ export class StoreThread<Request extends object, Answer> {
   restarts = 0;
 
   /**
-   * @param script of the thread, as a path in the project; it gets the path of the file as its `workerData`.
+   * @param script of the thread, as a path in the project; its `workerData` is ThreadData.
    * @param path of the file.
    */
-  constructor(script: string, path: string) {
+  constructor(script: string, path: string, times: Times) {
     this.#script = script;
     this.#path = path;
+    this.#times = times;
   }
 
   /** Resolves once the thread is ready; rejects with the reason. */
@@ -48,7 +58,7 @@ export class StoreThread<Request extends object, Answer> {
     const { program, eval: isText } = threadProgram(this.#script);
     const thread = new Worker(program, {
       eval: isText,
-      workerData: this.#path,
+      workerData: { path: this.#path, times: this.#times } satisfies ThreadData,
       // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
       // folder is the one that was set; in it, Node has created the cache for its version.
       env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },

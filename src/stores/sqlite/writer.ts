@@ -8,19 +8,21 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import type { Book, BookFields } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
+  ageOfExpired,
   type BookGroup,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  KEY_TIME,
+  KEY_CLOCK,
   type Left,
   untilHeavy,
 } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
 import { OpenStore } from './file.ts';
 import { emptyLog } from './long-log.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
-import type { ThreadMessage, Ticketed } from './thread.ts';
+import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
 export type WriteCall =
   | { readonly kind: 'insert'; readonly items: readonly BookFields[] }
@@ -47,10 +49,8 @@ export interface EmptyLog {
 
 type Request = Ticketed<WriteRequest>;
 
-// The most requests that are committed together, and the milliseconds after which no more of them are started, so that
-// the first one does not wait for the last.
+/** The most requests that are committed together. */
 const GROUP_SIZE = 64;
-const GROUP_TIME = 250;
 
 /** Keys that have expired are removed in passing: so many at a time. */
 const EXPIRED_KEYS = 1000;
@@ -67,8 +67,8 @@ class Skipped extends Error {
   }
 }
 
-function serve(port: MessagePort, path: string): void {
-  const writer = new Writer(openForWriting(path), path);
+function serve(port: MessagePort, { path, times }: ThreadData): void {
+  const writer = new Writer(openForWriting(path, times.sqlite), path, times);
   const say = (message: ThreadMessage<WriteAnswers>) => port.postMessage(message);
 
   /** @returns the request, unless its callers no longer wait. */
@@ -133,6 +133,7 @@ function serve(port: MessagePort, path: string): void {
 class Writer {
   readonly #db: DatabaseSync;
   readonly #store: OpenStore;
+  readonly #times: Times;
   readonly #begin;
   readonly #insert;
   readonly #update;
@@ -144,13 +145,14 @@ class Writer {
   readonly #beginTime;
   readonly #passTime;
   readonly #dropKeys;
-  /** The clock for the age of keys, and since when it has been seen; see KEY_TIME. */
+  /** The clock for the age of keys, and since when it has been seen; see KEY_CLOCK. */
   #keyTime = { time: -1, since: 0 };
   #mayHaveExpired = true;
   readonly #commit;
 
-  constructor(db: DatabaseSync, path: string) {
+  constructor(db: DatabaseSync, path: string, times: Times) {
     this.#db = db;
+    this.#times = times;
     this.#store = new OpenStore(path);
     this.#begin = db.prepare('begin immediate');
     this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
@@ -164,13 +166,13 @@ class Writer {
     this.#keepKey = db.prepare(
       'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, ?)',
     );
-    this.#readTime = db.prepare(`select made_at as time from book_requests where key = '${KEY_TIME.row}'`);
+    this.#readTime = db.prepare(`select made_at as time from book_requests where key = '${KEY_CLOCK}'`);
     this.#beginTime = db.prepare(`
       insert into book_requests (key, fingerprint, ids, made_at)
-      select '${KEY_TIME.row}', '', '[]', coalesce(max(made_at), unixepoch() * 1000) from book_requests
+      select '${KEY_CLOCK}', '', '[]', coalesce(max(made_at), unixepoch() * 1000) from book_requests
       returning made_at as time`);
     this.#passTime = db.prepare(
-      `update book_requests set made_at = made_at + ${KEY_TIME.step} where key = '${KEY_TIME.row}' returning made_at as time`,
+      `update book_requests set made_at = made_at + ${times.keys.step} where key = '${KEY_CLOCK}' returning made_at as time`,
     );
     this.#dropKeys = db.prepare(`
       delete from book_requests
@@ -187,9 +189,9 @@ class Writer {
     const first = next();
     if (first === undefined) return [];
     group.push(first);
-    retryWhileBusy(() => this.#begin.run(), first.deadline);
+    retryWhileBusy(() => this.#begin.run(), first.deadline, this.#times.sqlite);
     try {
-      const end = now() + GROUP_TIME;
+      const end = now() + this.#times.sqlite.group;
       const answers = [this.#execute(first)];
       while (group.length < GROUP_SIZE && now() < end) {
         const request = next();
@@ -248,8 +250,10 @@ class Writer {
     if (once !== undefined) {
       const time = this.#timeOfKeys();
       this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids), time);
-      if (this.#mayHaveExpired)
-        this.#mayHaveExpired = Number(this.#dropKeys.run(time - KEY_TIME.lifetime).changes) === EXPIRED_KEYS;
+      if (this.#mayHaveExpired) {
+        const expired = this.#dropKeys.run(time - ageOfExpired(this.#times.keys));
+        this.#mayHaveExpired = Number(expired.changes) === EXPIRED_KEYS;
+      }
     }
     return { ids, isReplay: false };
   }
@@ -257,7 +261,7 @@ class Writer {
   #timeOfKeys(): number {
     let { time } = (this.#readTime.get() ?? this.#beginTime.get()) as { time: number };
     const isUnchanged = time === this.#keyTime.time;
-    if (isUnchanged && now() - this.#keyTime.since < KEY_TIME.step) return time;
+    if (isUnchanged && now() - this.#keyTime.since < this.#times.keys.step) return time;
     if (isUnchanged) ({ time } = this.#passTime.get() as { time: number });
     this.#keyTime = { time, since: now() };
     this.#mayHaveExpired = true;
@@ -291,4 +295,4 @@ function bookOf(row: Record<string, unknown> | undefined): Book | undefined {
   return row === undefined ? undefined : ({ ...row } as unknown as Book);
 }
 
-if (parentPort !== null) serve(parentPort, workerData as string);
+if (parentPort !== null) serve(parentPort, workerData as ThreadData);

@@ -10,12 +10,12 @@ import { entryOf } from '../../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../../src/stores/sqlite/book-index.ts';
 import { openSqliteBulk } from '../../../src/stores/sqlite/bulk.ts';
 import {
-  BUSY_TIMEOUT,
   makeFolderOf,
   openCatalogue,
   openForIndexing,
   openForWriting,
 } from '../../../src/stores/sqlite/structure.ts';
+import { TIMES } from '../../../src/times.ts';
 import { type Found, fieldsOf } from './books.ts';
 
 /** Milliseconds of one transaction that indexes. */
@@ -24,12 +24,12 @@ const SLICE_TIME = 1000;
 /** Starts on a store as the service does. Without a file there, it creates one. */
 export function examineStore(file: string): Found {
   makeFolderOf(file);
-  const writer = openForWriting(file);
+  const writer = openForWriting(file, TIMES.sqlite);
   try {
     const indexing = openForIndexing(file);
     try {
-      const index = new SqliteIndex(indexing, false);
-      index.prepare(BUSY_TIMEOUT);
+      const index = new SqliteIndex(indexing, TIMES.sqlite, false);
+      index.prepare(TIMES.sqlite.busy);
       while (index.isPending) index.slice(SLICE_TIME);
       assertIndexed(indexing);
     } finally {
@@ -50,7 +50,7 @@ export function examineStore(file: string): Found {
 /** Reads a store, a backup or a copy as a command does that changes nothing. */
 export function examineFile(file: string): Found['books'] | null {
   if (!existsSync(file)) return null;
-  const db = openCatalogue(file);
+  const db = openCatalogue(file, TIMES.sqlite);
   assert.ok(db, 'there is a file without a catalogue');
   try {
     return booksIn(db);
@@ -61,7 +61,7 @@ export function examineFile(file: string): Found['books'] | null {
 
 /** Runs an import again whose rows are these. */
 export async function importAgain(file: string, rows: readonly BookFields[]): Promise<Found['books']> {
-  const store = await openSqliteBulk(file, 'write');
+  const store = await openSqliteBulk(file, 'write', TIMES.sqlite);
   assert.ok(store);
   for await (const _ of store.insertNew(Readable.from([rows])));
   await store.close();

@@ -6,7 +6,8 @@ import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import type { BookList } from '../../../books/store.ts';
-import { type Connections, LIST_LOCK_TIMEOUT, QUERY_TIMEOUT } from '../server/connections.ts';
+import type { Times } from '../../../times.ts';
+import type { Connections } from '../server/connections.ts';
 import { begin, isLimited, limitLocks, withTimeout } from '../server/limits.ts';
 import type { Standby } from '../standby/standby.ts';
 import { asJson } from './text.ts';
@@ -18,16 +19,17 @@ const LIST = asJson(',');
 export async function listBooks(
   connections: Connections,
   standby: Standby | undefined,
+  { listLock, query }: Times['postgres'],
   signal: AbortSignal,
 ): Promise<BookList> {
-  const settings = limitLocks(LIST_LOCK_TIMEOUT);
-  const onStandby = await standby?.read('list', settings, (client) => openList(client, true, signal));
+  const settings = limitLocks(listLock);
+  const onStandby = await standby?.read('list', settings, (client) => openList(client, true, query, signal));
   if (onStandby !== undefined) return onStandby;
   const client = await connections.takeForList();
   const needsLimit = !isLimited(client);
-  if (needsLimit) client.query(begin(LIST_LOCK_TIMEOUT)).catch(() => {}); // if it fails, so does what follows
+  if (needsLimit) client.query(begin(listLock)).catch(() => {}); // if it fails, so does what follows
   try {
-    return await openList(client, needsLimit, signal);
+    return await openList(client, needsLimit, query, signal);
   } catch (error) {
     client.release(true);
     throw connections.unavailable(error);
@@ -37,8 +39,14 @@ export async function listBooks(
 /**
  * Resolves once the first rows have arrived. The list then releases the connection; if this rejects, the caller has to.
  * @param isBegun whether a transaction is open, which is ended with the list.
+ * @param silence milliseconds after which a server that does not answer is given up.
  */
-async function openList(client: pg.PoolClient, isBegun: boolean, signal: AbortSignal): Promise<BookList> {
+async function openList(
+  client: pg.PoolClient,
+  isBegun: boolean,
+  silence: number,
+  signal: AbortSignal,
+): Promise<BookList> {
   const rows = client.query(copyTo(LIST));
   // The reader gets an error; it may also occur when there is no reader any more.
   rows.on('error', () => {});
@@ -52,25 +60,30 @@ async function openList(client: pg.PoolClient, isBegun: boolean, signal: AbortSi
     client.off('error', onClientError);
     if (!rows.readableEnded) return client.release(true); // rows are still arriving: only this stops them
     if (!isBegun) return client.release();
-    client.query(withTimeout('commit', [], QUERY_TIMEOUT)).then(
+    client.query(withTimeout('commit', [], silence)).then(
       () => client.release(),
       () => client.release(true),
     );
   };
   await once(rows, 'readable', { signal });
-  return { chunks: arriving(rows), close };
+  return { chunks: arriving(rows, silence), close };
 }
 
 /**
  * The rows as they arrive. In SQL every row begins with a comma, so that the first needs no special case. If the server stops answering while more rows are wanted, the list breaks off.
+ * @param silence milliseconds that it may not answer.
  * @param isBeginning whether the comma of the first row is left out.
  */
-export async function* arriving(rows: Readable, isBeginning = true): AsyncGenerator<Buffer, void, void> {
+export async function* arriving(
+  rows: Readable,
+  silence: number,
+  isBeginning = true,
+): AsyncGenerator<Buffer, void, void> {
   const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
   let isFirst = isBeginning;
   for (;;) {
-    const silence = setTimeout(() => rows.destroy(new Error('the server stopped answering')), QUERY_TIMEOUT);
-    const { done, value } = await chunks.next().finally(() => clearTimeout(silence));
+    const overdue = setTimeout(() => rows.destroy(new Error('the server stopped answering')), silence);
+    const { done, value } = await chunks.next().finally(() => clearTimeout(overdue));
     if (done) return;
     yield isFirst ? value.subarray(1) : value;
     isFirst = false;

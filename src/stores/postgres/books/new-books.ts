@@ -2,7 +2,14 @@
 
 import pg from 'pg';
 import type { BookFields } from '../../../books/book.ts';
-import { type BookGroup, type GroupOutcome, KEY_TIME, StoreUnavailable } from '../../../books/store.ts';
+import {
+  ageOfExpired,
+  type BookGroup,
+  type GroupOutcome,
+  KEY_CLOCK,
+  StoreUnavailable,
+} from '../../../books/store.ts';
+import type { Times } from '../../../times.ts';
 import type { Connections } from '../server/connections.ts';
 import { allOf, DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
@@ -17,8 +24,8 @@ const INSERT = `
   )
   select id from book where ${allOf('book', 'stored')} order by ordinal`;
 
-/** The clock for the age of keys, which starts with the first key; see KEY_TIME. */
-const TIME_OF_KEYS = `(select coalesce(max(made_at), now()) from book_requests where key = '${KEY_TIME.row}')`;
+/** The clock for the age of keys, which starts with the first key; see KEY_CLOCK. */
+const TIME_OF_KEYS = `(select coalesce(max(made_at), now()) from book_requests where key = '${KEY_CLOCK}')`;
 
 // Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
 // storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
@@ -63,24 +70,21 @@ const MOST_ROUNDS = 5;
 const EXPIRED_KEYS = 1000;
 
 // The seconds are a text, since the driver would round a number. $1 is the time that this process has seen long enough.
-const AGE_KEYS = `
+const ageKeys = (times: Times['keys']) => `
   with clock as (
     insert into book_requests (key, fingerprint, ids, made_at)
-    select '${KEY_TIME.row}', '', '{}', coalesce(max(made_at), now()) from book_requests
+    select '${KEY_CLOCK}', '', '{}', coalesce(max(made_at), now()) from book_requests
     on conflict (key) do update set made_at = book_requests.made_at
-      + interval '${KEY_TIME.step} milliseconds' * (extract(epoch from book_requests.made_at)::text = $1)::integer
+      + interval '${times.step} milliseconds' * (extract(epoch from book_requests.made_at)::text = $1)::integer
     returning made_at as time
   ), expired as (
     delete from book_requests where key in (
-      select key from book_requests where made_at <= (select time from clock) - interval '${KEY_TIME.lifetime} milliseconds'
+      select key from book_requests where made_at <= (select time from clock) - interval '${ageOfExpired(times)} milliseconds'
       order by made_at limit ${EXPIRED_KEYS} for update skip locked
     )
     returning key
   )
   select extract(epoch from time)::text as time, (select count(*) from expired) as expired from clock`;
-
-/** Milliseconds for a connection to let keys age. */
-const AGEING_TIME = 1000;
 
 interface GroupRow {
   /** The ids of books that were stored now, and of those that an earlier call with this key has stored. */
@@ -103,13 +107,15 @@ interface StoredGroup {
 
 export class NewBooks {
   readonly #connections: Connections;
-  /** The clock for the age of keys, and since when it has been seen; see KEY_TIME. */
+  readonly #times: Times['keys'];
+  /** The clock for the age of keys, and since when it has been seen; see KEY_CLOCK. */
   #keyTime = { time: '', since: 0 };
   /** When keys age again. */
   #ageAt = 0;
 
-  constructor(connections: Connections) {
+  constructor(connections: Connections, times: Times['keys']) {
     this.#connections = connections;
+    this.#times = times;
   }
 
   async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -176,18 +182,20 @@ export class NewBooks {
     const began = performance.now();
     if (began < this.#ageAt) return;
     this.#ageAt = Infinity; // it is being done
-    const isLongSeen = began - this.#keyTime.since >= KEY_TIME.step;
+    const { step, ageing } = this.#times;
+    const isLongSeen = began - this.#keyTime.since >= step;
     const seen = [isLongSeen ? this.#keyTime.time : ''];
     let areMore = false;
     try {
-      const query = this.#connections.query<Aged>('batches', AGE_KEYS, seen, began + AGEING_TIME);
+      const text = ageKeys(this.#times);
+      const query = this.#connections.query<Aged>('batches', text, seen, began + ageing);
       const { time, expired } = (await query).rows[0] as Aged;
       if (time !== this.#keyTime.time) this.#keyTime = { time, since: performance.now() };
       areMore = expired === EXPIRED_KEYS;
     } catch {
       // Requests report that the store is unavailable.
     }
-    this.#ageAt = areMore ? 0 : performance.now() + KEY_TIME.step;
+    this.#ageAt = areMore ? 0 : performance.now() + step;
   }
 }
 

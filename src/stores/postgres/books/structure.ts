@@ -5,6 +5,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import type { Times } from '../../../times.ts';
 import { withTypes } from '../../columns.ts';
 import { begin, withTimeout } from '../server/limits.ts';
 
@@ -60,14 +61,6 @@ const MAX_ATTEMPTS = 10;
 /** The lock could not be had in time. */
 const LOCKED = '55P03';
 
-// Milliseconds: to wait for a lock; between two such waits, with jitter; and after which the wait is long.
-const LOCK_TIMEOUT = 100;
-const LOCK_PAUSE = 500;
-const LONG_WAIT = 3000;
-
-/** Milliseconds for the server to describe its table. */
-const DESCRIBE_TIMEOUT = 3500;
-
 /** Citus keeps its own tables in `pg_dist_partition`. */
 const DIVISION = `
   select relkind = 'p' as "isPartitioned", to_regclass('pg_dist_partition') is not null as "hasCitus"
@@ -106,21 +99,26 @@ const endWait: OnLongWait = (error) => {
  * @returns whether there was none.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(client: pg.Client, onLongWait?: OnLongWait): Promise<boolean> {
-  const [encoding] = await look<{ server_encoding: string }>(client, 'show server_encoding');
+export async function createStructure(
+  client: pg.Client,
+  times: Times['postgres'],
+  onLongWait?: OnLongWait,
+): Promise<boolean> {
+  const [encoding] = await look<{ server_encoding: string }>(client, times, 'show server_encoding');
   if (encoding?.server_encoding !== 'UTF8') {
     throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
   }
   let isNew = false;
   await changeStructure(
     client,
+    times,
     async () => {
-      const columns = await look<Found>(client, DESCRIBE);
-      const [requests] = await look<{ there: boolean }>(client, HAS_REQUESTS);
+      const columns = await look<Found>(client, times, DESCRIBE);
+      const [requests] = await look<{ there: boolean }>(client, times, HAS_REQUESTS);
       const forRequests = requests?.there ? [] : CREATE_REQUESTS;
       isNew = columns.length === 0;
       if (isNew) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
-      const [sequence] = await look<FoundSequence>(client, DESCRIBE_SEQUENCE);
+      const [sequence] = await look<FoundSequence>(client, times, DESCRIBE_SEQUENCE);
       return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
     },
     onLongWait,
@@ -129,9 +127,9 @@ export async function createStructure(client: pg.Client, onLongWait?: OnLongWait
 }
 
 /** @throws the driver's error when the server stops answering. */
-export async function divisionOf(client: pg.Client): Promise<Division> {
-  const [books] = await look<{ isPartitioned: boolean; hasCitus: boolean }>(client, DIVISION);
-  if (books?.hasCitus && (await look(client, IS_DISTRIBUTED)).length > 0) return 'citus';
+export async function divisionOf(client: pg.Client, times: Times['postgres']): Promise<Division> {
+  const [books] = await look<{ isPartitioned: boolean; hasCitus: boolean }>(client, times, DIVISION);
+  if (books?.hasCitus && (await look(client, times, IS_DISTRIBUTED)).length > 0) return 'citus';
   return books?.isPartitioned ? 'partitions' : 'none';
 }
 
@@ -142,14 +140,15 @@ export async function divisionOf(client: pg.Client): Promise<Division> {
  */
 export async function changeStructure(
   client: pg.Client,
+  times: Times['postgres'],
   missing: () => Promise<readonly string[]>,
   onLongWait = endWait,
 ): Promise<void> {
-  const longAt = performance.now() + LONG_WAIT;
+  const longAt = performance.now() + times.longWait;
   let isLong = false;
   for (let lost = 0; ; ) {
     try {
-      await look(client, begin(LOCK_TIMEOUT, 'isolation level read committed'));
+      await look(client, times, begin(times.structureLock, 'isolation level read committed'));
       for (const step of await missing()) await client.query(step);
       await client.query('commit');
       return;
@@ -162,11 +161,11 @@ export async function changeStructure(
           isLong = true;
           onLongWait(error as Error);
         }
-        await pause(LOCK_PAUSE * (0.5 + Math.random()));
+        await pause(times.structurePause * (0.5 + Math.random()));
       } else {
         lost += 1;
         if (!RACE_LOST.has(code) || lost === MAX_ATTEMPTS) throw error;
-        await pause(Math.random() * 20 * lost); // milliseconds, with full jitter
+        await pause(Math.random() * times.racePause * lost);
       }
     }
   }
@@ -175,10 +174,11 @@ export async function changeStructure(
 /** @throws the driver's error when the server refuses, or stops answering. */
 export async function look<Row extends pg.QueryResultRow>(
   client: pg.Client,
+  { describe }: Times['postgres'],
   text: string,
   values: unknown[] = [],
 ): Promise<Row[]> {
-  return (await client.query<Row>(withTimeout(text, values, DESCRIBE_TIMEOUT))).rows;
+  return (await client.query<Row>(withTimeout(text, values, describe))).rows;
 }
 
 function catchUpFrom(sequence: FoundSequence | undefined): readonly string[] {

@@ -6,6 +6,7 @@
 import type pg from 'pg';
 import type { Book } from '../../../books/book.ts';
 import { INDEXED_UNITS } from '../../../books/words.ts';
+import type { Times } from '../../../times.ts';
 import {
   type BookIndex,
   entryOf,
@@ -18,12 +19,6 @@ import { WITH_IDS } from '../books/statements.ts';
 import { changeStructure, createStructure, look, type OnLongWait } from '../books/structure.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
 import { begin, queryWithin, withTimeout } from '../server/limits.ts';
-
-/** Milliseconds to wait for a lock on the index. */
-const LOCK_TIMEOUT = 3000;
-
-/** Milliseconds for a step, with its waits for locks. A server that takes longer has fallen silent. */
-const STEP_TIMEOUT = 20_000;
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
 const STEP = 1000;
@@ -248,13 +243,16 @@ const NO_RANGE = { first: 1, last: 0 };
  * @returns undefined when there is no table of books.
  * @throws Error with the reason when that is impossible.
  */
-export async function openPostgresIndex(hosts: Hosts): Promise<BookIndex | undefined> {
-  const { client } = await connectToWritable(hosts);
+export async function openPostgresIndex(
+  hosts: Hosts,
+  times: Times['postgres'],
+): Promise<BookIndex | undefined> {
+  const { client } = await connectToWritable(hosts, times);
   try {
     const { rows } = await client.query("select to_regclass('books') is not null as there");
     if (rows[0]?.there === true) {
-      await createStructure(client); // it may be of an older version
-      return new PostgresIndex(client);
+      await createStructure(client, times); // it may be of an older version
+      return new PostgresIndex(client, times);
     }
   } catch (error) {
     await client.end();
@@ -321,22 +319,24 @@ export class IndexFollower {
 /** The index in PostgreSQL, on one connection. */
 export class PostgresIndex implements BookIndex {
   readonly #client: pg.Client;
+  readonly #times: Times['postgres'];
   readonly #follower: IndexFollower;
 
   /** @param client without a limit of time for its statements: the sorted part of the first index takes a while. */
-  constructor(client: pg.Client) {
+  constructor(client: pg.Client, times: Times['postgres']) {
     this.#client = client;
+    this.#times = times;
     this.#follower = new IndexFollower(
       async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
-        const statement = withTimeout(text, values, STEP_TIMEOUT);
-        return (await queryWithin<Row>(client, 'lock_timeout', LOCK_TIMEOUT, statement)).rows;
+        const statement = withTimeout(text, values, times.indexStep);
+        return (await queryWithin<Row>(client, 'lock_timeout', times.indexLock, statement)).rows;
       },
     );
   }
 
   async create(onLongWait?: OnLongWait): Promise<void> {
     try {
-      await changeStructure(this.#client, () => this.#missing(), onLongWait);
+      await changeStructure(this.#client, this.#times, () => this.#missing(), onLongWait);
     } catch (error) {
       if ((error as { code?: string }).code !== FORBIDDEN) throw error;
       throw new Error(
@@ -347,13 +347,13 @@ export class PostgresIndex implements BookIndex {
 
   async rebuild(): Promise<void> {
     await this.create();
-    await changeStructure(this.#client, async () => [...EMPTY, START]);
+    await changeStructure(this.#client, this.#times, async () => [...EMPTY, START]);
   }
 
   async remove(): Promise<boolean> {
     const [row] = await this.#query<{ there: boolean }>(IS_THERE);
     if (row?.there !== true) return false;
-    await changeStructure(this.#client, async () => REMOVE);
+    await changeStructure(this.#client, this.#times, async () => REMOVE);
     return true;
   }
 
@@ -379,11 +379,11 @@ export class PostgresIndex implements BookIndex {
 
   /** The statements that create what is missing. */
   async #missing(): Promise<string[]> {
-    const [row] = await look<{ there: boolean }>(this.#client, IS_THERE);
+    const [row] = await look<{ there: boolean }>(this.#client, this.#times, IS_THERE);
     const isThere = row?.there === true;
-    const [state] = isThere ? await look<{ version: number }>(this.#client, VERSION) : [];
+    const [state] = isThere ? await look<{ version: number }>(this.#client, this.#times, VERSION) : [];
     const { version = 0 } = state ?? {};
-    const [books] = await look<BooksTable>(this.#client, DESCRIBE, [Object.keys(TRIGGERS)]);
+    const [books] = await look<BooksTable>(this.#client, this.#times, DESCRIBE, [Object.keys(TRIGGERS)]);
     if (version > INDEX_VERSION) return [];
     const toNote = noteFunction(books?.schema ?? '');
     if (version === INDEX_VERSION && books?.hasTriggers) return books.isSafe ? [] : [toNote];
@@ -402,16 +402,17 @@ export class PostgresIndex implements BookIndex {
 
   /** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
   async #complete(): Promise<void> {
-    await this.#query(begin(LOCK_TIMEOUT), STEP_TIMEOUT);
+    const { indexLock, indexStep } = this.#times;
+    await this.#query(begin(indexLock), indexStep);
     try {
-      const isOpen = await this.#query(LOCK_INCOMPLETE, STEP_TIMEOUT);
+      const isOpen = await this.#query(LOCK_INCOMPLETE, indexStep);
       if (isOpen.length > 0) {
         for (const statement of [...INDEXES, 'analyze book_index']) await this.#query(statement);
         await this.#query('update book_index_state set is_complete = true');
       }
       await this.#query('commit');
     } catch (error) {
-      await this.#query('rollback', STEP_TIMEOUT).catch(() => {}); // the server may be silent
+      await this.#query('rollback', indexStep).catch(() => {}); // the server may be silent
       throw error;
     }
     // So that the sorted part can be read without the table. The server does it by itself, later.

@@ -5,11 +5,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Page, Search } from '../../../books/search.ts';
 import { StoreUnavailable } from '../../../books/store.ts';
+import type { Times } from '../../../times.ts';
 import { INDEX_VERSION } from '../../book-index.ts';
 import { findPage, type SearchableIndex } from '../../finding.ts';
 import { Pace } from '../../pace.ts';
 import type { Statement } from '../../search-sql.ts';
-import { type Connections, QUERY_TIMEOUT, STATEMENT_TIMEOUTS } from '../server/connections.ts';
+import type { Connections } from '../server/connections.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
 import { withTimeout } from '../server/limits.ts';
 import { left } from '../standby/fence.ts';
@@ -17,17 +18,8 @@ import type { Standby } from '../standby/standby.ts';
 import { IndexFollower, type IndexState, IS_IN_FILES, PostgresIndex } from './book-index.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 
-// Milliseconds: for bringing the index up to date before a search; for a statement of it; and until the next look for
-// books to index, with jitter.
-const CATCH_UP_TIME = 1000;
-const STATEMENT_TIME = 4500;
-const IDLE_PAUSE = 1000;
-
 /** The part of a search's time that a standby has; then the primary is asked. */
 const STANDBY_SHARE = 2 / 3;
-
-/** Milliseconds from the server's end of a statement to its notice here, at most. */
-const NOTICE_TIME = QUERY_TIMEOUT - STATEMENT_TIMEOUTS.searches;
 
 /** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
 const PAUSE_FOR_WRITERS = 9;
@@ -43,6 +35,7 @@ export class PostgresFinder {
   readonly #hosts: Hosts;
   readonly #connections: Connections;
   readonly #standby: Standby | undefined;
+  readonly #times: Times['postgres'];
   readonly #follower: IndexFollower;
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
@@ -53,13 +46,19 @@ export class PostgresFinder {
   unindexed = 0;
 
   /** @param standby undefined if everything is read from the primary. */
-  constructor(hosts: Hosts, connections: Connections, standby: Standby | undefined) {
+  constructor(
+    hosts: Hosts,
+    connections: Connections,
+    standby: Standby | undefined,
+    times: Times['postgres'],
+  ) {
     this.#hosts = hosts;
     this.#connections = connections;
     this.#standby = standby;
+    this.#times = times;
     this.#follower = new IndexFollower(
       async <Row extends pg.QueryResultRow>(text: string, values: unknown[], deadline = Infinity) => {
-        const end = Math.min(performance.now() + STATEMENT_TIME, deadline);
+        const end = Math.min(performance.now() + times.indexStatement, deadline);
         return (await connections.query<Row>('searches', text, values, end)).rows;
       },
     );
@@ -93,20 +92,22 @@ export class PostgresFinder {
 
   /** Includes what was indexed before the search, since the standby is read at a later moment. */
   #findOnStandby(search: Search, deadline: number): Promise<Page | undefined> | undefined {
+    const { statement, query: silence } = this.#times;
+    const notice = silence - statement.searches; // from the server's end of a statement to its notice here, at most
     const end = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
     const limitTo = (milliseconds: number) => {
       const left = Math.min(milliseconds, end - performance.now());
       const limit = Math.max(1, Math.ceil(left)); // 0 would be no limit
       return `set local gin_fuzzy_search_limit = 0; set local statement_timeout = ${limit}`;
     };
-    return this.#standby?.read('search', limitTo(STATEMENT_TIMEOUTS.searches), async (client) => {
+    return this.#standby?.read('search', limitTo(statement.searches), async (client) => {
       // The server ends a statement at its limit, unless this connection has fallen silent.
       const send = (sql: string, values: readonly unknown[] = []) =>
-        client.query(withTimeout(sql, [...values], left(end) + NOTICE_TIME));
+        client.query(withTimeout(sql, [...values], left(end) + notice));
       const query: Select = async (kind, sql, values) => {
         if (kind === 'searches') return send(sql, values);
         // A count may fail alone, and takes its own limit with it.
-        await send(`savepoint before_count; ${limitTo(STATEMENT_TIMEOUTS.counts)}`);
+        await send(`savepoint before_count; ${limitTo(statement.counts)}`);
         try {
           return await send(sql, values);
         } catch (error) {
@@ -116,7 +117,7 @@ export class PostgresFinder {
         }
       };
       const page = await findPage(search, new PostgresSearch(query));
-      client.query(withTimeout('commit', [], NOTICE_TIME)).then(
+      client.query(withTimeout('commit', [], notice)).then(
         () => client.release(),
         () => client.release(true),
       );
@@ -134,7 +135,8 @@ export class PostgresFinder {
    * @returns about how many books are left, and the files of the index.
    */
   async #catchUp(deadline: number): Promise<{ readonly unindexed: number; readonly files: string }> {
-    const end = performance.now() + CATCH_UP_TIME;
+    const { catchUp } = this.#times;
+    const end = performance.now() + catchUp;
     for (;;) {
       const state = await this.#follower.state(deadline);
       const { files } = state;
@@ -151,7 +153,7 @@ export class PostgresFinder {
       // It may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
       const step = this.#index(state).catch(() => 'failed');
-      const stepEnd = Math.min(end, this.#indexingSince + CATCH_UP_TIME);
+      const stepEnd = Math.min(end, this.#indexingSince + catchUp);
       const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
       const outcome = await Promise.race([step, late]);
       if (typeof outcome === 'string')
@@ -182,7 +184,7 @@ export class PostgresFinder {
     let rest = 0;
     while (!signal.aborted) {
       await pause(rest, undefined, { ref: false, signal }).catch(() => {});
-      rest = IDLE_PAUSE * (0.5 + Math.random());
+      rest = this.#times.idlePause * (0.5 + Math.random());
       try {
         if (!signal.aborted) await this.#indexAll(signal);
       } catch {
@@ -208,21 +210,22 @@ export class PostgresFinder {
       const othersWrite = left + indexed > this.unindexed;
       this.unindexed = left;
       if (othersWrite) {
-        const rest = Math.min(IDLE_PAUSE, (performance.now() - began) * PAUSE_FOR_WRITERS); // a step may wait for a lock
+        const inProportion = (performance.now() - began) * PAUSE_FOR_WRITERS; // a step may wait for a lock
+        const rest = Math.min(this.#times.idlePause, inProportion);
         await pause(rest, undefined, { ref: false, signal });
       }
       state = await this.#follower.state();
     }
     this.#pace.forget(); // a step may have waited for a lock
-    const deadline = performance.now() + STATEMENT_TIME;
+    const deadline = performance.now() + this.#times.indexStatement;
     await this.#connections.query('searches', TIDY, [], deadline);
   }
 
   /** Makes the first index, on a connection whose statements may take long. */
   async #build(signal: AbortSignal): Promise<void> {
-    const { client } = await connectToWritable(this.#hosts);
+    const { client } = await connectToWritable(this.#hosts, this.#times);
     try {
-      const index = new PostgresIndex(client);
+      const index = new PostgresIndex(client, this.#times);
       do this.unindexed = await index.advance();
       while (this.unindexed > 0 && !signal.aborted);
     } finally {

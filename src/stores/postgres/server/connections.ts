@@ -7,6 +7,7 @@ import pg from 'pg';
 import { StoreUnavailable } from '../../../books/store.ts';
 import { metric } from '../../../metrics/descriptions.ts';
 import type { Metric } from '../../../metrics/prometheus.ts';
+import type { Times } from '../../../times.ts';
 import {
   APPLICATION,
   findWritable,
@@ -17,27 +18,6 @@ import {
   refuseReadOnly,
 } from './hosts.ts';
 import { type Limit, limitConnection, queryWithin } from './limits.ts';
-
-// Milliseconds. A statement ends before the call that waits for it does (4.5 s): what is written later could undo newer
-// changes. The driver waits for a silent server a little longer than the server's own limit. An attempt to connect that is
-// lost in the network must not delay later calls for long once the server is back.
-const CONNECT_TIMEOUT = 1500;
-const WAIT_TIMEOUT = 3000;
-export const STATEMENT_TIMEOUTS: Readonly<Record<StatementPool, number>> = {
-  batches: 4000,
-  held: 4000,
-  searches: 4000,
-  counts: 2000,
-};
-export const LIST_LOCK_TIMEOUT = 4000;
-export const QUERY_TIMEOUT = 4300;
-const NOTICE_TIME = 100; // from the server's end of a statement to its notice here
-const IDLE_TIMEOUT = 30_000;
-const SEARCH_PAUSE = 200;
-const WATCH_PAUSE = 2000;
-
-/** Seconds after which a connection is replaced, so that changes in front of the server take effect. */
-const LIFETIME = 1800;
 
 // Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a
 // slower kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches
@@ -69,9 +49,9 @@ export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 class Client extends pg.Client {
   readonly #socket: Socket;
 
-  constructor(config?: pg.ClientConfig) {
+  constructor(connectionTimeoutMillis: number, config?: pg.ClientConfig) {
     const socket = new Socket();
-    super({ ...config, connectionTimeoutMillis: CONNECT_TIMEOUT, stream: () => socket });
+    super({ ...config, connectionTimeoutMillis, stream: () => socket });
     this.#socket = socket;
   }
 
@@ -85,7 +65,7 @@ class Client extends pg.Client {
 }
 
 /** The pools for single statements. */
-type StatementPool = 'batches' | 'held' | 'searches' | 'counts';
+type StatementPool = keyof Times['postgres']['statement'];
 
 interface Pools extends Readonly<Record<StatementPool | 'lists', pg.Pool>> {
   readonly address: Primary;
@@ -93,6 +73,7 @@ interface Pools extends Readonly<Record<StatementPool | 'lists', pg.Pool>> {
 
 export class Connections {
   readonly #hosts: Hosts;
+  readonly #times: Times['postgres'];
   #pools: Pools;
   /** Of the host in use, which may change without its address. */
   #timeline: Primary['timeline'];
@@ -109,8 +90,9 @@ export class Connections {
   readonly #onMove = new Set<(value: undefined) => void>();
 
   /** @param address where the connections go first. */
-  constructor(hosts: Hosts, address: Primary) {
+  constructor(hosts: Hosts, address: Primary, times: Times['postgres']) {
     this.#hosts = hosts;
+    this.#times = times;
     this.#pools = this.#open(address);
     this.#timeline = address.timeline;
     if (hosts.all.length > 1) void this.#watch();
@@ -127,9 +109,10 @@ export class Connections {
     values: unknown[],
     deadline: number,
   ): Promise<pg.QueryResult<Row>> {
+    const { statement, notice, retryPause } = this.#times;
     for (let attempt = 1; ; attempt += 1) {
       const { client, pools } = await this.#connect(kind, deadline);
-      const left = Math.min(STATEMENT_TIMEOUTS[kind], deadline - NOTICE_TIME - performance.now());
+      const left = Math.min(statement[kind], deadline - notice - performance.now());
       try {
         const result = await queryWithin<Row>(client, 'statement_timeout', left, { text, values });
         client.release();
@@ -138,14 +121,14 @@ export class Connections {
         const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
         if (code === undefined) (client as unknown as Client).reset();
         client.release(code === undefined || HOST_FAILURE.test(code));
-        const rest = Math.random() * 10 * 2 ** attempt; // milliseconds, with full jitter
+        const rest = Math.random() * retryPause * 2 ** attempt;
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
         if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
           // When a connection breaks or stops answering, all others to that server are in doubt.
           const isLost = code === undefined;
           if (isLost && !this.#broken.has(client)) this.#lost += 1;
           if (isLost && pools === this.#pools) this.#moveTo(pools.address);
-          const isLate = code === CANCELED && left < STATEMENT_TIMEOUTS[kind];
+          const isLate = code === CANCELED && left < statement[kind];
           throw isLate ? new StoreUnavailable(error, 'late') : this.unavailable(error);
         }
         this.#retries += 1;
@@ -162,6 +145,7 @@ export class Connections {
     kind: StatementPool,
     deadline: number,
   ): Promise<{ readonly client: pg.PoolClient; readonly pools: Pools }> {
+    const { connect } = this.#times;
     for (await this.#answered; performance.now() < deadline; await this.#answered) {
       const began = performance.now();
       const pools = this.#pools;
@@ -179,7 +163,7 @@ export class Connections {
       } catch (error) {
         const unavailable = this.unavailable(error);
         const now = performance.now();
-        if (now - began < CONNECT_TIMEOUT || deadline - now < CONNECT_TIMEOUT) throw unavailable;
+        if (now - began < connect || deadline - now < connect) throw unavailable;
       } finally {
         this.#onMove.delete(moved.resolve);
       }
@@ -241,20 +225,21 @@ export class Connections {
   }
 
   #open(address: Primary): Pools {
+    const { connect, wait, idle, lifetime, query, statement, listLock } = this.#times;
     const shared = {
       connectionString: address.host.connectionString,
       ssl: address.tls,
       types: NUMBERS,
       keepAlive: true,
-      connectionTimeoutMillis: WAIT_TIMEOUT,
-      idleTimeoutMillis: IDLE_TIMEOUT,
-      maxLifetimeSeconds: LIFETIME,
+      connectionTimeoutMillis: wait,
+      idleTimeoutMillis: idle,
+      maxLifetimeSeconds: lifetime / 1000,
       application_name: APPLICATION,
-      Client,
+      Client: Client.bind(undefined, connect),
     };
     const timed = (kind: StatementPool, max: number, min = 0) => {
-      const config = { ...shared, max, min, query_timeout: QUERY_TIMEOUT };
-      return this.#openPool(config, 'statement_timeout', STATEMENT_TIMEOUTS[kind]);
+      const config = { ...shared, max, min, query_timeout: query };
+      return this.#openPool(config, 'statement_timeout', statement[kind]);
     };
     return {
       address,
@@ -263,14 +248,15 @@ export class Connections {
       held: timed('held', HELD_CONNECTIONS),
       searches: timed('searches', SEARCH_CONNECTIONS),
       counts: timed('counts', COUNT_CONNECTIONS),
-      lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }, 'lock_timeout', LIST_LOCK_TIMEOUT),
+      lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }, 'lock_timeout', listLock),
     };
   }
 
   #openPool(config: pg.PoolConfig, limit: Limit, milliseconds: number): pg.Pool {
+    const { connect } = this.#times;
     const onConnect = async (client: pg.ClientBase) => {
-      if (this.#hosts.watched) await refuseReadOnly(client, CONNECT_TIMEOUT);
-      await limitConnection(client, limit, milliseconds, CONNECT_TIMEOUT);
+      if (this.#hosts.watched) await refuseReadOnly(client, connect);
+      await limitConnection(client, limit, milliseconds, connect);
     };
     const pool = new pg.Pool({ ...config, onConnect });
     pool.on('connect', (client) => {
@@ -298,11 +284,12 @@ export class Connections {
    * books that are read are old, and books that are written are lost.
    */
   async #watch(): Promise<void> {
+    const { connect, watchPause } = this.#times;
     while (!this.#closed) {
-      await pause(WATCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
+      await pause(watchPause * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
       const { host } = this.#pools.address;
       const others = this.#hosts.all.filter((other) => other !== host);
-      const other = await findWritable(others, CONNECT_TIMEOUT).catch(() => undefined);
+      const other = await findWritable(others, connect, this.#times).catch(() => undefined);
       if (other !== undefined && isNewer(other, { timeline: this.#timeline })) void this.#search();
     }
   }
@@ -311,15 +298,16 @@ export class Connections {
   async #search(): Promise<void> {
     if (this.#searching || this.#hosts.all.length === 1) return;
     this.#searching = true;
+    const { connect, searchPause } = this.#times;
     const first = Promise.withResolvers<void>();
-    this.#answered = Promise.race([first.promise, pause(CONNECT_TIMEOUT, undefined, { ref: false })]);
+    this.#answered = Promise.race([first.promise, pause(connect, undefined, { ref: false })]);
     const { host } = this.#pools.address;
     const others = this.#hosts.all.filter((other) => other !== host);
     let found: Primary | undefined;
     while (found === undefined && !this.#closed) {
       // All hosts are asked repeatedly, so that a silent one does not keep another one from being found.
-      const rest = pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
-      const answer = findWritable([host, ...others], CONNECT_TIMEOUT).then(
+      const rest = pause(searchPause * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
+      const answer = findWritable([host, ...others], connect, this.#times).then(
         (address) => {
           found ??= address;
         },

@@ -5,21 +5,10 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { reasonOf } from '../../../error-words.ts';
+import type { Times } from '../../../times.ts';
 import { withTimeout } from './limits.ts';
 import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';
-
-/** Milliseconds to connect to a host. */
-const START_CONNECT_TIMEOUT = 3000;
-
-/**
- * Milliseconds without a byte before a connection is probed; ten seconds later it has failed. A long statement has no
- * time limit, and the system's own two hours are too long to wait for a host that has lost its power.
- */
-const KEEP_ALIVE_DELAY = 10_000;
-
-/** Milliseconds by which a host named earlier may answer later than another one and still be preferred. */
-const PREFERENCE = 500;
 
 /** The driver's error message for a server without TLS. */
 const NO_TLS = 'The server does not support SSL connections';
@@ -126,8 +115,8 @@ const NO_TIMELINE: Timeline = { system: '', number: '' };
 // Other processes that have not noticed the promotion would read old books there. Their broken connections make them ask all
 // hosts. First all sessions get the signal, then all are waited for. By the timeline, the server is still the one that
 // was asked: an address may meanwhile lead to another one.
-const END_SESSIONS = `
-  select count(pg_terminate_backend(pid, 1000)) from unnest((
+const endOfSessions = ({ endOfSessions: wait }: Times['postgres']) => `
+  select count(pg_terminate_backend(pid, ${wait})) from unnest((
     select array_agg(pid) filter (where pg_terminate_backend(pid)) from pg_stat_activity
     where usename = current_user and datname = current_database() and pid <> pg_backend_pid()
       and application_name = current_setting('application_name')
@@ -141,10 +130,14 @@ const END_SESSIONS = `
  * @param timeout milliseconds to connect to a host.
  * @throws Error with the reason of each host when none takes writes.
  */
-export async function findWritable(hosts: readonly Host[], timeout: number): Promise<Primary> {
+export async function findWritable(
+  hosts: readonly Host[],
+  timeout: number,
+  times: Times['postgres'],
+): Promise<Primary> {
   const found: (Primary | undefined)[] = hosts.map(() => undefined);
   const answers = hosts.map(async (host, position) => {
-    const address = await ask(host, timeout);
+    const address = await ask(host, timeout, times);
     found[position] = address;
     return address;
   });
@@ -156,11 +149,11 @@ export async function findWritable(hosts: readonly Host[], timeout: number): Pro
     const named = hosts.map(({ name }, position) => `${name}: ${reasons[position]}`);
     throw new Error(hosts.length === 1 ? only : named.join('; '));
   }
-  await Promise.race([Promise.allSettled(answers), pause(PREFERENCE, undefined, { ref: false })]);
+  await Promise.race([Promise.allSettled(answers), pause(times.preference, undefined, { ref: false })]);
   const writable = found.filter((address) => address !== undefined);
   const best = writable.reduce((one, other) => (isNewer(other, one) ? other : one));
   const endOlder = async (address: Primary | undefined) => {
-    if (address !== undefined && isNewer(best, address)) await endSessions(address, timeout);
+    if (address !== undefined && isNewer(best, address)) await endSessions(address, timeout, times);
   };
   const late = answers.filter((_, position) => found[position] === undefined);
   for (const answer of late) answer.then(endOlder).catch(() => {});
@@ -177,16 +170,24 @@ export function isNewer({ timeline }: Primary, { timeline: other }: Pick<Primary
  * Connects to the host that takes writes, to prepare it, or for import, export and copy.
  * @throws Error with the reason of each host when none takes writes.
  */
-export async function connectToWritable(hosts: Hosts): Promise<{ address: Primary; client: pg.Client }> {
-  const address = await findWritable(hosts.all, START_CONNECT_TIMEOUT);
-  const { client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, START_CONNECT_TIMEOUT);
+export async function connectToWritable(
+  hosts: Hosts,
+  times: Times['postgres'],
+): Promise<{ address: Primary; client: pg.Client }> {
+  const timeout = times.connectAtStart;
+  const address = await findWritable(hosts.all, timeout, times);
+  const { client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, timeout, times);
   return { address, client };
 }
 
 /** @throws Error when a host was promoted after the one in use: what is committed there now would be lost. */
-export async function assertNewest({ all, watched }: Hosts, used: Primary): Promise<void> {
+export async function assertNewest(
+  { all, watched }: Hosts,
+  used: Primary,
+  times: Times['postgres'],
+): Promise<void> {
   if (all.length === 1 && !watched) return;
-  const found = await findWritable(all, START_CONNECT_TIMEOUT);
+  const found = await findWritable(all, times.connectAtStart, times);
   if (isNewer(found, used)) {
     throw new Error(`${found.host.name} has been promoted meanwhile: the next run uses it`);
   }
@@ -208,17 +209,21 @@ async function readTimeline(client: pg.ClientBase, timeout: number): Promise<Tim
   }
 }
 
-async function endSessions({ host, tls, timeline }: Primary, timeout: number): Promise<void> {
-  const { client } = await connectTo({ ...host, tlsAttempts: [tls] }, timeout);
+async function endSessions(
+  { host, tls, timeline }: Primary,
+  timeout: number,
+  times: Times['postgres'],
+): Promise<void> {
+  const { client } = await connectTo({ ...host, tlsAttempts: [tls] }, timeout, times);
   try {
-    await client.query(withTimeout(END_SESSIONS, [timeline.number], timeout));
+    await client.query(withTimeout(endOfSessions(times), [timeline.number], timeout));
   } finally {
     void client.end();
   }
 }
 
-async function ask(host: Host, timeout: number): Promise<Primary> {
-  const { client, tls } = await connectTo(host, timeout);
+async function ask(host: Host, timeout: number, times: Times['postgres']): Promise<Primary> {
+  const { client, tls } = await connectTo(host, timeout, times);
   try {
     await refuseReadOnly(client, timeout);
     return { host, tls, timeline: await readTimeline(client, timeout) };
@@ -232,7 +237,11 @@ async function ask(host: Host, timeout: number): Promise<Primary> {
  * @param timeout milliseconds.
  * @throws Error with the reasons of all attempts; its cause is the error of the last one.
  */
-export async function connectTo(host: Host, timeout: number): Promise<{ client: pg.Client; tls: Tls }> {
+export async function connectTo(
+  host: Host,
+  timeout: number,
+  { keepAliveDelay }: Times['postgres'],
+): Promise<{ client: pg.Client; tls: Tls }> {
   const deadline = performance.now() + timeout;
   const reasons = new Set<string>();
   let cause: unknown;
@@ -249,7 +258,7 @@ export async function connectTo(host: Host, timeout: number): Promise<{ client: 
       connectionTimeoutMillis: left,
       types: NUMBERS,
       keepAlive: true,
-      keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY,
+      keepAliveInitialDelayMillis: keepAliveDelay,
       application_name: APPLICATION,
     });
     client.on('error', () => {}); // the statement in progress, if any, reports it

@@ -8,10 +8,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
+import type { Times } from '../../../times.ts';
 import { withTimeout } from '../server/limits.ts';
-
-/** Milliseconds between two looks whether a standby has replayed, or the primary shows, enough. */
-const LOOK_PAUSE = 2;
 
 /** Begins the transaction of a snapshot, which takes it with its first statement. */
 const BEGIN = 'begin isolation level repeatable read read only';
@@ -92,15 +90,16 @@ export async function openSnapshot(
   primary: Primary,
   settings: string,
   end: number,
+  times: Times['standby'],
 ): Promise<void> {
-  const server = await replayed(client, fence, end);
+  const server = await replayed(client, fence, end, times);
   await client.query(withTimeout(`${BEGIN}; ${settings}`, [], left(end)));
   for (let shown = fence; ; shown = await before(end, primary.fence(false))) {
     const values = [shown.timeline, server, shown.snapshot];
     const state = await ask<{ follows: boolean; isShown: boolean }>(client, COMPARISON, values, left(end));
     if (!state?.follows) throw new Error('it does not follow the primary any more');
     if (state.isShown) return;
-    if (shown !== fence) await pause(LOOK_PAUSE);
+    if (shown !== fence) await pause(times.lookPause);
   }
 }
 
@@ -112,26 +111,28 @@ export async function replayed(
   client: pg.ClientBase,
   { timeline, position }: Fence,
   end: number,
+  { lookPause }: Times['standby'],
 ): Promise<string> {
   for (;;) {
     const state = await ask<State>(client, STATE, [timeline, position], left(end));
     if (!state?.follows) throw new Error('it does not follow the primary');
     if (state.hasReplayed) return state.server;
-    await pause(LOOK_PAUSE);
+    await pause(lookPause);
   }
 }
 
-/**
- * @param limit milliseconds.
- * @throws Error when the standby does not show what is written to the primary now.
- */
-export async function assertMarked(client: pg.ClientBase, primary: Primary, limit: number): Promise<void> {
+/** @throws Error when the standby does not show what is written to the primary now. */
+export async function assertMarked(
+  client: pg.ClientBase,
+  primary: Primary,
+  { snapshot, lookPause }: Times['standby'],
+): Promise<void> {
   const mark = randomUUID();
   await primary.run(WRITE_MARK, [mark]);
-  const end = performance.now() + limit;
+  const end = performance.now() + snapshot;
   try {
     const look = () => ask<{ isThere: boolean }>(client, HAS_MARK, [mark], left(end));
-    while ((await look())?.isThere !== true) await pause(LOOK_PAUSE);
+    while ((await look())?.isThere !== true) await pause(lookPause);
   } finally {
     await primary.run(REMOVE_MARK, [mark]);
   }

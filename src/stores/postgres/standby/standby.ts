@@ -8,12 +8,8 @@ import { Batches } from '../../../books/batches.ts';
 import { metric } from '../../../metrics/descriptions.ts';
 import type { Metric } from '../../../metrics/prometheus.ts';
 import { OperatorError } from '../../../operator-error.ts';
-import {
-  type Connections,
-  HOST_FAILURE,
-  LIST_CONNECTIONS,
-  LIST_LOCK_TIMEOUT,
-} from '../server/connections.ts';
+import type { Times } from '../../../times.ts';
+import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from '../server/connections.ts';
 import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from '../server/hosts.ts';
 import { limitLocks, withTimeout } from '../server/limits.ts';
 import {
@@ -26,26 +22,6 @@ import {
   type Primary,
   replayed,
 } from './fence.ts';
-
-// Milliseconds: that a request waits for a snapshot; between two questions whether the standby still answers, and for the
-// answer.
-const LIMIT = 500;
-const HEARTBEAT_PAUSE = 100;
-const HEARTBEAT_TIMEOUT = 400;
-
-// Milliseconds: to connect to a host and to ask what it is, while no request waits for it; until the next search for a
-// standby, with jitter; and in which the start tries again what may be wrong only because the standby has not replayed a
-// new role or database yet.
-const CONNECT_TIMEOUT = 1500;
-const SEARCH_PAUSE = 1000;
-const START_TIME = 2000;
-const START_PAUSE = 100;
-
-/** Milliseconds until an unused connection is closed. */
-const IDLE_TIMEOUT = 30_000;
-
-/** Seconds after which a connection is replaced, so that changes in front of the server take effect. */
-const LIFETIME = 1800;
 
 /** Lists, the search in progress, and the question whether the standby still answers. */
 const CONNECTIONS = LIST_CONNECTIONS + 2;
@@ -96,6 +72,7 @@ class WrongStandby extends Error {}
 
 export class Standby {
   readonly #standbys: Standbys;
+  readonly #times: Times;
   /** Of the primary. */
   readonly #identity: Identity;
   readonly #primary: Primary;
@@ -108,16 +85,19 @@ export class Standby {
     search: { standby: 0, away: 0, late: 0, failed: 0 },
   };
 
-  private constructor(standbys: Standbys, identity: Identity, connections: Connections) {
+  private constructor(standbys: Standbys, identity: Identity, connections: Connections, times: Times) {
     this.#standbys = standbys;
-    const fences = new Batches<boolean, Fence>(async (calls, deadline) => {
+    this.#times = times;
+    const askPrimary = async (calls: readonly boolean[], deadline: number) => {
       const values = [calls.includes(true)];
       const { rows } = await connections.query<Fence>('batches', FENCE, values, deadline);
       return calls.map(() => rows[0] as Fence);
-    }, FENCES);
+    };
+    const fences = new Batches<boolean, Fence>(askPrimary, FENCES, times.books);
+    const { connect } = times.standby;
     this.#identity = identity;
     this.#primary = {
-      run: (text, values) => connections.query('batches', text, values, performance.now() + CONNECT_TIMEOUT),
+      run: (text, values) => connections.query('batches', text, values, performance.now() + connect),
       fence: (isFlushed) => fences.call(isFlushed),
     };
   }
@@ -126,9 +106,15 @@ export class Standby {
    * @param client connected to the primary.
    * @throws OperatorError when a host cannot be read until somebody changes something. One that is down is no reason.
    */
-  static async open(standbys: Standbys, client: pg.Client, connections: Connections): Promise<Standby> {
-    const standby = new Standby(standbys, await identityOf(client), connections);
-    await refusingWrong(standbys, () => standby.#search());
+  static async open(
+    standbys: Standbys,
+    client: pg.Client,
+    connections: Connections,
+    times: Times,
+  ): Promise<Standby> {
+    const identity = await identityOf(client, times.standby);
+    const standby = new Standby(standbys, identity, connections, times);
+    await refusingWrong(standbys, times.standby, () => standby.#search());
     if (standby.#current === undefined) void standby.#searchOn();
     return standby;
   }
@@ -146,15 +132,16 @@ export class Standby {
   ): Promise<Result | undefined> {
     const current = this.#current;
     if (current === undefined) return this.#count(reading, 'away');
-    const end = performance.now() + LIMIT;
+    const { standby: times } = this.#times;
+    const end = performance.now() + times.snapshot;
     let client: pg.PoolClient | undefined;
     let isOpen = false;
     try {
       const fence = await before(end, this.#primary.fence(true));
       client = await connect(current.pool, end);
-      await openSnapshot(client, fence, this.#primary, settings, end);
+      await openSnapshot(client, fence, this.#primary, settings, end, times);
       isOpen = true;
-      const result = await whileItAnswers(current, work(client));
+      const result = await whileItAnswers(current, times, work(client));
       this.#count(reading, 'standby');
       return result;
     } catch (error) {
@@ -198,26 +185,28 @@ export class Standby {
     this.#isSearching = true;
     while (this.#current === undefined && !this.#closed) {
       await this.#search().catch(() => {}); // the primary is away
-      await pause(SEARCH_PAUSE * (0.5 + Math.random()), undefined, { ref: false });
+      await pause(this.#times.standby.searchPause * (0.5 + Math.random()), undefined, { ref: false });
     }
     this.#isSearching = false;
   }
 
   /** Uses the first host, in their order, that is usable. */
   async #search(): Promise<void> {
-    const address = await findUsable(this.#standbys.hosts, this.#primary, this.#identity);
+    const address = await findUsable(this.#standbys.hosts, this.#primary, this.#identity, this.#times);
     if (address !== undefined && !this.#closed) this.#current = this.#use(address);
   }
 
   #use({ host, tls }: Address): Current {
+    const { snapshot } = this.#times.standby;
+    const { idle, lifetime } = this.#times.postgres;
     const pool = new pg.Pool({
       connectionString: host.connectionString,
       ssl: tls,
       types: NUMBERS,
       keepAlive: true,
-      connectionTimeoutMillis: LIMIT,
-      idleTimeoutMillis: IDLE_TIMEOUT,
-      maxLifetimeSeconds: LIFETIME,
+      connectionTimeoutMillis: snapshot,
+      idleTimeoutMillis: idle,
+      maxLifetimeSeconds: lifetime / 1000,
       application_name: APPLICATION,
       max: CONNECTIONS,
     });
@@ -245,20 +234,24 @@ export class Standby {
 export async function connectToSnapshot(
   standbys: Standbys,
   primaryClient: pg.Client,
+  times: Times,
 ): Promise<pg.Client | undefined> {
-  const identity = await identityOf(primaryClient);
+  const { connect, snapshot } = times.standby;
+  const identity = await identityOf(primaryClient, times.standby);
   const primary: Primary = {
-    run: (text, values) => ask(primaryClient, text, values, CONNECT_TIMEOUT),
-    fence: async (isFlushed) =>
-      (await ask<Fence>(primaryClient, FENCE, [isFlushed], CONNECT_TIMEOUT)) as Fence,
+    run: (text, values) => ask(primaryClient, text, values, connect),
+    fence: async (isFlushed) => (await ask<Fence>(primaryClient, FENCE, [isFlushed], connect)) as Fence,
   };
-  const address = await refusingWrong(standbys, () => findUsable(standbys.hosts, primary, identity));
+  const find = () => findUsable(standbys.hosts, primary, identity, times);
+  const address = await refusingWrong(standbys, times.standby, find);
   if (address === undefined) return undefined;
   let client: pg.Client | undefined;
   try {
-    ({ client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, CONNECT_TIMEOUT));
-    const settings = limitLocks(LIST_LOCK_TIMEOUT);
-    await openSnapshot(client, await primary.fence(true), primary, settings, performance.now() + LIMIT);
+    const host = { ...address.host, tlsAttempts: [address.tls] };
+    ({ client } = await connectTo(host, connect, times.postgres));
+    const settings = limitLocks(times.postgres.listLock);
+    const fence = await primary.fence(true);
+    await openSnapshot(client, fence, primary, settings, performance.now() + snapshot, times.standby);
     return client;
   } catch {
     await client?.end();
@@ -275,8 +268,9 @@ async function findUsable(
   hosts: readonly Host[],
   primary: Primary,
   identity: Identity,
+  times: Times,
 ): Promise<Address | undefined> {
-  const answers = await Promise.allSettled(hosts.map((host) => assertUsable(host, primary, identity)));
+  const answers = await Promise.allSettled(hosts.map((host) => assertUsable(host, primary, identity, times)));
   const wrong = answers.flatMap((answer, position) => {
     if (answer.status === 'fulfilled' || !(answer.reason instanceof WrongStandby)) return [];
     return hosts.length === 1 ? answer.reason.message : `${hosts[position]?.name}: ${answer.reason.message}`;
@@ -286,13 +280,18 @@ async function findUsable(
 }
 
 /** @throws Error when the host is not usable at the moment; WrongStandby when it will not be. */
-async function assertUsable(host: Host, primary: Primary, identity: Identity): Promise<Address> {
-  const { client, tls } = await connectTo(host, CONNECT_TIMEOUT).catch(({ message, cause }) => {
+async function assertUsable(
+  host: Host,
+  primary: Primary,
+  identity: Identity,
+  { standby: times, postgres }: Times,
+): Promise<Address> {
+  const { client, tls } = await connectTo(host, times.connect, postgres).catch(({ message, cause }) => {
     const isWrong = cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? '');
     throw isWrong ? new WrongStandby(message) : new Error(message);
   });
   try {
-    const { cluster, database, role, seesStream, mayRead } = await identityOf(client);
+    const { cluster, database, role, seesStream, mayRead } = await identityOf(client, times);
     if (cluster !== identity.cluster) throw new WrongStandby('it is no standby of the server of DB_URL');
     if (database !== identity.database) throw new WrongStandby('its database is not that of DB_URL');
     if (!seesStream) {
@@ -301,8 +300,8 @@ async function assertUsable(host: Host, primary: Primary, identity: Identity): P
     if (!mayRead)
       throw new WrongStandby(`"${role}" has no right to select from books, book_index and book_requests`);
     const fence = await primary.fence(true);
-    await replayed(client, fence, performance.now() + LIMIT);
-    await assertMarked(client, primary, LIMIT);
+    await replayed(client, fence, performance.now() + times.snapshot, times);
+    await assertMarked(client, primary, times);
     return { host, tls };
   } finally {
     void client.end();
@@ -310,8 +309,12 @@ async function assertUsable(host: Host, primary: Primary, identity: Identity): P
 }
 
 /** What is wrong may become right soon, when the standby has replayed it. */
-async function refusingWrong<Result>(standbys: Standbys, work: () => Promise<Result>): Promise<Result> {
-  const end = performance.now() + START_TIME;
+async function refusingWrong<Result>(
+  standbys: Standbys,
+  { start, startPause }: Times['standby'],
+  work: () => Promise<Result>,
+): Promise<Result> {
+  const end = performance.now() + start;
   for (;;) {
     try {
       return await work();
@@ -321,7 +324,7 @@ async function refusingWrong<Result>(standbys: Standbys, work: () => Promise<Res
         throw new OperatorError(`DB_READ_URL: ${standbys.shownUrl} cannot be read: ${error.message}.`);
       }
     }
-    await pause(START_PAUSE);
+    await pause(startPause);
   }
 }
 
@@ -340,12 +343,16 @@ async function connect(pool: pg.Pool, end: number): Promise<pg.PoolClient> {
 }
 
 /** Waits for work on a standby for as long as it answers other questions: a statement may take long. */
-async function whileItAnswers<Result>(standby: Current, work: Promise<Result>): Promise<Result> {
+async function whileItAnswers<Result>(
+  standby: Current,
+  { heartbeat, heartbeatPause }: Times['standby'],
+  work: Promise<Result>,
+): Promise<Result> {
   const done = new AbortController();
   const silence = async () => {
     for (;;) {
-      await pause(HEARTBEAT_PAUSE, undefined, { signal: done.signal });
-      standby.heartbeat ??= standby.pool.query(withTimeout('select', [], HEARTBEAT_TIMEOUT)).finally(() => {
+      await pause(heartbeatPause, undefined, { signal: done.signal });
+      standby.heartbeat ??= standby.pool.query(withTimeout('select', [], heartbeat)).finally(() => {
         standby.heartbeat = undefined;
       });
       await standby.heartbeat;
@@ -358,6 +365,6 @@ async function whileItAnswers<Result>(standby: Current, work: Promise<Result>): 
   }
 }
 
-async function identityOf(client: pg.Client): Promise<Identity> {
-  return (await ask<Identity>(client, IDENTITY, [], CONNECT_TIMEOUT)) as Identity;
+async function identityOf(client: pg.Client, { connect }: Times['standby']): Promise<Identity> {
+  return (await ask<Identity>(client, IDENTITY, [], connect)) as Identity;
 }

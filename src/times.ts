@@ -1,0 +1,250 @@
+// Owns: every duration of the service and of its commands, in milliseconds: timeouts, pauses, intervals, lifetimes. Sums and
+// multiples of them stand where they are used.
+// Does not: have sizes, counts and other limits, which stand where they are used; or read a clock.
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+
+export const TIMES = {
+  http: {
+    /** For the headers of a request to arrive, and for the whole request (rule 22). */
+    headers: 15 * SECOND,
+    wholeRequest: 30 * SECOND,
+    /**
+     * That a connection without a request stays open (rule 22). Longer than the idle timeouts of common load balancers, so
+     * that they, not we, close first.
+     */
+    keepAlive: 72 * SECOND,
+    /** Between two looks at these times. */
+    check: SECOND,
+    /** For a client to read the next part of an answer, one mebibyte at most; and if there is no room (rule 22). */
+    reader: 60 * SECOND,
+    readerWithoutRoom: 5 * SECOND,
+    /** For a client that is still sending to read its last answer. */
+    linger: SECOND,
+  },
+  api: {
+    /** Between two log lines about one fault, however many requests meet it. */
+    faultLinesApart: SECOND,
+  },
+  auth: {
+    /** Of a token (A6). */
+    tokenLifetime: 15 * MINUTE,
+    /** In which the failed logins of an address are counted (rule 29). */
+    failureWindow: 15 * MINUTE,
+    /** Between two delayed answers to one address. */
+    failurePace: SECOND,
+  },
+  books: {
+    /** From a call to its answer, even if the store hangs (rule 23: within 5 s). */
+    deadline: 4500,
+    /**
+     * Longest expected wait of a call until its batch is sent. A call that would wait longer is refused at once: otherwise
+     * all calls would wait until nearly the deadline, and the store would work for calls that are given up meanwhile.
+     */
+    queue: 2 * SECOND,
+    /** That a full batch may take; if a store is slower, a batch is full with fewer items. */
+    fullBatch: 500,
+  },
+  keys: {
+    /** For which a key is known, at least (rule I4). */
+    lifetime: 24 * HOUR,
+    /** Of one step in the age of keys. */
+    step: MINUTE,
+    /** For a connection to PostgreSQL to let keys age. */
+    ageing: SECOND,
+  },
+  lists: {
+    /** That a list waits for another one to end (rule 22). */
+    wait: 3 * SECOND,
+    /** Without a read, after which a list may be closed for a waiting one. */
+    stall: 5 * SECOND,
+  },
+  sqlite: {
+    /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */
+    busy: 4 * SECOND,
+    busyInBulk: 30 * SECOND,
+    /** Between two attempts to write. SQLite's own wait grows to 100 ms, and one of two busy processes hardly gets a turn. */
+    busyPause: 0.5,
+    /** That a read may wait for a file that is locked as a whole; the wait delays every request. */
+    read: 250,
+    /** After which a write is no longer started, so that it ends before its callers give up (rule 23). */
+    write: 3 * SECOND,
+    /** After which no more requests are added to a transaction, so that the first one does not wait for the last. */
+    group: 250,
+    /** For a search, so that it ends before its caller gives up; before it, for indexing; after it, for counting all matches. */
+    search: 4 * SECOND,
+    catchUp: SECOND,
+    count: 2 * SECOND,
+    /** Of one transaction that indexes, for which writers wait; of one of the command. */
+    slice: 20,
+    sliceOfCommand: 250,
+    /** From one such transaction to the next while others write, during the first index and after it. */
+    firstPause: 40,
+    slicePause: 250,
+    /** Until the next look for books to index. */
+    idlePause: SECOND,
+    /** That lists and searches wait for others if the log is long; between two looks; and until the next such wait. */
+    logWait: SECOND,
+    logStep: 10,
+    logPause: 10 * SECOND,
+    /** Between two looks at the size of the log while a list is open. */
+    logLook: SECOND,
+  },
+  postgres: {
+    /** To connect to a host: for a command or at the start, and while calls wait. One that is lost in the network must not delay later calls. */
+    connectAtStart: 3 * SECOND,
+    connect: 1500,
+    /** That a host named earlier may answer later than another one and still be preferred. */
+    preference: 500,
+    /** For the sessions of an older primary to end. */
+    endOfSessions: SECOND,
+    /**
+     * Without a byte before a connection is probed; ten seconds later it has failed. A long statement has no time limit, and
+     * the system's own two hours are too long to wait for a host that has lost its power.
+     */
+    keepAliveDelay: 10 * SECOND,
+    /** That a call waits for a connection. */
+    wait: 3 * SECOND,
+    /** For a statement, by its pool: it ends before the call that waits for it does, since a later write could undo newer changes. */
+    statement: { batches: 4 * SECOND, held: 4 * SECOND, searches: 4 * SECOND, counts: 2 * SECOND },
+    /** For a list to wait for a lock. */
+    listLock: 4 * SECOND,
+    /** For a silent server: a little longer than the server's own limits. */
+    query: 4300,
+    /** From the server's end of a statement to its notice here. */
+    notice: 100,
+    /** Until an unused connection is closed. */
+    idle: 30 * SECOND,
+    /** After which a connection is replaced, so that changes in front of the server take effect. */
+    lifetime: 30 * MINUTE,
+    /** Until all hosts are asked again which of them takes writes: after a failure, and without one. Both with jitter. */
+    searchPause: 200,
+    watchPause: 2 * SECOND,
+    /** Until a statement that was rolled back is tried again: doubled with each attempt, with full jitter. */
+    retryPause: 10,
+    /** Until the first chunk of a list (rule 23). */
+    firstChunk: 4500,
+    /** To count some books. */
+    count: 2 * SECOND,
+    /** Before a search, for indexing; for a statement of it; and until the next look for books to index, with jitter. */
+    catchUp: SECOND,
+    indexStatement: 4500,
+    idlePause: SECOND,
+    /** To wait for a lock on the index. */
+    indexLock: 3 * SECOND,
+    /** For a step of indexing, with its waits for locks. A server that takes longer has fallen silent. */
+    indexStep: 20 * SECOND,
+    /** To wait for a lock on a table that must be changed; between two such waits, with jitter; and after which the wait is long. */
+    structureLock: 100,
+    structurePause: 500,
+    longWait: 3 * SECOND,
+    /** Until a change that another process was making too is tried again: more with each attempt, with full jitter. */
+    racePause: 20,
+    /** For the server to describe its table. */
+    describe: 3500,
+    /** That a transaction of import, export or copy waits for a lock. Writers of others wait behind it. */
+    bulkLock: 3 * SECOND,
+  },
+  standby: {
+    /** That a request waits for a snapshot. */
+    snapshot: 500,
+    /** Between two questions whether the standby still answers, and for the answer. */
+    heartbeatPause: 100,
+    heartbeat: 400,
+    /** To connect to a host and to ask what it is, while no request waits for it. */
+    connect: 1500,
+    /** Until the next search for a standby, with jitter. */
+    searchPause: SECOND,
+    /** In which the start tries again what may be wrong only because the standby has not replayed a new role or database yet. */
+    start: 2 * SECOND,
+    startPause: 100,
+    /** Between two looks whether a standby has replayed, or the primary shows, enough. */
+    lookPause: 2,
+  },
+  service: {
+    /** For requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
+    grace: 6 * SECOND,
+    storeGrace: 3 * SECOND,
+    /**
+     * That an open connection has for a last request. Closing it at once would lose a request on its way, and a proxy must
+     * not retry one that is not idempotent.
+     */
+    lastRequest: 500,
+    /** For the store to answer `storeAnswers`. */
+    answer: 4500,
+    /** In which a process that listens on a port of this machine accepts a connection. */
+    probe: SECOND,
+  },
+  workers: {
+    /** Between two attempts to replace a worker, if the first one fails. */
+    retryPause: SECOND,
+    /** For Node.js to begin in a worker; normally it needs a hundredth of it. */
+    boot: 30 * SECOND,
+    /** After which a worker that has not stopped is killed; normally it needs less (rule 27). */
+    lastResort: 9500,
+    /** For a worker to answer a question; a worker that takes longer is left out. */
+    answer: 2 * SECOND,
+  },
+  admin: {
+    /** That /readyz waits for the store. */
+    ready: 2 * SECOND,
+    /** For a request to arrive. Clients of this port are near, and slow ones must not use up the service's connections. */
+    request: 5 * SECOND,
+    keepAlive: 30 * SECOND,
+  },
+  log: {
+    /** After which an answer is slow. */
+    slow: SECOND,
+    /** Between two `slow request` lines: if a store is slow, all requests are, and would flood the log. */
+    slowLinesApart: SECOND,
+    /** That a line waits for others: writing each line alone cost a quarter of the reads per second. */
+    gathering: 10,
+    /** Until a failed write is tried again. */
+    retryPause: 100,
+    /** For writing the last lines of the log. */
+    farewell: SECOND,
+  },
+  metrics: {
+    /** Between two measurements of the event loop delay. */
+    look: 20,
+  },
+  import: {
+    /** To wait for more rows: of one transaction, which may block other writers, and of one comparison with all books. */
+    transaction: 20,
+    comparison: SECOND,
+    /** Until the next question whether what was stored stays. A host may have to be waited for. */
+    confirmPause: 2 * SECOND,
+  },
+  terminal: {
+    /** Between two drawings on a terminal, and between two lines in a pipe. */
+    draw: 100,
+    line: 10 * SECOND,
+  },
+  commands: {
+    /** For `ready`; the service answers sooner. */
+    ready: 4 * SECOND,
+    /** After which `serve` ends even if a disk does not answer; normally it needs less (rule 27). */
+    lastResort: 9500,
+  },
+  process: {
+    /** One Ctrl-C may arrive as two signals: from the terminal, and from npm, which forwards it. */
+    doubleSignal: 500,
+    /** That a process which must end waits for a reader of its last words. Otherwise it waits as long as needed. */
+    farewell: SECOND,
+  },
+  secretFile: {
+    /** To wait for the writer of a pipe: up to four files must be read within 10 s (rule 27). */
+    pipe: 2 * SECOND,
+    /** Between two attempts to read a pipe. */
+    pause: 20,
+  },
+} as const;
+
+type Durations<Group> = {
+  readonly [Name in keyof Group]: Group[Name] extends number ? number : Durations<Group[Name]>;
+};
+
+/** Of this shape, with any durations. */
+export type Times = Durations<typeof TIMES>;
