@@ -1,0 +1,101 @@
+// The times of the product: those that the contract and the documents promise, spelled out, and the sums that its promises
+// rest on. Other tests start services with other times. Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { TIMES } from '../../src/times.ts';
+
+const { http, auth, books, keys, lists, sqlite, postgres, standby, service, workers, admin, log, commands } =
+  TIMES;
+
+/** Milliseconds: of the answer to a request (rule 23), and of a start and an end of the process (rule 27). */
+const ANSWER = 5000;
+const PROCESS = 10_000;
+
+describe('the times that documents promise', () => {
+  for (const [promise, time, milliseconds] of [
+    ['T4: a token lasts 15 minutes', auth.tokenLifetime, 900_000],
+    ['rule 22: the headers of a request have 15 s', http.headers, 15_000],
+    ['rule 22: the whole request has 30 s', http.wholeRequest, 30_000],
+    ['rule 22: a connection without another request has 72 s', http.keepAlive, 72_000],
+    ['rule 22: a reader has 60 s for the next part', http.reader, 60_000],
+    ['rule 22: a reader has 5 s if there is no room', http.readerWithoutRoom, 5000],
+    ['rule 22: a list waits 3 s for another one', lists.wait, 3000],
+    ['rule 22: a list stalls after 5 s', lists.stall, 5000],
+    ['rule 22: a search on SQLite takes 4 s', sqlite.search, 4000],
+    ['rule 22: a call takes 4.5 s in all', books.deadline, 4500],
+    ['rule 22: a call waits 2 s for its turn', books.queue, 2000],
+    ['F11: a search waits 1 s for the index, on SQLite', sqlite.catchUp, 1000],
+    ['F11: a search waits 1 s for the index, on PostgreSQL', postgres.catchUp, 1000],
+    ['F6: counting takes 2 s, on SQLite', sqlite.count, 2000],
+    ['F6: counting takes 2 s, on PostgreSQL', postgres.statement.counts, 2000],
+    ['I4: a key is valid for 24 hours', keys.lifetime, 86_400_000],
+    ['rule 27: an open connection has half a second for a last request', service.lastRequest, 500],
+    ['rule 29: failed logins are counted for 15 minutes', auth.failureWindow, 900_000],
+    ['rule 29: one delayed answer a second', auth.failurePace, 1000],
+    ['docs/monitoring.md: an answer is slow after a second', log.slow, 1000],
+    ['docs/monitoring.md: one line about slow requests a second', log.slowLinesApart, 1000],
+    ['docs/maintenance.md: a write on SQLite waits 3 s', sqlite.write, 3000],
+    ['docs/maintenance.md: indexing keeps writers waiting for 250 ms', sqlite.sliceOfCommand, 250],
+    ['docs/postgresql.md: a standby has half a second', standby.snapshot, 500],
+    ['docs/engines.md: connecting takes 1.5 s', postgres.connect, 1500],
+  ] as const) {
+    test(promise, () => assert.equal(time, milliseconds));
+  }
+});
+
+describe('the sums of times', () => {
+  for (const [promise, ...ascending] of [
+    ['rule 22: each time limit is shorter than the next one', http.headers, http.wholeRequest, http.reader],
+    ['rule 22: load balancers close idle connections first', 60_000, http.keepAlive],
+    ['rule 23: every call gets its answer', books.queue, books.deadline, ANSWER],
+    [
+      'rule 23: a list waits for others, and then for its first books',
+      lists.wait,
+      postgres.firstChunk,
+      ANSWER,
+    ],
+    [
+      'rule 23: a list gets its lock or its error in time',
+      postgres.listLock,
+      postgres.query,
+      postgres.firstChunk,
+    ],
+    ['rule 23: SQLite starts no write whose callers give up', sqlite.write + sqlite.group, books.deadline],
+    ['rule 23: a search on SQLite ends before its caller gives up', sqlite.search, books.deadline],
+    ['rule 23: PostgreSQL can be connected to twice', 2 * postgres.connect, books.deadline],
+    ['rule 23: a lost host is given up before the store is back for 2 s', postgres.connect, 2000],
+    [
+      'rule 23: another host is found in time',
+      1.5 * postgres.watchPause + postgres.connect, // with jitter
+      ANSWER,
+    ],
+    ...Object.entries(postgres.statement).map(
+      ([pool, limit]) =>
+        [
+          `rule 23: PostgreSQL ends a statement of the pool ${pool} before it counts as silent`,
+          limit + postgres.notice,
+          postgres.query,
+          books.deadline,
+        ] as const,
+    ),
+    ['rule 27: a start on SQLite waits for others twice', 2 * sqlite.busy, PROCESS],
+    [
+      'rule 27: a start on PostgreSQL finds a host, connects to it and asks it',
+      2 * postgres.connectAtStart + postgres.describe,
+      PROCESS,
+    ],
+    ['rule 27: four files of secrets are read', 4 * TIMES.secretFile.pipe, PROCESS],
+    ['rule 27: the process ends', service.grace + service.storeGrace, commands.lastResort, PROCESS],
+    ['rule 27: each worker ends', service.grace + service.storeGrace, workers.lastResort, PROCESS],
+    ['rule 31: a process says whether its store answers', service.answer, ANSWER],
+    ['rule 31: the operations listener says that the store is silent', admin.ready, commands.ready, ANSWER],
+  ] as const) {
+    test(`${promise}: ${ascending.join(' < ')} ms`, () => {
+      assert.deepEqual(
+        ascending,
+        [...new Set(ascending)].sort((one, other) => one - other),
+      );
+    });
+  }
+});
