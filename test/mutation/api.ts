@@ -4,7 +4,9 @@ import { Mutants } from './mutant.ts';
 
 const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
-const TIMEOUTS = 'test/nightly/timeouts.test.ts';
+const TIMES = 'test/project/times.test.ts';
+const TIMEOUTS = 'test/api/timeouts.test.ts';
+const NIGHTLY_TIMEOUTS = 'test/nightly/timeouts.test.ts';
 const OVERLOAD = 'test/orders/overload.test.ts';
 const CORS = 'test/api/cors.test.ts';
 const DOCUMENTATION = 'test/project/documentation.test.ts';
@@ -12,19 +14,21 @@ const NIGHTLY_HOSTILE = 'test/nightly/hostile.test.ts';
 
 export const API_MUTANTS = new Mutants()
   .in('src/times.ts')
-  .mutant('headers must arrive within 10 s', TIMEOUTS, 'without complete headers after 15 s')
+  .mutant('headers must arrive within 10 s', TIMES, 'the headers of a request have 15 s')
   .change('headers: 15 * SECOND', 'headers: 10 * SECOND')
-  .mutant('a request may take 90 s', TIMEOUTS, 'an incomplete request gets 408 after 30 s')
+  .mutant('a request may take 90 s', TIMES, 'the whole request has 30 s')
   .change('wholeRequest: 30 * SECOND', 'wholeRequest: 90 * SECOND')
-  .mutant('an idle connection is closed after 60 s', TIMEOUTS, 'without another request is closed after 72 s')
+  .mutant('an idle connection is closed after 60 s', TIMES, 'without another request has 72 s')
   .change('keepAlive: 72 * SECOND', 'keepAlive: 60 * SECOND')
-  .mutant('a stalled reader is cut after 30 s', TIMEOUTS, 'readers that read nothing')
+  .mutant('a stalled reader is cut after 30 s', TIMES, 'a reader has 60 s')
   .change('reader: 60 * SECOND', 'reader: 30 * SECOND')
   .mutant('clients that do not read keep the room for a minute', NIGHTLY_HOSTILE, 'read none')
   .change('readerWithoutRoom: 5 * SECOND', 'readerWithoutRoom: 60 * SECOND')
   .mutant('calls wait until they are late', OVERLOAD, 'all others are answered')
   .change('queue: 2 * SECOND', 'queue: 20 * SECOND')
   .in('src/http/connection.ts')
+  .mutant('a reader that stalls is never cut', TIMEOUTS, 'readers that read nothing')
+  .change('now - this.#sentAt >= timeout', 'false')
   .mutant(
     'the requests of one connection are handled one after the other',
     NIGHTLY_HOSTILE,
@@ -53,7 +57,7 @@ export const API_MUTANTS = new Mutants()
   .change('setImmediate(Connection.#takeTurn);\n  }\n\n  static', 'Connection.#takeTurn();\n  }\n\n  static')
   .mutant(
     'a request is late while earlier ones are answered',
-    TIMEOUTS,
+    NIGHTLY_TIMEOUTS,
     'the time of a request does not count',
   )
   .change('if (earlier?.writableFinished === false) slow.since = undefined;\n    else slow', 'slow')

@@ -1,4 +1,5 @@
-// The timeouts of the wire (rule 22) and the age of keys (I4), in real time, all side by side. Titles name the rules of docs/contract.md.
+// The timeouts of the wire (rule 22), as long as those of the product, all side by side: test/api/timeouts.test.ts has shorter
+// ones. Titles name the rules of docs/contract.md.
 // No timeout has an upper bound in milliseconds, since a slow machine may exceed any number: each must expire before
 // a longer one that started later in the same service.
 // It takes long, and begins first.
@@ -9,30 +10,25 @@ import { CHUNKED } from '../../conformance/raw-requests.ts';
 import {
   type Attack,
   beHonest,
-  drippingReaders,
   silent,
   slow,
   slowBodies,
   slowHeaders,
   stalledReaders,
-  stalledReadersOf,
 } from '../support/attackers.ts';
 import { assertRefusal, Connection, parseAnswers } from '../support/client.ts';
-import { assertDescribed, OPERATIONS } from '../support/description.ts';
 import { inTime } from '../support/in-time.ts';
-import { openLists, operationsOf } from '../support/operations.ts';
+import { operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
-import { compose, HOST } from '../support/raw-requests.ts';
-import { type ServiceProcess, SQLITE, STORES, startServiceProcess } from '../support/service.ts';
-import { executeOn, holdWrites } from '../support/sql.ts';
+import { compose } from '../support/raw-requests.ts';
+import { type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
 // Milliseconds.
 const HEADERS = 15_000;
 const WHOLE_REQUEST = 30_000;
-const READER = 60_000;
 const IDLE = 72_000;
-const MINUTE = 60_000;
 
 /** That a request may wait for the store; then it may be refused with 503. */
 const PATIENCE = 2000;
@@ -45,7 +41,6 @@ const TIMEOUT: Refusal = [408, 'Request timeout'];
 type Refusal = readonly [status: number, message: string];
 
 describe('the timeouts of the wire', () => {
-  const services = new Map<string, ServiceProcess>();
   let service: ServiceProcess;
   const attacks: Attack[] = [];
   /** The work of each test, to be started once the services are running. */
@@ -60,20 +55,14 @@ describe('the timeouts of the wire', () => {
   }
 
   before(async () => {
-    await Promise.all(
-      STORES.map(async (store) => {
-        const started = await startServiceProcess(await store.freshUrl());
-        services.set(store.name, started);
-        const body = JSON.stringify({ title: 'x'.repeat(1_000_000) });
-        for (let made = 0; made < LARGE_BOOKS; made += 1) await started.client.create(body);
-      }),
-    );
-    service = services.values().next().value as ServiceProcess;
+    service = await startServiceProcess(await SQLITE.freshUrl());
+    const body = JSON.stringify({ title: 'x'.repeat(1_000_000) });
+    for (let made = 0; made < LARGE_BOOKS; made += 1) await service.client.create(body);
     for (const begin of works) begin();
   });
   after(async () => {
     for (const attack of attacks) attack.stop();
-    for (const started of services.values()) await started.stop();
+    await service.stop();
   });
 
   /**
@@ -153,21 +142,6 @@ describe('the timeouts of the wire', () => {
   );
 
   test(
-    'rule 31: the 408 to a slow request is described for every method and path',
-    begunFirst(async () => {
-      await Promise.all(
-        [...OPERATIONS, ['GET', '/nowhere'] as const].map(async ([method, path]) => {
-          const attack = begin(slow(service, 1, `${method} ${path} HTTP/1.1\r\n${HOST}`));
-          await attack.ended;
-          const [answer] = parseAnswers(attack.cuts[0]?.received ?? '');
-          assert.equal(answer?.status, 408);
-          assertDescribed({ method, path, requestHeaders: {}, requestBody: new Uint8Array(), ...answer });
-        }),
-      );
-    }),
-  );
-
-  test(
     'rules 20 and 22: an incomplete request gets 408 after 30 s if it has no answer yet, and delays no one else',
     begunFirst(async () => {
       const { token } = service.client;
@@ -226,64 +200,6 @@ describe('the timeouts of the wire', () => {
       }
     }),
   );
-
-  for (const { name } of STORES) {
-    test(
-      `rule 22: readers that read nothing, or a few bytes a second, are cut after 60 s and delay no one else, on ${name}`,
-      begunFirst(async () => {
-        const target = services.get(name) as ServiceProcess;
-        const { client } = target;
-        const begun = () => [
-          stalledReaders(target, 4, client.token),
-          drippingReaders(target, 4, client.token),
-          // Answers with a Content-Length, pipelined.
-          stalledReadersOf(target, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS)),
-        ];
-        // PostgreSQL allows eight open lists, and these attacks hold all of them until they are cut.
-        const isFull = async () => name === 'SQLite' || (await openLists(target)) === 8;
-        const cut = await beginBesideHonest(target, begun, isFull);
-        await assertCutBefore(
-          threeSlowBodies(target),
-          READER,
-          cut,
-          'three slow bodies, one after the other,',
-        );
-        await waitUntil(async () => (await openLists(target)) === 0);
-      }),
-    );
-  }
-
-  for (const { name } of STORES) {
-    test(
-      `I4: keys that two processes use age by a minute in a minute, on ${name}`,
-      begunFirst(async () => {
-        const { client, dbUrl } = services.get(name) as ServiceProcess;
-        const other = await startServiceProcess(dbUrl);
-        try {
-          const began = performance.now();
-          let sent = 0;
-          const time = async () => {
-            sent += 1;
-            const headers = { 'idempotency-key': `age-${sent}` };
-            const to = sent % 2 === 0 ? client : other.client;
-            assert.equal((await to.request('POST', '/book', { body: {}, headers })).status, 201);
-            const rows = await executeOn(dbUrl, "select made_at from book_requests where key = 'the time'");
-            return Number(rows[0]?.made_at);
-          };
-          const first = await time();
-          let passed = 0;
-          await waitUntil(async () => {
-            const aged = (await time()) - first;
-            passed = performance.now() - began;
-            assert.ok(aged <= passed, `${aged} ms in ${passed} ms`);
-            return aged > 0 && passed > MINUTE + PATIENCE; // by now, both have aged them, or seen that it was done
-          });
-        } finally {
-          await other.stop();
-        }
-      }),
-    );
-  }
 
   test(
     'rule 22: a connection without another request is closed after 72 s, as announced by Keep-Alive',
