@@ -187,8 +187,9 @@ async function runOnce(options: Options, seed: number, signal: AbortSignal): Pro
     // Node.js 26.10 sometimes does not end a process whose threads were terminated: it waits for a handle in a busy loop.
     execArgv: [
       '--test-force-exit',
-      '--import',
-      pathToFileURL(pathTo('test/support/blocking-output.ts')).href,
+      ...['blocking-output.ts', 'patience.js'].flatMap((file) => {
+        return ['--import', pathToFileURL(pathTo(`test/support/${file}`)).href];
+      }),
     ],
     testNamePatterns: options.names,
     ...(random && { randomize: true, randomSeed: seed }),

@@ -65,8 +65,7 @@ class Copy {
       process.execPath,
       [
         '--test-force-exit',
-        '--import',
-        './test/support/blocking-output.ts',
+        ...['blocking-output.ts', 'patience.js'].map((file) => `--import=./test/support/${file}`),
         '--test-reporter=tap',
         ...patterns,
         file,

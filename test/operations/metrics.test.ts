@@ -19,7 +19,6 @@ import {
   SQLITE,
   STORES,
   startCommand,
-  startInTime,
 } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -248,7 +247,7 @@ async function startProcess(
   env: Record<string, string> = {},
 ): Promise<Started<ServiceProcess>> {
   const environment = { ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: dbUrl, ...env };
-  const command = await startInTime(() => startCommand(environment));
+  const command = await startCommand(environment);
   context.after(() => command.process.kill('SIGKILL'));
   const service = { ...command, dbUrl, client: await Client.logIn(command) };
   return { service, client: service.client, operations: operationsOf(service).url, log: () => service.log };

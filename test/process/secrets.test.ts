@@ -8,7 +8,7 @@ import type { RawAnswer } from '../../conformance/answers.ts';
 import { exchange, request } from '../support/client.ts';
 import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
-import { ENVIRONMENT, STORES, startCommand, startInTime } from '../support/service.ts';
+import { ENVIRONMENT, STORES, startCommand } from '../support/service.ts';
 import { executeOn, holdBooks } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -37,7 +37,7 @@ describe('secrets', { concurrency: STORES.length }, () => {
         WORKERS: workers,
         TRUST_PROXY: '127.0.0.1', // otherwise most logins would be refused unchecked
       };
-      const service = await startInTime(() => startCommand(environment));
+      const service = await startCommand(environment);
       context.after(() => service.process.kill('SIGKILL'));
       let stderr = '';
       service.process.stderr?.on('data', (text) => {

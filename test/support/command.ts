@@ -8,7 +8,7 @@ import { pipeline, Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli.ts';
 import type { Target } from './client.ts';
 import { IS_EXECUTABLE_TESTED } from './repository.ts';
-import { endOf, spawnService, startInTime, TOO_LATE, temporaryFolder } from './service.ts';
+import { endOf, spawnService, temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';
 
 /** The exit code of a command and what it printed, as into a pipe. */
@@ -35,8 +35,7 @@ export const HERE_ONLY =
 let previous: Promise<unknown> = Promise.resolve();
 
 /**
- * Runs a command to its end, with only the given variables in its environment; again, if the machine stalled for so long
- * that PostgreSQL did not answer in time.
+ * Runs a command to its end, with only the given variables in its environment.
  * @param folder where it runs; without one, its paths must be absolute.
  * @param stop resolves when the command is asked to stop, as by a signal.
  * @param stdin its standard input; empty if absent.
@@ -46,22 +45,7 @@ export async function runCommand(
   env: Readonly<Record<string, string>>,
   folder?: string,
   stop: Promise<unknown> = new Promise(() => {}),
-  stdin?: Readable,
-): Promise<Outcome> {
-  for (;;) {
-    const outcome = await runOnce(args, env, folder, stop, stdin ?? Readable.from([]));
-    const isTooLate = outcome.code !== 0 && TOO_LATE.test(outcome.stderr) && stdin === undefined;
-    if (!isTooLate) return outcome;
-    console.error(`retrying: ${outcome.stderr}`);
-  }
-}
-
-function runOnce(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-  folder: string | undefined,
-  stop: Promise<unknown>,
-  stdin: Readable,
+  stdin = Readable.from([]),
 ): Promise<Outcome> {
   if (IS_EXECUTABLE_TESTED) return beginExecutable(args, env, stop, stdin, folder).ended;
   if (folder === undefined) return begin(args, env, stop, stdin).ended;
@@ -79,11 +63,7 @@ function runOnce(
 }
 
 /** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which that is logged. */
-export function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
-  return startInTime(() => serveHere(env));
-}
-
-async function serveHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
+export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
   const start = IS_EXECUTABLE_TESTED ? beginExecutable : begin;
   const { stdout, ended } = start([], env, stopped, Readable.from([]));

@@ -12,6 +12,7 @@ import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
 import { TIMES, type Times } from '../../src/times.ts';
 import { accepts, Client, type Target } from './client.ts';
+import { IS_PATIENT, PATIENCE } from './patience.js';
 import { unusedPort } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
 import { COMMAND, IS_EXECUTABLE_TESTED } from './repository.ts';
@@ -71,13 +72,10 @@ export async function startTestService(
   if (IS_EXECUTABLE_TESTED && times === TIMES) return startExecutable(dbUrl, env, log);
   const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...env };
   const config = readConfig(variables, () => new Uint8Array());
-  const service = await startInTime(() => {
-    return startService(config, createLog(config.logLevel, log, times.log), undefined, times);
-  });
+  const service = await startService(config, createLog(config.logLevel, log, times.log), undefined, times);
   const { pageUrl = '' } = service;
   const target = targetAt(service.url);
   const client = await Client.logIn(target);
-  await openConnections(client, dbUrl);
   let closing: Promise<void> | undefined;
   const stop = () => {
     closing ??= service.close();
@@ -104,35 +102,6 @@ async function startExecutable(
 
 /** How a start ends to which PostgreSQL did not answer in time. */
 export const TOO_LATE = / no answer in time\.?\s*$/;
-
-/**
- * Starts a service or a command's work, and retries if the machine stalled for so long that the timeout for PostgreSQL's
- * answer to a start expired. That timeout is tested in test/release/answers.test.ts.
- */
-export async function startInTime<Service>(start: () => Promise<Service>): Promise<Service> {
-  for (;;) {
-    try {
-      return await start();
-    } catch (error) {
-      if (!TOO_LATE.test((error as Error).message)) throw error;
-      console.error(`retrying: ${(error as Error).message}`);
-    }
-  }
-}
-
-/**
- * Makes the service open its first connections to PostgreSQL. Opening one may take 1.5 s; a machine that stalls exceeds
- * that, and the first requests of a test would get 503.
- */
-async function openConnections(client: Client, dbUrl: string): Promise<void> {
-  if (dbUrl.startsWith('sqlite:')) return;
-  const absent = (method: string) => client.request(method, '/book/9007199254740991', { body: {} });
-  await Promise.all(
-    ['GET', 'PUT', 'DELETE'].map(async (method) => {
-      while ((await absent(method)).status === 503);
-    }),
-  );
-}
 
 /** The port of the librarians' page. */
 export function pageOf({ pageUrl }: { readonly pageUrl: string }): Target {
@@ -217,9 +186,8 @@ export async function startServiceProcess(
   observe?: (line: string) => void,
 ): Promise<ServiceProcess> {
   const environment = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env };
-  const command = await startInTime(() => startCommand(environment, undefined, undefined, observe));
+  const command = await startCommand(environment, undefined, undefined, observe);
   const client = await Client.logIn(command);
-  await openConnections(client, dbUrl);
   return { ...command, dbUrl, client };
 }
 
@@ -238,8 +206,10 @@ export function spawnService(
   const command = [...COMMAND, ...args];
   const set = ['/bin/sh', '-c', `${setting}; exec "$@"`, 'sh', ...command];
   const [program = '', ...rest] = setting === undefined ? command : set;
+  const isPatient = IS_PATIENT && !IS_EXECUTABLE_TESTED;
+  const options = isPatient && { NODE_OPTIONS: `${PATIENCE} ${env.NODE_OPTIONS ?? ''}` };
   return spawn(program, rest, {
-    env,
+    env: { ...env, ...options },
     cwd: folder,
     stdio: [stdin, 'pipe', 'pipe'],
   });

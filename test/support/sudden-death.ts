@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Ledger } from './ledger.ts';
 import { random } from './random.ts';
-import { fileOf, type ServiceProcess, spawnService, startInTime } from './service.ts';
+import { fileOf, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
 
@@ -62,22 +62,20 @@ export function killAll(service: ServiceProcess): void {
   service.process.kill('SIGKILL');
 }
 
-/** Starts the service and kills it at a random moment of its start; if the store was too slow for a start, once more. */
+/** Starts the service and kills it at a random moment of its start. */
 export async function dieYoung(env: Record<string, string>, longestLife: number): Promise<void> {
-  await startInTime(async () => {
-    const child = spawnService(env);
-    child.stdout?.resume();
-    let refusal = '';
-    child.stderr?.on('data', (text) => {
-      refusal += text;
-    });
-    const ended = once(child, 'close');
-    await Promise.race([pause(random() * longestLife), ended]);
-    if (child.exitCode !== null) await ended;
-    assert.equal(child.exitCode, null, `it exited by itself while it started: ${refusal}`);
-    child.kill('SIGKILL');
-    await ended;
+  const child = spawnService(env);
+  child.stdout?.resume();
+  let refusal = '';
+  child.stderr?.on('data', (text) => {
+    refusal += text;
   });
+  const ended = once(child, 'close');
+  await Promise.race([pause(random() * longestLife), ended]);
+  if (child.exitCode !== null) await ended;
+  assert.equal(child.exitCode, null, `it exited by itself while it started: ${refusal}`);
+  child.kill('SIGKILL');
+  await ended;
 }
 
 /** Compares the stored books with the ledger, and checks the file. */
