@@ -7,11 +7,12 @@ const MEMORY = 'test/nightly/memory.test.ts';
 const BACKUP = 'test/transfer/backup.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
-const CLIENT = 'test/client/client.test.ts';
+const CLIENT = 'test/client/service.test.ts';
+const ANSWERS = 'test/client/answers.test.ts';
+const LISTS = 'test/client/lists.test.ts';
 const RUN = 'test/project/run.test.ts';
 const FUZZ = 'test/fuzz/fuzz.test.ts';
 const NIGHTLY_BACKUP = 'test/nightly/backup.test.ts';
-const NIGHTLY_CLIENT = 'test/nightly/client.test.ts';
 const NIGHTLY_IMPORT = 'test/nightly/import.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
@@ -184,12 +185,12 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('the client takes its own change for that of another client', CLIENT, 'its own change after')
   .change('if (isAsWanted && answer.mayBeDone) return after;', '')
   .in('client/src/session.ts')
-  .mutant('the client uses a token after it has expired', NIGHTLY_CLIENT, 'however wrong the clock')
+  .mutant('the client uses a token after it has expired', ANSWERS, 'however wrong the clock')
   .change('const USED_PART = 0.9;', 'const USED_PART = 1.6;')
   .in('client/src/book-list.ts')
-  .mutant('the client takes a second array for a part of the list', CLIENT, 'with a second array')
+  .mutant('the client takes a second array for a part of the list', LISTS, 'with a second array')
   .change('if (this.#head !== undefined) throw', 'if (this.#head === "") throw')
-  .mutant('the timeout of a list runs while its caller is busy', NIGHTLY_CLIENT, 'while its caller is busy')
+  .mutant('the timeout of a list runs while its caller is busy', LISTS, 'while its caller is busy')
   .change('deadline.stop();', '')
   .in('test/run.ts')
   .mutant('a run of tests passes though a file cannot be loaded', RUN, 'cannot be loaded')

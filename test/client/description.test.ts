@@ -1,0 +1,174 @@
+// The client against the description of the API: it has every operation, sends what is described, and understands every
+// answer.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BookCatalogue, WrongCredentials } from '../../client/src/book-catalogue.ts';
+import { allOf, BOOK, errorOf, found, played, type Sent, timed } from '../support/catalogue.ts';
+import { API, checkOf, type Document } from '../support/description.ts';
+
+const ID = { requestId: 'mine:42' };
+const CHANGED = { ...BOOK, year: 1615 };
+const EXPECTED = { ...ID, expected: { id: 1, ...BOOK } };
+const TOTAL = 42;
+
+/** A search with every parameter. */
+const SEARCH = {
+  ...{ q: 'cervantes quij*', title: 'don quijote', title_contains: 'quijote', title_starts_with: 'don' },
+  ...{ author: 'Miguel de Cervantes', author_contains: 'de', author_starts_with: 'mig', year: 1605 },
+  ...{ year_gte: 1600, year_lte: 1699, sort: '-year,title', limit: 20 },
+};
+
+interface Call {
+  readonly call: (catalogue: BookCatalogue) => Promise<unknown>;
+  /** Its result after success; the data of the example if left out. */
+  readonly result?: unknown;
+  /** Its result for `Book not found`; an error if left out. */
+  readonly absent?: unknown;
+}
+
+/** Each operation as the client calls it. */
+const CALLS: Record<string, readonly Call[]> = {
+  createToken: [{ call: (catalogue) => catalogue.logIn(), result: undefined }],
+  createBook: [{ call: (catalogue) => catalogue.create(BOOK, ID) }],
+  createBooks: [
+    {
+      call: (catalogue) => catalogue.createAll([BOOK, CHANGED], ID),
+      result: [
+        { id: 1, ...BOOK },
+        { id: 2, ...CHANGED },
+      ],
+    },
+  ],
+  listBooks: [
+    { call: (catalogue) => allOf(catalogue, ID) },
+    { call: (catalogue) => found(catalogue, SEARCH, ID) },
+    { call: async (catalogue) => (await catalogue.page(SEARCH, ID)).books },
+    { call: (catalogue) => catalogue.count(SEARCH, ID), result: TOTAL },
+  ],
+  getBook: [{ call: (catalogue) => catalogue.find(1, ID), absent: undefined }],
+  updateBook: [ID, EXPECTED].map((options) => ({
+    call: (catalogue) => catalogue.update(1, CHANGED, options),
+  })),
+  deleteBook: [ID, EXPECTED].map((options) => ({
+    call: (catalogue) => catalogue.remove(1, options),
+    ...{ result: true, absent: false },
+  })),
+};
+
+/** `find`, `list` and `count` return as much. */
+const NOT_OFFERED = ['checkBooks', 'checkBook'];
+
+const METHODS = ['count', 'create', 'createAll', 'find', 'list', 'logIn', 'page', 'remove', 'update'];
+
+const OPERATIONS = Object.entries<Document>(API.paths).flatMap(([path, { parameters = [], ...methods }]) =>
+  Object.entries<Document>(methods).map(([method, operation]) => ({
+    ...{ ...operation, method: method.toUpperCase(), path },
+    parameters: [...parameters, ...operation.parameters],
+  })),
+);
+
+test('the client has a counterpart for every operation, and no other', () => {
+  const names = OPERATIONS.map(({ operationId }) => operationId);
+  assert.deepEqual(names.toSorted(), [...Object.keys(CALLS), ...NOT_OFFERED].toSorted());
+  const methods = Object.getOwnPropertyNames(BookCatalogue.prototype);
+  assert.deepEqual(methods.toSorted(), [...METHODS, 'constructor'].toSorted());
+});
+
+for (const operation of OPERATIONS) {
+  for (const { call, ...results } of CALLS[operation.operationId] ?? []) {
+    timed(`understands every answer to ${operation.operationId}: ${call}`, async (time) => {
+      for (const envelope of examplesOf(operation)) {
+        const { status, message, data } = envelope;
+        const play = (sent: Sent) => answerOf(sent, operation, envelope);
+        const { catalogue, seen } = played(play, play);
+        const outcome = time.until(call(catalogue)); // its timeout is shorter than Retry-After
+        if (status < 300 || (message === 'Book not found' && 'absent' in results)) {
+          const usual = 'result' in results ? results.result : data;
+          assert.deepEqual(await outcome, status < 300 ? usual : results.absent);
+        } else {
+          const error = await errorOf(outcome);
+          const isChange = ['POST', 'PUT', 'DELETE'].includes(operation.method) && !isLogin(operation);
+          assert.deepEqual(
+            [error.message, error.status, error.requestId, error.mayBeDone],
+            [message, status, 'played', isChange && status >= 500],
+          );
+          assert.equal(error instanceof WrongCredentials, message === 'Invalid credentials');
+        }
+        const isPlayed = (line: string) => operationOf(line) === operation;
+        assert.equal(seen.filter(isPlayed).length, message === 'Invalid token' ? 2 : 1, message);
+      }
+    });
+  }
+}
+
+test('the description has the messages that decide what the client does', () => {
+  const said = OPERATIONS.flatMap(examplesOf).map(({ message }) => message);
+  for (const message of ['Invalid credentials', 'Invalid token', 'Book not found']) {
+    assert.ok(said.includes(message));
+  }
+});
+
+function isLogin({ operationId }: Document): boolean {
+  return operationId === 'createToken';
+}
+
+/** The described answers to an operation. */
+function examplesOf({ responses }: Document): { status: number; message: string; data: unknown }[] {
+  return Object.entries<Document>(responses).flatMap(([code, { content }]) =>
+    Object.values<Document>(content?.['application/json'].examples ?? {}).map(({ value }) => {
+      assert.equal(String(value.status), code);
+      return value;
+    }),
+  );
+}
+
+function operationOf(line: string): Document {
+  const [method, path] = line.replace(/\?.*/, '').replace('/book/1', '/book/{id}').split(' ');
+  return OPERATIONS.find((operation) => operation.method === method && operation.path === path);
+}
+
+/** Plays one answer to one operation; the others succeed. Fails unless the request is as described. */
+function answerOf(sent: Sent, played: Document, envelope: Document): Response {
+  const operation = operationOf(sent.line);
+  assertDescribed(sent, operation);
+  const answer = operation === played ? envelope : examplesOf(operation)[0];
+  const headers = new Headers({ 'x-request-id': 'played', etag: '"played"', 'x-total-count': String(TOTAL) });
+  headers.set('link', '</books?>; rel="first"'); // of a page; the other calls ignore it
+  if ('Retry-After' in operation.responses[answer.status].headers) headers.set('retry-after', '6000');
+  return new Response(JSON.stringify(answer), { status: answer.status, headers });
+}
+
+function assertDescribed({ line, headers, body }: Sent, operation: Document): void {
+  const { operationId, parameters, requestBody } = operation;
+  const token = examplesOf(OPERATIONS.find(isLogin))[0]?.data as { token: string };
+  assert.equal(headers.get('authorization'), isLogin(operation) ? null : token.token);
+  assert.equal(headers.get('x-request-id'), isLogin(operation) ? null : 'mine:42');
+  const described = new Map<string, Document>(parameters.map(({ name, schema }: Document) => [name, schema]));
+  assert.equal(headers.has('idempotency-key'), described.has('Idempotency-Key'));
+  for (const name of ['Idempotency-Key', 'If-Match', 'Prefer']) {
+    const value = headers.get(name);
+    if (value !== null) assert.ok(checkOf(described.get(name))(value), `${name}: ${value}`);
+  }
+  assert.ok(['"played"', null].includes(headers.get('if-match')));
+
+  const query = new URLSearchParams(line.split('?')[1]);
+  for (const [name, value] of query) {
+    const schema = described.get(name);
+    assert.ok(checkOf(schema)(schema.type === 'integer' ? Number(value) : value), name);
+  }
+  const ofQuery = parameters.filter((parameter: Document) => parameter.in === 'query');
+  const ofSearch = ofQuery
+    .map(({ name }: Document) => name)
+    .filter((name: string) => !/cursor|offset/.test(name));
+  if (query.size > 0) assert.deepEqual([...query.keys()].toSorted(), ofSearch.toSorted());
+
+  const schema = requestBody?.content['application/json'].schema;
+  assert.equal(body === '', schema === undefined, operationId);
+  if (schema === undefined) return;
+  assert.ok(checkOf(schema)(JSON.parse(body)));
+  const { properties } = schema.items ?? schema;
+  for (const fields of [JSON.parse(body)].flat()) {
+    assert.deepEqual(Object.keys(fields).toSorted(), Object.keys(properties).toSorted());
+  }
+}

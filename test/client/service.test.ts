@@ -1,0 +1,324 @@
+// The client against the real service, also behind a front that loses answers and lets others meddle.
+
+import assert from 'node:assert/strict';
+import type { IncomingMessage } from 'node:http';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { type Book, BookCatalogue, type Page, type PageSearch } from '../../client/src/book-catalogue.ts';
+import { fill, manyBooks } from '../support/books.ts';
+import { allOf, assertRefused, BOOK, changed, found, PATIENT } from '../support/catalogue.ts';
+import { answer, passOn, startFront } from '../support/front.ts';
+import { type RunningService, SQLITE, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+/** Stored before the tests, more than a page of 1,000 has. Their author has no other book. */
+const BOOKS = manyBooks(1101);
+const ALL = { author: 'somebody' };
+
+const TEXT = '"\\ {[]},\n\u2028 Кот 吾輩 📚';
+
+/** What goes wrong with a request: before it reaches the service, or after the service has carried it out. */
+type Fault = 'lost' | '502' | '503' | '503 done' | 'refused';
+
+const isChange = ({ method = '', url }: IncomingMessage) => method !== 'GET' && url !== '/token';
+
+describe('the client', () => {
+  let service: RunningService;
+  let catalogue: BookCatalogue;
+
+  before(async () => {
+    const dbUrl = await SQLITE.freshUrl();
+    await fill(dbUrl, BOOKS);
+    service = await startTestService(dbUrl);
+    catalogue = new BookCatalogue(`${service.url}/`, PATIENT);
+    await untilIndexed();
+  });
+  after(() => service?.stop());
+
+  /** What the service has, without the client: undefined if there is no such book. */
+  const stored = async ({ id }: Book) =>
+    (await service.client.request('GET', `/book/${id}`)).data ?? undefined;
+  const timesStored = async (title: string) =>
+    (await allOf(catalogue)).filter((book) => book.title === title).length;
+  /** Resolves once all books are indexed, and counted: a search waits for neither longer than a slow machine may need. */
+  const untilIndexed = () =>
+    waitUntil(async () => {
+      const { total, unindexed } = await catalogue.page({}, { count: true });
+      return total !== undefined && unindexed === 0;
+    });
+
+  /** A catalogue behind a front with faults. Before a request is passed on, another client may meddle. */
+  async function startBehind(context: TestContext) {
+    const behind = {
+      /** Of the next requests that change books; the others arrive and are answered. */
+      faults: [] as Fault[],
+      /** Of the requests that change books. */
+      keys: [] as unknown[],
+      meddle: (_: IncomingMessage): unknown => undefined,
+    };
+    const front = await startFront(context, async (incoming, outgoing) => {
+      await behind.meddle(incoming);
+      if (!isChange(incoming)) return passOn(service, incoming, outgoing);
+      behind.keys.push(incoming.headers['idempotency-key']);
+      const fault = behind.faults.shift();
+      const refuse = () => answer(outgoing, 503, null, 'Service unavailable');
+      if (fault === '502') return outgoing.writeHead(502).end('<html>');
+      if (fault === '503') return refuse();
+      if (fault === 'refused') incoming.headers.authorization = 'none';
+      const give = fault === 'lost' ? () => incoming.socket.destroy() : refuse;
+      const isAnswerLost = fault === 'lost' || fault === '503 done';
+      passOn(service, incoming, outgoing, isAnswerLost ? give : undefined);
+    });
+    return Object.assign(behind, { catalogue: new BookCatalogue(front.url, PATIENT), seen: front.seen });
+  }
+
+  test('stores, finds, changes, lists and removes books', async () => {
+    const { id } = await catalogue.create({});
+    assert.deepEqual(await catalogue.find(id), { id, title: '', author: '', year: 0 });
+    const fields = { title: TEXT, author: '}]}', year: -9007199254740991 };
+    const second = await catalogue.create(fields);
+    assert.deepEqual(second, { id: id + 1, ...fields });
+    assert.deepEqual(await catalogue.update(id, BOOK), { id, ...BOOK });
+    assert.deepEqual(await catalogue.update(id, { year: 1615 }), { id, ...BOOK, year: 1615 });
+    const all = await allOf(catalogue);
+    assert.deepEqual(all.slice(0, BOOKS.length), BOOKS);
+    assert.deepEqual(all.slice(-2), [{ id, ...BOOK, year: 1615 }, second]);
+    assert.equal(await catalogue.remove(id), true);
+    assert.equal(await catalogue.remove(id), false);
+    assert.equal(await catalogue.find(id), undefined);
+    await assertRefused(catalogue.update(id, { year: 1 }), 404, 'Book not found');
+    await assertRefused(catalogue.create({ title: '\0' }), 400, 'Invalid input');
+    await assertRefused(new BookCatalogue(`${service.url}/books`, PATIENT).find(1), 404, 'Not found');
+  });
+
+  test('I2: stores books once, however many answers are lost, and with one key for all attempts', async (context) => {
+    const behind = await startBehind(context);
+    for (const faults of [
+      ['lost', '503 done'],
+      ['502', '503'],
+      ['lost', 'refused'],
+    ] as const) {
+      const title = `one or many ${faults}`;
+      for (const create of [
+        (book: object) => behind.catalogue.create(book),
+        async (book: object) => (await behind.catalogue.createAll([book]))[0] as Book,
+      ]) {
+        const fields = { title, year: 1605 };
+        behind.keys.length = 0;
+        behind.faults.push(...faults);
+        const call = create(fields);
+        fields.year = 1; // the attempts send what the call was given
+        const created = await call;
+        assert.deepEqual(created, { id: created.id, title, author: '', year: 1605 });
+        assert.deepEqual(await stored(created), created);
+        assert.deepEqual([behind.keys.length, new Set(behind.keys).size], [3, 1]);
+        assert.match(String(behind.keys[0]), /^[0-9a-f]{32}$/);
+      }
+      assert.equal(await timesStored(title), 2);
+    }
+  });
+
+  test('I2: stores books once with a key of the program, which may have been restarted', async () => {
+    const title = 'with a key';
+    const restarted = new BookCatalogue(service.url, PATIENT);
+    const one = { idempotencyKey: 'import-7/line-1' };
+    const book = await catalogue.create({ title }, one);
+    assert.deepEqual(await restarted.create({ title }, one), book);
+    const all = { idempotencyKey: 'import-8' };
+    const books = await catalogue.createAll([{ title }, { title }], all);
+    assert.deepEqual(await restarted.createAll([{ title }, { title }], all), books);
+    await assertRefused(restarted.create({ title, year: 1 }, one), 422, 'Idempotency key already used');
+    const invalid = catalogue.create({ title }, { idempotencyKey: 'a key' });
+    await assertRefused(invalid, 400, 'Invalid idempotency key');
+    assert.equal(await timesStored(title), 3);
+  });
+
+  test('B1, B2: stores many books with their ids in order, all or none', async () => {
+    const fields = [BOOK, {}, { title: TEXT, year: -0, id: 7, other: [']'] }];
+    const created = await catalogue.createAll(fields);
+    const id = created[0]?.id ?? 0;
+    assert.deepEqual(created, [
+      { id, ...BOOK },
+      { id: id + 1, title: '', author: '', year: 0 },
+      { id: id + 2, title: TEXT, author: '', year: 0 },
+    ]);
+    for (const book of created) assert.deepEqual(await stored(book), book);
+    assert.deepEqual(await catalogue.createAll([]), []);
+    const title = 'all or none';
+    const wrong = catalogue.createAll([{ title }, { title, year: 1.5 }, { title }]);
+    await assertRefused(wrong, 400, 'Invalid input: book 2');
+    assert.equal(await timesStored(title), 0);
+  });
+
+  describe('with an expected book', () => {
+    const changesIt = ({ url = '' }: IncomingMessage) =>
+      service.client.request('PUT', url, { body: { title: 'theirs' } });
+    const removesIt = ({ url = '' }: IncomingMessage) => service.client.request('DELETE', url);
+
+    test('E3: changes and removes it', async (context) => {
+      const behind = await startBehind(context);
+      const first = await behind.catalogue.create(BOOK);
+      const { id } = first;
+      const second = await behind.catalogue.update(id, { year: 1615 }, { expected: first });
+      assert.deepEqual(second, { ...first, year: 1615 });
+      const copy = { ...second };
+      assert.deepEqual(await behind.catalogue.update(id, {}, { expected: copy }), second);
+      assert.deepEqual(await stored(first), second);
+      // A book that the client has answered itself is not read first, unless the program has changed it since.
+      behind.seen.length = 0;
+      Object.assign(second, { year: 1 });
+      const removal = behind.catalogue.remove(id, { expected: second });
+      assert.deepEqual(await changed(removal), { current: copy, mayBeDone: false });
+      Object.assign(second, { year: 1615 });
+      assert.equal(await behind.catalogue.remove(id, { expected: second }), true);
+      assert.deepEqual(behind.seen, [`GET /book/${id}`, `DELETE /book/${id}`]);
+      assert.equal(await behind.catalogue.remove(id, { expected: copy }), false);
+      const missing = behind.catalogue.update(id, { year: 1 }, { expected: copy });
+      await assertRefused(missing, 404, 'Book not found');
+    });
+
+    test('E3: refuses another book, whichever field differs, and overwrites nothing', async (context) => {
+      const behind = await startBehind(context);
+      const book = await catalogue.create(BOOK);
+      for (const difference of [{ id: 1 }, { title: 'don quijote' }, { author: '' }, { year: 1604 }]) {
+        const expected = { ...book, ...difference };
+        const update = behind.catalogue.update(book.id, { title: 'overwritten' }, { expected });
+        assert.deepEqual(await changed(update), { current: book, mayBeDone: false });
+        const removal = behind.catalogue.remove(book.id, { expected });
+        assert.deepEqual(await changed(removal), { current: book, mayBeDone: false });
+      }
+      assert.deepEqual(await stored(book), book);
+      assert.equal(behind.keys.length, 0);
+    });
+
+    test('E3: refuses a book that another client changes or removes meanwhile', async (context) => {
+      const behind = await startBehind(context);
+      const update = (expected: Book, title = 'mine') =>
+        behind.catalogue.update(expected.id, { title }, { expected });
+      const remove = (expected: Book) => behind.catalogue.remove(expected.id, { expected });
+      behind.meddle = (incoming) => isChange(incoming) && changesIt(incoming);
+      for (const call of [update, remove]) {
+        const book = await catalogue.create(BOOK);
+        const current = { ...book, title: 'theirs' };
+        assert.deepEqual(await changed(call(book)), { current, mayBeDone: false });
+        assert.deepEqual(await stored(book), current);
+      }
+      // The same change by another client: it might be this one, if the runtime had sent it twice.
+      const same = await catalogue.create(BOOK);
+      const current = { ...same, title: 'theirs' };
+      assert.deepEqual(await changed(update(same, 'theirs')), { current, mayBeDone: true });
+
+      for (const meddle of [
+        (incoming: IncomingMessage) => isChange(incoming) && removesIt(incoming),
+        // Changed before the client's request, and removed before the client reads what it is now.
+        (incoming: IncomingMessage) => (isChange(incoming) ? changesIt(incoming) : removesIt(incoming)),
+      ]) {
+        behind.meddle = () => undefined;
+        const [one, other] = [await behind.catalogue.create(BOOK), await behind.catalogue.create(BOOK)];
+        behind.meddle = meddle;
+        await assertRefused(update(one), 404, 'Book not found');
+        assert.equal(await remove(other), false);
+      }
+    });
+
+    test('E3: knows its own change after lost answers, unless another one came after it', async (context) => {
+      const behind = await startBehind(context);
+      for (const fault of ['lost', '503 done', '503'] as const) {
+        const expected = await catalogue.create(BOOK);
+        behind.faults.push(fault);
+        const changes = { id: 7, year: 1615, title: undefined } as object; // only the year counts
+        const book = await behind.catalogue.update(expected.id, changes, { expected });
+        assert.deepEqual(book, { ...expected, year: 1615 });
+        assert.deepEqual(await stored(book), book);
+        behind.faults.push(fault);
+        const removed = await behind.catalogue.remove(book.id, { expected: book });
+        assert.equal(removed, fault === '503' ? true : undefined);
+        assert.equal(await stored(book), undefined);
+      }
+      const expected = await catalogue.create(BOOK);
+      behind.faults.push('lost');
+      let isSecond = false;
+      behind.meddle = async (incoming) => {
+        if (isSecond && isChange(incoming)) await changesIt(incoming);
+        isSecond = isChange(incoming);
+      };
+      const call = behind.catalogue.update(expected.id, { year: 1615 }, { expected });
+      const current = { ...expected, title: 'theirs', year: 1615 };
+      assert.deepEqual(await changed(call), { current, mayBeDone: true });
+    });
+  });
+
+  describe('searches', () => {
+    test('by each parameter: finds, counts and pages the same books', async () => {
+      const first = await catalogue.create({ title: 'Rocinante', author: 'Miguel de Cervantes', year: 1605 });
+      const second = await catalogue.create({
+        title: 'Parte de Rocinante',
+        author: 'Avellaneda',
+        year: 1615,
+      });
+      for (const [search, books] of [
+        [{ q: 'cervantes rocin*' }, [first]],
+        [{ title: 'parte de rocinante' }, [second]],
+        [{ author: 'AVELLANEDA' }, [second]],
+        [{ title_contains: 'rocinante', sort: '-year' }, [second, first]],
+        [{ author_contains: 'avellaneda' }, [second]],
+        [{ title_starts_with: 'parte de' }, [second]],
+        [{ author_starts_with: 'avel' }, [second]],
+        [{ title: 'rocinante', year: 1605, limit: undefined }, [first]],
+        [{ q: 'rocinante', year_gte: 1606, year_lte: 1615 }, [second]],
+        [{ q: 'nobody' }, []],
+      ] as const) {
+        assert.deepEqual(await found(catalogue, search), books, JSON.stringify(search));
+        assert.equal(await catalogue.count(search), books.length);
+        const page = { books, total: books.length, next: undefined, unindexed: 0 };
+        assert.deepEqual(await catalogue.page(search), page);
+      }
+      const unknown = found(catalogue, { yaer: 1605 } as object);
+      await assertRefused(unknown, 400, 'Invalid query parameter: yaer');
+    });
+
+    test('all pages, or as many as its limit needs, when its loop needs them', async (context) => {
+      const { catalogue, seen } = await startBehind(context);
+      await catalogue.logIn();
+      for (const [limit, sent, pages] of [
+        [1, 1, 1],
+        [1000, 1000, 1],
+        [1001, 1000, 2],
+        [1e9, 1000, 2],
+      ] as const) {
+        seen.length = 0;
+        const newest = BOOKS.toReversed().slice(0, limit);
+        assert.deepEqual(await found(catalogue, { ...ALL, sort: '-year', limit }), newest);
+        assert.equal(seen[0], `GET /books?author=somebody&sort=-year&limit=${sent}`);
+        assert.equal(seen.length, pages);
+      }
+      seen.length = 0;
+      await catalogue.find(ALL).return();
+      for await (const { id } of catalogue.find(ALL)) {
+        assert.equal(seen.length, Math.ceil(id / 1000));
+        if (id === 1001) break;
+      }
+      assert.equal(seen.length, 2);
+    });
+
+    test('one page: by default the first 100 books, and the next of each until the last', async () => {
+      for (const [search, expected, pages] of [
+        [ALL, BOOKS, 12],
+        [{ ...ALL, sort: '-year', limit: 1000 }, BOOKS.toReversed(), 2],
+        [{ ...ALL, offset: 700, limit: 300 }, BOOKS.slice(700), 2],
+        [{ ...ALL, offset: 1101 }, [], 1],
+      ] as const) {
+        const seen: Page[] = [];
+        for (let place: PageSearch | undefined = search; place !== undefined; place = seen.at(-1)?.next) {
+          seen.push(await catalogue.page(place));
+        }
+        assert.deepEqual([seen.flatMap(({ books }) => books), seen.length], [expected, pages]);
+      }
+      // More than 1,000 books are counted only if asked for.
+      const search = { ...ALL, offset: 1100, limit: 10 };
+      assert.equal((await catalogue.page(search)).total, undefined);
+      assert.equal((await catalogue.page(search, { count: false })).total, undefined);
+      assert.equal((await catalogue.page(search, { count: true })).total, 1101);
+      assert.equal(await catalogue.count(ALL), 1101);
+    });
+  });
+});
