@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathTo } from '../support/repository.ts';
+import { NIGHTLY, SHELF } from '../support/scale.ts';
 import { ONLY_STORE, temporaryFolder } from '../support/service.ts';
 import { OWN_STORES_FOLDER, STORES_FOLDER } from '../support/stores-folder.ts';
 import { applied, type Mutant, type StoreName } from './mutant.ts';
@@ -77,6 +78,7 @@ class Copy {
           ...process.env,
           [ONLY_STORE]: store,
           [OWN_STORES_FOLDER]: this.#stores,
+          ...(file.startsWith('test/orders/') && { [SHELF]: NIGHTLY }), // so many orders that one of them shows the fault
           NODE_COMPILE_CACHE: join(this.#folder, 'node_modules', CACHE, 'test'),
         },
         stdio: ['ignore', 'pipe', 'pipe'],
