@@ -50,11 +50,13 @@ const LONG_LOG = 96 * 1024 * 1024;
 /** Bytes in one unit of `ulimit -f`. */
 const BLOCK = 512;
 
+/** Milliseconds that another program waits for a service that writes or indexes. */
+const BUSY_TIMEOUT = 60_000;
+
 describe('a SQLite file', { concurrency: true }, () => {
   test('rule 23: writes that wait for another process succeed once it is done', async (context) => {
     const { client, dbUrl } = await start(context);
-    const other = new DatabaseSync(fileOf(dbUrl));
-    context.after(() => other.close());
+    const other = open(context, dbUrl);
     other.exec('begin immediate');
     const creates = Promise.all([1, 2, 3].map((year) => client.create({ year })));
     other.exec("insert into books (title) values ('theirs')");
@@ -181,8 +183,7 @@ describe('a SQLite file', { concurrency: true }, () => {
 
   test('rule 12: no id beyond 2^53-1 is ever given out', async (context) => {
     const { client, dbUrl } = await start(context);
-    const other = new DatabaseSync(fileOf(dbUrl));
-    context.after(() => other.close());
+    const other = open(context, dbUrl);
     await client.create({ title: 'first' });
     other.exec('update sqlite_sequence set seq = 9007199254740990');
     const last = await client.create({ title: 'last' });
@@ -256,8 +257,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     const { client, dbUrl } = await start(context);
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
-    const other = new DatabaseSync(fileOf(dbUrl));
-    context.after(() => other.close());
+    const other = open(context, dbUrl);
     other.exec('pragma wal_autocheckpoint = 0; pragma synchronous = off');
     other.exec(`create table other as select zeroblob(${LONG_LOG}) as zeros`);
     other.exec('insert into other values (zeroblob(100000))'); // the last pages of the log have nothing else
@@ -272,8 +272,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     const { client, dbUrl } = await start(context);
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
-    const other = new DatabaseSync(fileOf(dbUrl));
-    context.after(() => other.close());
+    const other = open(context, dbUrl);
     const log = `${fileOf(dbUrl)}-wal`;
     const before = statSync(log).size;
     other.exec('begin; create table other as select zeroblob(10000000) as zeros');
@@ -295,7 +294,7 @@ describe('a SQLite file', { concurrency: true }, () => {
       ['', '', null],
     ] as const;
     for (const row of ROWS) {
-      const db = new DatabaseSync(old);
+      const db = new DatabaseSync(old, { timeout: BUSY_TIMEOUT });
       db.exec(`create table if not exists books (
         id integer primary key autoincrement, title text, author text, year integer)`);
       db.prepare(wrong).run(...row);
@@ -308,8 +307,7 @@ describe('a SQLite file', { concurrency: true }, () => {
     }
     for (const dbUrl of [`sqlite:${old}`, await SQLITE.freshUrl()]) {
       const { client } = await start(context, dbUrl);
-      const other = new DatabaseSync(fileOf(dbUrl));
-      context.after(() => other.close());
+      const other = open(context, dbUrl);
       for (const row of [...ROWS, ...NULLS]) {
         assert.throws(() => other.prepare(wrong).run(...row), { code: 'ERR_SQLITE_ERROR' });
         assert.throws(() => other.prepare(`${wrong} on conflict do nothing`).run(...row));
@@ -342,6 +340,13 @@ async function start(context: TestContext, dbUrl?: string): Promise<RunningServi
   const service = await startTestService(dbUrl ?? (await SQLITE.freshUrl()));
   context.after(() => service.stop());
   return service;
+}
+
+/** The file of a store as another program has it open, until the end of a test. */
+function open(context: TestContext, dbUrl: string): DatabaseSync {
+  const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
+  context.after(() => db.close());
+  return db;
 }
 
 /** A creation, a change and a removal. */
