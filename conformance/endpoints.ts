@@ -25,8 +25,8 @@ import {
 /** Seconds that a token is valid. */
 const LIFETIME = 900;
 
-/** Seconds between signing a token and the second that the answer names as its date, which may be an old one. */
-const CLOCK = 2;
+/** Seconds between signing a token and the second that the answer names as its date: an old one, if the service is busy. */
+const CLOCK = 5;
 
 /** Failed logins at once; those that are answered at once, if none came before them; those that may wait. */
 const GUESSES = 24;
