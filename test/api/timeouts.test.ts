@@ -1,4 +1,4 @@
-// The time limits of the wire (rule 22) and the age of keys (I4), on services whose times are short. Those of the product
+// The time limits of the wire (rule 22), on services whose times are short. Those of the product
 // are in test/project/times.test.ts, and waited for in test/nightly/timeouts.test.ts. A slow machine only makes these tests
 // slower: a request that was late because of it may also get 408, and what must not be cut has the times of the product.
 // Titles name the rules of docs/contract.md.
@@ -27,9 +27,7 @@ import { Connection, parseAnswers, type Target } from '../support/client.ts';
 import { assertDescribed, OPERATIONS } from '../support/description.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
 import { ENVIRONMENT, SECRET, SQLITE, STORES, startTestService } from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
-import { waitUntil } from '../support/wait.ts';
 
 /** Milliseconds of a time limit, and between two looks at it. */
 const LIMIT = 300;
@@ -39,9 +37,6 @@ const CHECK = 50;
 const LARGE_BOOKS = Array.from({ length: 12 }, (_, position) => {
   return { id: position + 1, title: 'x'.repeat(1_000_000), author: '', year: 0 };
 });
-
-/** Of keys that age, enough to tell one process from two. */
-const STEPS = 5;
 
 describe('rule 22: the time limits of the wire', () => {
   test('a request without complete headers gets 408', async () => {
@@ -126,38 +121,6 @@ describe('rule 22: the time limits of the wire', () => {
     });
   });
 });
-
-for (const store of STORES) {
-  test(`I4: keys that two processes use age by a step in the time of a step, on ${store.name}`, async () => {
-    const dbUrl = await store.freshUrl();
-    const times = timesWith({ keys: { step: LIMIT } });
-    const services = [
-      await startTestService(dbUrl, {}, undefined, times),
-      await startTestService(dbUrl, {}, undefined, times),
-    ] as const;
-    try {
-      const began = performance.now();
-      let sent = 0;
-      const time = async () => {
-        sent += 1;
-        const headers = { 'idempotency-key': `age-${sent}` };
-        const { client } = services[sent % 2 === 0 ? 0 : 1];
-        assert.equal((await client.request('POST', '/book', { body: {}, headers })).status, 201);
-        const rows = await executeOn(dbUrl, "select made_at from book_requests where key = 'the time'");
-        return Number(rows[0]?.made_at);
-      };
-      const first = await time();
-      await waitUntil(async () => {
-        const aged = (await time()) - first;
-        const passed = performance.now() - began;
-        assert.ok(aged <= passed, `${aged} ms in ${passed} ms`);
-        return aged > 0 && passed > STEPS * LIMIT;
-      });
-    } finally {
-      for (const service of services) await service.stop();
-    }
-  });
-}
 
 /** Does something to a service that is too hurried for a login, and stops it. */
 async function withHurriedService(times: Times, work: (target: Target) => Promise<void>): Promise<void> {

@@ -6,7 +6,7 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
 const CONDITIONS = 'test/contract/conditions.test.ts';
 const ONCE = 'test/contract/once.test.ts';
-const TIMEOUTS = 'test/api/timeouts.test.ts';
+const TIMEOUTS = 'test/nightly/timeouts.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
   .in('src/books/condition.ts')

@@ -21,8 +21,15 @@ import { inTime } from '../support/in-time.ts';
 import { operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { compose } from '../support/raw-requests.ts';
-import { type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
-import { holdWrites } from '../support/sql.ts';
+import {
+  type ServiceProcess,
+  SQLITE,
+  STORES,
+  startServiceProcess,
+  startTestService,
+} from '../support/service.ts';
+import { executeOn, holdWrites } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
 // Milliseconds.
@@ -39,6 +46,10 @@ const LARGE_BOOKS = 12;
 const TIMEOUT: Refusal = [408, 'Request timeout'];
 
 type Refusal = readonly [status: number, message: string];
+
+/** Milliseconds of a step in the age of keys, and as many steps as tell one process from two. */
+const STEP = 300;
+const STEPS = 5;
 
 describe('the timeouts of the wire', () => {
   let service: ServiceProcess;
@@ -222,6 +233,38 @@ describe('the timeouts of the wire', () => {
     }),
   );
 });
+
+for (const store of STORES) {
+  test(`I4: keys that two processes use age by a step in the time of a step, on ${store.name}`, async () => {
+    const dbUrl = await store.freshUrl();
+    const times = timesWith({ keys: { step: STEP } });
+    const services = [
+      await startTestService(dbUrl, {}, undefined, times),
+      await startTestService(dbUrl, {}, undefined, times),
+    ] as const;
+    try {
+      const began = performance.now();
+      let sent = 0;
+      const time = async () => {
+        sent += 1;
+        const headers = { 'idempotency-key': `age-${sent}` };
+        const { client } = services[sent % 2 === 0 ? 0 : 1];
+        assert.equal((await client.request('POST', '/book', { body: {}, headers })).status, 201);
+        const rows = await executeOn(dbUrl, "select made_at from book_requests where key = 'the time'");
+        return Number(rows[0]?.made_at);
+      };
+      const first = await time();
+      await waitUntil(async () => {
+        const aged = (await time()) - first;
+        const passed = performance.now() - began;
+        assert.ok(aged <= passed, `${aged} ms in ${passed} ms`);
+        return aged > 0 && passed > STEPS * STEP;
+      });
+    } finally {
+      for (const service of services) await service.stop();
+    }
+  });
+}
 
 function assertAnswers(received: string, refusals: readonly Refusal[]): void {
   const answers = parseAnswers(received);

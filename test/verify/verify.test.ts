@@ -33,6 +33,7 @@ import {
 } from '../support/service.ts';
 import { ACCOUNT, startSmallService } from '../support/small-service.ts';
 import { executeOn, holdIndex } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 
 /** The program of the kit, without this project. */
 const KIT = pathTo('conformance/main.ts');
@@ -40,7 +41,8 @@ const KIT = pathTo('conformance/main.ts');
 const ADMITTED = { username: ENVIRONMENT.AUTH_USERNAME, password: ENVIRONMENT.AUTH_PASSWORD };
 
 test('a service that has not indexed all books yet is asked again', async (context) => {
-  const { dbUrl, url, stop } = await startTestService(await POSTGRES.freshUrl());
+  const times = timesWith({ postgres: { catchUp: 100 } });
+  const { dbUrl, url, stop } = await startTestService(await POSTGRES.freshUrl(), {}, undefined, times);
   context.after(stop);
   const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
   let release = async () => {};
