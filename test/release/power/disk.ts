@@ -189,6 +189,9 @@ export class Disk {
       case 'renameat':
       case 'renameat2':
         return this.#rename(call);
+      case 'link':
+      case 'linkat':
+        return this.#link(call);
       case 'unlink':
       case 'unlinkat':
       case 'mkdir':
@@ -278,6 +281,14 @@ export class Disk {
       names.delete(from);
       names.set(to, inode);
     });
+    return true;
+  }
+
+  #link(call: Call): boolean {
+    const [from = '', to = ''] = pathsOf(call);
+    const inode = this.#inodeAt(from);
+    if (inode === undefined) return false;
+    this.#enter(call, [inode, dirname(to)], (names) => names.set(to, inode));
     return true;
   }
 
