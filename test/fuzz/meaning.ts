@@ -27,18 +27,25 @@ export function jsonIn(bytes: Buffer): { readonly value: unknown; readonly numbe
   }
 }
 
+/** @returns undefined if the value is not an object. */
+export function objectIn(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isObject ? (value as Record<string, unknown>) : undefined;
+}
+
 /** @returns the fields of a book; undefined if the value is not one. */
 export function bookIn(value: unknown, numbers: Numbers): BookChanges | undefined {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const object = objectIn(value);
+  if (object === undefined) return undefined;
   const fields: { title?: string; author?: string; year?: number } = {};
   for (const name of ['title', 'author'] as const) {
-    if (!Object.hasOwn(value, name)) continue;
-    const text: unknown = (value as Record<string, unknown>)[name];
+    if (!Object.hasOwn(object, name)) continue;
+    const text = object[name];
     if (typeof text !== 'string' || /\0|\p{Surrogate}/u.test(text)) return undefined;
     fields[name] = text;
   }
-  if (!Object.hasOwn(value, 'year')) return fields;
-  const source = numbers.get(value)?.get('year');
+  if (!Object.hasOwn(object, 'year')) return fields;
+  const source = numbers.get(object)?.get('year');
   const year = source === undefined ? undefined : integerIn(source);
   return year === undefined ? undefined : { ...fields, year };
 }

@@ -3,22 +3,17 @@
 
 import { OperatorError } from '../../src/operator-error.ts';
 
-export interface Reader {
-  /** The first inputs, one character for each byte. */
-  readonly seeds: readonly string[];
-  /** Texts that mean something to the reader: they are put into inputs. */
-  readonly words: readonly string[];
-  /** @throws if something that is promised of the reader does not hold for this input. */
-  readonly check: (input: Input) => void | Promise<void>;
-}
+/** @throws if something that is promised of the reader does not hold for this input. */
+export type Reader = (input: Input) => void | Promise<void>;
 
 /** The bytes of one input. The first ones choose among the ways in which the others are read. */
 export class Input {
   readonly #bytes: Buffer;
   #at = 0;
 
-  constructor(bytes: Buffer) {
-    this.#bytes = bytes;
+  /** @param text one character for each byte. */
+  constructor(text: string) {
+    this.#bytes = Buffer.from(text, 'latin1');
   }
 
   /** The next choice, a whole number from 0 below `end`, which is 256 at most. */
