@@ -32,7 +32,7 @@ test('PostgreSQL starts from a folder that no other user may enter, whatever its
 });
 
 test('a run that has no PostgreSQL says what to do, without a stack trace', async () => {
-  const args = ['test/run.ts', '--store', 'PostgreSQL', 'test/contract/parsing.test.ts'];
+  const args = ['test/run.ts', '--store', 'PostgreSQL', 'test/contract/model.test.ts'];
   const { code, stderr } = await run(args, { [SERVER_MODULE]: join(temporaryFolder(), 'index.js') });
   assert.equal(code, 2);
   assert.match(stderr, /^PostgreSQL cannot be started.*: (run the tests as|CONTRIBUTING\.md says)/);
