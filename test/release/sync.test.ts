@@ -1,30 +1,18 @@
-// No write is acknowledged before it is on disk. The real service, while strace breaks or delays the system calls that
-// write to the disk and sync it.
+// The real service and a real import, while strace breaks or delays the system calls that write to the disk and sync it. What a
+// power failure then leaves is tried in power.test.ts.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import type { Book } from '../../conformance/service.ts';
 import { countOf, fill } from '../support/books.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
-import {
-  endOf,
-  fileOf,
-  type ServiceProcess,
-  SQLITE,
-  startServiceProcess,
-  temporaryFolder,
-} from '../support/service.ts';
-import { attach, callsIn, detach, recordingTo } from '../support/strace.ts';
+import { endOf, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import { attach, detach } from '../support/strace.ts';
 import { waitUntil } from '../support/wait.ts';
-import { Disk } from './power/disk.ts';
-import { Recording, readRecording, writeState } from './power/recording.ts';
-import { kill, STORE, storeBefore } from './power/work.ts';
 
 /** Options of strace that break or delay system calls. */
 const injecting = (calls: string, injection: string) => [
@@ -34,9 +22,6 @@ const injecting = (calls: string, injection: string) => [
 
 const WRITERS = 64;
 const SYNCS = 'fsync,fdatasync';
-
-/** Milliseconds. */
-const DELAY = 400;
 
 for (const [name, calls, error] of [
   ['no sync succeeds', SYNCS, 'EIO'],
@@ -64,28 +49,6 @@ for (const [name, calls, error] of [
     ledger.reconcile(await service.client.list());
   });
 }
-
-test('rule 23: no write is acknowledged before its sync has ended, even among many', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl());
-  context.after(() => service.stop());
-  const { client } = service;
-  const { id } = await client.create({ title: 'known' });
-  const strace = await attach(context, service, injecting(SYNCS, `delay_exit=${DELAY * 1000}`));
-  for (let round = 0; round < 3; round += 1) {
-    const began = performance.now();
-    const times = await Promise.all(
-      Array.from({ length: WRITERS }, async (_, writer) => {
-        const { status } = await (writer % 2 === 0
-          ? client.request('POST', '/book', { body: { year: writer } })
-          : client.request('PUT', `/book/${id}`, { body: { year: writer } }));
-        assert.ok(status === 200 || status === 201);
-        return performance.now() - began;
-      }),
-    );
-    assert.ok(Math.min(...times) >= DELAY, `${Math.min(...times)} ms`);
-  }
-  await detach(strace);
-});
 
 test('whichever sync of an import fails, with all later ones, its report is true', async () => {
   const folder = temporaryFolder();
@@ -127,83 +90,4 @@ test('rule 27: the service ends at SIGTERM while a disk does not answer, and los
   const again = await startServiceProcess(service.dbUrl);
   context.after(() => again.stop());
   assert.deepEqual((await again.client.list())[0], book);
-});
-
-test('rule 23: what is acknowledged after a failed sync outlives a power failure, beside the index that follows', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl());
-  context.after(() => service.stop());
-  const { client } = service;
-  const isFound = async (title: string) => {
-    const { data, headers } = await client.request('GET', `/books?title=${title}`);
-    return data.length === 1 && !headers.has('x-unindexed-books');
-  };
-  const [store, before] = [dirname(fileOf(service.dbUrl)), temporaryFolder()];
-  cpSync(store, before, { recursive: true });
-  const outputs: string[] = [];
-  const recorded = async (work: () => Promise<unknown>, injection: readonly string[] = []) => {
-    outputs.push(join(temporaryFolder(), 'calls'));
-    const strace = await attach(context, service, [...recordingTo(outputs.at(-1) as string), ...injection]);
-    await work();
-    await detach(strace);
-  };
-  const books: Book[] = [];
-  await recorded(async () => {
-    books.push(await client.create({ title: 'early' }));
-    await waitUntil(() => isFound('early')); // by then the index has been written
-  });
-  const failing = ['-e', `inject=${SYNCS}:error=EIO:when=1`];
-  await recorded(async () => {
-    const { status } = await client.request('POST', '/book', { body: { title: 'refused' } });
-    assert.equal(status, 503);
-    for (const title of ['next', 'last']) books.push(await client.create({ title }));
-  }, failing);
-
-  const dbUrl = await SQLITE.freshUrl();
-  writeState(new Disk(store, before, callsIn(outputs)).certain(), dirname(fileOf(dbUrl)));
-  const again = await startServiceProcess(dbUrl);
-  context.after(() => again.stop());
-  assert.deepEqual(await again.client.list(), books);
-});
-
-test('rule 23: after a failed sync and a kill, a power failure during the next start leaves a sound store', async (context) => {
-  const recording = new Recording();
-  context.after(() => rmSync(recording.folder, { recursive: true }));
-  await storeBefore(recording, STORE, 400);
-  recording.begin();
-  let stored = 0;
-  const failing = async (service: ServiceProcess) => {
-    const { client } = service;
-    const create = () => client.request('POST', '/book', { body: { title: 'stored' } });
-    while ((await create()).status === 201) stored += 1;
-    const change = (id: number) =>
-      client.request('PUT', `/book/${id}`, { body: { title: 'refused '.repeat(100) } });
-    const answers = await Promise.all(Array.from({ length: 40 }, (_, number) => change(10 * number + 1)));
-    assert.ok(answers.every(({ status }) => status === 503));
-    await kill(service);
-  };
-  await recording.serve(STORE, failing, 'error=EIO:when=20+');
-  assert.ok(stored > 0);
-  await recording.serve(STORE, async () => {});
-  recording.end(undefined);
-  const { disk } = readRecording(recording.folder);
-  for (const moment of disk.moments.keys()) {
-    for (let seed = 0; seed < 3; seed += 1) {
-      const cut = { moment, journal: 0, seed };
-      const state = disk.after(cut);
-      if (!state.has(STORE)) continue;
-      const folder = temporaryFolder();
-      writeState(state, folder);
-      const db = new DatabaseSync(join(folder, STORE));
-      const { found } = db.prepare('select integrity_check as found from pragma_integrity_check').get() ?? {};
-      assert.equal(found, 'ok', disk.describe(cut));
-      const acknowledged = disk.saidBefore(cut).filter((text) => text.startsWith('HTTP/1.1 201 ')).length;
-      if (acknowledged > 0) {
-        const { count } =
-          db.prepare("select count(*) as count from books where title = 'stored'").get() ?? {};
-        assert.ok(Number(count) >= acknowledged, disk.describe(cut));
-      }
-      db.close();
-    }
-  }
-  assert.equal(disk.said.filter((text) => text.startsWith('HTTP/1.1 201 ')).length, stored);
 });

@@ -30,14 +30,9 @@ export interface Call {
   result: number | undefined;
 }
 
-/** Options of a recording in this file. */
-export function recordingTo(output: string): string[] {
-  return [...RECORDING, '-o', output];
-}
-
 /** A setting for a process of the service that records its calls in this file, from the first one. */
 export function recordingFromStart(output: string, options: readonly string[] = []): string {
-  return `exec strace -D -f --seccomp-bpf ${[...recordingTo(output), ...options].join(' ')} "$@"`;
+  return `exec strace -D -f --seccomp-bpf ${[...RECORDING, '-o', output, ...options].join(' ')} "$@"`;
 }
 
 /** Attaches strace to all threads of a service. */

@@ -4,19 +4,18 @@
 import assert from 'node:assert/strict';
 import type { Requester } from '../../support/client.ts';
 
-/** The number in all fields of a book; undefined if it is removed. */
-type Version = number | undefined;
-
 /** A write, in the order of those of its books. */
 interface Write {
   /** The `x-request-id` of its answer. */
   readonly request: string;
   readonly key: string | undefined;
-  /** Each book, by its number, and its version from then on. JSON has null for a book that is removed. */
-  readonly books: readonly (readonly [book: number, version: Version | null])[];
+  /** Each book, by its number, and the number in all of its fields from then on; null if it is removed. */
+  readonly books: readonly (readonly [book: number, version: number | null])[];
   /** Of books that are created, if they were answered. */
   ids?: readonly number[];
 }
+
+export type History = readonly Write[];
 
 /** What is found in a store. */
 export interface Found {
@@ -26,81 +25,65 @@ export interface Found {
   readonly lastId: number;
 }
 
-export type History = readonly Write[];
-
 /** Every tenth version takes more than a page of a file; multiples of this take many. */
-const HUGE = 10_000;
+export const HUGE = 10_000;
 
 export function fieldsOf(book: number, version: number) {
   const length = version % HUGE === 0 ? 900_000 : version % 10 === 0 ? 5000 : 0;
-  return {
-    title: `title ${version}`.padEnd(length, 'o'),
-    author: `author ${book}`,
-    year: version,
-  };
+  return { title: `title ${version}`.padEnd(length, 'o'), author: `author ${book}`, year: version };
 }
 
 /** Books with these numbers that nobody has written yet, each in its first version. */
-export function booksFrom(first: number, count: number): { title: string; author: string; year: number }[] {
-  return Array.from({ length: count }, (_, number) => fieldsOf(first + number, first + number));
+export function booksFrom(first: number, count: number): ReturnType<typeof fieldsOf>[] {
+  return numbersFrom(first, count).map((number) => fieldsOf(number, number));
+}
+
+export function numbersFrom(first: number, count: number): number[] {
+  return Array.from({ length: count }, (_, number) => first + number);
 }
 
 /** Writes books, and notes what it writes. */
 export class Scribe {
   readonly history: Write[] = [];
   readonly #name: string;
-  #requests = 0;
 
   /** @param name the beginning of the ids of its requests. */
   constructor(name = 'request') {
     this.#name = name;
   }
 
-  async create(client: Requester, book: number, key?: string): Promise<number> {
-    const write = this.#note([[book, book]], key);
-    const { data } = await this.#send(client, 'POST', '/book', write, fieldsOf(book, book), 201);
-    write.ids = [data.id];
-    return data.id;
-  }
-
-  async createMany(
-    client: Requester,
-    first: number,
-    count: number,
-    key?: string,
-  ): Promise<readonly number[]> {
-    const numbers = Array.from({ length: count }, (_, number) => first + number);
+  /** @returns the id of the first one. */
+  async create(client: Requester, first: number, key?: string, count = 1): Promise<number> {
     const write = this.#note(
-      numbers.map((book) => [book, book]),
+      numbersFrom(first, count).map((book) => [book, book]),
       key,
     );
-    const { data } = await this.#send(client, 'POST', '/books', write, booksFrom(first, count), 201);
-    write.ids = data;
-    return data;
+    const one = count === 1;
+    const books = booksFrom(first, count);
+    const data = await this.#send(client, 'POST', one ? '/book' : '/books', write, one ? books[0] : books);
+    write.ids = one ? [data.id] : data;
+    return write.ids?.[0] as number;
   }
 
   async change(client: Requester, id: number, book: number, version: number): Promise<void> {
-    const write = this.#note([[book, version]]);
-    await this.#send(client, 'PUT', `/book/${id}`, write, fieldsOf(book, version), 200);
+    await this.#send(client, 'PUT', `/book/${id}`, this.#note([[book, version]]), fieldsOf(book, version));
   }
 
   async remove(client: Requester, id: number, book: number): Promise<void> {
-    await this.#send(client, 'DELETE', `/book/${id}`, this.#note([[book, null]]), undefined, 200);
+    await this.#send(client, 'DELETE', `/book/${id}`, this.#note([[book, null]]));
   }
 
   #note(books: Write['books'], key?: string): Write {
-    this.#requests += 1;
-    const write = { request: `${this.#name}-${this.#requests}`, key, books };
+    const write = { request: `${this.#name}-${this.history.length}`, key, books };
     this.history.push(write);
     return write;
   }
 
-  async #send(client: Requester, method: string, path: string, write: Write, body: unknown, status: number) {
-    const { request, key } = write;
+  async #send(client: Requester, method: string, path: string, { request, key }: Write, body?: unknown) {
     const headers = { 'x-request-id': request, ...(key !== undefined && { 'idempotency-key': key }) };
     const answer = await client.request(method, path, { body, headers });
-    assert.equal(answer.status, status, answer.message);
-    return answer;
+    assert.equal(answer.status, method === 'POST' ? 201 : 200, answer.message);
+    return answer.data;
   }
 }
 
@@ -114,23 +97,16 @@ export function acknowledgedIn(said: readonly string[]): ReadonlySet<string> {
 export function assertKept(found: Found, history: History, acknowledged: ReadonlySet<string>): void {
   const left = new Map(found.books.map(([id, book, version]) => [book, { id, version }]));
   assert.equal(left.size, found.books.length, 'a book is there twice');
-  for (const [book, writes] of Map.groupBy(
-    history.flatMap((write) =>
-      write.books.map(([book, version], place) => ({ book, version, write, place })),
-    ),
-    ({ book }) => book,
-  )) {
+  const all = history.flatMap((write) =>
+    write.books.map(([book, version], place) => ({ book, version, write, id: write.ids?.[place] })),
+  );
+  for (const [book, writes] of Map.groupBy(all, (one) => one.book)) {
     const last = writes.findLastIndex(({ write }) => acknowledged.has(write.request));
-    const versions = [writes[last]?.version, writes[Math.min(last + 1, writes.length - 1)]?.version];
-    if (last === -1) versions[0] = undefined;
-    const is = left.get(book);
-    assert.ok(
-      versions.some((version) => (version ?? undefined) === is?.version),
-      `book ${book} is ${is?.version}, not one of ${versions}`,
-    );
-    const { ids } = writes[0]?.write ?? {};
-    if (is !== undefined && ids !== undefined)
-      assert.equal(is.id, ids[writes[0]?.place ?? 0], `the id of book ${book}`);
+    const possible = [last, Math.min(last + 1, writes.length - 1)].map((at) => writes[at]?.version ?? null);
+    const { id, version = null } = left.get(book) ?? {};
+    assert.ok(possible.includes(version), `book ${book} is ${version}, not one of ${possible}`);
+    const given = writes[0]?.id;
+    if (id !== undefined && given !== undefined) assert.equal(id, given, `the id of book ${book}`);
     left.delete(book);
   }
   assert.deepEqual([...left.keys()], [], 'nobody has written these books');
@@ -138,13 +114,10 @@ export function assertKept(found: Found, history: History, acknowledged: Readonl
     if (acknowledged.has(request))
       assert.ok(found.lastId >= Math.max(0, ...ids), 'an id will be given again');
     if (books.length === 1 && key === undefined) continue;
-    const there = found.books
-      .filter(([, book]) => books.some(([number]) => number === book))
-      .map(([id]) => id);
-    assert.ok(
-      there.length === 0 || there.length === books.length,
-      `${there.length} books of ${books.length}`,
-    );
+    const numbers = books.map(([book]) => book);
+    const there = found.books.filter(([, book]) => numbers.includes(book)).map(([id]) => id);
+    const isWhole = there.length === 0 || there.length === books.length;
+    assert.ok(isWhole, `${there.length} books of ${books.length}`);
     if (key !== undefined) assert.deepEqual(found.keys[key] ?? [], there, `the books of key ${key}`);
   }
 }

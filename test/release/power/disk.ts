@@ -115,14 +115,6 @@ export class Disk {
     return state;
   }
 
-  /** The files as they are on disk for certain, after everything that was recorded. */
-  certain(): State {
-    const names = [...this.#namesAt(this.#durable)];
-    return new Map(
-      names.map(([path, inode]) => [this.#relative(path), (this.#contents.get(inode) as Content).stored]),
-    );
-  }
-
   /** What had been said to the outside when the power failed. */
   saidBefore({ moment }: Cut): readonly string[] {
     return this.said.slice(0, this.#moment(moment).said);
