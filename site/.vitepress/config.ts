@@ -53,7 +53,15 @@ export default defineConfig({
   markdown: {
     attrs: { disable: true }, // braces in the documents are text
     anchor: { slugify: anchorOf },
-    codeTransformers: [codeStyles],
+    codeTransformers: [
+      codeStyles,
+      {
+        // By default a line that takes half a second loses its colours: a busy machine would make another site.
+        preprocess(_code, options) {
+          options.tokenizeTimeLimit = 0;
+        },
+      },
+    ],
     config: changeLinks,
     languageAlias: { caddy: 'nginx' }, // which it does not know, and which looks alike
   },
