@@ -1,21 +1,21 @@
-// Behind a real reverse proxy that keeps its connections to the service open: even if the proxy and the service parse a
-// request differently, one client's bytes must never become another's request, nor one client's answer another's. Every
-// raw request goes through the proxy. Needs the package nginx. Titles name the rules of docs/contract.md.
+// Behind real reverse proxies. One that keeps its connections to the service open and parses a request differently must never
+// make one client's bytes another's request, nor one client's answer another's; the documented ones must do what the documents
+// say. Needs the packages nginx and caddy. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
-import { request } from 'node:https';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import type { RawAnswer } from '../../conformance/answers.ts';
 import { unreadable } from '../../conformance/raw-requests.ts';
 import { accepts, Connection, exchange, parseAnswers, readEnvelope, type Target } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
 import { answer, startFront } from '../support/front.ts';
+import { startLoad } from '../support/load.ts';
 import { unusedPort } from '../support/ports.ts';
-import { ambiguous } from '../support/raw-requests.ts';
+import { ambiguous, HOST } from '../support/raw-requests.ts';
 import { pathTo } from '../support/repository.ts';
 import {
   pageOf,
@@ -25,45 +25,33 @@ import {
   temporaryFolder,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
+import { startProgram, untilRefused } from './programs.ts';
 
-const HOST = 'Host: books.test\r\n';
+const TRUSTING = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
 
-interface Proxy extends Target {
-  /** Requests it has forwarded so far, each as its id, method and path. */
-  forwarded(): string[];
-  stop(): Promise<void>;
-}
+/** Of the replacement of processes behind nginx. */
+const CLIENTS = 24;
+const REPLACEMENTS = 8;
+/** Requests after which each connection that nginx keeps has been used. */
+const SOME = 300;
 
-test('rule 29: behind the documented proxy, a client that claims a new address each time is limited', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
-  context.after(() => service.stop());
-  const proxy = await startNginx((folder, port) => documented(folder, port, service.port));
-  context.after(() => proxy.stop());
-  const statuses = await Promise.all(
-    Array.from({ length: 60 }, async (_, guess) => {
-      const headers = { 'x-forwarded-for': `203.0.113.${guess}` };
-      const body = `{"username":"librarian","password":"guess ${guess}"}`;
-      return (await fetch(`${proxy.url}/token`, { method: 'POST', headers, body })).status;
-    }),
-  );
-  assert.equal(statuses.filter((status) => status === 401).length, 15); // ten at once, five delayed
-  assert.equal(statuses.filter((status) => status === 429).length, 45);
-});
-
-test('rule 34: the page works behind the documented proxy, under a path, and while one process has another version', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl(), { TRUST_PROXY: '127.0.0.1' });
+test('rules 29 and 34: deploy/nginx.conf counts the logins of a client, and has the page under a path while one process has another version', async (context) => {
+  const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
   context.after(() => service.stop());
   const older = await startFront(context, (_request, outgoing) => answer(outgoing, 404, null, 'Not found'));
-  const proxy = await startNginx((folder, port) => {
-    return documented(folder, port, service.port, [pageOf(service).port, older.port]);
-  });
+  const pages = [pageOf(service).port, older.port];
+  const proxy = await startNginx((port) => documented(port, [service.port], pages));
   context.after(() => proxy.stop());
+  await untilRefused(async (headers, body) => {
+    return (await fetch(`${proxy.url}/token`, { method: 'POST', headers, body })).status;
+  });
   const moved = await fetch(`${proxy.url}/catalogue`, { redirect: 'manual' });
   assert.deepEqual([moved.status, moved.headers.get('location')], [301, `${proxy.url}/catalogue/`]);
   let index = new Response();
-  while (index.status !== 200 || index.headers.get('content-security-policy') === null) {
+  await waitUntil(async () => {
     index = await fetch(`${proxy.url}/catalogue/?q=emma`); // from each process in turn
-  }
+    return index.status === 200;
+  });
   const urls = [...(await index.text()).matchAll(/ (?:href|src)="(v\/[^"]+)"/g)].map(([, url = '']) => url);
   assert.ok(urls.length > 10);
   for (const url of urls) {
@@ -79,141 +67,129 @@ test('rule 34: the page works behind the documented proxy, under a path, and whi
   assert.deepEqual(await missing.json(), { status: 404, message: 'Not found', data: null });
 });
 
-/** Starts a proxy of docs/proxy.md, with TLS, on free ports, in front of a service. */
+test('rule 27: no request is lost while processes are replaced with the steps of docs/proxy.md', async (context) => {
+  const dbUrl = await SQLITE.freshUrl();
+  const start = async (port: number): Promise<ServiceProcess> => {
+    const service = await startServiceProcess(dbUrl, { PORT: String(port), ADMIN_PORT: '0', PAGE_PORT: '0' });
+    context.after(() => service.process.kill('SIGKILL'));
+    return service;
+  };
+  const ports = [await unusedPort(), await unusedPort()];
+  const services = await Promise.all(ports.map(start));
+  // A reload closes connections that are idle: each of the clients' has one request.
+  const configure = (port: number, chosen: readonly number[]) => {
+    return `keepalive_timeout 0;\n${documented(port, chosen)}`;
+  };
+  const proxy = await startNginx((port) => configure(port, ports));
+  context.after(() => proxy.stop());
+  const [{ client }] = services as [ServiceProcess];
+  const load = startLoad(proxy, client.token, CLIENTS, ['acknowledged']);
+  for (let replaced = 0; replaced < REPLACEMENTS; replaced += 1) {
+    await load.more(SOME);
+    const [leaving] = services.splice(0, 1) as [ServiceProcess];
+    const staying = ports.filter((port) => port !== leaving.port);
+    await proxy.reload(configure(proxy.port, staying));
+    leaving.process.kill('SIGTERM');
+    assert.deepEqual(await once(leaving.process, 'exit'), [0, null]);
+    services.push(await start(leaving.port));
+    await proxy.reload(configure(proxy.port, ports));
+  }
+  await load.more(SOME);
+  const [last] = services as [ServiceProcess];
+  assert.deepEqual(await load.stop(last.client), []);
+});
+
+/** Starts a proxy of docs/proxy.md, with TLS, on free ports, in front of the port of a page. */
 type Start = (
-  service: ServiceProcess,
+  page: number,
   under: string,
 ) => Promise<{ readonly url: string; readonly plain?: string; stop(): Promise<void> }>;
 
+const [CERTIFICATE, KEY] = ['crt', 'key'].map((end) => pathTo(`test/fixtures/tls/server.${end}`)) as [
+  string,
+  string,
+];
+
 const PROXIES: Readonly<Record<string, Start>> = {
-  async nginx(service, under) {
+  async nginx(page, under) {
     const plain = await unusedPort();
     const block = blockOf('docs/proxy.md', 'listen 443')
       .replace('listen 80;', `listen 127.0.0.1:${plain};`)
-      .replace('listen 443 ssl;', 'listen 127.0.0.1:PORT ssl;')
-      .replace('/etc/ssl/books.example.org.pem', pathTo('test/fixtures/tls/server.crt'))
-      .replace('/etc/ssl/books.example.org.key', pathTo('test/fixtures/tls/server.key'))
+      .replace('/etc/ssl/books.example.org.pem', CERTIFICATE)
+      .replace('/etc/ssl/books.example.org.key', KEY)
       .replace('location / {', `location ${under} {`)
-      .replace('127.0.0.1:8082;', `127.0.0.1:${pageOf(service).port}${under === '/' ? '' : '/'};`);
-    const proxy = await startNginx(
-      (folder, port) => `
-daemon off;
-user root; # it keeps large bodies in the folder
-pid ${folder}/nginx.pid;
-events { worker_connections 512; }
-http {
-  access_log ${folder}/access.log;
-  ${temporaryPaths(folder)}
-  ${block.replace('PORT', String(port))}
-}`,
+      .replace('127.0.0.1:8082;', `127.0.0.1:${page}${under === '/' ? '' : '/'};`);
+    const proxy = await startNginx((port) =>
+      block.replace('listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`),
     );
-    return { url: `https://localhost:${proxy.port}`, plain: `http://127.0.0.1:${plain}`, stop: proxy.stop };
+    return { ...proxy, url: `https://localhost:${proxy.port}`, plain: `http://127.0.0.1:${plain}` };
   },
-  async Caddy(service, under) {
+  async Caddy(page, under) {
     const port = await unusedPort();
-    const forward = `reverse_proxy 127.0.0.1:${pageOf(service).port}`;
     const block = blockOf('docs/proxy.md', 'flush_interval')
       .replace('books.example.org', `https://localhost:${port}`)
-      .replace('reverse_proxy 127.0.0.1:8082', forward)
-      .replace(
-        '{\n',
-        `{\n\ttls ${pathTo('test/fixtures/tls/server.crt')} ${pathTo('test/fixtures/tls/server.key')}\n`,
-      )
+      .replace('reverse_proxy 127.0.0.1:8082', `reverse_proxy 127.0.0.1:${page}`)
+      .replace('{\n', `{\n\ttls ${CERTIFICATE} ${KEY}\n`)
       .replace(/(\treverse_proxy [\s\S]*\t\}\n)/, (all) =>
         under === '/' ? all : `\thandle_path ${under}* {\n${all}\t}\n`,
       );
     const folder = temporaryFolder();
     const file = join(folder, 'Caddyfile');
     writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${block}`);
-    const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
-    const caddy = spawn('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], {
-      env,
-      stdio: 'ignore',
-    });
-    const failed = new Promise((_, reject) => {
-      caddy.once('error', () => reject(new Error('These tests need Caddy: apt-get install caddy')));
-    });
-    await Promise.race([failed, waitUntil(() => accepts('127.0.0.1', port))]);
-    return {
-      url: `https://localhost:${port}`,
-      async stop() {
-        caddy.kill();
-        await once(caddy, 'exit');
-      },
-    };
+    const { stop } = await startProgram(
+      ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
+      () => accepts('127.0.0.1', port),
+      { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+    );
+    return { url: `https://localhost:${port}`, stop };
   },
 };
+
+const AUTHORITY = readFileSync(pathTo('test/fixtures/tls/authority.crt'), 'utf8');
+setDefaultCACertificates([...getCACertificates(), AUTHORITY]);
 
 for (const [name, start] of Object.entries(PROXIES)) {
   for (const path of ['/', '/catalogue/']) {
     test(`rules 29 and 34: page and calls share one name, with TLS, behind the documented ${name}, at ${path}`, async (context) => {
-      const settings = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
-      const service = await startServiceProcess(await SQLITE.freshUrl(), settings);
+      const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
       context.after(() => service.stop());
-      const proxy = await start(service, path);
+      const proxy = await start(pageOf(service).port, path);
       context.after(() => proxy.stop());
-      const ask = (url: string | URL, options: Asked = {}) =>
-        askWithTls(new URL(url, `${proxy.url}${path}`), options);
+      const ask = (url: string, init: RequestInit = {}) => fetch(new URL(url, `${proxy.url}${path}`), init);
       if (proxy.plain !== undefined) {
         const moved = await fetch(`${proxy.plain}/?q=emma`, { redirect: 'manual' });
         assert.deepEqual([moved.status, moved.headers.get('location')], [301, 'https://127.0.0.1/?q=emma']);
       }
       const index = await ask('.');
-      assert.equal(index.headers['content-type'], 'text/html; charset=utf-8');
-      const known = await ask('.', { headers: { 'if-none-match': String(index.headers.etag) } });
+      assert.equal(index.headers.get('content-type'), 'text/html; charset=utf-8');
+      const known = await ask('.', { headers: { 'if-none-match': index.headers.get('etag') ?? '' } });
       assert.equal(known.status, 304);
-      const [, main = ''] = /src="([^"]+)"/.exec(index.body) ?? [];
+      const [, main = ''] = /src="([^"]+)"/.exec(await index.text()) ?? [];
       const file = await ask(main, { headers: { 'accept-encoding': 'gzip' } });
-      assert.equal(file.headers['content-encoding'], 'gzip');
-      const login = await ask('token', {
-        method: 'POST',
-        body: '{"username":"librarian","password":"correct horse"}',
-      });
-      const headers = { authorization: JSON.parse(login.body).data.token };
+      assert.equal(file.headers.get('content-encoding'), 'gzip');
+      const post = (url: string, body: string, headers = {}) => ask(url, { method: 'POST', headers, body });
+      const login = await post('token', '{"username":"librarian","password":"correct horse"}');
+      const headers = { authorization: JSON.parse(await login.text()).data.token };
       const books = `[${Array.from({ length: 10_000 }, () => '{"title":"through the proxy"}').join()}]`;
-      assert.equal((await ask('books', { method: 'POST', headers, body: books })).status, 201);
-      const found = await ask('books?q=proxy&limit=1', { headers });
-      assert.equal(JSON.parse(found.body).data.length, 1);
-      const list = await ask('books', { headers });
-      assert.equal(JSON.parse(list.body).data.length, 10_000);
-      const guess = () =>
-        ask('token', {
-          method: 'POST',
-          headers: { 'x-forwarded-for': `203.0.113.${Math.floor(Math.random() * 250)}` },
-          body: '{"username":"librarian","password":"a guess"}',
-        });
-      const statuses = (await Promise.all(Array.from({ length: 30 }, guess))).map(({ status }) => status);
-      assert.equal(statuses.filter((status) => status === 429).length, 15); // a claimed address does not count
+      assert.equal((await post('books', books, headers)).status, 201);
+      for (const [url, count] of [
+        ['books?q=proxy&limit=1', 1],
+        ['books', 10_000],
+      ] as const)
+        assert.equal(JSON.parse(await (await ask(url, { headers })).text()).data.length, count);
+      await untilRefused(async (headers, body) => (await post('token', body, headers)).status);
     });
   }
 }
 
-interface Asked {
-  readonly method?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-}
-
-/** Sends a request to a server that has the certificate of these tests. */
-async function askWithTls(url: URL, { method = 'GET', headers = {}, body = '' }: Asked) {
-  const ca = readFileSync(pathTo('test/fixtures/tls/authority.crt'));
-  const length = body === '' ? {} : { 'content-length': Buffer.byteLength(body) };
-  const outgoing = request(url, { method, headers: { ...headers, ...length }, ca, agent: false });
-  outgoing.end(body);
-  const [answer] = (await once(outgoing, 'response')) as [IncomingMessage];
-  const chunks: Buffer[] = [];
-  for await (const chunk of answer) chunks.push(chunk as Buffer);
-  return { status: answer.statusCode, headers: answer.headers, body: Buffer.concat(chunks).toString() };
-}
-
-describe('behind nginx', () => {
+describe('behind nginx, whose connections to the service clients share', () => {
   let service: ServiceProcess;
-  let proxy: Proxy;
+  let proxy: Nginx;
   let authorization: string;
 
   before(async () => {
     service = await startServiceProcess(await SQLITE.freshUrl());
-    proxy = await startNginx((folder, port) => configuration(folder, port, service.port));
+    proxy = await startNginx((port) => SHARING(port, service.port));
     authorization = `Authorization: ${service.client.token}\r\n`;
   });
   after(async () => {
@@ -221,30 +197,32 @@ describe('behind nginx', () => {
     await service?.stop();
   });
 
+  /** Sends a request and reads the next answer of a connection. */
+  async function ask(connection: Connection, bytes: string): Promise<RawAnswer> {
+    const { length } = parseAnswers(connection.received);
+    await connection.send(bytes);
+    const answers = await connection.answers(length + 1);
+    assert.equal(answers.length, length + 1, bytes);
+    return answers[length] as RawAnswer;
+  }
+
   /** Requests one book; fails unless exactly that is answered. */
   async function assertHonest(connection: Connection, id: number, name: string): Promise<void> {
-    const count = parseAnswers(connection.received).length;
-    const requestId = `honest-${id}-${count}`;
+    const requestId = `honest-${id}-${parseAnswers(connection.received).length}`;
     const headers = `${HOST}${authorization}X-Request-Id: ${requestId}\r\n`;
-    await connection.send(`GET /book/${id} HTTP/1.1\r\n${headers}\r\n`);
-    const answer = (await connection.answers(count + 1))[count];
-    assert.equal(answer?.status, 200, name);
-    assert.equal(answer?.headers['x-request-id'], requestId, name);
-    assert.equal(readEnvelope(answer?.body ?? '', 200).data.id, id, name);
-    assert.equal(parseAnswers(connection.received).length, count + 1, name);
+    const answer = await ask(connection, `GET /book/${id} HTTP/1.1\r\n${headers}\r\n`);
+    assert.deepEqual([answer.status, answer.headers['x-request-id']], [200, requestId], name);
+    assert.equal(readEnvelope(answer.body, 200).data.id, id, name);
   }
 
   /** Raw requests, each followed by a smuggled removal that must not be carried out. */
-  function attacks(victim: number): [string, Uint8Array][] {
-    const smuggled = `DELETE /book/${victim} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
+  function attacks(smuggled: string): [string, Uint8Array][] {
     return [...unreadable(HOST), ...ambiguous(HOST, authorization, smuggled)].flatMap(([name, bytes]) => {
       const raw = Buffer.from(bytes as Uint8Array);
-      const all: [string, Uint8Array][] = [[name, raw]];
+      const whole: [string, Uint8Array] = [name, raw];
       // If one side reads the request as incomplete and the other as complete, the removal would become a request.
-      if (raw.includes('Transfer-Encoding') || raw.includes('Content-Length')) {
-        all.push([`${name}, cut short`, raw.subarray(0, -2)]);
-      }
-      return all;
+      const isOfLength = raw.includes('Transfer-Encoding') || raw.includes('Content-Length');
+      return isOfLength ? [whole, [`${name}, cut short`, raw.subarray(0, -2)]] : [whole];
     });
   }
 
@@ -252,30 +230,23 @@ describe('behind nginx', () => {
     const { client } = service;
     const victim = await client.create({ title: 'victim' });
     const own = [await client.create({ title: 'one' }), await client.create({ title: 'other' })];
-    const others = own.map(() => new Connection(proxy));
+    const others = own.map(({ id }) => ({ id, connection: new Connection(proxy) }));
     const stored = (await client.list()).length;
-    for (const [name, bytes] of attacks(victim.id)) {
+    for (const [name, bytes] of attacks(removalOf(victim.id))) {
       const attacker = new Connection(proxy);
       attacker.socket.write(bytes);
       // The proxy may wait for more bytes: the other clients continue meanwhile, on the connections that it shares.
-      for (const [position, connection] of others.entries()) {
-        await assertHonest(connection, (own[position] as { id: number }).id, name);
-      }
+      for (const { id, connection } of others) await assertHonest(connection, id, name);
       const same = new Connection(proxy);
-      await assertHonest(same, (own[0] as { id: number }).id, name);
+      await assertHonest(same, victim.id, name);
       same.socket.destroy();
       attacker.socket.destroy();
       await attacker.closed;
-      for (const { status, headers, body } of parseAnswers(attacker.received)) {
+      for (const { status, headers, body } of parseAnswers(attacker.received))
         if (headers['x-request-id'] !== undefined) readEnvelope(body, status); // else the proxy's own
-      }
     }
-    for (const connection of others) connection.socket.destroy();
+    for (const { connection } of others) connection.socket.destroy();
     const books = await client.list();
-    assert.ok(
-      books.some(({ id }) => id === victim.id),
-      'the smuggled removal was carried out',
-    );
     assert.ok(
       books.slice(stored).every(({ title }) => title === ''),
       'an incomplete request stored a book',
@@ -286,45 +257,46 @@ describe('behind nginx', () => {
   test('rule 20: valid requests are answered in order, also on the same connection', async () => {
     const { id } = await service.client.create({ title: 'own' });
     const victim = await service.client.create({ title: 'victim' });
-    const inner = `DELETE /book/${victim.id} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
-    const connection = new Connection(proxy);
+    const inner = removalOf(victim.id);
+    const size = inner.length.toString(16);
     const bodies = [
       `Content-Length: ${inner.length}\r\n\r\n${inner}`,
-      `Transfer-Encoding: chunked\r\n\r\n${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
-      `Transfer-Encoding: CHUNKED\r\n\r\n${inner.length.toString(16)};x=y\r\n${inner}\r\n0\r\n\r\n`,
+      `Transfer-Encoding: chunked\r\n\r\n${size}\r\n${inner}\r\n0\r\n\r\n`,
+      `Transfer-Encoding: CHUNKED\r\n\r\n${size};x=y\r\n${inner}\r\n0\r\n\r\n`,
     ];
-    for (const method of ['GET', 'DELETE', 'PUT', 'POST', 'PATCH', 'OPTIONS']) {
-      for (const path of ['/book/abc', '/books/none', '/token', '/book']) {
-        for (const body of bodies) {
-          for (const token of ['', authorization]) {
-            const name = `${method} ${path} ${body.slice(0, 20)}`;
-            const before = parseAnswers(connection.received).length;
-            await connection.send(`${method} ${path} HTTP/1.1\r\n${HOST}${token}${body}`);
-            const answer = (await connection.answers(before + 1))[before];
-            assert.ok(answer !== undefined && answer.status >= 400 && answer.status < 500, name);
-            readEnvelope(answer.body, answer.status);
-            await assertHonest(connection, id, name);
-          }
+    const paths = ['/book/abc', '/books/none', '/token', '/book'];
+    const methods = ['GET', 'DELETE', 'PUT', 'POST', 'PATCH', 'OPTIONS'];
+    const connection = new Connection(proxy);
+    for (const line of methods.flatMap((method) => paths.map((path) => `${method} ${path}`))) {
+      for (const body of bodies) {
+        for (const token of ['', authorization]) {
+          const answer = await ask(connection, `${line} HTTP/1.1\r\n${HOST}${token}${body}`);
+          assert.ok(answer.status >= 400 && answer.status < 500, `${line}: ${answer.status}`);
+          readEnvelope(answer.body, answer.status);
+          await assertHonest(connection, id, line);
         }
       }
     }
+    await assertHonest(connection, victim.id, 'the last one');
     connection.socket.destroy();
-    assert.equal((await service.client.request('GET', `/book/${victim.id}`)).status, 200);
     await assertAllForwarded();
   });
+
+  function removalOf(id: number): string {
+    return `DELETE /book/${id} HTTP/1.1\r\n${HOST}${authorization}\r\n`;
+  }
 
   /** Fails unless every request that the service has seen was sent by the proxy, and was seen only once. */
   async function assertAllForwarded(): Promise<void> {
     const seen = () =>
       service.log
         .map((line) => JSON.parse(line) as { msg: string; reqId: string; method: string; path: string })
-        .filter(({ msg, reqId }) => msg === 'request' && isThrough(reqId))
+        .filter(({ msg, reqId }) => msg === 'request' && /^(nginx-|honest-|the-last-one)/.test(reqId))
         .map(({ reqId, method, path }) => `${reqId} ${method} ${path}`);
     const last = `the-last-one-${proxy.forwarded().length}`;
     await exchange(proxy, `GET /book/1 HTTP/1.1\r\n${HOST}${authorization}X-Request-Id: ${last}\r\n\r\n`);
-    for (const requests of [seen, proxy.forwarded]) {
+    for (const requests of [seen, proxy.forwarded])
       await waitUntil(() => requests().some((line) => line.startsWith(last)));
-    }
     const forwarded = proxy.forwarded();
     assert.ok(forwarded.length > 300, `${forwarded.length} forwarded`);
     for (const line of seen()) {
@@ -335,96 +307,87 @@ describe('behind nginx', () => {
   }
 });
 
-/** Whether a request id was given by the proxy or by a client of it. */
-function isThrough(reqId: string): boolean {
-  return /^(nginx-|honest-|the-last-one)/.test(reqId);
+interface Nginx extends Target {
+  /** Requests it has forwarded so far, each as its id, method and path. */
+  forwarded(): string[];
+  /** Resolves once no process of it has the earlier configuration. */
+  reload(http: string): Promise<void>;
+  stop(): Promise<void>;
 }
 
 /**
- * Starts nginx in front of a service, in a separate folder and on a separate port, with connections kept open.
- * @param configure returns the configuration of a proxy that listens on the port and runs in the folder.
+ * Starts nginx in a separate folder, on a free port.
+ * @param configure returns what its http section has, for this port.
  */
-async function startNginx(configure: (folder: string, port: number) => string): Promise<Proxy> {
-  const found = spawnSync('nginx', ['-v']);
-  assert.equal(found.error, undefined, 'These tests need nginx: apt-get install nginx');
+async function startNginx(configure: (port: number) => string): Promise<Nginx> {
   const folder = temporaryFolder();
   const port = await unusedPort();
-  for (const name of ['body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']) mkdirSync(join(folder, name));
-  const log = join(folder, 'access.log');
-  writeFileSync(join(folder, 'nginx.conf'), configure(folder, port));
-  const child: ChildProcess = spawn(
-    'nginx',
-    ['-p', folder, '-c', join(folder, 'nginx.conf'), '-e', join(folder, 'error.log')],
-    { stdio: ['ignore', 'ignore', 'inherit'] },
+  const file = join(folder, 'nginx.conf');
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => {
+    mkdirSync(join(folder, name));
+    return `${name}_temp_path ${folder}/${name};`;
+  });
+  const write = (http: string) => {
+    const whole = `daemon off;
+user root; # it keeps large bodies in the folder
+pid ${folder}/nginx.pid;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  ${temporary.join(' ')}
+  ${http.replaceAll('FOLDER', folder)}
+}`;
+    writeFileSync(file, whole);
+  };
+  write(configure(port));
+  const { pid, signal, stop } = await startProgram(
+    ['nginx', '-p', folder, '-c', file, '-e', join(folder, 'error.log')],
+    () => accepts('127.0.0.1', port),
   );
-  try {
-    await waitUntil(() => {
-      assert.equal(child.exitCode, null, 'nginx has exited');
-      return accepts('127.0.0.1', port);
-    });
-  } catch (error) {
-    child.kill('SIGKILL');
-    throw error;
-  }
+  const workers = () => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    forwarded: () => readFileSync(log, 'utf8').split('\n').slice(0, -1),
-    async stop() {
-      if (child.exitCode !== null) return;
-      child.kill('SIGQUIT');
-      child.kill('SIGTERM');
-      await once(child, 'exit');
+    stop,
+    forwarded: () => readFileSync(join(folder, 'access.log'), 'utf8').split('\n').slice(0, -1),
+    async reload(http) {
+      const old = workers();
+      write(http);
+      signal('SIGHUP');
+      await waitUntil(() => {
+        const now = workers();
+        return now.length > 0 && !now.some((pid) => old.includes(pid));
+      });
     },
   };
 }
 
 /**
- * deploy/nginx.conf, with this service behind it, inside the minimum that nginx needs.
- * @param pages ports of its page and of that of another process.
+ * deploy/nginx.conf on a port, with these processes behind it.
+ * @param ports of their API.
+ * @param pages ports of the pages of two processes.
  */
-function documented(folder: string, port: number, upstream: number, pages = [upstream, upstream]): string {
-  const block = readFileSync(pathTo('deploy/nginx.conf'), 'utf8');
-  const own = block
-    .replace(/^ *server 127\.0\.0\.1:8080 .*$/m, `server 127.0.0.1:${upstream} max_fails=0;`)
-    .replace(/^ *server 127\.0\.0\.1:8090 .*\n/m, '')
+function documented(port: number, ports: readonly number[], pages = [1, 1]): string {
+  return readFileSync(pathTo('deploy/nginx.conf'), 'utf8')
+    .replace(
+      /^ *server 127\.0\.0\.1:8080 (.*)\n.*:8090 .*$/m,
+      ports.map((port) => `  server 127.0.0.1:${port} $1`).join('\n'),
+    )
     .replace('127.0.0.1:8082', `127.0.0.1:${pages[0]}`)
     .replace('127.0.0.1:8092', `127.0.0.1:${pages[1]}`)
-    .replace('server {\n', `server {\n listen 127.0.0.1:${port};\n`);
-  return `
-daemon off;
-pid ${folder}/nginx.pid;
-events { worker_connections 512; }
-http {
-  access_log ${folder}/access.log;
-  ${temporaryPaths(folder)}
-  ${own}
-}`;
+    .replace('server {\n', `server {\n  listen 127.0.0.1:${port};\n`);
 }
 
-/** So that nginx writes into its own folder only. */
-function temporaryPaths(folder: string): string {
-  const names = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'];
-  return names.map((name) => `${name}_temp_path ${folder}/${name.replace('client_', '')};`).join(' ');
-}
-
-/** One worker with few connections to the service, so that clients share them. */
-function configuration(folder: string, port: number, upstream: number): string {
-  return `
-daemon off;
-worker_processes 1;
-pid ${folder}/nginx.pid;
-events { worker_connections 512; }
-http {
-  ${temporaryPaths(folder)}
+/** A proxy with few connections to the service, so that clients share them. */
+const SHARING = (port: number, service: number) => `
   map $http_x_request_id $forwarded_id { '' 'nginx-$request_id'; default $http_x_request_id; }
   map $upstream_addr $was_forwarded { '' 0; default 1; }
   log_format sent escape=none '$forwarded_id $request_method $request_uri';
-  access_log ${folder}/access.log sent if=$was_forwarded;
-  upstream books { server 127.0.0.1:${upstream}; keepalive 2; }
+  upstream books { server 127.0.0.1:${service}; keepalive 2; }
   server {
     listen 127.0.0.1:${port};
     client_max_body_size 8m;
+    access_log FOLDER/access.log sent if=$was_forwarded;
     ignore_invalid_headers off;
     location / {
       proxy_pass http://books;
@@ -433,7 +396,4 @@ http {
       proxy_set_header Connection "";
       proxy_set_header X-Request-Id $forwarded_id;
     }
-  }
-}
-`;
-}
+  }`;
