@@ -16,9 +16,9 @@ const NOT_RUN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'conformance/README.md': { 'cd conformance': 'test/verify/verify.test.ts runs the folder elsewhere' },
   'deploy/cluster/README.md': {
-    mkdir: 'test/support/cluster.ts installs the same on three machines',
-    install: 'test/support/cluster.ts does the same on three machines',
-    runuser: 'test/support/cluster.ts does the same on three machines',
+    mkdir: 'test/release/cluster.ts installs the same on three machines',
+    install: 'test/release/cluster.ts does the same on three machines',
+    runuser: 'test/release/cluster.ts does the same on three machines',
     'DB_URL=': 'test/release/cluster.test.ts starts services with such a URL',
     'set -a': 'test/release/cluster.test.ts moves the leader in this way',
   },

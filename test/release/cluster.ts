@@ -1,18 +1,17 @@
 // Owns: a real cluster for tests: three members of etcd and three PostgreSQL servers kept by Patroni, with the
 // configuration of deploy/cluster, on Debian 13. Each of its three machines is a network namespace of this one. They die,
 // freeze or lose their network one by one.
-// Does not: run without root.
+// Does not: run without root and `debootstrap`.
 
 import { execFile, spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { debian } from './debian.ts';
-import { execute } from './postgres.ts';
-import { pathTo } from './repository.ts';
-import { STORES_FOLDER } from './stores-folder.ts';
-import { waitUntil } from './wait.ts';
+import { execute } from '../support/postgres.ts';
+import { pathTo } from '../support/repository.ts';
+import { STORES_FOLDER } from '../support/stores-folder.ts';
+import { waitUntil } from '../support/wait.ts';
 
 /** The programs of a machine, by the names that the system shows. */
 export type Program = 'etcd' | 'patroni' | 'postgres';
@@ -31,7 +30,12 @@ const PASSWORD = 'secret';
 /** Milliseconds for Patroni or a server to answer a question of a test; a cluster has members that never do. */
 const ANSWER_TIMEOUT = 1000;
 
+/** The Debian whose programs the machines run, so that their versions are the same wherever the tests run. */
+const RELEASE = 'trixie';
 const PACKAGES = ['etcd-server', 'patroni', 'postgresql'];
+
+/** Its folder, which is kept for the next run: it takes some minutes to install. */
+const SYSTEM = '/var/cache/book-catalogue-tests/cluster';
 
 /** Where Debian's packages keep what belongs to one machine, and who owns it. */
 const OWN_FOLDERS: readonly (readonly [path: string, owner: string])[] = [
@@ -50,17 +54,12 @@ export class Machine {
   readonly #namespace: string;
   /** The end of its network cable at the bridge. */
   readonly #link: string;
-  readonly #system: string;
   readonly #folder: string;
 
-  /**
-   * @param system the folder of the Debian whose programs it runs.
-   * @param folder for the files of each machine.
-   */
-  constructor(number: number, system: string, folder: string) {
+  /** @param folder for the files of each machine. */
+  constructor(number: number, folder: string) {
     this.name = `n${number}`;
     this.address = `10.77.0.1${number}`;
-    this.#system = system;
     this.#namespace = `${BRIDGE}-${this.name}`;
     this.#link = this.#namespace;
     this.#folder = join(folder, this.name);
@@ -92,9 +91,7 @@ export class Machine {
     for (const pid of await this.pids(...programs)) {
       try {
         process.kill(pid, signal);
-      } catch {
-        // It has just ended.
-      }
+      } catch {} // it has just ended
     }
   }
 
@@ -178,7 +175,7 @@ export class Machine {
     const script = ['set -e', ...mounts, change].join('\n');
     const output = openSync(join(this.#folder, `${command[0]}.log`), 'a');
     const child = spawn('ip', ['netns', 'exec', this.#namespace, 'sh', '-c', script, 'sh', ...command], {
-      cwd: this.#system,
+      cwd: SYSTEM,
       env: { ...env, PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
       stdio: ['ignore', output, output],
       detached: true, // an interrupt at the terminal is the test's
@@ -205,19 +202,19 @@ export class Cluster {
   readonly url: string;
   readonly #folder: string;
 
-  private constructor(system: string, folder: string) {
+  private constructor(folder: string) {
     this.#folder = folder;
-    this.machines = [1, 2, 3].map((number) => new Machine(number, system, folder));
+    this.machines = [1, 2, 3].map((number) => new Machine(number, folder));
     const hosts = this.machines.map(({ address }) => address);
     this.url = `postgres://catalogue:${PASSWORD}@${hosts}/catalogue?target_session_attrs=read-write`;
   }
 
   /** Starts the cluster, with an empty database for the service. */
   static async start(): Promise<Cluster> {
-    const system = await debian('cluster', PACKAGES);
+    await installSystem();
     const folder = mkdtempSync(join(STORES_FOLDER, 'book-catalogue-cluster-'));
     await run('chmod', '755', folder); // its programs run as other users
-    const cluster = new Cluster(system, folder);
+    const cluster = new Cluster(folder);
     // The runner ends its files so when it is interrupted.
     process.once('SIGTERM', () => void cluster.remove().finally(() => process.exit(1)));
     await removeLink(BRIDGE); // of an earlier run that was killed
@@ -226,7 +223,7 @@ export class Cluster {
     await run('ip', 'link', 'set', BRIDGE, 'up');
     for (const machine of cluster.machines) await machine.create();
     await cluster.heal();
-    const { address } = await cluster.leader();
+    const { address } = await cluster.the('leader');
     const admin = `postgres://postgres:${SUPERUSER_PASSWORD}@${address}/postgres`;
     await execute(admin, `create role catalogue login password '${PASSWORD}'`);
     await execute(admin, 'create table probes (probe integer)');
@@ -246,18 +243,21 @@ export class Cluster {
     });
   }
 
-  /** The machine whose PostgreSQL takes writes. */
-  async leader(): Promise<Machine> {
-    return await this.#withRole('leader');
-  }
-
-  async synchronousStandby(): Promise<Machine> {
-    return await this.#withRole('sync_standby');
+  /** The machine with a role: `leader` takes writes. */
+  async the(role: 'leader' | 'sync_standby'): Promise<Machine> {
+    let found: Machine | undefined;
+    await waitUntil(async () => {
+      const members = (await Promise.all(this.machines.map((machine) => machine.members()))).flat();
+      const name = members.find((member) => member.role === role)?.name;
+      found = this.machines.find((machine) => machine.name === name);
+      return found !== undefined;
+    });
+    return found as Machine;
   }
 
   /** Asks the cluster to make its synchronous standby the leader. */
   async switchOver(): Promise<void> {
-    const [leader, candidate] = [await this.leader(), await this.synchronousStandby()];
+    const [leader, candidate] = [await this.the('leader'), await this.the('sync_standby')];
     const answer = await fetch(`http://${leader.address}:8008/switchover`, {
       method: 'POST',
       headers: { authorization: `Basic ${btoa('patroni:change-me-1')}` },
@@ -272,19 +272,16 @@ export class Cluster {
     await removeLink(BRIDGE);
     rmSync(this.#folder, { recursive: true, force: true });
   }
+}
 
-  async #withRole(role: string): Promise<Machine> {
-    let found: Machine | undefined;
-    await waitUntil(async () => {
-      for (const machine of this.machines) {
-        const member = (await machine.members()).find((each) => each.role === role);
-        found = this.machines.find(({ name }) => name === member?.name);
-        if (found !== undefined) return true;
-      }
-      return false;
-    });
-    return found as Machine;
-  }
+/** Installs the programs of the machines, unless an earlier run has. */
+async function installSystem(): Promise<void> {
+  if (existsSync(SYSTEM)) return;
+  const unfinished = `${SYSTEM}.unfinished`;
+  rmSync(unfinished, { recursive: true, force: true }); // of an earlier run that was killed
+  mkdirSync(dirname(SYSTEM), { recursive: true });
+  await run('debootstrap', '--variant=minbase', `--include=${PACKAGES}`, RELEASE, unfinished);
+  renameSync(unfinished, SYSTEM);
 }
 
 async function removeLink(name: string): Promise<void> {
