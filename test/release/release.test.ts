@@ -4,17 +4,16 @@
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { before, describe, type TestContext, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { blockOf } from '../support/documents.ts';
 import { pathTo } from '../support/repository.ts';
 import { temporaryFolder } from '../support/service.ts';
-import { startSystemd } from '../support/systemd.ts';
 import { waitUntil } from '../support/wait.ts';
+import { Root } from './root.ts';
 
 /** The version before this one, as far as dpkg is concerned. */
 const BEFORE = '0.0.1';
@@ -36,6 +35,12 @@ const SHELLS = {
   zsh: `echo 'autoload -U compinit; compinit -u; PS1="ready> "' >~/.zshrc; exec zsh`,
   fish: `exec fish --init-command 'function fish_prompt; echo "ready> "; end'`,
 };
+
+/** With commands, options and a file completed, and one book to show for it. */
+const KEYS = `book-catalogue impo\t/tmp/nov\t
+book-catalogue expo\t--year-g\t1800
+exit
+`;
 
 describe('a release', () => {
   let tree: string;
@@ -86,15 +91,9 @@ describe('a release', () => {
     assert.equal(git(tree, 'rev-parse', `v${VERSION}^{commit}`), git(tree, 'rev-parse', 'HEAD'));
     const licences = readFileSync(join(filesOf(tree), 'LICENSES.txt'), 'utf8');
     for (const part of [
-      'Copyright Node.js contributors. All rights reserved.',
-      '- OpenSSL, located at deps/openssl,',
-      '- V8, located at',
-      '# The books of the demo',
-      'pg 8',
-      'Copyright 2020-2021 SmartBear Software Inc.',
-      '@vue/runtime-core 3',
-      'minisearch 7',
-      'vitepress 1',
+      ...['Copyright Node.js contributors. All rights reserved.', '- OpenSSL, located at deps/openssl,'],
+      ...['- V8, located at', '# The books of the demo', 'Copyright 2020-2021 SmartBear Software Inc.'],
+      ...['pg 8', '@vue/runtime-core 3', 'minisearch 7', 'vitepress 1'],
     ])
       assert.ok(licences.includes(`\n${part}`), part);
   });
@@ -112,24 +111,13 @@ describe('a release', () => {
       const name = `book-catalogue-${VERSION}/${path}`;
       assert.ok(image.includes(name) || image.includes(`${name}/`), name);
     }
-    const client = archive(
-      `book-catalogue-client-${VERSION}.tgz`,
-      '--extract',
-      '--to-stdout',
-      'package/package.json',
-    );
-    assert.equal(JSON.parse(client).version, VERSION);
-    const [manual = ''] =
-      execFileSync(
-        'sh',
-        [
-          '-c',
-          'dpkg-deb --fsys-tarfile "$0" | tar --extract --to-stdout ./usr/share/man/man1/book-catalogue.1.gz | gunzip',
-          join(filesOf(tree), PACKAGE),
-        ],
-        { encoding: 'utf8' },
-      ).match(/^\.TH .*$/m) ?? [];
-    assert.equal(manual, `.TH BOOK-CATALOGUE 1 "2026-11-01" "book-catalogue ${VERSION}" "User Commands"`);
+    const extract = ['--extract', '--to-stdout', 'package/package.json'];
+    assert.equal(JSON.parse(archive(`book-catalogue-client-${VERSION}.tgz`, ...extract)).version, VERSION);
+    const script =
+      'dpkg-deb --fsys-tarfile "$0" | tar --extract --to-stdout ./usr/share/man/man1/book-catalogue.1.gz | gunzip';
+    const manual = execFileSync('sh', ['-c', script, join(filesOf(tree), PACKAGE)], { encoding: 'utf8' });
+    const title = `.TH BOOK-CATALOGUE 1 "2026-11-01" "book-catalogue ${VERSION}" "User Commands"\n`;
+    assert.ok(manual.includes(`\n${title}`));
     const { components } = JSON.parse(readFileSync(join(filesOf(tree), 'sbom.cdx.json'), 'utf8'));
     const found = new Map(
       components.map((part: { name: string; version: string }) => [part.name, part.version]),
@@ -146,40 +134,31 @@ describe('a release', () => {
     assert.equal(sums(again), sums(tree));
   });
 
-  test('--help says what is made, and a release without a version is refused', () => {
-    const outcome = (...args: string[]) =>
-      spawnSync(process.execPath, [pathTo('release/main.ts'), ...args], { encoding: 'utf8' });
-    const help = outcome('--help');
-    assert.equal(help.status, 0);
-    assert.match(help.stdout, /^Usage: npm run release -- VERSION\n/);
-    const { status, stderr } = outcome();
-    assert.deepEqual([status, stderr], [1, 'Usage: npm run release -- VERSION\n']);
-  });
-
-  test('a tree with changes, another version, and a tag of another commit are refused, and nothing is made', () => {
+  test('no version, a tree with changes, another version, and a tag of another commit are refused, and nothing is made', () => {
     const refused = cloneOf(tree);
-    const outcome = (version: string) => {
-      const { status, stderr } = spawnSync(process.execPath, ['release/main.ts', version], {
+    const outcome = (...args: string[]) => {
+      const { status, stdout, stderr } = spawnSync(process.execPath, ['release/main.ts', ...args], {
         cwd: refused,
         encoding: 'utf8',
       });
-      assert.equal(status, 1);
-      return stderr;
+      return [status, stdout, stderr];
     };
-    assert.equal(outcome('9.9.9'), `package.json has version ${VERSION}, not 9.9.9.\n`);
+    const usage = 'Usage: npm run release -- VERSION\n';
+    const [status, help = ''] = outcome('--help');
+    assert.ok(status === 0 && `${help}`.startsWith(usage));
+    assert.deepEqual(outcome(), [1, '', usage]);
+    assert.deepEqual(outcome('9.9.9'), [1, '', `package.json has version ${VERSION}, not 9.9.9.\n`]);
     for (const name of ['Unreleased', VERSION, `${VERSION} (today)`, '9.9.9 (2026-11-01)']) {
       nameChanges(refused, name);
-      assert.equal(
-        outcome(VERSION),
-        `The newest part of CHANGELOG.md must begin with "## ${VERSION} (YYYY-MM-DD)", not with "## ${name}".\n`,
-      );
+      const sentence = `The newest part of CHANGELOG.md must begin with "## ${VERSION} (YYYY-MM-DD)", not with "## ${name}".\n`;
+      assert.deepEqual(outcome(VERSION), [1, '', sentence]);
     }
     git(refused, 'checkout', '--quiet', 'CHANGELOG.md');
     writeFileSync(join(refused, 'LICENSE'), 'changed');
-    assert.equal(outcome(VERSION), 'The tree has changes: commit them first.\n');
+    assert.deepEqual(outcome(VERSION), [1, '', 'The tree has changes: commit them first.\n']);
     git(refused, 'commit', '--all', '--message=changed');
     const tagged = `The tag v${VERSION} is another commit: choose another version.\n`;
-    assert.equal(outcome(VERSION), tagged);
+    assert.deepEqual(outcome(VERSION), [1, '', tagged]);
     assert.ok(!readdirSync(refused).includes('dist'));
   });
 
@@ -207,15 +186,12 @@ describe('a release', () => {
     const exposure = root.run('systemd-analyze', 'security', '--offline=true', UNIT);
     assert.ok(Number(/level for \S+: ([\d.]+)/.exec(exposure)?.[1]) <= 1.5, exposure);
 
-    root.run(
-      'sh',
-      '-c',
-      "mkdir -m 700 /private && cd /private && printf 'title\\nEmma\\n' | book-catalogue import - --rejects /tmp/rejects.csv",
-    );
+    root.sh(`mkdir -m 700 /private; cd /private
+      printf 'title\\nEmma\\n' | book-catalogue import - --rejects /tmp/rejects.csv`);
     assert.equal(root.run('find', DATA, '!', '-user', 'book-catalogue'), '');
     const [kept, signed] = [books(), secrets()];
     assert.match(kept, /Emma/);
-    root.run('sh', '-c', `echo PORT=9090 >>${ETC}/environment`);
+    root.sh(`echo PORT=9090 >>${ETC}/environment`);
 
     root.run('dpkg', '--install', '/this.deb');
     assert.equal(root.run('book-catalogue', '--version'), VERSION);
@@ -242,31 +218,24 @@ describe('a release', () => {
     assert.ok(!root.has(DATA));
   });
 
-  test("the package's completions: a shell completes a command with them, as it is after the installation", async (context) => {
+  test("the package's commands: each shell completes them, their options and files; root has the settings and the user of the service, others have their own", async (context) => {
     const root = await Root.withoutSystemd(context);
     giveBoth(root);
     root.run('dpkg', '--install', '/this.deb');
+    root.sh("printf 'title,year\\nEmma,1815\\n' >/tmp/novels.csv");
     for (const [shell, start] of Object.entries(SHELLS)) {
-      const shown = await root.type(start, 'book-catalogue conf\t\nexit\n');
-      assert.match(shown, /^PORT +8080/m, shell);
+      root.sh(`rm -rf ${DATA}/data`);
+      const shown = await root.type(start, KEYS);
+      assert.match(shown, /^1,"Emma","",1815\r$/m, `${shell}: ${shown}`);
     }
-  });
 
-  test("the package's commands: root has the settings and the user of the service, others have their own", async (context) => {
-    const root = await Root.withoutSystemd(context);
-    giveBoth(root);
-    root.run('dpkg', '--install', '/this.deb');
     const settings = (...command: string[]) => {
       const lines = root.run(...command, 'book-catalogue', 'config').split('\n');
       return Object.fromEntries(lines.map((line) => line.split(/=(.*)/s)));
     };
-    root.run(
-      'sh',
-      '-c',
-      `printf '# PORT=1\nPORT=9090\nCORS_ORIGINS=http://a.test,http://b.test' >>${ETC}/environment`,
-    );
+    root.sh(`printf '# PORT=1\nPORT=9090\nCORS_ORIGINS=http://a.test,http://b.test' >>${ETC}/environment`);
     const url = 'postgres://u:p%20w@db.test/books?sslmode=require&options=$HOME';
-    root.run('sh', '-c', `echo '${url}' >${ETC}/db_url`);
+    root.sh(`echo '${url}' >${ETC}/db_url`);
 
     const service = settings('env');
     assert.equal(service.PORT, '9090');
@@ -276,18 +245,18 @@ describe('a release', () => {
     assert.deepEqual([service.AUTH_PASSWORD, service.SECRET_TOKEN], ['(set)', '(set)']);
     const own = settings('env', 'PORT=7070', 'DB_URL=sqlite:/tmp/own.db');
     assert.deepEqual([own.PORT, own.DB_URL], ['7070', 'sqlite:/tmp/own.db']);
-    root.run('sh', '-c', 'echo sqlite:/tmp/named.db >/tmp/url');
+    root.sh('echo sqlite:/tmp/named.db >/tmp/url');
     assert.equal(settings('env', 'DB_URL_FILE=/tmp/url').DB_URL, 'sqlite:/tmp/named.db');
     const other = settings('runuser', '-u', 'nobody', '--');
     assert.deepEqual([other.PORT, other.DB_URL], ['8080', 'sqlite:data/books.db']);
   });
 
   test('the package under systemd: served, restarted, upgraded, removed, purged; no book is lost', async (context) => {
-    const root = await Root.withSystemd(context);
+    const root = await Root.withSystemd(context, ['--net']);
     giveBoth(root);
-    const property = (name: string) => root.run('systemctl', 'show', '--property', name, '--value', UNIT);
+    const property = (name: string) => root.property(UNIT, name);
     const isReady = () => root.outcome('book-catalogue', 'ready').status === 0;
-    const run = (commands: string) => root.run('sh', '-ec', `cd /srv\n${commands}`);
+    const run = (commands: string) => root.sh(`cd /srv\n${commands}`);
     let token = '';
     const call = (method: string, path: string, body?: object) => {
       const curl = [
@@ -324,7 +293,7 @@ describe('a release', () => {
     await waitUntil(isReady);
     assert.deepEqual(call('GET', '/books'), kept); // with the earlier token
 
-    root.run('sh', '-c', `echo WORKERS=2 >>${ETC}/environment`);
+    root.sh(`echo WORKERS=2 >>${ETC}/environment`);
     const before = property('MainPID');
     root.give(join(filesOf(tree), PACKAGE), `/srv/${PACKAGE}`);
     assert.ok(run(blockOf('docs/install.md', 'apt-get install')).endsWith(password));
@@ -432,116 +401,4 @@ function git(tree: string, ...args: string[]): string {
 
 function filesOf(tree: string): string {
   return join(tree, 'dist/release');
-}
-
-/** A shell script, in separate namespaces: this system as a root in which everything can be changed, in memory. */
-const COPY = `
-mount -t tmpfs tmpfs "$0"
-mkdir "$0/upper" "$0/work" "$0/system"
-mount -t overlay -o lowerdir=/,upperdir="$0/upper",workdir="$0/work" overlay "$0/system"
-cd "$0/system"
-mount --rbind /dev dev
-mount -t proc proc proc
-mount -t tmpfs tmpfs run
-mount -t tmpfs tmpfs tmp
-mkdir run/old
-become_root() { pivot_root . run/old && umount -l /run/old; }
-`;
-
-const WITHOUT_SYSTEMD = `${COPY}become_root
-echo ready
-exec sleep infinity`;
-
-/** systemd has no units but those that the package brings, and no policy-rc.d forbids to start them. */
-const WITH_SYSTEMD = `${COPY}mount -o bind,ro proc/sys proc/sys
-mount -t sysfs sysfs sys
-mount -t cgroup2 cgroup2 sys/fs/cgroup
-mount -t tmpfs tmpfs usr/lib/systemd/system
-rm -rf etc/init.d etc/systemd/system usr/sbin/policy-rc.d
-mkdir etc/systemd/system
-for target in sysinit basic shutdown network-online timers multi-user; do
-  echo '[Unit]' >etc/systemd/system/$target.target
-done
-become_root
-mount --make-rshared /
-exec env -i container=test PATH="$PATH" /lib/systemd/systemd --system --unit=multi-user.target --log-target=null \\
-  --show-status=no --crash-reboot=no`;
-
-const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', DEBIAN_FRONTEND: 'noninteractive' };
-
-class Root {
-  readonly #enter: readonly string[];
-
-  private constructor(enter: readonly string[]) {
-    this.#enter = enter;
-  }
-
-  static async withoutSystemd(context: TestContext): Promise<Root> {
-    const holder = spawn('unshare', ['--mount', 'sh', '-ec', WITHOUT_SYSTEMD, temporaryFolder()], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    const ended = once(holder, 'exit');
-    context.after(async () => {
-      holder.kill('SIGKILL');
-      await ended;
-    });
-    await Promise.race([
-      once(holder.stdout, 'data'),
-      ended.then(([code]) => assert.fail(`exit code ${code}: this test needs root and overlayfs`)),
-    ]);
-    return new Root(['nsenter', `--target=${holder.pid}`, '--mount', '--root', '--wd']);
-  }
-
-  /** It also has a separate network, in which every port is free. */
-  static async withSystemd(context: TestContext): Promise<Root> {
-    const root = new Root(await startSystemd(context, ['--net'], WITH_SYSTEMD, temporaryFolder()));
-    await waitUntil(() => root.outcome('systemctl', 'is-system-running').stdout === 'running\n');
-    return root;
-  }
-
-  /** Copies a file of this system into the root. */
-  give(file: string, path: string): void {
-    const { status, stderr } = this.#start(['tee', path], readFileSync(file));
-    assert.equal(status, 0, stderr);
-  }
-
-  /** Runs a command there, which must succeed, and returns what it printed. */
-  run(...command: string[]): string {
-    const { status, stdout, stderr } = this.outcome(...command);
-    assert.equal(status, 0, `${command.join(' ')}: ${stdout}${stderr}`);
-    return stdout.trim();
-  }
-
-  /** Types into a terminal there, once the shell in it is ready, and returns what it has shown when the shell has ended. */
-  async type(shell: string, keys: string): Promise<string> {
-    const [program = '', ...args] = [...this.#enter, 'script', '-qc', shell, '/dev/null'];
-    const env = { ...ENVIRONMENT, HOME: '/tmp', SHELL: '/bin/sh', TERM: 'xterm' };
-    const terminal = spawn(program, args, { env, stdio: ['pipe', 'pipe', 'inherit'] });
-    let shown = '';
-    terminal.stdout.on('data', (text) => {
-      shown += text;
-    });
-    await waitUntil(() => shown.includes('ready> '));
-    terminal.stdin.write(keys);
-    await once(terminal, 'close');
-    return shown;
-  }
-
-  has(path: string): boolean {
-    return this.outcome('test', '-e', path).status === 0;
-  }
-
-  outcome(...command: string[]) {
-    return this.#start(command);
-  }
-
-  #start(command: readonly string[], input?: Uint8Array) {
-    const [program = '', ...args] = [...this.#enter, ...command];
-    return spawnSync(program, args, {
-      encoding: 'utf8',
-      env: ENVIRONMENT,
-      input,
-      stdio: ['pipe', input === undefined ? 'pipe' : 'ignore', 'pipe'],
-    });
-  }
 }
