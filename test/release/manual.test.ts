@@ -6,15 +6,8 @@ import { before, describe, test } from 'node:test';
 import { runCommand } from '../support/command.ts';
 
 const SECTIONS = [
-  'NAME',
-  'SYNOPSIS',
-  'DESCRIPTION',
-  'COMMANDS',
-  'ENVIRONMENT',
-  'FILES',
-  'EXIT STATUS',
-  'DEBIAN PACKAGE',
-  'SEE ALSO',
+  ...['NAME', 'SYNOPSIS', 'DESCRIPTION', 'COMMANDS', 'ENVIRONMENT', 'FILES', 'EXIT STATUS'],
+  ...['DEBIAN PACKAGE', 'SEE ALSO'],
 ];
 
 describe('the manual page', () => {
