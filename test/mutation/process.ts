@@ -11,27 +11,19 @@ const WORKERS = 'test/process/workers.test.ts';
 const CONFIGURATION = 'test/process/configuration.test.ts';
 const LOG = 'test/process/log.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
-const START_AND_END = 'test/nightly/start-and-end.test.ts';
 const COMPILE = 'test/nightly/compile.test.ts';
-const NIGHTLY_LOG = 'test/nightly/log.test.ts';
 const NIGHTLY_METRICS = 'test/nightly/metrics.test.ts';
 const NIGHTLY_OPERATIONS = 'test/nightly/operations.test.ts';
 const NIGHTLY_WORKERS = 'test/nightly/workers.test.ts';
-const NIGHTLY_LIFECYCLE = 'test/nightly/lifecycle.test.ts';
+const TIMES = 'test/project/times.test.ts';
 
 export const PROCESS_MUTANTS = new Mutants()
   .in('src/times.ts')
-  .mutant(
-    'an idle connection is closed at SIGTERM without time for a last request',
-    NIGHTLY_LIFECYCLE,
-    'last request',
-  )
-  .change('lastRequest: 500', 'lastRequest: 0')
-  .mutant('a shutdown takes longer than 10 s', START_AND_END, 'with WORKERS=1')
+  .mutant('a shutdown takes longer than 10 s', TIMES, 'rule 27: the process ends')
   .change('grace: 6 * SECOND', 'grace: 14 * SECOND')
-  .mutant('a failed replacement of a worker is retried every 15 s', NIGHTLY_WORKERS, 'retried every second')
+  .mutant('a failed replacement of a worker is retried every 15 s', TIMES, 'retried after a second')
   .change('retryPause: SECOND', 'retryPause: 15 * SECOND')
-  .mutant('every slow request is logged as slow', NIGHTLY_LOG, 'LOG_LEVEL=warn, slow requests')
+  .mutant('every slow request is logged as slow', LOG, 'LOG_LEVEL=warn, slow requests')
   .change('slowLinesApart: SECOND', 'slowLinesApart: 0')
   .mutant(
     'one Ctrl-C that comes as two signals ends the process at once',
@@ -40,6 +32,12 @@ export const PROCESS_MUTANTS = new Mutants()
   )
   .change('doubleSignal: 500', 'doubleSignal: 0')
   .in('src/service.ts')
+  .mutant(
+    'an idle connection is closed at SIGTERM without time for a last request',
+    LIFECYCLE,
+    'last request',
+  )
+  .change('        times.service.lastRequest,', '        0,')
   .mutant('workers share a port that is already in use', WORKERS, 'a port that other workers already share')
   .change("if (use === 'first') await assertPortFree(place, times);", '')
   .mutant(
@@ -50,11 +48,7 @@ export const PROCESS_MUTANTS = new Mutants()
   )
   .change('store.find([1], performance.now() + times.service.answer).then(', 'catalogue.find(1).then(')
   .in('src/api/app.ts')
-  .mutant(
-    'answers do not say that their connection ends',
-    NIGHTLY_LIFECYCLE,
-    'requests completed after SIGTERM',
-  )
+  .mutant('answers do not say that their connection ends', LIFECYCLE, 'requests completed after SIGTERM')
   .change("    if (http.isLast(response)) more.push('connection', 'close');\n", '')
   .mutant('a page of any name gets a token with the built-in password', HOST, 'on every port')
   .change('else if (isMisdirected) answer = MISDIRECTED_REQUEST;', '')
@@ -66,13 +60,13 @@ export const PROCESS_MUTANTS = new Mutants()
   .in('src/commands/demo.ts')
   .mutant('the account of the environment logs in to the demo', DEMO, 'no variable leads')
   .change('await serveOn({ PORT, ADMIN_PORT, PAGE_PORT });', 'await serveOn(env);')
-  .mutant('the demo leaves its store behind', DEMO, 'SIGTERM ends it')
+  .mutant('the demo leaves its store behind', DEMO, 'SIGHUP ends it')
   .change('rmSync(folder, { recursive: true, force: true, maxRetries: 3 });', '')
   .in('src/workers.ts')
   .mutant(
     'a failed replacement of a worker is retried without a pause',
     NIGHTLY_WORKERS,
-    'retried every second',
+    'retried after a second',
   )
   .change('await pause(this.#times.workers.retryPause);', '')
   .in('src/config.ts')
@@ -88,7 +82,7 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('an error message shows the password', CONFIGURATION, 'of a password with an unescaped')
   .change(".includes('@');", ".includes('@@');")
   .in('src/api/faults.ts')
-  .mutant('a refused body is not logged', NIGHTLY_LOG, 'no room')
+  .mutant('a refused body is not logged', LOG, 'no room')
   .change("      this.#logBody(reqId, 'the memory for request bodies is used up');\n", '')
   .mutant('a fault of the service is not logged', LOG, 'any other fault')
   .change("    this.#log.error({ reqId, err: error }, 'a request failed');\n", '')

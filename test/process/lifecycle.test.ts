@@ -1,132 +1,193 @@
-// How the service starts and ends: restarts, sudden deaths, signals, and two starts at once. The real command in separate
-// processes. Ends that wait for clients are in test/nightly.
+// How the service starts and ends: restarts, sudden deaths, signals, and two starts at once. Ends and starts that wait for
+// others are in test/nightly.
 
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
-import { Connection, type Target } from '../support/client.ts';
+import type { RawAnswer } from '../../conformance/answers.ts';
+import { booksOf } from '../support/books.ts';
+import { accepts, Connection, parseAnswers, type Target } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
-import { execute } from '../support/postgres.ts';
-import { scaled } from '../support/scale.ts';
+import { connectTo } from '../support/postgres.ts';
+import { NIGHTLY, SHELF, scaled } from '../support/scale.ts';
 import {
   ENVIRONMENT,
+  pageOf,
+  type RunningService,
   type ServiceProcess,
+  SQLITE,
   STORES,
   startServiceProcess,
   startTestService,
 } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
 import { dieYoung, examine, liveAndDie } from '../support/sudden-death.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
-type Store = (typeof STORES)[number];
+/** Several processes share the writers of a file; each night, it is killed with them as well. */
+const WORKERS = process.env[SHELF] === NIGHTLY ? ['1', '2'] : ['1'];
 
 describe('lifecycle', { concurrency: 3 }, () => {
-  for (const store of STORES) {
-    // The number of processes and the store both matter to signals and connections, but not to each other.
-    const workers = store.name === 'SQLite' ? '1' : '2';
-    describe(`on ${store.name}, WORKERS=${workers}`, { concurrency: 3 }, () => testEnds(store, workers));
-    describe(`on ${store.name}`, { concurrency: 3 }, () => testStarts(store));
-  }
-});
-
-function testEnds(store: Store, workers: string): void {
-  const start = async (context: TestContext, dbUrl?: string, env: Record<string, string> = {}) => {
-    return await startProcess(context, dbUrl ?? (await store.freshUrl()), { WORKERS: workers, ...env });
-  };
-
-  test('rule 27: a second signal ends the service at once', async (context) => {
-    let ended: ServiceProcess;
-    do {
-      const service = await start(context);
-      const halfHead = await dial(context, service);
-      await halfHead.send('GET /books HTTP/1.1\r\n');
-      service.process.kill('SIGINT');
-      await waitUntil(() => isStopping(service));
-      await waitUntil(() => {
-        service.process.kill('SIGINT'); // one that follows too soon counts as the first one
-        return hasEnded(service);
-      });
-      ended = service;
-      // If this process stalls for so long that the service has closed the connection, the second signal comes too late.
-    } while (ended.process.exitCode === 0);
-    assert.equal(ended.process.signalCode, 'SIGINT');
+  test('rule 28: no worker outlives the process that started it', async (context) => {
+    const service = await start(context, await SQLITE.freshUrl(), { WORKERS: '2' });
+    const lines = service.log.map((line) => JSON.parse(line));
+    const workers: number[] = lines.filter(({ msg }) => msg === 'a worker is serving').map(({ pid }) => pid);
+    assert.equal(workers.length, 2);
+    service.process.kill('SIGKILL');
+    await waitUntil(() => !workers.some(isAlive));
+    await waitUntil(async () => !(await accepts('127.0.0.1', service.port)));
   });
 
   test('rule 27: two signals at the same moment, as from one Ctrl-C, are a graceful shutdown', async (context) => {
-    const service = await start(context);
-    service.process.kill('SIGSTOP'); // so that both are pending when it continues
-    service.process.kill('SIGINT');
-    service.process.kill('SIGTERM');
-    service.process.kill('SIGCONT');
-    await endedWell(service);
+    const { process, stop } = await start(context, await SQLITE.freshUrl());
+    process.kill('SIGSTOP'); // so that both are pending when it continues
+    process.kill('SIGINT');
+    process.kill('SIGTERM');
+    process.kill('SIGCONT');
+    await stop();
+    assert.equal(process.exitCode, 0);
   });
-}
 
-function testStarts(store: Store): void {
-  test('rule 12: a restart keeps every book and gives out no id again, not even the newest', async () => {
-    const first = await startTestService(await store.freshUrl());
-    const books = await Promise.all(
-      Array.from({ length: 20 }, (_, year) => first.client.create({ title: `book ${year}`, year })),
+  test('rule 27: requests completed after SIGTERM are answered, and the answers say that the connection closes', async (context) => {
+    const service = await startPatient(context);
+    const { token } = service.client;
+    const { id } = await service.client.create({ title: 'before' });
+    const login = '{"username":"librarian","password":"correct horse"}';
+    const page = pageOf(service);
+    const clients = await Promise.all(
+      (
+        [
+          [service, 'GET', `/book/${id}`, token, '', 200],
+          [page, 'GET', '/books', token, '', 200],
+          [service, 'HEAD', '/books', token, '', 200],
+          [service, 'POST', '/token', '', login, 200],
+          [page, 'POST', '/book', token, '{}', 201],
+          [service, 'PUT', `/book/${id}`, token, '{}', 200],
+          [service, 'PUT', `/book/${id}`, token, '[]', 400],
+          [service, 'DELETE', `/book/${id + 1000}`, token, '', 404],
+          [service, 'GET', '/books', 'no token', '', 401],
+          [page, 'PATCH', '/books', token, '', 405],
+          [page, 'GET', '/', '', '', 200], // the page, which nobody has opened before
+        ] as const
+      ).map(async ([target, method, path, token, body, status]) => {
+        const connection = await dial(context, target);
+        const text = head(method, path, token, body);
+        await connection.send(`${head('GET', '/nowhere')}${text.slice(0, -1)}`);
+        await connection.answers(2); // so the rest has arrived as well
+        return { connection, rest: text.slice(-1), name: `${method} ${path} ${status}` };
+      }),
     );
-    const newest = books.toSorted((one, other) => other.id - one.id).slice(0, 5);
-    for (const { id } of newest) await first.client.request('DELETE', `/book/${id}`);
-    const [oldest] = await first.client.list();
-    await first.client.request('PUT', `/book/${oldest?.id}`, { body: { author: 'known by now' } });
-    const kept = await first.client.list();
-    assert.equal(kept.length, 15);
-    await first.stop();
-
-    const second = await startTestService(first.dbUrl);
-    assert.deepEqual(await second.client.list(), kept);
-    const { id } = await second.client.create({});
-    await second.stop();
-    assert.ok(id > Number(newest[0]?.id), `${id} after ${newest[0]?.id}`);
-  });
-
-  // One process and several on a file, whose writers they share; on PostgreSQL, what dies with them is the same for both.
-  for (const workers of store.name === 'SQLite' ? ['1', '2'] : ['2']) {
-    const lives = scaled(4);
-    test(`rules 9, 12 and 23: WORKERS=${workers}, ${2 * lives} sudden deaths, during starts and under 8 writers, lose nothing`, async (context) => {
-      const dbUrl = await store.freshUrl();
-      const ledger = new Ledger();
-      const start = () => startProcess(context, dbUrl, { WORKERS: workers });
-      for (let life = 0; life < lives; life += 1) {
-        const ready = await liveAndDie(start, ledger);
-        await dieYoung({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS: workers }, ready);
-        // On PostgreSQL its last statements may still be in progress.
-        if (store.name === 'PostgreSQL') await waitUntil(async () => (await othersOn(dbUrl)) === 0);
-      }
-      await examine(await start(), ledger);
-      assert.ok(ledger.acknowledged > 0);
-    });
-  }
-
-  test('rule 27: two services that start at once on an empty store share it', async (context) => {
-    for (let round = 0; round < 2; round += 1) {
-      const dbUrl = await store.freshUrl();
-      const starts = await Promise.allSettled([1, 2].map(() => startProcess(context, dbUrl)));
-      const services = starts.map((outcome) => {
-        if (outcome.status === 'rejected') throw outcome.reason;
-        return outcome.value;
-      });
-      const created = await Promise.all(
-        Array.from({ length: 20 }, (_, year) => services[year % 2]?.client.create({ year })),
-      );
-      const ids = new Set(created.map((book) => book?.id));
-      assert.equal(ids.size, 20);
-      for (const { client } of services) {
-        const listed = await client.list();
-        assert.deepEqual(
-          listed,
-          created.toSorted((one, other) => Number(one?.id) - Number(other?.id)),
-        );
-      }
-      for (const { process } of services) process.kill('SIGKILL');
+    const stopped = service.stop();
+    await waitUntil(() => acceptsNothing(service));
+    for (const { connection, rest } of clients) await connection.send(rest);
+    await stopped;
+    for (const { connection, name } of clients) {
+      await connection.closed;
+      const { status, headers } = parseAnswers(connection.received)[2] as RawAnswer;
+      assert.deepEqual([status, headers.connection], [Number(name.split(' ')[2]), 'close'], name);
     }
   });
-}
+
+  test('rule 27: requests in progress at SIGTERM are stored and answered, pipelined ones included', async (context) => {
+    const service = await startPatient(context);
+    const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
+    const letWritesGo = await holdWrites(service.dbUrl);
+    const post = (title: string) => head('POST', '/book', service.client.token, JSON.stringify({ title }));
+    for (const [position, client] of clients.entries()) {
+      await client.send([1, 2, 3].map((count) => post(`${position}/${count}`)).join(''));
+    }
+    await service.client.request('GET', '/book/1'); // by now all of them have arrived
+    const stopped = service.stop();
+    await waitUntil(() => acceptsNothing(service));
+    await letWritesGo();
+    await stopped;
+    const stored = await booksOf(service.dbUrl);
+    for (const [position, client] of clients.entries()) {
+      await client.closed;
+      const [, ...answers] = parseAnswers(client.received);
+      assert.deepEqual(
+        answers.map(({ status, body }) => [status, JSON.parse(body).data.title]),
+        [1, 2, 3].map((count) => [201, `${position}/${count}`]),
+      );
+      assert.equal(answers.at(-1)?.headers.connection, 'close');
+      for (const { body } of answers) assert.ok(stored.some(({ id }) => id === JSON.parse(body).data.id));
+    }
+  });
+
+  test('rule 27: a connection that is idle at SIGTERM may still send a last request', async (context) => {
+    const service = await startPatient(context);
+    const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
+    const stopped = service.stop();
+    await waitUntil(() => acceptsNothing(service));
+    for (let look = 0; look < 20; look += 1) await acceptsNothing(service); // it does not close them meanwhile
+    for (const client of clients) {
+      await client.send(head('GET', '/books', service.client.token));
+      const [, answer] = await client.answers(2);
+      assert.deepEqual([answer?.status, answer?.headers.connection], [200, 'close']);
+    }
+    await stopped;
+  });
+
+  for (const store of STORES) {
+    test(`rule 12: on ${store.name}, a restart keeps every book and gives out no id again, not even the newest`, async () => {
+      const first = await startTestService(await store.freshUrl());
+      for (const year of [1, 2, 3]) await first.client.create({ year });
+      const [oldest, , newest] = await first.client.list();
+      await first.client.request('DELETE', `/book/${newest?.id}`);
+      await first.client.request('PUT', `/book/${oldest?.id}`, { body: { author: 'known by now' } });
+      const kept = await first.client.list();
+      assert.equal(kept.length, 2);
+      await first.stop();
+
+      const second = await startTestService(first.dbUrl);
+      assert.deepEqual(await second.client.list(), kept);
+      const { id } = await second.client.create({});
+      await second.stop();
+      assert.ok(id > Number(newest?.id), `${id} after ${newest?.id}`);
+    });
+
+    for (const workers of WORKERS) {
+      test(`rules 9, 12 and 23: on ${store.name}, WORKERS=${workers}, sudden deaths, during starts and under 8 writers, lose nothing`, async (context) => {
+        const dbUrl = await store.freshUrl();
+        const ledger = new Ledger();
+        const observer = store.name === 'PostgreSQL' ? await connectTo(context, dbUrl) : undefined;
+        for (let life = 0; life < scaled(4); life += 1) {
+          const ready = await liveAndDie(() => start(context, dbUrl, { WORKERS: workers }), ledger);
+          await dieYoung({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS: workers }, ready);
+          // On PostgreSQL its last statements may still be in progress.
+          if (observer !== undefined)
+            await waitUntil(async () => (await observer.query(OTHERS)).rowCount === 0);
+        }
+        const last = await startTestService(dbUrl);
+        await examine(last, ledger);
+        await last.stop();
+        assert.ok(ledger.acknowledged > 0);
+      });
+    }
+
+    test(`rule 27: on ${store.name}, two services that start at once on an empty store share it`, async () => {
+      for (let round = 0; round < scaled(16); round += 1) {
+        const dbUrl = await store.freshUrl();
+        const services = await Promise.all([1, 2].map(() => startTestService(dbUrl)));
+        const created = await Promise.all(
+          Array.from({ length: 20 }, (_, year) => services[year % 2]?.client.create({ year })),
+        );
+        assert.equal(new Set(created.map((book) => book?.id)).size, 20);
+        const stored = created.toSorted((one, other) => Number(one?.id) - Number(other?.id));
+        for (const { client } of services) assert.deepEqual(await client.list(), stored);
+        await Promise.all(services.map((service) => service.stop()));
+      }
+    });
+  }
+});
+
+/** The other connections to a database. */
+const OTHERS = `select from pg_stat_activity
+  where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`;
 
 /** Starts the real command, and kills it at the end of the test if it still runs. */
-async function startProcess(
+async function start(
   context: TestContext,
   dbUrl: string,
   env: Record<string, string> = {},
@@ -136,44 +197,48 @@ async function startProcess(
   return service;
 }
 
-function hasEnded({ process }: ServiceProcess): boolean {
-  return process.exitCode !== null || process.signalCode !== null;
+/** Starts a service in this process that waits for its clients and its store as long as a test needs. */
+async function startPatient(context: TestContext): Promise<RunningService> {
+  const patient = {
+    service: { lastRequest: 60_000, grace: 60_000 },
+    books: { deadline: 60_000 },
+    sqlite: { write: 60_000 },
+  };
+  const service = await startTestService(await SQLITE.freshUrl(), {}, undefined, timesWith(patient));
+  context.after(() => service.stop());
+  return service;
 }
 
-/** Waits until it exits, which must be with code 0. */
-async function endedWell(service: ServiceProcess): Promise<void> {
-  await waitUntil(() => hasEnded(service));
-  assert.equal(service.process.exitCode, 0);
+/** One that has ended counts as alive until its parent notices; on Linux, where a container may have none that does, not. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return process.platform !== 'linux' || !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
+  } catch {
+    return false;
+  }
 }
 
-function isStopping({ log }: ServiceProcess): boolean {
-  return log.some((line) => JSON.parse(line).msg === 'stopping');
+async function acceptsNothing(service: RunningService): Promise<boolean> {
+  const ports = [service.port, pageOf(service).port];
+  return (await Promise.all(ports.map((port) => accepts('127.0.0.1', port)))).every((accepted) => !accepted);
 }
 
-/**
- * A connection that the service has accepted, which an answer shows: a service that stops drops connections that are
- * not accepted yet.
- */
+/** A connection that the service has accepted, which an answer shows: others are dropped by a service that stops. */
 async function dial(context: TestContext, target: Target): Promise<Connection> {
   const connection = new Connection(target);
   context.after(() => connection.socket.destroy());
-  await connection.send(head('GET', '/nowhere', ''));
+  await connection.send(head('GET', '/nowhere'));
   await connection.answers(1);
   return connection;
 }
 
-function head(method: string, path: string, token: string, length?: number): string {
-  const lines = [`${method} ${path} HTTP/1.1`, 'Host: x', `Authorization: ${token}`];
-  if (length !== undefined) lines.push(`Content-Length: ${length}`);
-  return `${lines.join('\r\n')}\r\n\r\n`;
-}
-
-/** How many other connections to a database there are. */
-async function othersOn(dbUrl: string): Promise<number> {
-  const [row] = await execute<{ count: number }>(
-    dbUrl,
-    `select count(*)::int from pg_stat_activity
-     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
-  );
-  return Number(row?.count);
+function head(method: string, path: string, token = '', body = ''): string {
+  const lines = [
+    `${method} ${path} HTTP/1.1`,
+    'Host: x',
+    `Authorization: ${token}`,
+    `Content-Length: ${body.length}`,
+  ];
+  return `${lines.join('\r\n')}\r\n\r\n${body}`;
 }

@@ -31,6 +31,7 @@ describe('the times that documents promise', () => {
     ['F6: counting takes 2 s, on PostgreSQL', postgres.statement.counts, 2000],
     ['I4: a key is valid for 24 hours', keys.lifetime, 86_400_000],
     ['rule 27: an open connection has half a second for a last request', service.lastRequest, 500],
+    ['rule 28: a worker that could not be replaced is retried after a second', workers.retryPause, 1000],
     ['rule 29: failed logins are counted for 15 minutes', auth.failureWindow, 900_000],
     ['rule 29: one delayed answer a second', auth.failurePace, 1000],
     ['docs/monitoring.md: an answer is slow after a second', log.slow, 1000],

@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Ledger } from './ledger.ts';
 import { random } from './random.ts';
-import { fileOf, type ServiceProcess, spawnService } from './service.ts';
+import { fileOf, type RunningService, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
 
@@ -79,7 +79,7 @@ export async function dieYoung(env: Record<string, string>, longestLife: number)
 }
 
 /** Compares the stored books with the ledger, and checks the file. */
-export async function examine({ client, dbUrl }: ServiceProcess, ledger: Ledger): Promise<void> {
+export async function examine({ client, dbUrl }: RunningService, ledger: Ledger): Promise<void> {
   ledger.reconcile(await client.list());
   if (!dbUrl.startsWith('sqlite:')) return;
   const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
