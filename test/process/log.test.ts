@@ -8,21 +8,24 @@ import { closeSync, openSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
-import type { BookStore } from '../../src/books/store.ts';
+import { Faults } from '../../src/api/faults.ts';
+import { RequestCounts } from '../../src/api/request-counts.ts';
+import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { run } from '../../src/cli.ts';
+import type { LogLevel } from '../../src/config.ts';
+import { NoRoomForBody } from '../../src/http/body.ts';
+import { LogWriter } from '../../src/log/destination.ts';
 import { createLog } from '../../src/log/log.ts';
 import { TIMES } from '../../src/times.ts';
 import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { FULL, NO_FULL_DISK } from '../support/full-disk.ts';
 import { unusedPort } from '../support/ports.ts';
-import { freshDatabase } from '../support/postgres.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { COMMAND } from '../support/repository.ts';
 import {
   ENVIRONMENT,
   fileOf,
-  ONLY_STORE,
   preloaded,
   type RunningService,
   SECRET,
@@ -43,27 +46,29 @@ const LONG_PATH = `/${'x'.repeat(12_000)}`;
 
 describe('the log of requests', { concurrency: 4 }, () => {
   test('rules 20 and 24: has one line for each, with the id that its client gave it', async (context) => {
-    const { service, lines } = await start(context, 'info');
+    const { service, lines } = await start(context);
     const awkward = String.raw`/"quoted"\\u0041`;
-    const asked: [text: string, method: string, path: string, status: number][] = [
-      ['GET /books?secret=1 HTTP/1.1', 'GET', '/books', 401],
-      [`GET ${awkward} HTTP/1.1`, 'GET', awkward, 404],
-      ['DELETE /book/1?a?b HTTP/1.1', 'DELETE', '/book/1', 401],
-      ['GET /book/%zz?secret HTTP/1.1', 'GET', '/book/%zz', 400],
-      ['PROPFIND /book HTTP/1.1', 'PROPFIND', '/book', 405],
-    ];
-    for (const [position, [text]] of asked.entries()) {
-      const bytes = Buffer.from(`${text}\r\nHost: x\r\nX-Request-Id: my.name:${position}\r\n\r\n`);
-      assert.equal((await exchange(service, bytes))[0]?.headers['x-request-id'], `my.name:${position}`);
+    const asked = [
+      ['GET', '/books?secret=1', '/books', 401],
+      ['GET', awkward, awkward, 404],
+      ['DELETE', '/book/1?a?b', '/book/1', 401],
+      ['GET', '/book/%zz?secret', '/book/%zz', 400],
+      ['PROPFIND', '/book', '/book', 405],
+    ] as const;
+    const ask = async (method: string, url: string, id: string) => {
+      const text = `${method} ${url} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n\r\n`;
+      return (await exchange(service, Buffer.from(text)))[0]?.headers['x-request-id'];
+    };
+    for (const [position, [method, url]] of asked.entries()) {
+      assert.equal(await ask(method, url, `my.name:${position}`), `my.name:${position}`);
     }
-    const [refused] = await exchange(service, 'GET /books HTTP/1.1\r\nHost: x\r\nX-Request-Id: "\r\n\r\n');
-    const id = refused?.headers['x-request-id'] ?? '';
-    assert.match(id, /^[\w-]{8,}$/);
+    const id = await ask('GET', '/books', '"');
+    assert.match(String(id), /^[\w-]{8,}$/);
     await waitUntil(() => lines.some(({ reqId }) => reqId === id));
-    for (const [position, [, method, path, status]] of asked.entries()) {
-      const [line, ...others] = lines.filter(({ reqId }) => reqId === `my.name:${position}`);
-      const { time, milliseconds, level, msg, ...rest } = line ?? {};
+    for (const [position, [method, , path, status]] of asked.entries()) {
       const reqId = `my.name:${position}`;
+      const [line, ...others] = lines.filter((line) => line.reqId === reqId);
+      const { time, milliseconds, level, msg, ...rest } = line ?? {};
       assert.deepEqual(rest, { reqId, method, path, status });
       assert.match(`${level} ${msg}`, /^(info request|warn slow request)$/); // depends on the speed of the machine
       assert.equal(new Date(String(time)).toISOString(), time);
@@ -73,7 +78,7 @@ describe('the log of requests', { concurrency: 4 }, () => {
   });
 
   test('has a line for a request whose client disconnected before the answer', async (context) => {
-    const { service, lines } = await start(context, 'info');
+    const { service, lines } = await start(context);
     const unlock = await holdWrites(service.dbUrl);
     const leaver = new Connection(service);
     const head = `Authorization: ${service.client.token}\r\nX-Request-Id: leaver\r\nContent-Length: 2`;
@@ -83,6 +88,76 @@ describe('the log of requests', { concurrency: 4 }, () => {
     await leaver.closed;
     await unlock();
     await waitUntil(() => lines.some(({ reqId }) => reqId === 'leaver'));
+  });
+});
+
+// Their time is that of the test, so no other test may run at the same time.
+describe('how often there is a line', () => {
+  for (const level of ['info', 'warn'] as const) {
+    test(`at LOG_LEVEL=${level}, slow requests are marked, once a second however many there are`, (context) => {
+      let now = 1_000_000;
+      context.mock.method(performance, 'now', () => now);
+      const { log, lines } = logTo(level);
+      for (; now < 1_002_500; now += 500) {
+        for (let count = 0; count < 20; count += 1) log.request('id', 'POST', '/book?x', 201, 1000);
+        log.request('id', 'GET', '/book', 200, 999);
+        log.request('id', 'GET', '/book', 401, 5000); // late on purpose
+      }
+      const slow = lines.filter(({ msg }) => msg === 'slow request');
+      assert.equal(slow.length, 3);
+      const { time: _, ...line } = slow[0] ?? {};
+      const posted = { reqId: 'id', method: 'POST', path: '/book', status: 201 };
+      assert.deepEqual(line, { level: 'warn', ...posted, milliseconds: 1000, msg: 'slow request' });
+      assert.equal(lines.length, level === 'info' ? 5 * 22 : 3);
+    });
+  }
+
+  test('rule 23: a failing store is logged at once, then once a second, with the number of affected requests', (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const { log, lines } = logTo('warn');
+    const faults = new Faults(log, new RequestCounts(), TIMES.api);
+    const fail = (reason: string) =>
+      assert.equal(faults.answer(new StoreUnavailable(reason), reason).status, 503);
+    const logged = () => lines.splice(0).map(({ reason, requests }) => [reason, requests]);
+    fail('full');
+    assert.deepEqual(logged(), [['full', 1]]);
+    for (const reason of ['full', 'away', 'full']) fail(reason);
+    context.mock.timers.tick(999);
+    assert.deepEqual(logged(), []);
+    context.mock.timers.tick(1);
+    assert.deepEqual(logged(), [
+      ['full', 2],
+      ['away', 1],
+    ]);
+    context.mock.timers.tick(1000);
+    fail('full');
+    const { time: _, ...line } = lines[0] ?? {};
+    const expected = {
+      level: 'error',
+      reqId: 'full',
+      reason: 'full',
+      requests: 1,
+      msg: 'the store is unavailable',
+    };
+    assert.deepEqual(line, expected);
+  });
+
+  test('rules 22 and 23: a body for which there is no room is logged', (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout'] });
+    const { log, lines } = logTo('error');
+    assert.equal(
+      new Faults(log, new RequestCounts(), TIMES.api).answer(new NoRoomForBody(), 'id').status,
+      503,
+    );
+    const { time: _, ...line } = lines[0] ?? {};
+    const reason = 'the memory for request bodies is used up';
+    assert.deepEqual(line, {
+      level: 'error',
+      reqId: 'id',
+      reason,
+      requests: 1,
+      msg: 'a request body was refused',
+    });
   });
 });
 
@@ -127,9 +202,24 @@ describe('the log of faults', { concurrency: 4 }, () => {
     assert.ok(service.log.some((line) => JSON.parse(line).path === '/crash'));
   });
 
+  test('rule 27: a line that is still due when the log is closed does no harm', async () => {
+    const file = join(temporaryFolder(), 'log');
+    const fd = openSync(file, 'a');
+    const [closed, last] = [1, 2].map(() => new LogWriter({ fd, isTTY: false }, false, TIMES.log)) as [
+      LogWriter,
+      LogWriter,
+    ];
+    await closed.close();
+    closed.write('late\n');
+    last.write('last\n');
+    await waitUntil(() => readFileSync(file, 'utf8') !== '');
+    await last.close();
+    closeSync(fd);
+    assert.equal(readFileSync(file, 'utf8'), 'last\n');
+  });
+
   test('T5, rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
-    const lines: Line[] = [];
-    const log = createLog('error', { write: (line) => lines.push(JSON.parse(line)) }, TIMES.log);
+    const { log, lines } = logTo('error');
     const limit = { size: 1, weight: 1, inFlight: 1 };
     const kinds = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
     const broken = {
@@ -181,15 +271,6 @@ describe('a log that nothing reads', { concurrency: 3 }, () => {
     await endsWell(child);
   });
 
-  for (const reader of ['stalled', 'gone']) {
-    test(`rule 27: with a reader that is ${reader}, requests are answered, and SIGTERM is a graceful shutdown`, async (context) => {
-      const { child, service } = await startUnread(context);
-      if (reader === 'gone') child.stdout?.destroy();
-      await fillLog(service, 200); // more than a pipe holds
-      await endsWell(child);
-    });
-  }
-
   test('rule 31: a reader that resumes finds how many lines were lost', async (context) => {
     const { child, service, read } = await startUnread(context);
     await fillLog(service, 1200); // more than is kept for a reader
@@ -229,7 +310,6 @@ describe('on a terminal', { concurrency: 4 }, () => {
   /** Part of everything that must not be shown. */
   const MARK = 'never-show-this';
   const OWN = { AUTH_USERNAME: 'librarian', AUTH_PASSWORD: `a password, ${MARK}` };
-  const GUARDED = { ...OWN, SECRET_TOKEN: `a secret of more than thirty-two bytes, ${MARK}` };
 
   /** Runs the command in this process, on a simulated terminal, until `visitor` has returned. */
   async function visit(
@@ -275,51 +355,44 @@ describe('on a terminal', { concurrency: 4 }, () => {
     assert.doesNotMatch(text, /^\{/m); // lines for people, not JSON
   });
 
-  const levels = { info: /info .*request.*path=\/nowhere/, warn: /warn .*SECRET_TOKEN/ };
-  for (const LOG_LEVEL of ['info', 'warn', 'silent'] as const) {
-    test(`shows the lines of LOG_LEVEL=${LOG_LEVEL}`, async () => {
-      const env = { ...OWN, HOST: '127.0.0.1', SECRET_TOKEN: 'short', DB_URL: await SQLITE.freshUrl() };
-      const { text } = await visit({ ...env, LOG_LEVEL }, async (shown) => {
-        const [, url] = /Address +(\S+)\n/.exec(shown()) ?? [];
-        assert.equal((await fetch(`${url}/nowhere`)).status, 404);
-      });
-      // All output has been written when the command has ended.
-      assert.equal(levels.warn.test(text), LOG_LEVEL !== 'silent');
-      assert.equal(levels.info.test(text), LOG_LEVEL === 'info');
-    });
-  }
-
-  const without = process.env[ONLY_STORE] === 'SQLite' && 'this run tests SQLite only';
-  test('shows neither the configured password nor the secret nor the user of the database', {
-    skip: without,
-  }, async () => {
-    const DB_URL = await freshDatabase();
-    const { code, text } = await visit({ ...GUARDED, HOST: '127.0.0.1', DB_URL }, async (shown) => {
-      const { host, pathname } = new URL(DB_URL);
-      assert.ok(shown().includes(`postgres://${host}${pathname}`));
-      assert.match(shown(), /\blibrarian\b/);
-    });
-    assert.equal(code, 0);
-    assert.ok(!text.includes(MARK));
-    assert.ok(!text.includes(DB_URL));
+  test('shows the lines of LOG_LEVEL, and neither the configured password nor the secret', async () => {
+    const guarded = { ...OWN, HOST: '127.0.0.1', SECRET_TOKEN: MARK };
+    for (const [LOG_LEVEL, shownLines] of [
+      ['info', /warn .*SECRET_TOKEN.*\n.*info .*request.*path=\/nowhere/],
+      ['warn', /warn .*SECRET_TOKEN.*\n$/],
+      ['silent', /-d '[^']+'\n\n$/], // the command
+    ] as const) {
+      const { text } = await visit(
+        { ...guarded, LOG_LEVEL, DB_URL: await SQLITE.freshUrl() },
+        async (shown) => {
+          const [, url] = /Address +(\S+)\n/.exec(shown()) ?? [];
+          assert.equal((await fetch(`${url}/nowhere`)).status, 404);
+        },
+      );
+      assert.match(text, /\blibrarian\b/);
+      assert.match(text, shownLines); // all output has been written when the command has ended
+      assert.ok(!text.includes(MARK));
+    }
   });
 
   test('shows a refusal as one sentence', async () => {
-    const { code, text } = await visit({ ...GUARDED, DB_URL: 'books.db' });
+    const { code, text } = await visit({ ...OWN, DB_URL: 'books.db' });
     assert.equal(code, 1);
     assert.match(text, /^DB_URL[^\n]+\.\n$/);
   });
 });
 
+/** A log whose lines are kept. */
+function logTo(level: LogLevel) {
+  const lines: Line[] = [];
+  return { log: createLog(level, { write: (line) => lines.push(JSON.parse(line)) }, TIMES.log), lines };
+}
+
 /** Starts a service in this process and keeps its log lines. */
-async function start(
-  context: TestContext,
-  LOG_LEVEL: string,
-  env: Record<string, string> = {},
-): Promise<{ service: RunningService; lines: Line[] }> {
+async function start(context: TestContext): Promise<{ service: RunningService; lines: Line[] }> {
   const lines: Line[] = [];
   const write = (line: string) => lines.push(JSON.parse(line));
-  const service = await startTestService(await SQLITE.freshUrl(), { LOG_LEVEL, ...env }, { write });
+  const service = await startTestService(await SQLITE.freshUrl(), { LOG_LEVEL: 'info' }, { write });
   context.after(() => service.stop());
   return { service, lines };
 }
