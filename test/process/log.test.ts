@@ -273,7 +273,7 @@ describe('a log that nothing reads', { concurrency: 3 }, () => {
 
   test('rule 31: a reader that resumes finds how many lines were lost', async (context) => {
     const { child, service, read } = await startUnread(context);
-    await fillLog(service, 1200); // more than is kept for a reader
+    await fillLog(service, 800); // more than is kept for a reader
     const lines = read();
     const notices = () => lines.filter(({ msg }) => String(msg).startsWith('log lines were lost'));
     await waitUntil(() => notices().length > 0);
@@ -281,8 +281,8 @@ describe('a log that nothing reads', { concurrency: 3 }, () => {
     assert.equal(level, 'error');
     assert.equal(others.length, 0);
     const requests = () => lines.filter(({ path }) => path === LONG_PATH).length;
-    await waitUntil(() => requests() + Number(lost) >= 1200); // the last ones may follow the notice
-    assert.equal(requests() + Number(lost), 1200);
+    await waitUntil(() => requests() + Number(lost) >= 800); // the last ones may follow the notice
+    assert.equal(requests() + Number(lost), 800);
     assert.ok(requests() > 100);
     const metrics = await scrape(service.operations);
     assert.equal(sumOf(metrics, 'book_catalogue_log_lines_lost_total'), lost);
@@ -358,7 +358,6 @@ describe('on a terminal', { concurrency: 4 }, () => {
   test('shows the lines of LOG_LEVEL, and neither the configured password nor the secret', async () => {
     const guarded = { ...OWN, HOST: '127.0.0.1', SECRET_TOKEN: MARK };
     for (const [LOG_LEVEL, shownLines] of [
-      ['info', /warn .*SECRET_TOKEN.*\n.*info .*request.*path=\/nowhere/],
       ['warn', /warn .*SECRET_TOKEN.*\n$/],
       ['silent', /-d '[^']+'\n\n$/], // the command
     ] as const) {
