@@ -15,8 +15,8 @@ import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, SQLITE } from '../support/service.ts';
 
-/** Folders whose tests do not count: they need packages of Debian, or other versions from the network. */
-const BY_NAME_ONLY = /^test\/(browser|cluster|matrix|system)\//;
+/** Folders whose tests do not count: they need packages of Debian. */
+const BY_NAME_ONLY = /^test\/(browser|release)\//;
 
 const read = (path: string) => readFileSync(pathTo(path), 'utf8');
 const contract = read('docs/contract.md');

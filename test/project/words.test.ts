@@ -114,18 +114,6 @@ test('the README has at most 900 words, and all of docs/ 16,000', () => {
   assert.ok(all <= 16_000, `${all} words`);
 });
 
-test('the test of words finds them in comments, strings and templates, and nowhere else', () => {
-  const code = `const begun = 1; // begun
-    /** It has
-     * begun. */
-    f('a begun "one"', \`b \${begun}
-    begun\`, /begun "/);`;
-  assert.deepEqual(
-    hitsOf(passagesOf(code)).map(({ line }) => line),
-    [1, 3, 4, 5],
-  );
-});
-
 /** @param passagesOfText of the text of a file. */
 function assertNone(
   files: readonly string[],
