@@ -197,14 +197,10 @@ async function start(
   return service;
 }
 
-/** Starts a service in this process that waits for its clients and its store as long as a test needs. */
+/** Starts a service in this process that waits for its clients as long as a test needs. */
 async function startPatient(context: TestContext): Promise<RunningService> {
-  const patient = {
-    service: { lastRequest: 60_000, grace: 60_000 },
-    books: { deadline: 60_000 },
-    sqlite: { write: 60_000 },
-  };
-  const service = await startTestService(await SQLITE.freshUrl(), {}, undefined, timesWith(patient));
+  const times = timesWith({ service: { lastRequest: 60_000, grace: 60_000 } });
+  const service = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
   context.after(() => service.stop());
   return service;
 }

@@ -6,9 +6,9 @@ import { describe, type TestContext, test } from 'node:test';
 import { exchange } from '../support/client.ts';
 import { execute } from '../support/postgres.ts';
 import { random } from '../support/random.ts';
-import { NIGHTLY, SHELF, scaled } from '../support/scale.ts';
+import { scaled } from '../support/scale.ts';
 import { ENVIRONMENT, STORES, startTestService } from '../support/service.ts';
-import { executeOn, holdBooks } from '../support/sql.ts';
+import { executeOn } from '../support/sql.ts';
 
 /** Part of every secret, the service's own and those that clients send. */
 const MARK = 'never-show-this';
@@ -56,11 +56,6 @@ describe('secrets', { concurrency: STORES.length }, () => {
         const statuses = await attack();
         const all = [200, 201, 400, 401, 404, 405, 413, 431];
         assert.deepEqual([...all.filter((status) => !statuses.has(status))], []);
-      }
-      if (process.env[SHELF] === NIGHTLY) {
-        const letGo = await holdBooks(plainUrl); // until all have timed out
-        assert.ok((await attack()).has(503), 'the store was not locked');
-        await letGo();
       }
       await executeOn(plainUrl, 'alter table books drop column author'); // from now on every statement fails
       const broken = await attack();
