@@ -116,7 +116,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
   });
 
   test('rule 27: a connection that is idle at SIGTERM may still send a last request', async (context) => {
-    const service = await startPatient(context);
+    const service = await startPatient(context, 60_000);
     const clients = await Promise.all([service, pageOf(service)].map((target) => dial(context, target)));
     const stopped = service.stop();
     await waitUntil(() => acceptsNothing(service));
@@ -197,9 +197,9 @@ async function start(
   return service;
 }
 
-/** Starts a service in this process that waits for its clients as long as a test needs. */
-async function startPatient(context: TestContext): Promise<RunningService> {
-  const times = timesWith({ service: { lastRequest: 60_000, grace: 60_000 } });
+/** Starts a service in this process that waits for requests in progress, and for the last ones, as long as a test needs. */
+async function startPatient(context: TestContext, lastRequest = 500): Promise<RunningService> {
+  const times = timesWith({ service: { lastRequest, grace: 60_000 } });
   const service = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
   context.after(() => service.stop());
   return service;
