@@ -22,7 +22,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
-import { Client } from '../support/client.ts';
+import { accepts, Client } from '../support/client.ts';
 import { unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
@@ -166,22 +166,16 @@ describe('the image', () => {
     async healthy(): Promise<void> {
       const [kind, ...command] = config.Healthcheck.Test;
       assert.equal(kind, 'CMD');
-      const check = () => [
-        `--target=${this.#first}`,
-        '--mount',
-        '--pid',
-        '--ipc',
-        '--root',
-        ...this.#program(command),
-      ];
+      const enter = () => [`--target=${this.#first}`, ...['--mount', '--pid', '--ipc', '--root']];
       await waitUntil(
-        () => spawnSync('nsenter', check()).status === 0,
+        () => spawnSync('nsenter', [...enter(), ...this.#program(command)]).status === 0,
         () => (this.#process.exitCode === null ? undefined : this.said),
       );
     }
 
-    client(): Promise<Client> {
+    async client(): Promise<Client> {
       const port = Number(this.#env.PORT);
+      await waitUntil(() => accepts('127.0.0.1', port)); // it is healthy before it listens
       return Client.logIn({ url: `http://127.0.0.1:${port}`, port });
     }
 
