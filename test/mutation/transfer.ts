@@ -7,6 +7,7 @@ const MEMORY = 'test/nightly/memory.test.ts';
 const BACKUP = 'test/transfer/backup.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
+const FORMATS = 'test/transfer/formats.test.ts';
 const CLIENT = 'test/client/service.test.ts';
 const ANSWERS = 'test/client/answers.test.ts';
 const LISTS = 'test/client/lists.test.ts';
@@ -106,7 +107,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('messages of an import pile up in memory', NIGHTLY_IMPORT, 'few pile up')
   .change('if (stderr.writableLength > MESSAGE_BACKLOG)', 'if (false)')
   .in('src/import/rejects.ts')
-  .mutant('an array of rejected rows has no end on a full disk', IMPORT, 'if the disk fills up')
+  .mutant('an array of rejected rows has no end on a full disk', READING, 'also if the disk is full')
   .change('await handle.appendFile(after);', '')
   .in('src/import/importing.ts')
   .mutant('an import keeps other writers waiting for its reader', NIGHTLY_IMPORT, 'few pile up')
@@ -144,7 +145,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('a year beyond what JSON readers hold exactly is imported', READING, 'that are not certain')
   .change('Number.isSafeInteger(year)', 'Number.isInteger(year)')
   .in('src/files/decoding.ts')
-  .mutant('a file is read in an encoding of which Node.js alters characters', READING, 'of several bytes')
+  .mutant('a file is read in an encoding of which Node.js alters characters', FORMATS, 'refused as a whole')
   .change('if (!EXACT.test(this.#decoder.encoding))', 'if (false)')
   .in('src/files/json.ts')
   .mutant('values are lost if the objects at the beginning lack their keys', READING, 'only later ones have')
@@ -152,11 +153,11 @@ export const TRANSFER_MUTANTS = new Mutants()
   .in('src/files/csv.ts')
   .mutant(
     'rows after a header are skipped with the blank lines before it',
-    READING,
+    FORMATS,
     'another delimiter would',
   )
   .change('length = tokenizer.next - input.at;', 'length = tokenizer.next;')
-  .mutant('the reason of a corrected row becomes its author', READING, 'with and without their reasons')
+  .mutant('the reason of a corrected row becomes its author', FORMATS, 'with and without their reasons')
   .change(' || this.#names.some(isOf)', '')
   .in('src/files/csv-tokenizer.ts')
   .mutant('one character after a closing quote is lost', FUZZ, 'delimited-text')

@@ -1,0 +1,62 @@
+// Owns: reading a file of books from memory, in pieces of any size, and what was found in it, in short.
+
+import { readBooks } from '../../src/files/reading.ts';
+import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
+
+export type Content = string | Buffer;
+export type Options = Partial<ReadingOptions>;
+
+export const PIECE_SIZES = [1, 2, 3, 7, 1_000_000];
+
+export interface Outcome {
+  readonly reading: Reading;
+  readonly batches: readonly ReadBatch[];
+  readonly books: readonly ReadBook[];
+  readonly refused: readonly RefusedRecord[];
+  /** The error message with which the reading broke off. */
+  readonly fault: string | undefined;
+}
+
+/** @param sizes of the pieces, in bytes; after the last one, again from the first. */
+export async function read(
+  content: Content,
+  options: Options = {},
+  sizes: readonly number[] = [65_536],
+): Promise<Outcome> {
+  const reading = await readBooks(piecesOf(Buffer.from(content as string), sizes), {
+    name: '-',
+    columns: {},
+    ...options,
+  });
+  const batches: ReadBatch[] = [];
+  let fault: string | undefined;
+  try {
+    for await (const batch of reading.batches) batches.push(batch);
+  } catch (error) {
+    fault = (error as Error).message;
+  }
+  const books = batches.flatMap((batch) => batch.books);
+  const refused = batches.flatMap((batch) => batch.refused);
+  return { reading, batches, books, refused, fault };
+}
+
+async function* piecesOf(bytes: Buffer, sizes: readonly number[]): AsyncGenerator<Buffer> {
+  let at = 0;
+  for (let index = 0; at < bytes.length; index += 1) {
+    const size = sizes[index % sizes.length] as number;
+    yield bytes.subarray(at, at + size);
+    at += size;
+  }
+}
+
+/** `line title/author/year` of each book. */
+export function inShort({ books }: Pick<Outcome, 'books'>): string[] {
+  return books.map(({ line, title, author, year }) => `${line} ${title}/${author}/${year}`);
+}
+
+/** `line column "value" reason` of each rejected record. */
+export function refusalsOf({ refused }: Outcome): string[] {
+  return refused.map(({ line, column, value, reason }) =>
+    column === undefined ? `${line} ${reason}` : `${line} ${column} "${value}" ${reason}`,
+  );
+}
