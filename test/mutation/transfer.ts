@@ -8,12 +8,12 @@ const BACKUP = 'test/transfer/backup.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
 const FORMATS = 'test/transfer/formats.test.ts';
+const RUNNING = 'test/transfer/running.test.ts';
 const CLIENT = 'test/client/service.test.ts';
 const ANSWERS = 'test/client/answers.test.ts';
 const LISTS = 'test/client/lists.test.ts';
 const RUN = 'test/project/run.test.ts';
 const FUZZ = 'test/fuzz/fuzz.test.ts';
-const NIGHTLY_BACKUP = 'test/nightly/backup.test.ts';
 const NIGHTLY_IMPORT = 'test/nightly/import.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
@@ -32,7 +32,9 @@ export const TRANSFER_MUTANTS = new Mutants()
     'PostgreSQL',
   )
   .change(' || (await checksumOf(target)) !== checksum', '')
-  .mutant('a copy continues after a signal', EXPORT, 'copy: a signal ends it')
+  .mutant('a copy takes books from TO without --overwrite', EXPORT, 'over books only with --overwrite')
+  .change('if (there > 0 && !overwrite) {', 'if (there < 0 && !overwrite) {')
+  .mutant('a copy continues after a signal', RUNNING, 'a signal ends backup, restore and copy')
   .change("if (context.signal.aborted) throw new Error('stopped');", '')
   .mutant('an id that was given before a copy is given again', EXPORT, 'from SQLite to SQLite, ids included')
   .change('await target.reserveIdsThrough(await source.lastId());', '')
@@ -54,19 +56,21 @@ export const TRANSFER_MUTANTS = new Mutants()
     "url.searchParams.delete(PARAMETER); url.password ||= 'none';",
   )
   .in('src/stores/sqlite/backup.ts')
-  .mutant('a backup gets its name without a comparison with the store', BACKUP, 'a copy that differs')
+  .mutant('a backup gets its name without a comparison with the store', BACKUP, 'fails where it differs')
   .change("throw new Error('the copy differs from the store');", '')
+  .mutant('a backup shows several moments of a store', BACKUP, 'shows one moment')
+  .change("source.exec('begin');\n  try {", 'try {')
   .mutant('nothing shows that an empty file has been replaced', BACKUP, 'no program begins a store')
   .change("'begin exclusive; commit; begin exclusive'", "'begin exclusive'")
-  .mutant('a start waits for those who read a restored store', NIGHTLY_BACKUP, 'while the new store is read')
+  .mutant('a start waits for those who read a restored store', BACKUP, 'never while a service runs')
   .change(
     'return await readThrough(copy, onProgress);\n',
     "const content = await readThrough(copy, onProgress);\n    copy.exec('pragma journal_mode = delete');\n    return content;\n",
   )
-  .mutant('a restore through a link ignores the log of the backup', BACKUP, 'with a log beside them')
+  .mutant('a restore through a link ignores the log of the backup', BACKUP, 'that other programs made')
   .change('const backupFile = finalPath(path);', 'const backupFile = path;')
   .in('src/terminal/whole-file.ts')
-  .mutant('files that a killed backup has left stay', NIGHTLY_BACKUP, 'no backup or a complete one')
+  .mutant('files that a killed backup has left stay', BACKUP, 'what killed ones have left')
   .change(
     'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
     'found.length < name.length && UNFINISHED.test(found)',
@@ -78,14 +82,14 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('success is reported before the name of a file is on disk', EXPORT, 'cannot be synced')
   .change('await sync(folder);', '')
   .in('src/commands/backup.ts')
-  .mutant('a backup removes the log of a store that is started at its place', BACKUP, 'started at the place')
+  .mutant('a backup removes the log of a store that is started at its place', BACKUP, 'started at its place')
   .change('if (old !== undefined) removeCompanions', 'removeCompanions')
-  .mutant('a backup replaces a store that is started at its place', BACKUP, 'started at the place')
+  .mutant('a backup replaces a store that is started at its place', BACKUP, 'started at its place')
   .change('[old?.isFile === true, ', '[options.overwrite === true, ')
-  .mutant('a backup replaces a store that it cannot lock', BACKUP, 'impossible backup')
+  .mutant('a backup replaces a store that it cannot lock', BACKUP, 'that is impossible')
   .change('if (DAMAGED.includes(errcode % 256)) return', 'if (DAMAGED.length + errcode > 0) return')
   .in('src/commands/import.ts')
-  .mutant('a dry run needs space outside of the folder of the store', IMPORT, 'beside the store')
+  .mutant('a dry run needs space outside of the folder of the store', RUNNING, 'beside the store')
   .change(
     'const store = options.isDryRun',
     'if (options.isDryRun) await openScratch();\n    const store = options.isDryRun',
@@ -96,21 +100,21 @@ export const TRANSFER_MUTANTS = new Mutants()
     'if (store.isEmpty || overwrite) return store;',
     'if (store.isEmpty || !overwrite || overwrite) return store;',
   )
-  .mutant('a restore removes a log whose file is missing', BACKUP, 'with a log beside them')
+  .mutant('a restore removes a log whose file is missing', BACKUP, 'that is not a backup')
   .change('if (log !== undefined) {', 'if (false) {')
   .in('src/process.ts')
-  .mutant('a command ends before its messages are read', NIGHTLY_IMPORT, 'all of them arrive')
+  .mutant('a command ends before its messages are read', RUNNING, 'all its messages arrive')
   .change('await Promise.race([untilRead(process.stderr), overdue]);', '')
-  .mutant('a command waits for its reader after a signal', IMPORT, 'although nobody reads')
+  .mutant('a command waits for its reader after a signal', RUNNING, 'although nobody reads')
   .change('const overdue = stop.then(() => setTimeout(farewell));', 'const overdue = new Promise(() => {});')
   .in('src/import/report.ts')
-  .mutant('messages of an import pile up in memory', NIGHTLY_IMPORT, 'few pile up')
+  .mutant('messages of an import pile up in memory', RUNNING, 'few pile up')
   .change('if (stderr.writableLength > MESSAGE_BACKLOG)', 'if (false)')
   .in('src/import/rejects.ts')
   .mutant('an array of rejected rows has no end on a full disk', READING, 'also if the disk is full')
   .change('await handle.appendFile(after);', '')
   .in('src/import/importing.ts')
-  .mutant('an import keeps other writers waiting for its reader', NIGHTLY_IMPORT, 'few pile up')
+  .mutant('an import keeps other writers waiting for its reader', RUNNING, 'few pile up')
   .change('patience === Number.POSITIVE_INFINITY ? more', 'patience > 0 ? more')
   .in('src/stores/sqlite/bulk.ts')
   .mutant('an import counts rows that SQLite has not stored', IMPORT, 'trigger skips')
@@ -139,7 +143,7 @@ export const TRANSFER_MUTANTS = new Mutants()
     "where current_setting('synchronous_commit') = 'off'",
     "where current_setting('synchronous_commit') = 'none'",
   )
-  .mutant('a commit whose answer is lost is taken for a failed one', NIGHTLY_IMPORT, 'whose answer is lost')
+  .mutant('a commit whose answer is lost is taken for a failed one', RUNNING, 'whose answer is lost')
   .change('throw (await this.#rollBack()) ? error :', 'throw (await this.#rollBack()) || true ? error :')
   .in('src/files/years.ts')
   .mutant('a year beyond what JSON readers hold exactly is imported', READING, 'that are not certain')

@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -220,29 +220,6 @@ export function preloaded(script: string): string {
   const file = join(temporaryFolder(), 'preloaded.cjs');
   writeFileSync(file, script);
   return preloading(file);
-}
-
-/** NODE_OPTIONS with which a command stops until SIGCONT, once it has created the unfinished file of its target. */
-export function stoppingHalfWay(): string {
-  return preloaded(`
-    const promises = require('node:fs/promises');
-    const { syncBuiltinESMExports } = require('node:module');
-    const { open } = promises;
-    promises.open = async (path, ...rest) => {
-      const file = await open(path, ...rest);
-      if (String(path).endsWith('.unfinished')) {
-        promises.open = open;
-        syncBuiltinESMExports();
-        process.kill(process.pid, 'SIGSTOP');
-      }
-      return file;
-    };
-    syncBuiltinESMExports();`);
-}
-
-/** Resolves once a process has been stopped by a signal. */
-export function untilStopped({ pid }: ChildProcess): Promise<void> {
-  return waitUntil(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') T '));
 }
 
 /** NODE_OPTIONS that run this file before the service. A single executable ignores `--import`. */
