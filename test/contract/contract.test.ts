@@ -5,11 +5,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { FAST, SHELF } from '../support/scale.ts';
 import { SQLITE, startTestService } from '../support/service.ts';
 import { takesSeconds, testTargets } from './keeping.ts';
 import { STORES_ALONE } from './targets.ts';
 
-testTargets(STORES_ALONE, (rule) => !takesSeconds(rule));
+/** After each change, the core of the rules. */
+const isFast = process.env[SHELF] === FAST;
+
+testTargets(STORES_ALONE, (rule) => (isFast ? rule.level === 'core' : !takesSeconds(rule)));
 
 test('rule 5: no body has changed the prototype of objects in the process of the service', () => {
   assert.equal(({} as { polluted?: boolean }).polluted, undefined);
