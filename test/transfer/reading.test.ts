@@ -314,6 +314,7 @@ describe('rejected rows', () => {
     await using handle = await promises.open(path, 'w');
     const files = Object.getPrototypeOf(handle) as typeof handle;
     const rejects = new Rejects(reading, path.replace('.json', '-2.json'));
+    context.after(() => rejects.close());
     let added = 0;
     const assertComplete = async () => {
       const again = await read(readFileSync(path.replace('.json', '-2.json')), { format: 'json' });
