@@ -8,6 +8,7 @@ import {
   chmodSync,
   chownSync,
   copyFileSync,
+  existsSync,
   linkSync,
   mkdirSync,
   readdirSync,
@@ -37,6 +38,19 @@ const THREE = sha256(
 
 type Refusals = readonly (readonly [sentence: string, args: string, dbUrl?: string])[];
 
+/** Files of the folder `etc`, and what the nightly script says of them: the store that they name. */
+const NAMED = [
+  ['environment', '', ',\n'],
+  [
+    'environment',
+    'DB_URL = a\n',
+    'etc/environment: write DB_URL=… without blanks before or after the name, and with a value.\n',
+  ],
+  ['environment', 'DB_URL_FILE=url\n', ',url\n'],
+  ['db_url', 'a', ',etc/db_url\n'],
+  ['environment', 'PORT=80\nDB_URL=right\n', 'right,\n'],
+] as const;
+
 test('the nightly script backs up the store of the service, then removes its own old backups', () => {
   const folder = temporaryFolder();
   const own = Array.from({ length: 15 }, (_, day) => `books-2020-01-${10 + day}.db`);
@@ -61,17 +75,7 @@ test('the nightly script backs up the store of the service, then removes its own
     .replace('/var/lib/book-catalogue', '.')
     .replace('/opt/book-catalogue/', './')
     .replace('/var/backups/book-catalogue', 'backups');
-  for (const [file, content, said] of [
-    ['environment', '', ',\n'],
-    [
-      'environment',
-      'DB_URL = a\n',
-      'etc/environment: write DB_URL=… without blanks before or after the name, and with a value.\n',
-    ],
-    ['environment', 'DB_URL_FILE=url\n', ',url\n'],
-    ['db_url', 'a', ',etc/db_url\n'],
-    ['environment', 'PORT=80\nDB_URL=right\n', 'right,\n'],
-  ] as const) {
+  for (const [file, content, said] of NAMED) {
     const before = readdirSync(join(folder, 'disk'), { recursive: true });
     writeFileSync(join(folder, 'etc', file), content);
     const env = { PATH: process.env.PATH };
@@ -212,6 +216,7 @@ describe('backup', () => {
       const book = await service.client.create({ title: 'acknowledged' });
       held.release();
       assert.deepEqual(await ended, refusedWith(`${copy} already exists: --overwrite replaces it.`));
+      assert.ok(existsSync(`${copy}-wal`));
       assert.deepEqual(await service.client.list(), [book]);
       assert.equal((await service.client.create({ year: 2 })).id, 2); // which it refuses in another file
     });
@@ -329,7 +334,8 @@ describe('restore', () => {
     assert.equal(statSync(join(folder, 'books.db')).mode & 0o777, 0o640);
     const reader = new DatabaseSync(join(folder, 'books.db'), { readOnly: true });
     context.after(() => reader.close());
-    reader.exec('begin; select * from books'); // which no start waits for
+    reader.exec('begin; select * from books'); // which no start waits for, since it need not change the mode
+    assert.equal(reader.prepare('pragma journal_mode').get()?.journal_mode, 'wal');
     const next = await startTestService(`sqlite:${folder}/books.db`);
     context.after(() => next.stop());
     assert.equal((await next.client.list()).length, 3);
