@@ -34,10 +34,9 @@ export async function importing(url: string, folder: string, ...args: string[]) 
   return { ...ended, stderr };
 }
 
-/** Starts an import of what is written to its standard input; where it rejects no row. */
+/** Starts an import of what is written to its standard input. */
 export function startImport(url: string, ...args: string[]) {
   const stdin = new PassThrough();
-  const { promise: stop, resolve } = Promise.withResolvers<void>();
-  const ended = runCommand(['import', '-', ...args], { DB_URL: url }, undefined, stop, stdin);
-  return { stdin, ended, stop: resolve };
+  const ended = runCommand(['import', '-', ...args], { DB_URL: url }, undefined, undefined, stdin);
+  return { stdin, ended };
 }

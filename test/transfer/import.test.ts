@@ -190,12 +190,8 @@ describe('import', () => {
     const folder = folderWith({
       'books.csv': 'name;writer;when\nA;B;MCMXC\n"two\nlines";B;1990\nA;B\nC;\u001b[31mD;1\u202e9x\n',
     });
-    const { code, stdout, stderr } = await importing(
-      url,
-      folder,
-      'books.csv',
-      ...['--author', 'writer', '--year', 'when'],
-    );
+    const columns = ['--author', 'writer', '--year', 'when'];
+    const { code, stdout, stderr } = await importing(url, folder, 'books.csv', ...columns);
     assert.equal(code, 1);
     const [how, ...refused] = stderr.trimEnd().split('\n');
     assert.equal(how, 'books.csv: CSV, title from "name", author from "writer", year from "when"');
@@ -212,8 +208,7 @@ describe('import', () => {
     const rejects = join(folder, 'books.rejects.csv');
     const corrected = readFileSync(rejects, 'utf8').replace('MCMXC', '1990').replace('A;B;"', 'A;B;1991;"');
     writeFileSync(rejects, corrected.replace('1\u202e9x', '1999'));
-    const options = ['--author', 'writer', '--year', 'when', '--rejects', join(folder, 'rest.csv')];
-    const again = await importing(url, folder, 'books.rejects.csv', ...options);
+    const again = await importing(url, folder, 'books.rejects.csv', ...columns, '--rejects', 'rest.csv');
     assert.deepEqual(
       [again.code, again.stdout],
       [0, '3 rows read: 3 imported, 0 already there, 0 refused.\n'],
