@@ -56,7 +56,8 @@ async function agreed(page: Page, expected: View): Promise<void> {
       const wanted = { column: '', pressed: '', first: '', ...expected };
       return Object.entries(seen).every(([key, value]) => value === wanted[key as keyof View]);
     },
-    async () => [expected, seen],
+    undefined,
+    () => [expected, seen],
   );
 }
 

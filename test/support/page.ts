@@ -235,7 +235,8 @@ export async function said(page: Page, text: string): Promise<string[]> {
   const texts = heard.get(page) ?? [];
   await waitUntil(
     () => texts.some((one) => one.includes(text)),
-    async () => [text, texts],
+    undefined,
+    () => [text, texts],
   );
   return texts.splice(0, texts.findIndex((one) => one.includes(text)) + 1);
 }
@@ -257,6 +258,7 @@ export async function focused(goal: Locator): Promise<void> {
   const page = goal.page();
   await waitUntil(
     async () => (await goal.and(page.locator(':focus')).count()) === 1,
+    undefined,
     async () => [
       `${goal}`,
       await page.locator(':focus').allTextContents(),

@@ -20,11 +20,13 @@ process.once('SIGTERM', () => {
  * Resolves once the condition holds.
  * @param unless what else may happen, such as a call that is answered or a process that ends: a promise of it, or a function that
  * returns what it sees of it, undefined as long as it has not happened.
+ * @param there what is there while the condition does not hold, for the message of a wait that never ends.
  * @throws as soon as that has happened before the condition holds; the message says what was seen.
  */
 export async function waitUntil(
   holds: () => boolean | Promise<boolean>,
   unless: Promise<unknown> | (() => unknown) = () => undefined,
+  there: () => unknown = () => '',
 ): Promise<void> {
   const began = performance.now();
   const otherwise = unless instanceof Promise ? seenOf(unless) : unless;
@@ -33,7 +35,8 @@ export async function waitUntil(
     const seen = await otherwise(); // before the check: what ends may have made the condition true
     if (await holds()) return;
     if (seen !== undefined) throw new Error(`instead of ${holds}: ${format(seen)}`);
-    if (isToEnd || checked - began > HOPELESS) throw new Error(`this never held: ${holds}`);
+    if (isToEnd || checked - began > HOPELESS)
+      throw new Error(`this never held: ${holds} ${format(await there())}`);
     const pause = Math.min(SHORTEST_PAUSE + 2 * (performance.now() - checked), LONGEST_PAUSE);
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
