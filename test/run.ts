@@ -19,7 +19,7 @@ import { FAST, NIGHTLY, SHELF } from './support/scale.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
 /** Folders whose tests do not run before a push: test/README.md says when they do. */
-const OTHER_SHELVES = ['browser', NIGHTLY, 'release'];
+const OTHER_SHELVES = ['browser', NIGHTLY, 'packages', 'release'];
 
 /** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
 const LONG = '\n// It takes long, and begins first.\n';

@@ -1,20 +1,16 @@
 // Owns: the list of everything that must keep the contract: every rule of the conformance kit, or those of its level `core`.
 
 import assert from 'node:assert/strict';
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { FINDING } from '../../conformance/finding.ts';
 import type { Level, Rule } from '../../conformance/rule.ts';
-import { accepts } from '../support/client.ts';
 import { settle, startElsewhere } from '../support/elsewhere.ts';
 import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
-import { unusedPort } from '../support/ports.ts';
 import { execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startTestService } from '../support/service.ts';
-import { waitUntil } from '../support/wait.ts';
+import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand, startTestService } from '../support/service.ts';
 
 /** A service without books. */
 export interface Started {
@@ -39,6 +35,11 @@ export const STORES_ALONE: readonly Target[] = STORES.map((store) => {
   return { name: store.name, store, level: 'full', start: () => service(store.freshUrl()) };
 });
 
+/** Its core is checked after each push. */
+export const EXECUTABLE: Target = {
+  ...{ name: 'the executable', store: SQLITE, level: 'full', start: executable },
+};
+
 /** Checked each night, beside those. */
 export const VARIANTS: readonly Target[] = [
   {
@@ -57,7 +58,7 @@ export const VARIANTS: readonly Target[] = [
     ...{ store: POSTGRES, level: 'core', except: FINDING },
     start: () => service(distributed(), WITHOUT_INDEX),
   },
-  { name: 'the executable', store: SQLITE, level: 'full', start: executable },
+  EXECUTABLE,
   ...OLDER_VERSIONS.map((version): Target => {
     return { name: `PostgreSQL ${version}`, store: POSTGRES, level: 'full', start: () => older(version) };
   }),
@@ -124,16 +125,6 @@ async function older(version: OlderVersion): Promise<Started> {
 /** The single executable, as it is built of this clone. */
 async function executable(): Promise<Started> {
   await promisify(execFile)('npm', ['run', 'build:binary'], { cwd: pathTo('') });
-  const port = await unusedPort();
-  const env = { ...ENVIRONMENT, PORT: String(port), DB_URL: await SQLITE.freshUrl() };
-  const child = spawn(pathTo('dist/book-catalogue'), { env, stdio: 'ignore' });
-  const ended = once(child, 'exit');
-  await waitUntil(() => child.exitCode !== null || accepts('127.0.0.1', port));
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async stop() {
-      child.kill('SIGTERM');
-      await ended;
-    },
-  };
+  const env = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
+  return await startCommand(env, undefined, undefined, undefined, [pathTo('dist/book-catalogue')]);
 }

@@ -129,14 +129,16 @@ const HIDING: readonly unknown[] = ['warn', 'error', 'fatal', 'silent'];
  * in its log, unless LOG_LEVEL hides that line: then PORT must be a number, and it has no page.
  * @param setting a command of the shell for its process, such as `umask 077` or `ulimit -n 64`.
  * @param observe gets each line of its log.
+ * @param command another one than this clone's.
  */
 export async function startCommand(
   env: Record<string, string>,
   folder?: string,
   setting?: string,
   observe: (line: string) => void = () => {},
+  command: readonly string[] = COMMAND,
 ): Promise<CommandProcess> {
-  const child = spawnService(env, [], folder, 'ignore', setting);
+  const child = spawnService(env, [], folder, 'ignore', setting, command);
   const ended = once(child, 'close'); // when all that it printed has been read
   const log: string[] = [];
   const { url, page = '' } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {
@@ -202,11 +204,12 @@ export function spawnService(
   folder?: string,
   stdin: 'ignore' | 'pipe' = 'ignore',
   setting?: string,
+  command: readonly string[] = COMMAND,
 ): ChildProcess {
-  const command = [...COMMAND, ...args];
-  const set = ['/bin/sh', '-c', `${setting}; exec "$@"`, 'sh', ...command];
-  const [program = '', ...rest] = setting === undefined ? command : set;
-  const isPatient = IS_PATIENT && !IS_EXECUTABLE_TESTED;
+  const words = [...command, ...args];
+  const set = ['/bin/sh', '-c', `${setting}; exec "$@"`, 'sh', ...words];
+  const [program = '', ...rest] = setting === undefined ? words : set;
+  const isPatient = IS_PATIENT && command === COMMAND && !IS_EXECUTABLE_TESTED;
   const options = isPatient && { NODE_OPTIONS: `${PATIENCE} ${env.NODE_OPTIONS ?? ''}` };
   return spawn(program, rest, {
     env: { ...env, ...options },
