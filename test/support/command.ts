@@ -1,14 +1,13 @@
 // Owns: running the command in this process, with real arguments, environment, sockets and log, but without the half
 // second that a process takes to start. Tests of signals, pipes, memory and sudden death start a process instead
-// (`spawnService`). A single executable under test always runs in a separate process.
+// (`spawnService`).
 
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { pipeline, Readable, Writable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli.ts';
 import type { Target } from './client.ts';
-import { IS_EXECUTABLE_TESTED } from './repository.ts';
-import { endOf, spawnService, temporaryFolder } from './service.ts';
+import { temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';
 
 /** The exit code of a command and what it printed, as into a pipe. */
@@ -27,9 +26,7 @@ export interface CommandHere extends Target {
   stop(): Promise<Outcome>;
 }
 
-/** For the option `skip` of a test that stops the command before its first step, or stands in for its terminal. */
-export const HERE_ONLY =
-  IS_EXECUTABLE_TESTED && 'only a command in this process can be stopped at once, or be given a terminal';
+export const HERE_ONLY = false;
 
 /** Commands in a folder run one after the other, since a process has one working directory. */
 let previous: Promise<unknown> = Promise.resolve();
@@ -47,7 +44,6 @@ export async function runCommand(
   stop: Promise<unknown> = new Promise(() => {}),
   stdin = Readable.from([]),
 ): Promise<Outcome> {
-  if (IS_EXECUTABLE_TESTED) return beginExecutable(args, env, stop, stdin, folder).ended;
   if (folder === undefined) return begin(args, env, stop, stdin).ended;
   const ended = previous.then(async () => {
     const home = process.cwd();
@@ -65,8 +61,7 @@ export async function runCommand(
 /** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which that is logged. */
 export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
-  const start = IS_EXECUTABLE_TESTED ? beginExecutable : begin;
-  const { stdout, ended } = start([], env, stopped, Readable.from([]));
+  const { stdout, ended } = begin([], env, stopped, Readable.from([]));
   let outcome: Outcome | undefined;
   void ended.then((reached) => {
     outcome = reached;
@@ -104,25 +99,6 @@ function begin(
   const ended = run(args, env, streams, stop).then((code): Outcome => {
     return { code, stdout: stdout.text, stderr: stderr.text };
   });
-  return { stdout, ended };
-}
-
-function beginExecutable(
-  args: readonly string[],
-  env: Readonly<Record<string, string>>,
-  stop: Promise<unknown>,
-  stdin: Readable,
-  folder?: string,
-) {
-  const child = spawnService(env, args, folder, 'pipe');
-  const stdout = { text: '' };
-  child.stderr?.setEncoding('utf8');
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    stdout.text += text;
-  });
-  pipeline(stdin, child.stdin as Writable, () => {}); // it may end before it has read everything
-  void stop.then(() => child.kill('SIGTERM'));
-  const ended = endOf(child).then(({ code, ...printed }): Outcome => ({ code: Number(code), ...printed }));
   return { stdout, ended };
 }
 

@@ -1,6 +1,5 @@
 // Owns: where the files of this repository are, for tests that read or start them.
 
-import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The repository, as a folder URL. */
@@ -11,11 +10,5 @@ export function pathTo(path: string): string {
   return fileURLToPath(new URL(path, REPOSITORY));
 }
 
-/** The environment variable with the path of a single executable to test; without it, this clone is tested. */
-const executable = process.env.TEST_EXECUTABLE;
-
-export const IS_EXECUTABLE_TESTED = executable !== undefined;
-
-/** The `book-catalogue` command: a program, and its first arguments. */
-export const COMMAND: readonly [program: string, ...args: string[]] =
-  executable === undefined ? [process.execPath, pathTo('src/main.js')] : [resolve(executable)];
+/** The `book-catalogue` command: a program, and its first argument. */
+export const COMMAND: readonly [program: string, script: string] = [process.execPath, pathTo('src/main.js')];

@@ -11,13 +11,11 @@ import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
 import { TIMES, type Times } from '../../src/times.ts';
-import { accepts, Client, type Target } from './client.ts';
+import { Client, type Target } from './client.ts';
 import { IS_PATIENT, PATIENCE } from './patience.js';
-import { unusedPort } from './ports.ts';
 import { freshDatabase } from './postgres.ts';
-import { COMMAND, IS_EXECUTABLE_TESTED } from './repository.ts';
+import { COMMAND } from './repository.ts';
 import { STORES_FOLDER } from './stores-folder.ts';
-import { waitUntil } from './wait.ts';
 
 interface TestedStore {
   readonly name: 'SQLite' | 'PostgreSQL';
@@ -59,9 +57,9 @@ export interface RunningService extends Target {
 }
 
 /**
- * Starts a service in this process, or the single executable in a separate process.
+ * Starts a service in this process.
  * @param log receives its lines; it gets none unless LOG_LEVEL is set.
- * @param times as `timesWith` of times.ts returns them: a service with other times than the product's is always in this process.
+ * @param times as `timesWith` of times.ts returns them.
  */
 export async function startTestService(
   dbUrl: string,
@@ -69,7 +67,6 @@ export async function startTestService(
   log: { write(line: string): void } = process.stderr,
   times = TIMES as Times,
 ): Promise<RunningService> {
-  if (IS_EXECUTABLE_TESTED && times === TIMES) return startExecutable(dbUrl, env, log);
   const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...env };
   const config = readConfig(variables, () => new Uint8Array());
   const service = await startService(config, createLog(config.logLevel, log, times.log), undefined, times);
@@ -83,25 +80,6 @@ export async function startTestService(
   };
   return { ...target, dbUrl, pageUrl, client, stop };
 }
-
-async function startExecutable(
-  dbUrl: string,
-  env: Record<string, string>,
-  log: { write(line: string): void },
-): Promise<RunningService> {
-  const isHidden = HIDING.includes(env.LOG_LEVEL);
-  const ports = isHidden && { PORT: String(await unusedPort()), ADMIN_PORT: '0', PAGE_PORT: 'off' };
-  const observe = env.LOG_LEVEL === undefined ? undefined : (line: string) => log.write(`${line}\n`);
-  try {
-    return await startServiceProcess(dbUrl, { ...env, ...ports }, observe);
-  } catch (error) {
-    const { message, cause } = error as Error;
-    throw new Error(typeof cause === 'string' ? cause : message); // the sentence alone, as a start in this process throws it
-  }
-}
-
-/** How a start ends to which PostgreSQL did not answer in time. */
-export const TOO_LATE = / no answer in time\.?\s*$/;
 
 /** The port of the librarians' page. */
 export function pageOf({ pageUrl }: { readonly pageUrl: string }): Target {
@@ -121,12 +99,8 @@ export interface CommandProcess extends Target {
   stop(): Promise<void>;
 }
 
-/** Values of LOG_LEVEL at which the log does not say where the service listens. */
-const HIDING: readonly unknown[] = ['warn', 'error', 'fatal', 'silent'];
-
 /**
- * Starts the real command with only the given variables in its environment, and waits until it listens. Where it listens is
- * in its log, unless LOG_LEVEL hides that line: then PORT must be a number, and it has no page.
+ * Starts the real command with only the given variables in its environment, and waits until it listens, which its log must say.
  * @param setting a command of the shell for its process, such as `umask 077` or `ulimit -n 64`.
  * @param observe gets each line of its log.
  * @param command another one than this clone's.
@@ -160,11 +134,6 @@ export async function startCommand(
           if (signal !== 'SIGKILL') throw error; // that may cut its last line off
         });
       }
-    });
-    if (!HIDING.includes(env.LOG_LEVEL)) return;
-    const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
-    void waitUntil(() => hasEnded() || accepts('127.0.0.1', Number(env.PORT))).then(() => {
-      resolve({ url: `http://127.0.0.1:${env.PORT}` });
     });
   });
   return {
@@ -209,7 +178,7 @@ export function spawnService(
   const words = [...command, ...args];
   const set = ['/bin/sh', '-c', `${setting}; exec "$@"`, 'sh', ...words];
   const [program = '', ...rest] = setting === undefined ? words : set;
-  const isPatient = IS_PATIENT && command === COMMAND && !IS_EXECUTABLE_TESTED;
+  const isPatient = IS_PATIENT && command === COMMAND;
   const options = isPatient && { NODE_OPTIONS: `${PATIENCE} ${env.NODE_OPTIONS ?? ''}` };
   return spawn(program, rest, {
     env: { ...env, ...options },
@@ -225,7 +194,7 @@ export function preloaded(script: string): string {
   return preloading(file);
 }
 
-/** NODE_OPTIONS that run this file before the service. A single executable ignores `--import`. */
+/** NODE_OPTIONS that run this file before the service. */
 export function preloading(file: string): string {
   return `--require=${JSON.stringify(file)}`;
 }
