@@ -275,16 +275,18 @@ export async function connectTo(context: { after(work: () => unknown): void }, u
   return client;
 }
 
-/** Runs one statement on a separate connection. */
+/** Connections of other programs, by URL: those that look again and again do not each begin a process of the server. */
+const programs = new Map<string, pg.Pool>();
+
+/** Runs one statement as another program, on a connection that no other statement uses meanwhile. */
 export async function execute<Row extends pg.QueryResultRow>(url: string, sql: string): Promise<Row[]> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => {}); // the server went away; a statement in progress reports it
-  await client.connect();
-  try {
-    return (await client.query<Row>(sql)).rows;
-  } finally {
-    await client.end();
+  let program = programs.get(url);
+  if (program === undefined) {
+    program = new pg.Pool({ connectionString: url, max: 50, idleTimeoutMillis: 1000, allowExitOnIdle: true });
+    program.on('error', () => {}); // the server went away; a statement in progress reports it
+    programs.set(url, program);
   }
+  return (await program.query<Row>(sql)).rows;
 }
 
 /** Milliseconds since 1970: another run may have had a process of the same number. */
