@@ -45,16 +45,6 @@ export class Client extends Service implements Requester {
     return this.#token;
   }
 
-  /** All books. While the service is busy, as on a machine that stalls, they are requested again. */
-  override async list(): Promise<Book[]> {
-    for (;;) {
-      const { status, data } = await this.request('GET', '/books');
-      if (status === 503) continue;
-      assert.equal(status, 200);
-      return data as Book[];
-    }
-  }
-
   /** @throws TypeError when the connection breaks, as fetch does. */
   override async request(method: string, path: string, options?: RequestOptions): Promise<Answer> {
     try {
