@@ -164,8 +164,8 @@ export const TIMES = {
     lookPause: 2,
   },
   service: {
-    /** For requests in progress to finish, and then for the store to close (rule 27: within 10 s). */
-    grace: 6 * SECOND,
+    /** For requests in progress to finish, and then for the store to close; then the log is written (rule 27: within 10 s). */
+    grace: 5 * SECOND,
     storeGrace: 3 * SECOND,
     /**
      * That an open connection has for a last request. Closing it at once would lose a request on its way, and a proxy must

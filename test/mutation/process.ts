@@ -20,7 +20,7 @@ const TIMES = 'test/project/times.test.ts';
 export const PROCESS_MUTANTS = new Mutants()
   .in('src/times.ts')
   .mutant('a shutdown takes longer than 10 s', TIMES, 'rule 27: the process ends')
-  .change('grace: 6 * SECOND', 'grace: 14 * SECOND')
+  .change('grace: 5 * SECOND', 'grace: 13 * SECOND')
   .mutant('a failed replacement of a worker is retried every 15 s', TIMES, 'retried after a second')
   .change('retryPause: SECOND', 'retryPause: 15 * SECOND')
   .mutant('every slow request is logged as slow', LOG, 'LOG_LEVEL=warn, slow requests')

@@ -45,6 +45,9 @@ describe('the times that documents promise', () => {
   }
 });
 
+/** Requests are answered, the store is closed, the log is written. */
+const END = service.grace + service.storeGrace + log.farewell;
+
 describe('the sums of times', () => {
   for (const [promise, ...ascending] of [
     ['rule 22: each time limit is shorter than the next one', http.headers, http.wholeRequest, http.reader],
@@ -87,8 +90,8 @@ describe('the sums of times', () => {
       PROCESS,
     ],
     ['rule 27: four files of secrets are read', 4 * TIMES.secretFile.pipe, PROCESS],
-    ['rule 27: the process ends', service.grace + service.storeGrace, commands.lastResort, PROCESS],
-    ['rule 27: each worker ends', service.grace + service.storeGrace, workers.lastResort, PROCESS],
+    ['rule 27: the process ends', END, commands.lastResort, PROCESS],
+    ['rule 27: each worker ends', END, workers.lastResort, PROCESS],
     ['rule 31: a process says whether its store answers', service.answer, ANSWER],
     ['rule 31: the operations listener says that the store is silent', admin.ready, commands.ready, ANSWER],
   ] as const) {
