@@ -40,7 +40,7 @@ describe('the room for bodies', () => {
   ] as const) {
     test(`rule 22: there is room for ${name}, others find none until it is released, and bodies of the other size have their own`, async () => {
       const begun = Array.from({ length: count }, () => begin(length));
-      await assert.rejects(begin(length).body, NoRoomForBody);
+      await assert.rejects(Promise.race([begin(length).body, settled()]), NoRoomForBody);
       const other = begin(length === MEBIBYTE ? 64 * KIBIBYTE : MEBIBYTE);
       other.end();
       await other.body;
@@ -77,7 +77,7 @@ describe('the room for bodies', () => {
     request.headers = { 'transfer-encoding': 'chunked' };
     const body = readBody(request, MEBIBYTE);
     request.emit('data', Buffer.alloc(MEBIBYTE + 1));
-    await assert.rejects(body, BodyTooLarge);
+    await assert.rejects(Promise.race([body, settled()]), BodyTooLarge);
     assert.equal(request.listenerCount('data'), 0);
   });
 });
@@ -111,14 +111,14 @@ class Client {
     { ...TIMES.http, reader: 60_000, readerWithoutRoom: 5000 },
   );
 
-  send(method: string, count = 1): void {
+  send(method: string, count = 1, complete = true): void {
     for (let sent = 0; sent < count; sent += 1) {
-      const request = { method, complete: true } as IncomingMessage;
+      const request = { method, complete } as IncomingMessage;
       this.connection.take(request, responseTo(request));
     }
   }
 
-  /** Of the requests that have begun. */
+  /** Of the requests that are being handled. */
   get methods(): string {
     return this.begun.map(({ method }) => method).join(' ');
   }
@@ -195,6 +195,31 @@ describe('the turns of pipelined requests', () => {
     });
     await leave();
   });
+
+  for (const part of ['headers arrive', 'body arrives'] as const) {
+    test(`rule 22: the time of a request, whose ${part} late, does not count while earlier ones are answered`, async () => {
+      const time = new VirtualTime();
+      await time.during(async () => {
+        const client = connect();
+        client.send('POST');
+        if (part === 'body arrives') client.send('POST', 1, false);
+        client.connection.noteSlow();
+        const isCutAfter = (milliseconds: number) => {
+          time.now += milliseconds;
+          return client.connection.isTooSlow(30_000);
+        };
+        assert.equal(isCutAfter(100_000), false);
+        client.begun[0]?.answer();
+        assert.equal(isCutAfter(0), false);
+        assert.equal(isCutAfter(29_999), false);
+        assert.equal(isCutAfter(1), true);
+        client.send('GET');
+        assert.equal(isCutAfter(0), false, 'it has arrived');
+        time.pass();
+      });
+      await leave();
+    });
+  }
 
   test('rules 9 and 22: beyond 16,384 waiting requests, who has many short requests waiting is disconnected', async () => {
     const [greedy, modest] = [connect(), connect()];

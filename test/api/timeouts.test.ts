@@ -1,5 +1,5 @@
 // The time limits of the wire (rule 22), on services whose times are short. Those of the product
-// are in test/project/times.test.ts, and waited for in test/nightly/timeouts.test.ts. A slow machine only makes these tests
+// are in test/project/times.test.ts. A slow machine only makes these tests
 // slower: a request that was late because of it may also get 408, and what must not be cut has the times of the product.
 // Titles name the rules of docs/contract.md.
 
@@ -26,7 +26,7 @@ import { fill } from '../support/books.ts';
 import { Connection, parseAnswers, type Target } from '../support/client.ts';
 import { assertDescribed, OPERATIONS } from '../support/description.ts';
 import { compose, HOST } from '../support/raw-requests.ts';
-import { ENVIRONMENT, SECRET, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { ENVIRONMENT, SECRET, SQLITE, startTestService } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
 
 /** Milliseconds of a time limit, and between two looks at it. */
@@ -42,8 +42,8 @@ describe('rule 22: the time limits of the wire', () => {
   test('a request without complete headers gets 408', async () => {
     await withHurriedService(timesWith({ http: { headers: LIMIT, check: CHECK } }), async (target) => {
       const attacks = [
-        silent(target, 20),
-        slowHeaders(target, 20),
+        silent(target, 3),
+        slowHeaders(target, 3),
         slow(target, 1, 'GET /bo'),
         slow(target, 1, compose('POST', '/token', { headers: 'X: y\r\n' }).slice(0, -2)),
       ];
@@ -60,7 +60,7 @@ describe('rule 22: the time limits of the wire', () => {
       const tooLong = 'Content-Length: 9999999\r\n';
       const chunked = compose('POST', '/book', { token, headers: CHUNKED });
       const unanswered = [
-        slowBodies(target, 20),
+        slowBodies(target, 3),
         slow(target, 1, compose('POST', '/token', { headers: announced })),
         slow(target, 1, chunked, '1\r\n \r\n'),
       ];
@@ -86,29 +86,27 @@ describe('rule 22: the time limits of the wire', () => {
     });
   });
 
-  for (const store of STORES) {
-    test(`readers that read nothing, or a few bytes a second, are cut, on ${store.name}`, async () => {
-      const times = timesWith({ http: { reader: LIMIT, check: CHECK } });
-      const dbUrl = await store.freshUrl();
-      await fill(dbUrl, LARGE_BOOKS); // a service in a hurry might cut a client that does not read an answer of 1 MB at once
-      const service = await startTestService(dbUrl, {}, undefined, times);
-      const { client } = service;
-      const attacks: Attack[] = [];
-      try {
-        attacks.push(
-          stalledReaders(service, 4, client.token),
-          drippingReaders(service, 4, client.token),
-          // Answers with a Content-Length, pipelined.
-          stalledReadersOf(service, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS.length)),
-        );
-        await beHonest(service);
-        await Promise.all(attacks.map(({ ended }) => ended));
-      } finally {
-        for (const attack of attacks) attack.stop();
-        await service.stop();
-      }
-    });
-  }
+  test('readers that read nothing, or a few bytes a second, are cut', async () => {
+    const dbUrl = await SQLITE.freshUrl();
+    await fill(dbUrl, LARGE_BOOKS); // a service in a hurry might cut a client that does not read an answer of 1 MB at once
+    const times = timesWith({ http: { reader: LIMIT, check: CHECK } });
+    const service = await startTestService(dbUrl, {}, undefined, times);
+    const { client } = service;
+    const attacks: Attack[] = [];
+    try {
+      attacks.push(
+        stalledReaders(service, 2, client.token),
+        drippingReaders(service, 2, client.token),
+        // Answers with a Content-Length, pipelined.
+        stalledReadersOf(service, 1, compose('GET', '/book/1', client).repeat(LARGE_BOOKS.length)),
+      );
+      await beHonest(service);
+      await Promise.all(attacks.map(({ ended }) => ended));
+    } finally {
+      for (const attack of attacks) attack.stop();
+      await service.stop();
+    }
+  });
 
   test('a connection without another request is closed in time, as announced by Keep-Alive', async () => {
     await withHurriedService(timesWith({ http: { keepAlive: 1000, check: CHECK } }), async (target) => {

@@ -5,8 +5,6 @@ import { Mutants } from './mutant.ts';
 const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
 const TIMES = 'test/project/times.test.ts';
-const TIMEOUTS = 'test/api/timeouts.test.ts';
-const NIGHTLY_TIMEOUTS = 'test/nightly/timeouts.test.ts';
 const OVERLOAD = 'test/orders/overload.test.ts';
 const CORS = 'test/api/cors.test.ts';
 const DOCUMENTATION = 'test/project/documentation.test.ts';
@@ -27,7 +25,7 @@ export const API_MUTANTS = new Mutants()
   .mutant('calls wait until they are late', OVERLOAD, 'all others are answered')
   .change('queue: 2 * SECOND', 'queue: 20 * SECOND')
   .in('src/http/connection.ts')
-  .mutant('a reader that stalls is never cut', TIMEOUTS, 'readers that read nothing')
+  .mutant('a reader that stalls is never cut', ROOM, 'reads none')
   .change('now - this.#sentAt >= timeout', 'false')
   .mutant('the requests of one connection are handled one after the other', ROOM, 'handled concurrently')
   .change('const MAX_CONCURRENT = 32;', 'const MAX_CONCURRENT = 1;')
@@ -47,11 +45,7 @@ export const API_MUTANTS = new Mutants()
     'many short requests, one begins',
   )
   .change('setImmediate(Connection.#takeTurn);\n  }\n\n  static', 'Connection.#takeTurn();\n  }\n\n  static')
-  .mutant(
-    'a request is late while earlier ones are answered',
-    NIGHTLY_TIMEOUTS,
-    'the time of a request does not count',
-  )
+  .mutant('a request is late while earlier ones are answered', ROOM, 'the time of a request')
   .change('if (earlier?.writableFinished === false) slow.since = undefined;\n    else slow', 'slow')
   .mutant('a removal is handled concurrently with the reads before it', ROOM, 'alone on its connection')
   .change(

@@ -6,7 +6,7 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
 const CONDITIONS = 'test/contract/conditions.test.ts';
 const ONCE = 'test/contract/once.test.ts';
-const TIMEOUTS = 'test/nightly/timeouts.test.ts';
+const NIGHTLY_ONCE = 'test/nightly/once.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
   .in('src/books/condition.ts')
@@ -27,7 +27,7 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change("if (!meets(book, condition)) return 'unmet';", '')
   .mutant('on SQLite, a key is known for longer than it lives', ONCE, 'I4: ')
   .change('time - ageOfExpired(', 'time - 2 * ageOfExpired(')
-  .mutant('on SQLite, keys age by a minute with each of them', TIMEOUTS, 'I4: ')
+  .mutant('on SQLite, keys age by a minute with each of them', NIGHTLY_ONCE, 'I4: ')
   .change('if (isUnchanged && now() - this.#keyTime.since < this.#times.keys.step) return time;', '')
   .in('src/stores/postgres/books/conditional-changes.ts')
   .mutant(
@@ -65,7 +65,7 @@ export const TOGETHER_MUTANTS = new Mutants()
   .in('src/stores/postgres/books/new-books.ts')
   .mutant('on PostgreSQL, a key is known for longer than it lives', ONCE, 'I4: ')
   .change('(select time from clock) -', "(select time from clock) - interval '1 day' -")
-  .mutant('on PostgreSQL, two processes let keys age twice as fast', TIMEOUTS, 'I4: ')
+  .mutant('on PostgreSQL, two processes let keys age twice as fast', NIGHTLY_ONCE, 'I4: ')
   .change('(extract(epoch from book_requests.made_at)::text = $1)::integer', "($1 <> '')::integer")
   .mutant(
     'on PostgreSQL, a call whose key another one has used is refused, even if both are equal',

@@ -116,7 +116,7 @@ test('rule 20: the service survives a lack of file descriptors, and answers once
     });
   }
   await waitUntil(() => refused >= 10);
-  await lister.send(list); // it needs a file descriptor of its own
+  await lister.send(list); // it needs a separate file descriptor
   const answer = (await lister.answers(2))[1];
   assertRefusal(answer, 503, 'Service unavailable');
   assert.equal(answer?.headers['retry-after'], '1');
