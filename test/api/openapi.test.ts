@@ -1,5 +1,5 @@
 // The description of the API: its form, its examples, and the methods of each path. Every exchange of the conformance kit in tests
-// is compared with it (test/support/verified.ts), and that none is described in vain (test/contract/keeping.ts).
+// is compared with it (test/support/verified.ts), and that each description has an answer (test/contract/keeping.ts).
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
