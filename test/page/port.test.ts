@@ -15,7 +15,6 @@ import {
   type RunningService,
   SQLITE,
   startCommand,
-  startServiceProcess,
   startTestService,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -91,8 +90,7 @@ describe('the port of the page', { concurrency: 3 }, () => {
   });
 
   test('rules 29 and 34: failed logins count together with those of the other port', async (context) => {
-    const service = await startServiceProcess(await SQLITE.freshUrl());
-    context.after(() => service.stop());
+    const service = await start(context);
     const guess = (target: Target) =>
       request(target, 'POST', '/token', { body: { username: 'x', password: 'y' } });
     for (let count = 0; count < 5; count += 1) {
@@ -101,18 +99,18 @@ describe('the port of the page', { concurrency: 3 }, () => {
     }
     const delayed = () => service.log.some((line) => line.includes('too many failed logins'));
     assert.equal(delayed(), false);
-    assert.equal((await guess(pageOf(service))).status, 401);
-    await waitUntil(delayed);
+    const late = guess(pageOf(service));
+    await waitUntil(delayed, late);
+    assert.equal((await late).status, 401);
   });
 
   test('rules 27 and 34: a service whose PORT is in use does not say that it runs without the ports beside it', async (context) => {
     const port = await adjacentPorts(3);
     for (const place of [port, port + 1, port + 2]) await listen(context, undefined, place);
-    const lines: string[] = [];
-    const env = { PORT: String(port), DB_URL: await SQLITE.freshUrl() };
-    const refused = startCommand(env, undefined, undefined, (line) => lines.push(line));
-    await assert.rejects(refused, { message: new RegExp(`exited with code 1: PORT ${port} is in use`) });
-    assert.deepEqual(lines, []);
+    const env = { ...ENVIRONMENT, PORT: String(port), DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
+    const { code, stdout, stderr } = await runCommand([], env);
+    assert.deepEqual([code, stdout], [1, '']);
+    assert.match(stderr, new RegExp(`^PORT ${port} is in use`));
   });
 
   for (const WORKERS of ['1', '2']) {
@@ -120,7 +118,8 @@ describe('the port of the page', { concurrency: 3 }, () => {
       const port = await adjacentPorts(3);
       const taken = await listen(context, (socket) => socket.destroy(), port + 2);
       const env = { WORKERS, PORT: String(port), ADMIN_PORT: '0' };
-      const alone = await start(context, env);
+      const begin = WORKERS === '1' ? start : startProcess;
+      const alone = await begin(context, env);
       assert.equal(alone.pageUrl, '');
       await waitUntil(() => warningsOf(alone).length > 0);
       const [warning = '', ...others] = warningsOf(alone);
@@ -129,8 +128,9 @@ describe('the port of the page', { concurrency: 3 }, () => {
       assert.equal((await request(alone, 'GET', '/')).status, 404);
       await alone.stop();
       taken.close();
-      const beside = await start(context, env);
+      const beside = await begin(context, env);
       assert.equal(beside.pageUrl, `http://127.0.0.1:${port + 2}`);
+      if ('process' in beside) await assertEveryWorkerServes(beside);
       assert.equal((await fetch(beside.pageUrl)).status, 200);
       await beside.stop();
       assert.equal(await accepts('127.0.0.1', port + 2), false);
@@ -156,85 +156,60 @@ describe('the port of the page', { concurrency: 3 }, () => {
       { FIND: 'off' },
       { FIND: 'off', PAGE_PORT: 'off' },
     ]) {
-      const port = await adjacentPorts(3);
-      const service = await startHereWith(context, { ...env, PORT: String(port), ADMIN_PORT: '0' });
-      assert.equal(service.pageUrl, '');
-      assert.equal(await accepts('127.0.0.1', port + 2), false);
-      assert.deepEqual(warningsOf(service), []);
       const { stdout, stderr } = await runCommand(['config'], { ...ENVIRONMENT, ...env });
       assert.match(stdout, /^PAGE_PORT=off$/m);
       assert.equal(stderr, '');
     }
+    const port = await adjacentPorts(3);
+    const service = await start(context, { FIND: 'off', PORT: String(port), ADMIN_PORT: '0' });
+    assert.equal(service.pageUrl, '');
+    assert.equal(await accepts('127.0.0.1', port + 2), false);
+    assert.deepEqual(warningsOf(service), []);
   });
 
   test('rule 34: if ADMIN_PORT is its default port, the service warns and runs without it', async (context) => {
     const port = await adjacentPorts(3);
     const env = { PORT: String(port), ADMIN_PORT: String(port + 2) };
-    const service = await startHereWith(context, env);
+    const service = await start(context, env);
     assert.equal(service.pageUrl, '');
     const warning = `ADMIN_PORT ${port + 2} is the default of PAGE_PORT: the service runs without the page.`;
     await waitUntil(() => warningsOf(service).includes(warning));
     assert.equal((await runCommand(['config'], { ...ENVIRONMENT, ...env })).stderr, `${warning}\n`);
   });
-
-  test('rules 28 and 34: every worker serves it, also one that replaces another', async (context) => {
-    const service = await startCommand({
-      ...ENVIRONMENT,
-      WORKERS: '2',
-      LOG_LEVEL: 'info',
-      DB_URL: await SQLITE.freshUrl(),
-    });
-    context.after(() => service.process.kill('SIGKILL'));
-    const [victim] = await workersOf(service);
-    process.kill(victim as number, 'SIGKILL');
-    await waitUntil(() => lines(service).filter(({ msg }) => msg === 'a worker is serving').length === 3);
-    const texts = new Set<string>();
-    const processes = new Set<string>();
-    await waitUntil(async () => {
-      const [answer] = await exchange(pageOf(service), 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
-      assert.equal(answer?.status, 200);
-      texts.add(answer?.body ?? '');
-      processes.add((answer?.headers['x-request-id'] ?? '').replace(/-[^-]*$/, ''));
-      return processes.size === 2;
-    });
-    assert.equal(texts.size, 1);
-    await service.stop();
-    assert.equal(service.process.exitCode, 0);
-  });
-
-  test('rules 28 and 34: a port that workers of another service share counts as in use', async (context) => {
-    const env = { ...ENVIRONMENT, WORKERS: '2', LOG_LEVEL: 'info' };
-    const first = await startCommand({ ...env, DB_URL: await SQLITE.freshUrl() });
-    context.after(() => first.process.kill('SIGKILL'));
-    const PAGE_PORT = String(pageOf(first).port);
-    const second = await startCommand({ ...env, PAGE_PORT, DB_URL: await SQLITE.freshUrl() }).then(
-      ({ process }) => {
-        process.kill('SIGKILL');
-        return 'it serves as well';
-      },
-      (error: Error) => error.message,
-    );
-    assert.equal(
-      second,
-      `the service exited with code 1: PAGE_PORT ${PAGE_PORT} is in use by another process: stop that process or choose another port.\n`,
-    );
-  });
 });
 
-/** Starts the command in a separate process. */
-async function start(context: TestContext, env: Record<string, string>): Promise<CommandProcess> {
+/** Starts the command in this process. */
+async function start(context: TestContext, env: Record<string, string> = {}): Promise<CommandHere> {
+  const DB_URL = await SQLITE.freshUrl();
+  const service = await startHere({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
+  context.after(() => service.stop());
+  return service;
+}
+
+/** Starts the command in separate processes. */
+async function startProcess(context: TestContext, env: Record<string, string>): Promise<CommandProcess> {
   const DB_URL = await SQLITE.freshUrl();
   const service = await startCommand({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
   context.after(() => service.process.kill('SIGKILL'));
   return service;
 }
 
-/** Starts the command in this process. */
-async function startHereWith(context: TestContext, env: Record<string, string>): Promise<CommandHere> {
-  const DB_URL = await SQLITE.freshUrl();
-  const service = await startHere({ ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info', ...env });
-  context.after(() => service.stop());
-  return service;
+/** Also a worker that has replaced another one. */
+async function assertEveryWorkerServes(service: CommandProcess): Promise<void> {
+  const serving = () => lines(service).filter(({ msg }) => msg === 'a worker is serving');
+  await waitUntil(() => serving().length === 2);
+  process.kill(serving()[0]?.pid as number, 'SIGKILL');
+  await waitUntil(() => serving().length === 3);
+  const texts = new Set<string>();
+  const processes = new Set<string>();
+  await waitUntil(async () => {
+    const [answer] = await exchange(pageOf(service), 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n');
+    assert.equal(answer?.status, 200);
+    texts.add(answer?.body ?? '');
+    processes.add((answer?.headers['x-request-id'] ?? '').replace(/-[^-]*$/, ''));
+    return processes.size === 2;
+  });
+  assert.equal(texts.size, 1);
 }
 
 interface Line {
@@ -251,11 +226,4 @@ function warningsOf(service: { readonly log: readonly string[] }): string[] {
   return lines(service)
     .filter(({ level, msg }) => level === 'warn' && msg !== 'slow request')
     .map(({ msg }) => msg);
-}
-
-/** Process ids of the workers that have started to serve. */
-async function workersOf(service: CommandProcess): Promise<number[]> {
-  const serving = () => lines(service).filter(({ msg }) => msg === 'a worker is serving');
-  await waitUntil(() => serving().length === 2);
-  return serving().map(({ pid }) => pid);
 }
