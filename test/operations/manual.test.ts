@@ -2,22 +2,20 @@
 // The files here are not those of the real site, which test/browser/manual.test.ts opens.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
+import type { openOperations } from '../../src/admin/listener.ts';
+import { readConfig } from '../../src/config.ts';
+import type { Log } from '../../src/log/log.ts';
+import { TIMES } from '../../src/times.ts';
 import { exchange } from '../support/client.ts';
 import { pathTo } from '../support/repository.ts';
-import { ENVIRONMENT, SQLITE, temporaryFolder } from '../support/service.ts';
-import { waitUntil } from '../support/wait.ts';
+import { ENVIRONMENT, temporaryFolder } from '../support/service.ts';
 
 const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
 const SITE = `site/dist/${version}`;
-
-/** A line of the log. */
-type Line = Readonly<Record<string, string>>;
 
 test('rule 31: each file of the manual is served with its type and safe headers', async (context) => {
   const get = await start(context, {
@@ -76,24 +74,23 @@ test('rule 31: without a manual, or with that of another version, its paths are 
 });
 
 test('rule 31: a manual that cannot be read is missing, with a warning', async (context) => {
-  const lines: Line[] = [];
-  const get = await start(context, { [SITE]: 'no folder' }, lines);
+  const warnings: string[] = [];
+  const get = await start(context, { [SITE]: 'no folder' }, warnings);
   assert.equal((await get('/manual/')).status, 404);
   assert.equal(JSON.parse((await get('/docs/page.json')).body).manual, undefined);
-  const warnings = lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
   const sentence =
     /^site\/dist\/\S+ cannot be read: .*: not a directory\. The service runs without the manual\.$/;
   assert.match(warnings.join('\n'), sentence);
 });
 
 /**
- * Starts the service in a copy of the project that has these files, and asks its operations listener.
- * @param lines gets those of the log.
+ * Opens the operations listener of a copy of the project that has these files, and asks it.
+ * @param warnings gets those of the log.
  */
 async function start(
   context: TestContext,
   files: Readonly<Record<string, string>>,
-  lines: Line[] = [],
+  warnings: string[] = [],
 ): Promise<(path: string, more?: string) => Promise<RawAnswer>> {
   const folder = temporaryFolder();
   for (const path of ['src', 'package.json']) cpSync(pathTo(path), join(folder, path), { recursive: true });
@@ -102,21 +99,15 @@ async function start(
     mkdirSync(join(folder, dirname(path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   }
-  const own = { DB_URL: await SQLITE.freshUrl(), ADMIN_PORT: '0', PAGE_PORT: 'off', LOG_LEVEL: 'info' };
-  const env = { ...ENVIRONMENT, ...own, NODE_DISABLE_COMPILE_CACHE: '1' }; // the cache belongs to this clone
-  const service = spawn(process.execPath, [join(folder, 'src/main.js')], {
-    env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  context.after(() => service.kill('SIGKILL'));
-  let operations: string | undefined;
-  createInterface({ input: service.stdout }).on('line', (line) => {
-    lines.push(JSON.parse(line));
-    operations ??= lines.at(-1)?.operations;
-  });
-  await waitUntil(() => service.exitCode !== null || operations !== undefined);
-  const { port } = new URL(operations ?? '');
-  const target = { url: operations ?? '', port: Number(port) };
+  const copy: { openOperations: typeof openOperations } = await import(join(folder, 'src/admin/listener.ts'));
+  const variables = { ...ENVIRONMENT, DB_URL: 'sqlite::memory:', ADMIN_PORT: '0' };
+  const config = readConfig(variables, () => new Uint8Array());
+  const log = { warn: (text: string) => warnings.push(text) } as unknown as Log;
+  const operations = await copy.openOperations(config, log, TIMES);
+  assert.ok('close' in operations);
+  context.after(() => operations.close());
+  const { port } = operations;
+  const target = { url: operations.url, port };
   return async (path, more = '') => {
     const [answer] = await exchange(target, `GET ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\n${more}\r\n`);
     assert.ok(answer !== undefined, path);
