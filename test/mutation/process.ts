@@ -12,8 +12,7 @@ const CONFIGURATION = 'test/process/configuration.test.ts';
 const LOG = 'test/process/log.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
 const COMPILE = 'test/nightly/compile.test.ts';
-const NIGHTLY_METRICS = 'test/nightly/metrics.test.ts';
-const NIGHTLY_OPERATIONS = 'test/nightly/operations.test.ts';
+const METRICS = 'test/operations/metrics.test.ts';
 const NIGHTLY_WORKERS = 'test/nightly/workers.test.ts';
 const TIMES = 'test/project/times.test.ts';
 
@@ -40,12 +39,7 @@ export const PROCESS_MUTANTS = new Mutants()
   .change('        times.service.lastRequest,', '        0,')
   .mutant('workers share a port that is already in use', WORKERS, 'a port that other workers already share')
   .change("if (use === 'first') await assertPortFree(place, times);", '')
-  .mutant(
-    'a service with an overloaded store is not ready',
-    NIGHTLY_OPERATIONS,
-    'more to do than it can',
-    'PostgreSQL',
-  )
+  .mutant('a service with an overloaded store is not ready', OPERATIONS, 'because too many wait')
   .change('store.find([1], performance.now() + times.service.answer).then(', 'catalogue.find(1).then(')
   .in('src/api/app.ts')
   .mutant('answers do not say that their connection ends', LIFECYCLE, 'requests completed after SIGTERM')
@@ -86,7 +80,7 @@ export const PROCESS_MUTANTS = new Mutants()
   .change("      this.#logBody(reqId, 'the memory for request bodies is used up');\n", '')
   .mutant('a fault of the service is not logged', LOG, 'any other fault')
   .change("    this.#log.error({ reqId, err: error }, 'a request failed');\n", '')
-  .mutant('a late request counts as a failed one', NIGHTLY_METRICS, 'requests that are late', 'PostgreSQL')
+  .mutant('a late request counts as a failed one', METRICS, 'count by the reason')
   .change(
     'this.#requests.storeFaults[kind] += 1;',
     "this.#requests.storeFaults[kind === 'late' ? 'failure' : kind] += 1;",
@@ -97,10 +91,10 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('the last lines of the log are lost with the process', LOG, 'printed with its stack')
   .change('writeSync(this.#fd, this.#text);', '')
   .in('src/stores/postgres/server/connections.ts')
-  .mutant('hosts that take over are not counted', NIGHTLY_METRICS, 'hosts of PostgreSQL')
+  .mutant('hosts that take over are not counted', METRICS, 'hosts of PostgreSQL')
   .change('this.#hostChanges += 1;', '')
   .in('src/stores/sqlite/thread.ts')
-  .mutant('a replaced thread is not counted', NIGHTLY_METRICS, 'the threads that write')
+  .mutant('a replaced thread is not counted', METRICS, 'the threads that write')
   .change('this.restarts += 1;', '')
   .mutant('a thread translates its file at each start', COMPILE, 'translates no file')
   .change('env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },', 'env: {},')

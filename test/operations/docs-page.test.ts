@@ -19,8 +19,8 @@ before(async () => {
 });
 after(() => service?.stop());
 
-async function get(path: string, host = 'books.test:80', more = ''): Promise<RawAnswer> {
-  const [answer] = await exchange(operations, `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${more}\r\n`);
+async function get(path: string, host = 'books.test:80', more = '', target = operations): Promise<RawAnswer> {
+  const [answer] = await exchange(target, `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${more}\r\n`);
   assert.ok(answer !== undefined, path);
   return answer;
 }
@@ -75,23 +75,17 @@ test('rule 31: the Host of a request cannot make the page connect to another hos
   }
 });
 
-test('rules 14 and 31: the page gets the built-in username and password, and no others', async (context) => {
-  assert.equal((await get('/docs/login.json')).body, '{}');
-  const dbUrl = await SQLITE.freshUrl();
-  const builtIn = await startHere({ PORT: '0', ADMIN_PORT: '0', DB_URL: dbUrl, LOG_LEVEL: 'info' });
+test('rules 14, 31 and 34: the page gets the built-in username and password, and the port of the page, if there are any', async (context) => {
+  const env = { PORT: '0', ADMIN_PORT: '0', PAGE_PORT: 'off', LOG_LEVEL: 'info' };
+  const builtIn = await startHere({ ...env, DB_URL: await SQLITE.freshUrl() });
   context.after(() => builtIn.stop());
-  const answer = await fetch(`${operationsOf(builtIn).url}/docs/login.json`);
-  assert.deepEqual(await answer.json(), { username: 'admin', password: 'password' });
-});
-
-test('rules 31 and 34: the page gets the port of the page for librarians, if there is one', async (context) => {
-  const { port } = new URL(service.pageUrl);
-  assert.equal(JSON.parse((await get('/docs/page.json')).body).port, Number(port));
-  const ports = { PORT: '0', ADMIN_PORT: '0', PAGE_PORT: 'off' };
-  const without = await startHere({ ...ports, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' });
-  context.after(() => without.stop());
-  const answer = await fetch(`${operationsOf(without).url}/docs/page.json`);
-  assert.equal(JSON.parse(await answer.text()).port, undefined);
+  const login = await get('/docs/login.json', 'localhost', '', operationsOf(builtIn));
+  assert.deepEqual(JSON.parse(login.body), { username: 'admin', password: 'password' });
+  assert.equal((await get('/docs/login.json')).body, '{}');
+  const page = await get('/docs/page.json', 'localhost', '', operationsOf(builtIn));
+  assert.equal(JSON.parse(page.body).port, undefined);
+  const { port } = JSON.parse((await get('/docs/page.json')).body);
+  assert.equal(port, Number(new URL(service.pageUrl).port));
 });
 
 test('rule 31: / redirects to the page, which is on no other port', async () => {

@@ -1,132 +1,148 @@
 // The metrics of the operations listener: in the format of Prometheus, exact to the last request, and without any
-// text of a client. Each metric is made to change by what it measures. The command runs in this process unless a test
-// needs a separate one.
+// text of a client. Each metric is made to change by what it measures.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, type TestContext, test } from 'node:test';
-import { Client, Connection, exchange, request } from '../support/client.ts';
-import { type CommandHere, startHere } from '../support/command.ts';
+import type { Worker } from 'node:worker_threads';
+import { Faults } from '../../src/api/faults.ts';
+import { RequestCounts } from '../../src/api/request-counts.ts';
+import { StoreUnavailable } from '../../src/books/store.ts';
+import { createLog } from '../../src/log/log.ts';
+import { TIMES } from '../../src/times.ts';
+import { Client, exchange, request } from '../support/client.ts';
+import { type CommandHere, HERE_ONLY, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
+import { listen } from '../support/ports.ts';
 import { execute } from '../support/postgres.ts';
-import { type Family, scrape, scrapeAll, sumOf } from '../support/prometheus.ts';
+import { type Family, scrape, sumOf } from '../support/prometheus.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import { pathTo } from '../support/repository.ts';
-import {
-  ENVIRONMENT,
-  POSTGRES,
-  pageOf,
-  type ServiceProcess,
-  SQLITE,
-  STORES,
-  startCommand,
-} from '../support/service.ts';
-import { executeOn } from '../support/sql.ts';
+import { ENVIRONMENT, POSTGRES, SQLITE, STORES } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const REQUESTS = 'book_catalogue_http_requests_total';
 const DURATIONS = 'book_catalogue_http_request_duration_seconds';
 const ERRORS = 'book_catalogue_store_errors_total';
+const DELAYS = 'nodejs_event_loop_delay_seconds_count';
 const MARK = 'never-show-this';
 const MANIFEST = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
 
-describe('metrics', { concurrency: 4 }, () => {
-  for (const store of STORES) {
-    const WORKERS = store.name === 'SQLite' ? '1' : '2';
-    test(`rule 31: on ${store.name}, WORKERS=${WORKERS}, every request counts once, by route, method and status`, async (context) => {
-      const dbUrl = await store.freshUrl();
-      const { service, client, operations } =
-        WORKERS === '1' ? await start(context, dbUrl) : await startProcess(context, dbUrl, { WORKERS });
-      const processes = WORKERS === '1' ? 1 : 3;
-      const expected = new Map<string, number>([['/token POST 200', 1]]); // to log in
-      const expect = (series: string) => expected.set(series, (expected.get(series) ?? 0) + 1);
-      let unavailable = 0;
-      /** Sends each request on a separate connection, so that the workers share them. */
-      const ask = async (series: string, text: string, times = 1) => {
-        for (let time = 0; time < times; ) {
-          const [answer] = await exchange(service, text.replaceAll('#', String(time)));
-          if (answer?.status === 503) {
-            unavailable += 1; // on a machine that stalls
-            expect(series.replace(/\d+$/, '503'));
-            continue;
-          }
-          assert.equal(String(answer?.status), series.split(' ')[2]);
-          expect(series);
-          time += 1;
-        }
-      };
-      const { token } = client;
-      await ask('/book POST 201', http('POST', '/book', token, `{"title":"${MARK} #"}`), 10);
-      await ask('/book POST 400', http('POST', '/book', token, `{"title":#}`), 2);
-      await ask('/book/:id GET 200', http('GET', `/book/1?${MARK}=#`, token), 30);
-      await ask('/book/:id GET 404', http('GET', '/book/999#', token), 7);
-      await ask('/book/:id GET 401', http('GET', `/book/${MARK}`, MARK), 5);
-      for (const [path, route] of Object.entries({ '/book/1': '/book/:id', '/books': '/books' })) {
-        assert.equal((await client.request('HEAD', path)).status, 200);
-        expected.set(`${route} HEAD 200`, 1);
-      }
-      await ask('/book/:id PUT 200', http('PUT', '/book/1', token, '{"year":#}'), 4);
-      await ask('/book/:id DELETE 200', http('DELETE', '/book/2', token));
-      await ask('/books GET 200', http('GET', '/books', token), 3);
-      await ask('/book PATCH 405', http('PATCH', '/book', token), 2);
-      await ask('/book other 405', http('PROPFIND', '/book', token));
-      await ask('/book other 405', http('LOCK', '/book', token));
-      await ask('/token POST 401', http('POST', '/token', '', `{"username":"${MARK}","password":"#"}`), 4);
-      await ask('unknown GET 404', http('GET', `/${MARK}/#`, token), 9);
-      for (const [method, path, status] of [
-        ['GET', '/', 200],
-        ['HEAD', '/', 200],
-        ['GET', `/v/${MARK}`, 404],
-      ] as const) {
-        assert.equal((await fetch(`${service.pageUrl}${path}`, { method })).status, status);
-        expected.set(`page ${method} ${status}`, 1);
-      }
-      await ask('unreadable unknown 400', 'GET /nowhere HTTP/1.1\r\n\r\n');
-      await ask('unknown other 404', http('MKCOL', `/${MARK}#`, token), 2);
-      await ask('unreadable unknown 400', http('GET', `/book/${MARK}%zz`, token), 2);
-      await ask('unreadable unknown 400', `${MARK} # \r\n\r\n`, 3);
-      await ask('unreadable unknown 431', http('GET', `/${'x'.repeat(20_000)}`, token));
+test('rules 23 and 31: the threads that write to a SQLite file and search it are replaced when they have died', {
+  skip: HERE_ONLY,
+}, async (context) => {
+  const threads: Worker[] = [];
+  const add = (thread: Worker) => threads.push(thread);
+  process.on('worker', add);
+  const { client, operations } = await start(context, await SQLITE.freshUrl());
+  process.off('worker', add);
+  const restarts = async () => {
+    const families = await scrape(operations);
+    return ['writer', 'finder'].map((thread) =>
+      sumOf(families, 'book_catalogue_sqlite_thread_restarts_total', { thread }),
+    );
+  };
+  await threads[0]?.terminate();
+  await client.create({ title: 'by another thread' });
+  assert.deepEqual(await restarts(), [1, 0]);
+  await threads[1]?.terminate();
+  assert.equal((await client.request('GET', '/books?q=thread')).data.length, 1);
+  assert.deepEqual(await restarts(), [1, 1]);
+});
 
-      const families = await scrapeAll(operations, processes);
-      assert.deepEqual(sorted(requestsOf(families)), sorted(expected));
-      for (const series of new Set([...expected.keys()].map((key) => key.replace(/ \d+$/, '')))) {
-        const [route = '', method = ''] = series.split(' ');
-        if (route === 'unreadable') continue; // its beginning is unknown
-        const answered = sumOf(families, REQUESTS, { route, method });
-        assert.equal(sumOf(families, `${DURATIONS}_count`, { route, method }), answered, series);
-      }
-      const calls = { find: 39, insert: 10, update: 4, remove: 1 };
-      for (const [operation, count] of Object.entries(calls)) {
-        const calls = sumOf(families, 'book_catalogue_batch_size_sum', { operation });
-        if (unavailable === 0) assert.equal(calls, count);
-        assert.equal(sumOf(families, 'book_catalogue_waiting_calls', { operation }), 0);
-        assert.equal(
-          sumOf(families, 'book_catalogue_batch_duration_seconds_count', { operation }),
-          sumOf(families, 'book_catalogue_batch_size_count', { operation }),
-        );
-      }
-      const outcomes = { succeeded: 1, failed: 4, delayed: 0, refused: 0 };
-      for (const [outcome, count] of Object.entries(outcomes)) {
-        assert.equal(sumOf(families, 'book_catalogue_logins_total', { outcome }), count);
-      }
-      assert.equal(sumOf(families, ERRORS) > 0, unavailable > 0);
-      assert.equal(sumOf(families, 'book_catalogue_build_info', { version: MANIFEST.version }), processes);
-      assert.ok(sumOf(families, 'process_cpu_seconds_total') > 0);
-      assert.ok(sumOf(families, 'process_resident_memory_bytes') > 10_000_000);
-      assert.ok(sumOf(families, 'nodejs_event_loop_delay_seconds_count') > 0);
-
-      const again = await scrapeAll(operations, processes);
-      for (const [name, { type, samples }] of families) {
-        assert.equal(again.get(name)?.samples.length, samples.length, name);
-        if (type !== 'counter') continue;
-        for (const { labels, value } of samples) assert.ok(sumOf(again, name, { ...labels }) >= value, name);
-      }
-      const text = await (await fetch(`${operations}/metrics`)).text();
-      for (const secret of [MARK, token, 'correct horse', 'librarian', new URL(dbUrl).pathname]) {
-        assert.ok(!text.includes(secret), `${secret} is shown`);
-      }
-      assert.equal((await request(service, 'GET', '/metrics')).status, 404);
-    });
+test('rules 13, 23 and 31: requests that the store fails count by the reason, and a list that breaks off is a failure', () => {
+  const requests = new RequestCounts();
+  const faults = new Faults(createLog('silent', process.stderr, TIMES.log), requests, TIMES.api);
+  const all = { failure: 1, late: 2, overload: 3, indexing: 4, refused: 5 };
+  for (const [kind, count] of Object.entries(all)) {
+    for (let time = 0; time < count; time += 1) {
+      const { status } = faults.answer(new StoreUnavailable('x', kind as keyof typeof all), 'id');
+      assert.equal(status, 503);
+    }
   }
+  faults.listBroke(new Error('x'), 'id');
+  assert.deepEqual(requests.storeFaults, { ...all, failure: 2 });
+});
+
+describe('metrics', { concurrency: 4 }, () => {
+  test('rule 31: every request counts once, by route, method and status, and no text of a client is shown', async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    const { service, client, operations } = await start(context, dbUrl);
+    const { token } = client;
+    const expected = new Map([['/token POST 200', 1]]); // to log in
+    for (const [series, times, bytes] of [
+      ['/book POST 201', 10, http('POST', '/book', token, `{"title":"${MARK} #"}`)],
+      ['/book POST 400', 2, http('POST', '/book', token, `{"title":#}`)],
+      ['/book/:id GET 200', 30, http('GET', `/book/1?${MARK}=#`, token)],
+      ['/book/:id GET 404', 7, http('GET', '/book/999#', token)],
+      ['/book/:id GET 401', 5, http('GET', `/book/${MARK}`, MARK)],
+      ['/book/:id PUT 200', 4, http('PUT', '/book/1', token, '{"year":#}')],
+      ['/book/:id DELETE 200', 1, http('DELETE', '/book/2', token)],
+      ['/books GET 200', 3, http('GET', '/books', token)],
+      ['/book PATCH 405', 2, http('PATCH', '/book', token)],
+      ['/book other 405', 2, http('PROPFIND', '/book', token)],
+      ['/token POST 401', 4, http('POST', '/token', '', `{"username":"${MARK}","password":"#"}`)],
+      ['unknown GET 404', 9, http('GET', `/${MARK}/#`, token)],
+      ['unknown other 404', 2, http('MKCOL', `/${MARK}#`, token)],
+      ['unreadable unknown 400', 3, `${MARK} # \r\n\r\n`],
+      ['unreadable unknown 431', 1, http('GET', `/${'x'.repeat(20_000)}`, token)],
+    ] as const) {
+      for (let time = 0; time < times; time += 1) {
+        const [answer] = await exchange(service, bytes.replaceAll('#', String(time)));
+        assert.equal(String(answer?.status), series.split(' ')[2]);
+      }
+      expected.set(series, times);
+    }
+    for (const [method, url, series] of [
+      ['HEAD', `${service.url}/book/1`, '/book/:id HEAD 200'],
+      ['HEAD', `${service.url}/books`, '/books HEAD 200'],
+      ['GET', `${service.pageUrl}/`, 'page GET 200'],
+      ['HEAD', `${service.pageUrl}/`, 'page HEAD 200'],
+      ['GET', `${service.pageUrl}/v/${MARK}`, 'page GET 404'],
+    ] as const) {
+      await fetch(url, { method, headers: { authorization: token } });
+      expected.set(series, 1);
+    }
+
+    const families = await scrape(operations);
+    assert.deepEqual(sorted(requestsOf(families)), sorted(expected));
+    for (const [route, method] of [...expected.keys()].map((series) => series.split(' '))) {
+      if (route === 'unreadable') continue; // its beginning is unknown
+      const labels = { route: String(route), method: String(method) };
+      assert.equal(sumOf(families, `${DURATIONS}_count`, labels), sumOf(families, REQUESTS, labels));
+    }
+    for (const [name, labels, value] of [
+      ...Object.entries({ find: 39, insert: 10, update: 4, remove: 1 }).flatMap(([operation, calls]) => {
+        const batches = sumOf(families, 'book_catalogue_batch_size_count', { operation });
+        return [
+          ['book_catalogue_batch_size_sum', { operation }, calls],
+          ['book_catalogue_batch_duration_seconds_count', { operation }, batches],
+          ['book_catalogue_waiting_calls', { operation }, 0],
+        ] as const;
+      }),
+      ...Object.entries({ succeeded: 1, failed: 4, delayed: 0, refused: 0 }).map(
+        ([outcome, logins]) => ['book_catalogue_logins_total', { outcome }, logins] as const,
+      ),
+      [ERRORS, {}, 0],
+      ['book_catalogue_build_info', { version: MANIFEST.version }, 1],
+    ] as const) {
+      assert.equal(sumOf(families, name, labels), value, `${name} ${Object.values(labels)}`);
+    }
+    for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', DELAYS])
+      assert.ok(sumOf(families, name) > 0, name);
+
+    const again = await scrape(operations);
+    for (const [name, { type, samples }] of families) {
+      assert.equal(again.get(name)?.samples.length, samples.length, name);
+      if (type !== 'counter') continue;
+      for (const { labels, value } of samples) assert.ok(sumOf(again, name, { ...labels }) >= value, name);
+    }
+    const text = await (await fetch(`${operations}/metrics`)).text();
+    for (const secret of [MARK, token, 'correct horse', 'librarian', new URL(dbUrl).pathname]) {
+      assert.ok(!text.includes(secret), `${secret} is shown`);
+    }
+    assert.equal((await request(service, 'GET', '/metrics')).status, 404);
+  });
 
   test('rule 31: names and labels are those of the documentation', async (context) => {
     const guide = readFileSync(pathTo('docs/monitoring.md'), 'utf8');
@@ -164,41 +180,6 @@ describe('metrics', { concurrency: 4 }, () => {
     assert.deepEqual([...labelsOf.keys()].sort(), documented.sort());
   });
 
-  test('rule 31: connections of clients', async (context) => {
-    const { service, operations } = await start(context, await SQLITE.freshUrl());
-    const connections = async () => sumOf(await scrape(operations), 'book_catalogue_http_connections');
-    const before = await connections();
-    const targets = Array.from({ length: 20 }, (_, position) =>
-      position % 2 === 0 ? service : pageOf(service),
-    );
-    const clients = targets.map((target) => new Connection(target));
-    for (const client of clients) {
-      await client.send(http('GET', '/nowhere', ''));
-      await client.answers(1);
-    }
-    assert.ok((await connections()) >= 20);
-    for (const { socket } of clients) socket.destroy();
-    await waitUntil(async () => (await connections()) <= before);
-  });
-
-  test('rule 31: lists of a SQLite file that are being read', async (context) => {
-    const dbUrl = await SQLITE.freshUrl();
-    const { service, client, operations } = await start(context, dbUrl);
-    await executeOn(
-      dbUrl,
-      `with recursive number (n) as (select 1 union all select n + 1 from number where n < 10000)
-       insert into books (title) select printf('%.2000c', 'x') from number`,
-    );
-    const open = async () => sumOf(await scrape(operations), 'book_catalogue_sqlite_open_lists');
-    assert.equal(await open(), 0);
-    const stalled = new Connection(service);
-    stalled.socket.pause();
-    await stalled.send(http('GET', '/books', client.token));
-    await waitUntil(async () => (await open()) === 1);
-    stalled.socket.destroy();
-    await waitUntil(async () => (await open()) === 0);
-  });
-
   if (STORES.includes(POSTGRES)) testPostgres();
 });
 
@@ -219,38 +200,62 @@ function testPostgres(): void {
     await client.create({});
     assert.equal(sumOf(await scrape(operations), 'book_catalogue_postgres_retries_total'), 3);
   });
+
+  test('rules 23 and 31: hosts of PostgreSQL that are lost, requests that fail, and hosts that take over', async (context) => {
+    const database = new URL(await POSTGRES.freshUrl());
+    const hosts = [await TcpProxy.to(database.href), await TcpProxy.to(database.href)];
+    for (const { proxy } of hosts) context.after(() => proxy.stop());
+    const names = hosts.map(({ proxy }) => `127.0.0.1:${proxy.port}`).join();
+    const dbUrl = database.href.replace(database.host, names);
+    const { client, operations } = await start(context, dbUrl, { FIND: 'off' });
+    const read = async () => (await client.request('GET', '/book/1')).status;
+    assert.equal(await read(), 404);
+    const healthy = await scrape(operations);
+    for (const [name, value] of [
+      ['connections', 1],
+      ['idle_connections', 1],
+      ['waiting_statements', 0],
+      ['connections_lost_total', 0],
+      ['host_changes_total', 0],
+    ] as const) {
+      assert.equal(sumOf(healthy, `book_catalogue_postgres_${name}`), value, name);
+    }
+    let failed = 0;
+    for (const { proxy } of hosts) {
+      const { target } = proxy;
+      proxy.target = await listen(context, (socket) => socket.destroy());
+      proxy.reset();
+      await waitUntil(async () => {
+        const status = await read();
+        if (status === 503) failed += 1;
+        return status === 404;
+      });
+      proxy.target = target;
+    }
+    const families = await scrape(operations);
+    assert.ok(sumOf(families, 'book_catalogue_postgres_connections_lost_total') > 0);
+    assert.ok(sumOf(families, 'book_catalogue_postgres_host_changes_total') > 0);
+    assert.equal(sumOf(families, REQUESTS, { status: '503' }), failed);
+    assert.equal(sumOf(families, ERRORS, { reason: 'failure' }), failed);
+  });
 }
 
-interface Started<Service> {
-  readonly service: Service;
+interface Started {
+  readonly service: CommandHere;
   readonly client: Client;
+  /** The URL of its operations listener. */
   readonly operations: string;
-  log(): readonly string[];
 }
 
-/** Starts the command in this process. */
 async function start(
   context: TestContext,
   dbUrl: string,
   env: Record<string, string> = {},
-): Promise<Started<CommandHere>> {
-  const service = await startHere({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env });
+): Promise<Started> {
+  const own = { DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' };
+  const service = await startHere({ ...ENVIRONMENT, ...own, ...env });
   context.after(() => service.stop());
-  const client = await Client.logIn(service);
-  return { service, client, operations: operationsOf(service).url, log: () => service.log };
-}
-
-/** Starts the command in separate processes; its only request so far is a login. */
-async function startProcess(
-  context: TestContext,
-  dbUrl: string,
-  env: Record<string, string> = {},
-): Promise<Started<ServiceProcess>> {
-  const environment = { ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: dbUrl, ...env };
-  const command = await startCommand(environment);
-  context.after(() => command.process.kill('SIGKILL'));
-  const service = { ...command, dbUrl, client: await Client.logIn(command) };
-  return { service, client: service.client, operations: operationsOf(service).url, log: () => service.log };
+  return { service, client: await Client.logIn(service), operations: operationsOf(service).url };
 }
 
 function http(method: string, path: string, token: string, body = ''): string {

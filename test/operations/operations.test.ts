@@ -1,13 +1,19 @@
-// The operations listener: what it answers from the start of a service to its end, and at which address. The command
-// runs in this process unless a test needs a separate one.
+// The operations listener: what it answers from the start of a service to its end, at which address, and to how many clients. The
+// command runs in this process unless a test needs a separate one.
 
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
-import { accepts, Connection, exchange } from '../support/client.ts';
-import { type CommandHere, startHere } from '../support/command.ts';
+import { openOperations } from '../../src/admin/listener.ts';
+import { readConfig } from '../../src/config.ts';
+import { createLog } from '../../src/log/log.ts';
+import { startService } from '../../src/service.ts';
+import { accepts, Client, Connection, exchange, type Target } from '../support/client.ts';
+import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { adjacentPorts, listen, otherAddresses, unusedPort } from '../support/ports.ts';
-import { ENVIRONMENT, SQLITE } from '../support/service.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand } from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const LIVEZ = 'GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n';
@@ -41,22 +47,91 @@ describe('the operations listener', { concurrency: 4 }, () => {
     }
   });
 
-  test('rule 31: takes 64 connections at a time, and others once some have been closed', async (context) => {
-    const operations = operationsOf(await start(context));
-    const connections = Array.from({ length: 65 }, () => new Connection(operations));
-    const close = () => {
-      for (const connection of connections) connection.close();
-    };
-    context.after(close);
-    const answers = await Promise.all(
-      connections.map((connection) => {
-        connection.send(LIVEZ).catch(() => {}); // the answers show it
-        return connection.answersUntilClosed(1);
-      }),
+  test('rule 31: takes 64 connections at a time, and others once slow ones have been cut', async (context) => {
+    const config = readConfig(
+      { ...ENVIRONMENT, ADMIN_PORT: '0', DB_URL: 'sqlite:x' },
+      () => new Uint8Array(),
     );
-    assert.equal(answers.filter(({ length }) => length === 1).length, 64);
-    close();
-    await waitUntil(async () => (await exchange(operations, LIVEZ))[0]?.status === 200);
+    const times = timesWith({ http: { check: 50 }, admin: { request: 1000 } });
+    const operations = await openOperations(config, createLog('silent', process.stderr, times.log), times);
+    assert.ok('close' in operations);
+    context.after(() => operations.close());
+    const slow = Array.from({ length: 65 }, () => new Connection(operations));
+    for (const { socket } of slow) socket.write('GET /livez HTTP/1.1\r\nX: ');
+    await Promise.all(slow.map(({ closed }) => closed));
+    const answered = slow.filter(({ received }) => received.startsWith('HTTP/1.1 408 '));
+    assert.equal(answered.length, 64);
+    assert.equal((await exchange(operations, LIVEZ))[0]?.status, 200);
+  });
+
+  test('rule 31: says starting until the store is open', async (context) => {
+    const silent = await listen(context);
+    const ADMIN_PORT = String(await unusedPort());
+    const DB_URL = `postgres://user:password@127.0.0.1:${silent.port}/library`;
+    const stop = Promise.withResolvers<void>();
+    const env = { ...ENVIRONMENT, ADMIN_PORT, DB_URL };
+    const outcome = runCommand([], env, undefined, stop.promise);
+    await waitUntil(() => accepts('127.0.0.1', Number(ADMIN_PORT)), outcome);
+    const operations = `http://127.0.0.1:${ADMIN_PORT}`;
+    assert.deepEqual(await ask(operations, '/readyz'), [503, 'starting\n']);
+    assert.deepEqual(await ask(operations, '/metrics'), [503, 'starting\n']);
+    assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
+    stop.resolve();
+    assert.equal((await outcome).code, 0);
+  });
+
+  test('rules 28 and 31: says that the service is alive, ready and then draining', async (context) => {
+    const own = { LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl(), WORKERS: '2' };
+    const service = await startCommand({ ...ENVIRONMENT, ...own });
+    context.after(() => service.process.kill('SIGKILL'));
+    const operations = operationsOf(service).url;
+    assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
+    assert.deepEqual(await ask(operations, '/readyz'), [200, 'ready\n']);
+    assert.equal((await ask(operations, '/book/1'))[0], 404);
+    for (const path of ['/livez', '/readyz', '/metrics'])
+      assert.equal((await ask(service.url, path))[0], 404);
+
+    const { pid } = service.log.map((line) => JSON.parse(line)).find(({ msg }) => /worker is/.test(msg));
+    process.kill(pid, 'SIGSTOP'); // which delays the end of the service
+    service.process.kill('SIGTERM');
+    await waitUntil(async () => (await ask(operations, '/readyz'))[1] !== 'ready\n');
+    assert.deepEqual(await ask(operations, '/readyz'), [503, 'draining\n']);
+    assert.deepEqual(await ask(operations, '/livez'), [200, 'alive\n']);
+    process.kill(pid, 'SIGCONT');
+    await waitUntil(() => service.process.exitCode !== null);
+    assert.equal(service.process.exitCode, 0);
+  });
+
+  if (STORES.includes(POSTGRES)) {
+    test('rules 23 and 31: is alive but not ready while the database is unavailable', async (context) => {
+      const { proxy, proxiedUrl } = await TcpProxy.to(await POSTGRES.freshUrl());
+      context.after(() => proxy.stop());
+      const { url } = operationsOf(await start(context, { DB_URL: proxiedUrl }));
+      const { target } = proxy;
+      proxy.target = await listen(context, (socket) => socket.destroy());
+      proxy.reset();
+      await waitUntil(async () => (await ask(url, '/readyz'))[0] === 503);
+      assert.deepEqual(await ask(url, '/readyz'), [503, 'the store does not answer\n']);
+      assert.deepEqual(await ask(url, '/livez'), [200, 'alive\n']);
+      proxy.target = target;
+      await waitUntil(async () => (await ask(url, '/readyz'))[0] === 200);
+    });
+  }
+
+  test('rule 31: is ready while the service refuses calls because too many wait', async (context) => {
+    const variables = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl() };
+    const config = readConfig(variables, () => new Uint8Array());
+    const times = timesWith({ books: { queue: -1 } }); // every call waits too long
+    const service = await startService(
+      config,
+      createLog('silent', process.stderr, times.log),
+      undefined,
+      times,
+    );
+    context.after(() => service.close());
+    const target: Target = { url: service.url, port: Number(new URL(service.url).port) };
+    assert.equal((await (await Client.logIn(target)).request('GET', '/book/1')).status, 503);
+    assert.equal(await service.storeAnswers(), true);
   });
 });
 
