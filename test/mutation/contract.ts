@@ -3,30 +3,23 @@
 import { Mutants } from './mutant.ts';
 
 const CONTRACT = 'test/contract/contract.test.ts';
-const NIGHTLY_GUESSING = 'test/nightly/guessing.test.ts';
+const GUESSING = 'test/auth/guessing.test.ts';
 const NIGHTLY_LIST = 'test/nightly/list.test.ts';
 const NIGHTLY_POSTGRES = 'test/nightly/postgres.test.ts';
+const TOKENS = 'test/auth/tokens.test.ts';
 const NIGHTLY_TOKENS = 'test/nightly/tokens.test.ts';
 
 export const CONTRACT_MUTANTS = new Mutants()
   .in('src/auth/login-guard.ts')
-  .mutant(
-    'a right password waits as long as a wrong one',
-    NIGHTLY_GUESSING,
-    'a right password is never delayed',
-  )
+  .mutant('a right password waits as long as a wrong one', GUESSING, 'after ten failures')
   .change(
     "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: 0 };",
     "this.#outcomes.succeeded += 1;\n      return { kind: 'answer', delay: turn - now };",
   )
-  .mutant('six logins of one address wait, not five', NIGHTLY_GUESSING, '429 while five wait, WORKERS=1')
+  .mutant('six logins of one address wait, not five', GUESSING, 'after ten failures')
   .change('const MOST_DELAYED = 5;', 'const MOST_DELAYED = 6;')
   .in('src/times.ts')
-  .mutant(
-    'delayed answers go out faster than one a second',
-    NIGHTLY_GUESSING,
-    '429 while five wait, WORKERS=1',
-  )
+  .mutant('delayed answers go out faster than one a second', GUESSING, 'after ten failures')
   .change('failurePace: SECOND', 'failurePace: 900')
   .in('src/stores/sqlite/store.ts')
   .mutant('a list that cannot be read to its end looks complete', NIGHTLY_LIST, 'when a list breaks off')
@@ -72,11 +65,7 @@ export const CONTRACT_MUTANTS = new Mutants()
   .in('src/auth/tokens.ts')
   .mutant('the crit header of a token is ignored', CONTRACT, 'critical')
   .change('if (header.crit !== undefined) return undefined;', '')
-  .mutant(
-    'a token is accepted for a second after it has expired',
-    NIGHTLY_TOKENS,
-    'a token is valid from the second',
-  )
+  .mutant('a token is accepted for a second after it has expired', TOKENS, 'a token is valid from the second')
   .change('expiry !== undefined && now < expiry', 'expiry !== undefined && now < expiry + 1')
   .mutant(
     'the cost of refusing a token grows as the square of its length',

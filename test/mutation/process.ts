@@ -12,6 +12,7 @@ const CONFIGURATION = 'test/process/configuration.test.ts';
 const LOG = 'test/process/log.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
 const COMPILE = 'test/nightly/compile.test.ts';
+const NIGHTLY_METRICS = 'test/nightly/metrics.test.ts';
 const METRICS = 'test/operations/metrics.test.ts';
 const NIGHTLY_WORKERS = 'test/nightly/workers.test.ts';
 const TIMES = 'test/project/times.test.ts';
@@ -57,6 +58,11 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('the demo leaves its store behind', DEMO, 'SIGHUP ends it')
   .change('rmSync(folder, { recursive: true, force: true, maxRetries: 3 });', '')
   .in('src/workers.ts')
+  .mutant('each worker answers failed logins by itself', NIGHTLY_METRICS, 'failed logins count together')
+  .change(
+    'const takeTurn: TakeTurn = (address, succeeded) => {',
+    "const takeTurn: TakeTurn = (address, succeeded) => {\n    if (!succeeded) return { kind: 'answer', delay: 0 };",
+  )
   .mutant(
     'a failed replacement of a worker is retried without a pause',
     NIGHTLY_WORKERS,
