@@ -22,7 +22,7 @@ import {
   slowHeaders,
   stalledReaders,
   stalledReadersOf,
-} from '../test/support/attackers.ts';
+} from './attackers.ts';
 
 const HELP = `Usage: npm run siege -- [options]
 

@@ -1,11 +1,17 @@
-// Clients that use HTTP as none should: they pipeline thousands of requests, disconnect half way, ask for tunnels, or send no
-// whole request; and the limits of the wire that variables set. Titles name the rules of docs/contract.md.
+// Clients that use HTTP as none should: they disconnect half way, ask for tunnels, send no whole request or read no answer; and
+// the limits of the wire. The service has short times where a test waits for their end; those of the product are in
+// test/project/times.test.ts. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { CHUNKED } from '../../conformance/raw-requests.ts';
 import { expectBodyLimit, expectHeaderLimit } from '../../conformance/wire.ts';
-import { beHonest } from '../support/attackers.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
+import { readConfig } from '../../src/config.ts';
+import { createLog } from '../../src/log/log.ts';
+import { startService } from '../../src/service.ts';
+import { TIMES } from '../../src/times.ts';
+import { fill } from '../support/books.ts';
 import {
   assertRefusal,
   Client,
@@ -13,68 +19,55 @@ import {
   exchange,
   parseAnswers,
   readEnvelope,
+  type Target,
 } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
+import { assertDescribed, OPERATIONS } from '../support/description.ts';
 import { operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { compose } from '../support/raw-requests.ts';
-import { ENVIRONMENT, SQLITE, startTestService } from '../support/service.ts';
+import { ENVIRONMENT, pageOf, SECRET, SQLITE, startTestService } from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
 import { verifiedAt } from '../support/verified.ts';
 import { waitUntil } from '../support/wait.ts';
+
+/** Milliseconds of a time limit, and between two looks at it. */
+const LIMIT = 300;
+const CHECK = 50;
+
+/** Together they far exceed the buffers of two sockets. */
+const LARGE_BOOKS = Array.from({ length: 12 }, (_, position) => {
+  return { id: position + 1, title: 'x'.repeat(1_000_000), author: '', year: 0 };
+});
 
 describe('hostile clients', () => {
   let service: CommandHere;
   let client: Client;
-  /** Id of a large book. */
-  let large: number;
 
   before(async () => {
     service = await start();
     client = await Client.logIn(service);
-    ({ id: large } = await client.create({ title: 'x'.repeat(1_000_000) }));
   });
   after(() => service.stop());
 
-  test('rules 9 and 20: any number of requests on one connection are all answered, in order', async () => {
-    const { id } = await client.create({});
-    const head = `Host: books.test\r\nAuthorization: ${client.token}\r\n`;
-    const count = 500;
-    const requests = Array.from({ length: count }, (_, number) => {
-      const named = `${head}X-Request-Id: ${number}\r\n`;
-      if (number % 3 === 0) return `GET /book/${id} HTTP/1.1\r\n${named}\r\n`;
-      const body = `{"year":${number}${' '.repeat(number % 50 === 1 ? 100_000 : 0)}}`;
-      return `PUT /book/${id} HTTP/1.1\r\n${named}Content-Length: ${body.length}\r\n\r\n${body}`;
-    });
-    const connection = new Connection(service);
-    connection.socket.end(requests.join(''));
-    assert.equal(await connection.closed, undefined);
-    const answers = parseAnswers(connection.received);
-    assert.equal(answers.length, count);
-    answers.forEach(({ status, headers, body }, number) => {
-      assert.equal(headers['x-request-id'], String(number));
-      const { data } = readEnvelope(body, 200);
-      assert.equal(status, 200);
-      if (number % 3 !== 0) assert.equal(data.year, number);
-    });
-    assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
-  });
-
-  test('rule 23: clients that disconnect in the middle of a request leave nothing behind', async () => {
-    const openConnections = async () =>
-      sumOf(await scrape(operationsOf(service).url), 'book_catalogue_http_connections');
-    const before = await openConnections();
+  test('rules 23 and 31: clients that disconnect in the middle of a request leave nothing behind; connections are counted', async () => {
+    const held = [service, pageOf(service)].map((target) => new Connection(target));
+    for (const connection of held) {
+      await connection.send(compose('GET', '/nowhere'));
+      await connection.answers(1);
+    }
+    const before = await measured(service, 'http_connections');
+    assert.ok(before >= 2);
     const { token } = client;
-    const beginnings = [
+    for (const beginning of [
       'GET /bo',
       compose('GET', '/books', { token }),
-      compose('GET', `/book/${large}`, { token }).repeat(5),
+      compose('GET', '/book/1', { token }).repeat(5),
       `${compose('POST', '/book', { token, headers: 'Content-Length: 100000\r\n' })}{"title":"left"}`,
       `${compose('POST', '/book', { token, headers: CHUNKED })}10\r\n{"title":"left"}\r\n`,
-    ];
-    for (const beginning of beginnings) {
+    ]) {
       for (const leave of ['resetAndDestroy', 'destroy'] as const) {
-        const leaving = Array.from({ length: 5 }, () => new Connection(service));
-        for (const connection of leaving) {
+        for (const connection of Array.from({ length: 5 }, () => new Connection(service))) {
           connection.socket.pause();
           await connection.send(beginning);
           connection.socket[leave]();
@@ -82,16 +75,16 @@ describe('hostile clients', () => {
         }
       }
     }
-    await waitUntil(async () => (await openConnections()) <= before);
-    await beHonest({ client });
-    const books = await client.list();
-    assert.ok(books.every(({ title }) => title !== 'left'));
+    await waitUntil(async () => (await measured(service, 'http_connections')) <= before);
+    for (const { socket } of held) socket.destroy();
+    await waitUntil(async () => (await measured(service, 'http_connections')) <= before - 2);
+    assert.ok((await client.list()).every(({ title }) => title !== 'left'));
+    assert.equal(await measured(service, 'store_errors_total'), 0);
   });
 
   test('rules 20 and 27: a client that asks for a tunnel disturbs neither others, nor its earlier answers, nor a stop', async (context) => {
     const own = await start();
     context.after(() => own.stop());
-    const client = await Client.logIn(own);
     const tunnel = compose('CONNECT', 'elsewhere.test:443');
     for (const target of [own, operationsOf(own)]) {
       const connection = new Connection(target);
@@ -99,25 +92,24 @@ describe('hostile clients', () => {
       await connection.answers(1);
       connection.socket.resetAndDestroy();
     }
-    for (let made = 0; made < 12; made += 1) await client.create({ title: 'x'.repeat(1_000_000) }); // more than sockets hold
+    const { token } = await Client.logIn(own);
     const open = (request: string) => {
       const connection = new Connection(own);
       context.after(() => connection.socket.destroy());
       connection.socket.pause();
-      connection.socket.write(request);
+      connection.socket.write(request + tunnel);
       return connection;
     };
-    const list = open(compose('GET', '/books', client) + tunnel);
-    await waitUntil(
-      async () => sumOf(await scrape(operationsOf(own).url), 'book_catalogue_sqlite_open_lists') === 1,
-    );
-    await beHonest({ client });
+    const book = compose('GET', '/book/1', { token });
+    const list = open(compose('GET', '/books', { token }));
+    await waitUntil(async () => (await measured(own, 'sqlite_open_lists')) === 1);
+    assert.equal((await exchange(own, book))[0]?.status, 200);
     list.socket.resume();
     const [all, refusal] = await list.answers(2);
-    assert.equal(readEnvelope(all?.body ?? '', 200).data.length, 12);
+    assert.equal(readEnvelope(all?.body ?? '', 200).data.length, LARGE_BOOKS.length);
     assert.equal(refusal?.status, 400);
-    const reader = open(compose('GET', '/book/1', client).repeat(12) + tunnel);
-    await beHonest({ client });
+    const reader = open(book.repeat(LARGE_BOOKS.length));
+    assert.equal((await exchange(own, book))[0]?.status, 200);
     const ended = own.stop();
     reader.socket.resume();
     assert.equal((await ended).code, 0);
@@ -131,7 +123,7 @@ describe('hostile clients', () => {
     const leaving = new Connection(service);
     await leaving.send(`${remove}1\r\n `);
     leaving.socket.destroy();
-    await beHonest({ client });
+    await client.create({});
     assert.equal((await client.request('GET', `/book/${id}`)).status, 200);
     const [answer] = await exchange(service, `${remove}1\r\n \r\n0\r\n\r\n`);
     assert.equal(answer?.status, 200);
@@ -147,10 +139,10 @@ describe('hostile clients', () => {
       const [answer] = await exchange(service, bytes);
       assert.equal(answer?.status, status);
       const reqId = answer?.headers['x-request-id'];
-      const lines = () => service.log.filter((line) => line.includes(`"reqId":"${reqId}"`));
-      await waitUntil(() => lines().length > 0);
-      const entry = JSON.parse(lines()[0] ?? '');
-      assert.deepEqual([entry.level, entry.msg, entry.status], ['info', 'request', status]);
+      const logged = () => service.log.map((line) => JSON.parse(line)).find((line) => line.reqId === reqId);
+      await waitUntil(() => logged() !== undefined);
+      const { level, msg, status: noted } = logged();
+      assert.deepEqual([level, msg, noted], ['info', 'request', status]);
     }
   });
 });
@@ -171,8 +163,99 @@ describe('limits of the wire', () => {
       await expectHeaderLimit(verified, headerLimit);
     });
   }
+
+  test('rules 22 and 31: a request that is not complete in time gets 408, as described, if it has no answer yet', async (context) => {
+    const target = await startHurried(context, { headers: LIMIT, wholeRequest: LIMIT, check: CHECK });
+    const token = new Tokens(SECRET, TIMES.auth).issue();
+    const late = 'Content-Length: 9999999\r\n';
+    const announced = 'Content-Length: 1000\r\n';
+    await Promise.all(
+      [
+        ...['', 'GET /bo', compose('POST', '/token', { headers: announced })].map((sent) => [sent] as const),
+        [`${compose('POST', '/book', { token, headers: CHUNKED })}1\r\n \r\n`],
+        // Others are answered before their bodies have arrived, or a slow machine is late: then there is one answer.
+        [`${compose('GET', '/nowhere')}GET /bo`, '404 408'],
+        [compose('POST', '/book', { headers: announced }), '401'],
+        [compose('POST', '/book', { token, headers: late }), '413'],
+      ].map(async ([sent = '', statuses = '408']) => {
+        const answers = await answersWhenCut(target, sent);
+        const seen = answers.map(({ status }) => status).join(' ');
+        assert.ok(['408', statuses].includes(seen), `${seen} to ${sent}`);
+      }),
+    );
+    await Promise.all(
+      [...OPERATIONS, ['GET', '/nowhere'] as const].map(async ([method, path]) => {
+        const [answer] = await answersWhenCut(target, `${method} ${path} HTTP/1.1\r\nHost: books.test\r\n`);
+        assert.equal(answer?.status, 408);
+        assertDescribed({ method, path, requestHeaders: {}, requestBody: new Uint8Array(), ...answer });
+      }),
+    );
+  });
+
+  test('rule 22: readers that read nothing, or a few bytes at a time, are cut', async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    await fill(dbUrl, LARGE_BOOKS);
+    const target = await startHurried(context, { reader: LIMIT, check: CHECK }, dbUrl);
+    const token = new Tokens(SECRET, TIMES.auth).issue();
+    const book = compose('GET', '/book/1', { token });
+    for (const [request, bytes] of [
+      [compose('GET', '/books', { token }), 0],
+      [compose('GET', '/books', { token }), 10],
+      [book.repeat(LARGE_BOOKS.length), 0], // with a Content-Length, pipelined
+    ] as const) {
+      const { socket } = new Connection(target);
+      socket.pause();
+      socket.write(request);
+      await waitUntil(() => {
+        if (bytes > 0) socket.read(bytes);
+        if (socket.writable) socket.write('\r\n'); // only by that does it notice the end of its connection
+        return socket.destroyed;
+      });
+    }
+  });
+
+  test('rule 22: a connection without another request is closed in time, as announced by Keep-Alive', async (context) => {
+    const target = await startHurried(context, { keepAlive: 1000, check: CHECK });
+    const [answer, ...others] = await answersWhenCut(target, compose('GET', '/nowhere'));
+    assert.equal(answer?.headers['keep-alive'], 'timeout=1');
+    assert.deepEqual(others, []);
+  });
 });
 
+/** Starts the command with large books. */
 async function start(): Promise<CommandHere> {
-  return startHere({ ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), ADMIN_PORT: '0', LOG_LEVEL: 'info' });
+  const dbUrl = await SQLITE.freshUrl();
+  await fill(dbUrl, LARGE_BOOKS);
+  return startHere({ ...ENVIRONMENT, DB_URL: dbUrl, ADMIN_PORT: '0', LOG_LEVEL: 'info' });
+}
+
+async function measured(service: CommandHere, name: string): Promise<number> {
+  return sumOf(await scrape(operationsOf(service).url), `book_catalogue_${name}`);
+}
+
+/** Starts a service that is too hurried for a login. */
+async function startHurried(
+  context: TestContext,
+  http: Record<string, number>,
+  dbUrl?: string,
+): Promise<Target> {
+  const variables = { ...ENVIRONMENT, DB_URL: dbUrl ?? (await SQLITE.freshUrl()) };
+  const config = readConfig(variables, () => new Uint8Array());
+  const times = timesWith({ http });
+  const service = await startService(
+    config,
+    createLog('silent', process.stderr, times.log),
+    undefined,
+    times,
+  );
+  context.after(() => service.close());
+  return { url: service.url, port: Number(new URL(service.url).port) };
+}
+
+/** All that a client is answered before the service ends its connection. */
+async function answersWhenCut(target: Target, sent: string) {
+  const connection = new Connection(target);
+  await connection.send(sent);
+  assert.equal(await connection.closed, undefined);
+  return parseAnswers(connection.received);
 }
