@@ -117,49 +117,34 @@ describe('the description of the API', () => {
     };
     const parameters: Document[] = API.paths['/books'].get.parameters;
     assert.deepEqual(API.paths['/books'].head.parameters, parameters);
-    const [id, prefer, ...others] = parameters.filter((parameter) => parameter.in === 'header');
-    assert.equal(id.name, 'X-Request-Id');
-    assert.deepEqual(others, []);
-    const inQuery = parameters.filter((parameter) => parameter.in === 'query');
-    assert.equal(inQuery.length, 14);
-
-    const together: Record<string, string> = {};
+    const [inQuery = [], [id, prefer] = []] = ['query', 'header'].map((place) => {
+      return parameters.filter((parameter) => parameter.in === place);
+    });
+    assert.deepEqual([inQuery.length, id.name, prefer.name], [14, 'X-Request-Id', 'Prefer']);
     for (const { name, schema, required } of inQuery) {
       assert.ok(!required && !('default' in schema), name); // without parameters, it is the list
-      const [example, ...more] = schema.examples.map(String);
-      assert.deepEqual(more, []);
-      const { status, data, headers } = await ask({ [name]: example });
+      const { status, data } = await ask({ [name]: schema.examples[0] });
       assert.equal(status, 200, name);
-      assert.equal(headers.get('preference-applied'), null);
-      if (name !== 'offset')
-        assert.ok(
-          data.some(({ id }: { id: number }) => id === book.id),
-          name,
-        );
-      if (!['cursor', 'offset'].includes(name)) together[name] = example;
-
-      const { type, minimum, maximum, maxLength } = schema;
-      const isNumber = type === 'integer';
-      const allowed = isNumber
-        ? [String(minimum), String(maximum)]
-        : maxLength
-          ? ['x'.repeat(maxLength)]
-          : [];
-      for (const value of allowed) assert.equal((await ask({ [name]: value })).status, 200, name);
-      const beyond = isNumber
-        ? [`${BigInt(minimum) - 1n}`, `${BigInt(maximum) + 1n}`, '', '1.5']
-        : [maxLength ? 'x'.repeat(maxLength + 1) : ''];
+      assert.ok(name === 'offset' || data.some((found: { id: number }) => found.id === book.id), name);
+      const { type, minimum, maximum, maxLength = 0 } = schema;
+      const [allowed, beyond] =
+        type === 'integer'
+          ? [
+              [minimum, maximum],
+              [BigInt(minimum) - 1n, BigInt(maximum) + 1n, '', '1.5'],
+            ]
+          : [maxLength ? ['x'.repeat(maxLength)] : [], [maxLength ? 'x'.repeat(maxLength + 1) : '']];
+      for (const value of allowed) assert.equal((await ask({ [name]: String(value) })).status, 200, name);
       for (const value of beyond) {
-        const { status, message } = await ask({ [name]: value });
-        assert.deepEqual([status, message], [400, `Invalid query parameter: ${name}`], value.slice(0, 20));
+        const { status, message } = await ask({ [name]: String(value) });
+        assert.deepEqual([status, message], [400, `Invalid query parameter: ${name}`]);
       }
     }
-    const all = await ask(together, { [prefer.name]: prefer.schema.examples[0] });
-    assert.deepEqual(all.data, [book]);
-    assert.equal(all.headers.get('preference-applied'), 'count=exact');
-    for (const name of ['yaer', 'Q', 'id', 'page', '_sort', 'title[contains]', '__proto__', '']) {
-      assert.equal((await ask({ [name]: '1' })).status, 400, name);
-    }
+    const alone = ['cursor', 'offset'];
+    const together = inQuery.filter(({ name }) => !alone.includes(name));
+    const values = Object.fromEntries(together.map(({ name, schema }) => [name, schema.examples[0]]));
+    const all = await ask(values, { [prefer.name]: prefer.schema.examples[0] });
+    assert.deepEqual([all.data, all.headers.get('preference-applied')], [[book], 'count=exact']);
   });
 
   test('rule 24: describes which ids a request may have', () => {

@@ -7,11 +7,9 @@ const ORDERS = 'test/orders/orders.test.ts';
 const CHANGES = 'test/browser/page-changes.test.ts';
 const FINDING = 'test/browser/page.test.ts';
 const FILES = 'test/browser/page-import.test.ts';
-const FIELDS = 'test/page/fields.test.ts';
-const SEARCHES = 'test/page/searches.test.ts';
+const LOGIC = 'test/page/logic.test.ts';
 const TOGETHER = 'test/browser/page-together.test.ts';
 const TROUBLE = 'test/browser/page-trouble.test.ts';
-const UNDO = 'test/page/undo.test.ts';
 const EVERYBODY = 'test/browser/page-accessibility.test.ts';
 
 export const LIBRARIAN_MUTANTS = new Mutants()
@@ -54,9 +52,9 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'Object.entries(textsOfInputs()) : Object.entries(textsOfInputs()))',
   )
   .in('page/changes/book-fields.ts')
-  .mutant('a book may lose its title', FIELDS, 'or refused with the reason')
+  .mutant('a book may lose its title', LOGIC, 'or refused with the reason')
   .change("field === 'title' && text === ''", "field === 'title' && text === ' '")
-  .mutant('a text that cannot be stored is sent', FIELDS, 'or refused with the reason')
+  .mutant('a text that cannot be stored is sent', LOGIC, 'or refused with the reason')
   .change('readBookChanges({ [field]: text }) === undefined', 'readBookChanges({ [field]: text }) === null')
   .in('page/changes/deletions.ts')
   .mutant('a deletion is lost when the page is left', CHANGES, 'a person who closes the page')
@@ -97,11 +95,11 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('what was given up can be undone', TOGETHER, 'change the same field: Keep theirs')
   .change('for (const takeBack of takeBacks) this.#undo.drop(takeBack);\n    this.#forget', 'this.#forget')
   .in('page/changes/undo.ts')
-  .mutant('the oldest change is undone first', UNDO, 'and each once')
+  .mutant('the oldest change is undone first', LOGIC, 'and each once')
   .change('this.#entries.pop()', 'this.#entries.shift()')
-  .mutant('a change that was taken back is undone again', UNDO, 'and each once')
+  .mutant('a change that was taken back is undone again', LOGIC, 'and each once')
   .change('if (at >= 0) this.#entries.splice(at, 1);', '')
-  .mutant('Control Z does not wait for what is being taken back', UNDO, 'waits for the one')
+  .mutant('Control Z does not wait for what is being taken back', LOGIC, 'waits for the one')
   .change('if (this.isBusy) {', 'if (this.#running > 1) {')
   .in('page/elements/dom.ts')
   .mutant('a text may be HTML', TOGETHER, 'hostile texts are shown as text')
@@ -110,11 +108,11 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     "for (const child of children) typeof child === 'string' ? element.insertAdjacentHTML('beforeend', child) : child && element.append(child);",
   )
   .in('page/elements/text.ts')
-  .mutant('years before Christ are shown without it', FIELDS, 'a year as people write it')
+  .mutant('years before Christ are shown without it', LOGIC, 'a year as people write it')
   .change('BC` : String(year)', '` : String(year)')
-  .mutant('blanks that nobody sees are a title', FIELDS, 'or refused with the reason')
+  .mutant('blanks that nobody sees are a title', LOGIC, 'or refused with the reason')
   .change('\\p{Cc}\\p{Cf}]/u', ']/u')
-  .mutant('line ends vanish from what is edited', FIELDS, 'is shown in one line')
+  .mutant('line ends vanish from what is edited', LOGIC, 'is shown in one line')
   .change("book[field].replace(/[\\r\\n]+/g, ' ')", 'book[field]')
   .in('page/elements/theme.ts')
   .mutant('a theme is forgotten', FINDING, 'only the theme is stored')
@@ -123,7 +121,7 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('a file lacks books that are not indexed yet', FILES, 'once the search finds all')
   .change('if (unindexed > 0) throw', 'if (unindexed < 0) throw')
   .in('page/import/calls.ts')
-  .mutant('blanks make a book another one', FIELDS, 'make no other book')
+  .mutant('blanks make a book another one', LOGIC, 'make no other book')
   .change('trimmed(title)}', 'title}')
   .in('page/import/dialog.ts')
   .mutant('a corrected row is not compared with the catalogue', FILES, 'is also compared with the catalogue')
@@ -134,7 +132,7 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'if (this.#check) return true;',
   )
   .in('page/import/doubts.ts')
-  .mutant('a column of numbers is imported as years', FIELDS, 'more often a mistake')
+  .mutant('a column of numbers is imported as years', LOGIC, 'more often a mistake')
   .change("return 'this year is yet to come';", 'return undefined;')
   .in('page/import/refused.ts')
   .mutant('other columns lose what was corrected', FILES, 'an export of Goodreads')
@@ -188,7 +186,7 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('rows are read in another order than they are shown', EVERYBODY, 'a screen reader gets a grid')
   .change('this.#all.insertBefore(row.element, after);', 'this.#all.append(row.element);')
   .in('page/list/shelf.ts')
-  .mutant('a late answer shows a book as it was before its change', SEARCHES, 'does not hide the change')
+  .mutant('a late answer shows a book as it was before its change', LOGIC, 'does not hide the change')
   .change(
     'changed !== undefined && changed.at >= began ? changed.book : book',
     'changed?.at === began ? changed.book : book',
@@ -199,21 +197,21 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'not found any more, and goes to the end',
   )
   .change('if (cursor === undefined && index > 0 && this.#hasMoved) {', 'if (index < 0) {')
-  .mutant('the end of a list that has become shorter is empty', SEARCHES, 'is one of the last page')
+  .mutant('the end of a list that has become shorter is empty', LOGIC, 'is one of the last page')
   .change(
     'while (page.books.length === 0 && index > 0) {',
     'while (page.books.length === 0 && index > 1e6) {',
   )
-  .mutant('a list of long books has gaps', SEARCHES, 'is continued')
+  .mutant('a list of long books has gaps', LOGIC, 'is continued')
   .change('while (next !== undefined && books.length < PAGE) {', 'while (next?.limit !== undefined) {')
   .in('page/list/view.ts')
-  .mutant('many words find nothing', SEARCHES, 'more than 16 different words')
+  .mutant('many words find nothing', LOGIC, 'more than 16 different words')
   .change('.length > MOST_WORDS) pieces.pop();', '.length > 2 * MOST_WORDS) pieces.pop();')
-  .mutant('a year among the words finds nothing', SEARCHES, 'a year among the words')
+  .mutant('a year among the words finds nothing', LOGIC, 'a year among the words')
   .change('found === undefined ? [] : wordsWanted(found.others)', '[]')
-  .mutant('the beginning of a word finds nothing', SEARCHES, 'the last word may be incomplete')
+  .mutant('the beginning of a word finds nothing', LOGIC, 'the last word may be incomplete')
   .change('[...last.word].length >= SHORTEST_PREFIX', '[...last.word].length < 0')
-  .mutant('an address with an invalid year shows no books', SEARCHES, 'whatever is invalid in an address')
+  .mutant('an address with an invalid year shows no books', LOGIC, 'whatever is invalid in an address')
   .change('/^-?\\d{1,15}$/.test(year)', "year !== ''")
   .in('page/main.ts')
   .mutant('a late answer shows what was searched for before', FINDING, 'the last words win')

@@ -1,13 +1,70 @@
-// What the page asks the service for, in Node.js: the searches for words, and the pages of a list.
+// The logic of the page, in Node.js: how it reads what a person writes into a field, shows what is stored and doubts it, what it
+// asks the service for, and in which order it takes back changes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { provideDocument } from '../orders/document.ts';
 import { pathTo } from '../support/repository.ts';
 
+provideDocument();
 // By their paths, and so without their types, which need those of a browser.
-const [{ searchesOf, viewOf }, { Shelf }] = await Promise.all(
-  ['list/view.ts', 'list/shelf.ts'].map((file) => import(pathTo(`page/${file}`))),
-);
+const [{ readFields }, { fieldText }, { keyOf }, { doubtOf }, { searchesOf, viewOf }, { Shelf }, { Undo }] =
+  await Promise.all(
+    [
+      ...['changes/book-fields.ts', 'elements/text.ts', 'import/calls.ts', 'import/doubts.ts'],
+      ...['list/view.ts', 'list/shelf.ts', 'changes/undo.ts'],
+    ].map((file) => import(pathTo(`page/${file}`))),
+  );
+
+test('a field is read without the blanks around it, or refused with the reason', () => {
+  assert.deepEqual(readFields({ title: ' Emma\u00a0', author: '\t', year: '750 BC' }), {
+    fields: { title: 'Emma', author: '', year: -750 },
+  });
+  for (const [texts, field, reason] of [
+    [{ title: '' }, 'title', /needs a title/],
+    [{ title: ' \t\u00a0' }, 'title', /needs a title/],
+    [{ title: '\u200b' }, 'title', /needs a title/],
+    [{ author: 'a\0b' }, 'author', /cannot be stored/],
+    [{ author: '\ud800' }, 'author', /cannot be stored/],
+    [{ year: 'MCM' }, 'year', /“MCM” is not an unambiguous year/],
+  ] as const) {
+    const read = readFields(texts);
+    assert.equal(read.field, field, JSON.stringify(texts));
+    assert.match(read.reason, reason);
+  }
+});
+
+test('a value is shown in one line, and a year as people write it', () => {
+  const book = { id: 1, title: 'Two\r\nlines', author: '', year: -750 };
+  assert.equal(fieldText(book, 'title'), 'Two lines');
+  for (const [year, text] of [
+    [-750, '750 BC'],
+    [0, ''],
+    [1815, '1815'],
+  ] as const) {
+    assert.equal(fieldText({ ...book, year }, 'year'), text);
+  }
+});
+
+test('blanks around a text make no other book; nothing else is equal', () => {
+  const emma = { title: 'Emma', author: 'Jane Austen', year: 1815 };
+  assert.equal(keyOf({ ...emma, title: ' Emma\u00a0', author: 'Jane Austen\n' }), keyOf(emma));
+  const others = [
+    { title: 'emma' },
+    { author: 'Jane  Austen' },
+    { year: 0 },
+    { title: 'EmmaJane', author: '' },
+  ];
+  for (const other of others) assert.notEqual(keyOf({ ...emma, ...other }), keyOf(emma));
+});
+
+test('a book of a file is doubtful without a title, or in a year that is more often a mistake', () => {
+  const next = new Date().getFullYear() + 1;
+  const isDoubtful = (year: number, title = 'Emma') => doubtOf({ title, author: '', year }) !== undefined;
+  for (const year of [0, -3000, 100, 1815, next]) assert.equal(isDoubtful(year), false, String(year));
+  for (const year of [-3001, 1, 99, next + 10, 9780141439587]) assert.ok(isDoubtful(year), String(year));
+  assert.ok(isDoubtful(1815, ''));
+});
 
 test('rule F3: of more than 16 different words, the first 16 are searched for', () => {
   const words = Array.from({ length: 18 }, (_, at) => `word${at}`);
@@ -94,4 +151,31 @@ test('an answer that was on its way when a book changed does not hide the change
   await find(false);
   await find(true);
   assert.equal(shelf.at(0).title, 'Emma, a novel');
+});
+
+test('the latest change is taken back first, and each once', async () => {
+  const undo = new Undo();
+  const done: string[] = [];
+  const entries = ['first', 'second', 'third'].map((name) => () => void done.push(name));
+  for (const entry of entries) undo.push(entry);
+  undo.runThis(entries[1]);
+  for (let time = 0; time < 3; time += 1) await undo.run();
+  assert.deepEqual(done, ['second', 'third', 'first']);
+});
+
+test('a change waits for the one that is being taken back', async () => {
+  const undo = new Undo();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let isEarlierDone = false;
+  undo.push(() => {
+    isEarlierDone = true;
+  });
+  undo.push(() => promise);
+  const latest = undo.run();
+  await undo.run();
+  assert.equal(isEarlierDone, false);
+  resolve();
+  await latest;
+  await undo.run();
+  assert.equal(isEarlierDone, true);
 });
