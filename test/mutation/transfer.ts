@@ -100,7 +100,7 @@ export const TRANSFER_MUTANTS = new Mutants()
     'if (store.isEmpty || overwrite) return store;',
     'if (store.isEmpty || !overwrite || overwrite) return store;',
   )
-  .mutant('a restore removes a log whose file is missing', BACKUP, 'that is not a backup')
+  .mutant('a restore removes a log whose file is missing', BACKUP, 'that is impossible')
   .change('if (log !== undefined) {', 'if (false) {')
   .in('src/process.ts')
   .mutant('a command ends before its messages are read', RUNNING, 'all its messages arrive')
