@@ -14,7 +14,6 @@ const ANSWERS = 'test/client/answers.test.ts';
 const LISTS = 'test/client/lists.test.ts';
 const RUN = 'test/project/run.test.ts';
 const FUZZ = 'test/fuzz/fuzz.test.ts';
-const NIGHTLY_IMPORT = 'test/nightly/import.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
   .in('src/commands/copy.ts')
@@ -138,7 +137,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change('assertAllTaken(stored.books, sent);', '')
   .mutant('an import stores books again that PostgreSQL has', IMPORT, 'new rows are stored')
   .change('where not exists (\n', 'where true or not exists (\n')
-  .mutant('an import follows synchronous_commit of the server', NIGHTLY_IMPORT, 'synchronous_commit')
+  .mutant('an import follows synchronous_commit of the server', IMPORT, 'synchronous_commit')
   .change(
     "where current_setting('synchronous_commit') = 'off'",
     "where current_setting('synchronous_commit') = 'none'",

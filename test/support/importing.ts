@@ -1,4 +1,4 @@
-// Owns: running imports: of a file, and of what is written to the standard input.
+// Owns: running commands on stores: any command to its end, and imports of a file, and of what is written to the standard input.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -15,16 +15,18 @@ export function folderWith(files: Readonly<Record<string, string | Uint8Array>>)
 
 /** CSV of so many rows, which are all new. */
 export function manyRows(count: number): string {
-  const rows = Array.from(
-    { length: count },
-    (_, index) => `"A book of number ${index}",somebody,${index + 1}\n`,
-  );
+  const rows = Array.from({ length: count }, (_, at) => `"A book of number ${at}",somebody,${at + 1}\n`);
   return `title,author,year\n${rows.join('')}`;
 }
 
+/** Runs a command, whose words have one blank between them. */
+export function command(words: string, DB_URL?: string, folder?: string) {
+  return runCommand(words.split(' '), DB_URL === undefined ? {} : { DB_URL }, folder);
+}
+
 /** Runs an import; checks the store that its output names, and removes it from the output. */
-export async function importing(url: string, folder: string, ...args: string[]) {
-  const ended = await runCommand(['import', ...args], { DB_URL: url }, folder);
+export async function importing(url: string, folder: string, words: string) {
+  const ended = await command(`import ${words}`, url, folder);
   const { host, pathname } = new URL(url);
   const store = url.startsWith('sqlite:') ? url : `postgres://${host}${pathname}`;
   const stderr = ended.stderr.replace(/; into (.+)$/m, (_, named: string) => {
@@ -34,9 +36,8 @@ export async function importing(url: string, folder: string, ...args: string[]) 
   return { ...ended, stderr };
 }
 
-/** Starts an import of what is written to its standard input. */
-export function startImport(url: string, ...args: string[]) {
-  const stdin = new PassThrough();
-  const ended = runCommand(['import', '-', ...args], { DB_URL: url }, undefined, undefined, stdin);
-  return { stdin, ended };
+/** Starts an import of what is written to its standard input, with all rows as new books. */
+export function startImport(url: string) {
+  const [args, stdin] = [['import', '-', '--on-duplicate', 'add'], new PassThrough()];
+  return { stdin, ended: runCommand(args, { DB_URL: url }, undefined, undefined, stdin) };
 }
