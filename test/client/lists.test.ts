@@ -52,20 +52,17 @@ describe('a list', () => {
     await assertRefused(allOf(catalogue), undefined, 'list truncated after 0 books');
   });
 
-  timed(
-    'is read as fast as it is used, has no timeout while its caller is busy, and ends when it is left',
-    async (time) => {
-      const endless = (function* () {
-        for (let id = 1; ; id += 1) yield `${id === 1 ? `${HEAD}[` : ','}{"id":${id}}`;
-      })();
-      const list = listOf(endless);
-      for await (const { id } of list.catalogue.list()) {
-        assert.deepEqual([list.given, time.pending], [id, 0]);
-        if (id === 10) break;
-      }
-      assert.equal(list.isLeft, true);
-    },
-  );
+  timed('is read as fast as it is used, and has no timeout while its caller is busy', async (time) => {
+    const endless = (function* () {
+      for (let id = 1; ; id += 1) yield `${id === 1 ? `${HEAD}[` : ','}{"id":${id}}`;
+    })();
+    const list = listOf(endless);
+    for await (const { id } of list.catalogue.list()) {
+      assert.deepEqual([list.given, time.pending], [id, 0]);
+      if (id === 10) break;
+    }
+    assert.equal(list.isLeft, true);
+  });
 
   timed('that breaks off, or falls silent for the whole timeout, throws', async (time) => {
     const pieces = [`${HEAD}[{"id":1}`, ',{"id":2},{'];
@@ -73,15 +70,9 @@ describe('a list', () => {
       ['breaks off', 0],
       ['falls silent', 10_000],
     ] as const) {
-      const failure = await time.failureOf(allOf(listOf(pieces, end).catalogue));
-      const message = 'list truncated after 2 books';
-      assert.deepEqual(failure, {
-        name: 'CatalogueError',
-        message,
-        status: undefined,
-        mayBeDone: false,
-        after,
-      });
+      const { message, mayBeDone, ...failure } = await time.failureOf(allOf(listOf(pieces, end).catalogue));
+      assert.deepEqual([message, mayBeDone], ['list truncated after 2 books', false]);
+      assert.equal(failure.after, after);
     }
     const leaving = new AbortController();
     const aborted = allOf(listOf(pieces, 'falls silent').catalogue, { signal: leaving.signal });
@@ -94,9 +85,8 @@ describe('a list', () => {
 describe('a search', () => {
   timed('has the whole timeout for each page, and none while its caller is busy', async (time) => {
     const search: PageSearch = { year: 1605, sort: undefined };
-    const later = ({ times }: Sent) =>
-      times === 1 ? answer(503, null, '', { 'retry-after': '7' }) : undefined;
-    const { catalogue, seen } = pagesOf(3, later);
+    const busy = () => answer(503, null, '', { 'retry-after': '7' });
+    const { catalogue, seen } = pagesOf(3, ({ times }) => (times === 1 ? busy() : undefined));
     const read = async () => {
       for await (const _ of catalogue.find(search)) assert.equal(time.pending, 0);
     };
@@ -104,10 +94,8 @@ describe('a search', () => {
     await time.until(read());
     assert.ok(time.now - began >= 3 * 7000);
     const lines = ['', 'cursor=2&', 'cursor=3&'].map((place) => `GET /books?year=1605&${place}limit=1000`);
-    assert.deepEqual(
-      seen.slice(1),
-      lines.flatMap((line) => [line, line]),
-    );
+    const twice = lines.flatMap((line) => [line, line]);
+    assert.deepEqual(seen.slice(1), twice);
 
     const silent = pagesOf(3, ({ line }) => (line.includes('cursor=2') ? SILENCE : undefined));
     const { message, after } = await time.failureOf(found(silent.catalogue, {}));
