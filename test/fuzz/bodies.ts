@@ -16,7 +16,6 @@ import { logIn } from '../../src/api/login.ts';
 import { credentialCheck } from '../../src/auth/credentials.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import { type BookChanges, completeFields } from '../../src/books/book.ts';
-import type { Answer } from '../../src/http/answer.ts';
 import { BodyTooLarge } from '../../src/http/body.ts';
 import { TIMES } from '../../src/times.ts';
 import { bookIn, jsonIn, objectIn } from './meaning.ts';
@@ -86,33 +85,28 @@ export const arrayOfBooks: Reader = async (input) => {
     return { ids: [], isReplay: false };
   };
   const parts = partsWith({ catalogue: { createAll }, config: { bodyLimit: longest, bulkLimit: LIMIT } });
-  const answer = await createBooks(exchangeOf(request), parts).catch(answerTooLarge);
+  const answer = await createBooks(exchangeOf(request), parts).catch((error) => {
+    if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
+    throw error;
+  });
   const { message } = JSON.parse(`${answer.body}`);
   const json = jsonIn(input.content);
   if (json === undefined || !Array.isArray(json.value)) {
     const isRefused = answer.status === 413 || message.startsWith('Invalid input');
-    assertSame([isRefused, stored], [true, undefined], 'not an array');
-    return;
+    return assertSame([isRefused, stored], [true, undefined], 'not an array');
   }
   const books = json.value.map((value: unknown) => bookIn(value, json.numbers));
   const wrong = books.indexOf(undefined);
   const isLong = input.content.length > longest; // then one of its elements may be longer than allowed
   if (answer.status === 413 && isLong) return;
-  if (wrong !== -1) {
-    assertSame([message, stored], [`Invalid input: book ${wrong + 1}`, undefined], 'the answer');
-    return;
-  }
+  if (wrong !== -1)
+    return assertSame([message, stored], [`Invalid input: book ${wrong + 1}`, undefined], 'the answer');
   const expected = books.map((book) => {
     const { title, author, year } = completeFields(book ?? {});
     return [title, author, year];
   });
   assertSame([answer.status, stored], [201, expected], 'the books');
 };
-
-function answerTooLarge(error: unknown): Answer {
-  if (error instanceof BodyTooLarge) return PAYLOAD_TOO_LARGE;
-  throw error;
-}
 
 const proxies = new BlockList();
 proxies.addAddress('127.0.0.1');
@@ -147,10 +141,8 @@ export const login: Reader = async (input) => {
   const answer = await logIn(exchangeOf(request), parts);
   const sent = objectIn(jsonIn(body)?.value);
   const given = sent === undefined ? [null] : [sent.username, sent.password];
-  if (given.some((text) => text !== undefined && typeof text !== 'string')) {
-    assertSame(answer, INVALID_LOGIN, 'the answer');
-    return;
-  }
+  if (given.some((text) => text !== undefined && typeof text !== 'string'))
+    return assertSame(answer, INVALID_LOGIN, 'the answer');
   if (given[0] !== 'admin' || given[1] !== 'p\u{e9}') assertSame(answer, INVALID_CREDENTIALS, 'the answer');
   else assertSame(answer.status, 200, 'the status for the right password');
   assertSame(address, nearestStranger(PEERS[peer] as string, forwarded), 'the address');
@@ -166,19 +158,10 @@ function nearestStranger(peer: string, forwarded: string): string {
   return isIP(found) === 0 ? (way[strange === -1 ? way.length - 1 : strange - 1] as string) : found;
 }
 
-const digits = fc.oneof(
-  fc.bigInt(0n, 2n ** 60n).map(String),
-  fc.constantFrom('0', '4503599627370497', '5'.repeat(300)),
+const number = fc.oneof(
+  fc.stringMatching(/^-?(0|[1-9]\d{0,18})(\.\d{1,25})?(e[+-]?\d{1,2})?$/),
+  fc.stringMatching(/^-?(4503599627370497|90071992547409\d\d|5{300})(\.0{0,20}[0-3]|)([eE]-?(400|99999)|)$/),
 );
-const fraction = fc.oneof(
-  fc.constantFrom('', '.0', '.3', '.00000000000000000001'),
-  fc.stringMatching(/^\.\d{1,25}$/),
-);
-const exponent = fc.oneof(
-  fc.constantFrom('', 'e400', 'E-400', 'e99999', 'e-99999'),
-  fc.stringMatching(/^e[+-]?[12]?\d$/),
-);
-const number = fc.tuple(fc.constantFrom('', '-'), digits, fraction, exponent).map((parts) => parts.join(''));
 const sign = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 5 }).map((any) => JSON.stringify(any).slice(1, -1)),
   fc.constantFrom('\\u00e9', '\\uD83D', '\\ude00', '\\u0000', '\\/', '\\u0022', '\\\\u0000'),

@@ -1,8 +1,8 @@
 // Whatever bytes arrive from outside, what is promised of their reader holds: for the inputs in corpus/, and for random
 // changes of them. Among these are inputs that execute code which no other reaches: a fuzzer led by coverage has found them.
 //
-// A line of a file in corpus/ is one input, as JSON has it, with one character for each byte. An input that fails is printed
-// in its shortest form, in the same way. To repeat and keep it, add it as a line. To try many more inputs:
+// A line of a file in corpus/ has inputs, as JSON has them, with one character for each byte. An input that fails is printed
+// in its shortest form, in the same way. To repeat and keep it, add it there. To try many more inputs:
 // `npm run test:one -- test/fuzz/fuzz.test.ts --nightly --repeat 1000`.
 
 import { readFileSync } from 'node:fs';
@@ -65,19 +65,13 @@ const anyBelow = (end: number) => fc.noBias(fc.nat(end - 1));
 function changesOf(corpus: readonly string[]): fc.Arbitrary<string> {
   const one = fc.constantFrom(...corpus);
   const place = anyBelow(LONGEST);
-  const part = fc
-    .tuple(one, place, anyBelow(LONGEST), fc.boolean())
-    .map(([text, at, length, isShort]) =>
-      text.slice(at % (text.length + 1)).slice(0, 1 + (isShort ? length % 4 : length)),
-    );
+  const part = fc.tuple(one, place, anyBelow(LONGEST), fc.boolean()).map(([text, at, length, isShort]) => {
+    const start = at % (text.length + 1);
+    return text.slice(start, start + 1 + (isShort ? length % 4 : length));
+  });
   const byte = anyBelow(256).map((code) => String.fromCharCode(code));
-  const inserted = fc.oneof(
-    fc.constantFrom('', ...SPECIAL),
-    fc.constantFrom('', ...WORDS),
-    byte,
-    part,
-    fc.constant(''),
-  );
+  const [special, word] = [fc.constantFrom('', ...SPECIAL), fc.constantFrom('', ...WORDS)];
+  const inserted = fc.oneof(special, word, byte, part, fc.constant(''));
   const removed = fc.oneof(fc.constant(0), fc.nat(8), anyBelow(LONGEST));
   const changes = fc.array(fc.record({ at: place, removed, inserted }), { minLength: 1, maxLength: 6 });
   return fc.tuple(one, changes).map(([input, all]) => {
@@ -93,19 +87,19 @@ function changesOf(corpus: readonly string[]): fc.Arbitrary<string> {
 describe('what is promised holds for any bytes', () => {
   for (const [name, reader] of Object.entries(READERS)) {
     test(name, async () => {
-      const lines = readFileSync(pathTo(`test/fuzz/corpus/${name}.txt`), 'utf8')
-        .trimEnd()
-        .split('\n');
-      const corpus: string[] = lines.map((line) => JSON.parse(line));
-      const check = async (input: string) => reader(new Input(input));
-      const examples = corpus.map((input) => [input] as [string]);
-      const numRuns = corpus.length + scaled(RUNS);
-      await fc.assert(fc.asyncProperty(changesOf(corpus), check), { examples, numRuns });
+      const lines = readFileSync(pathTo(`test/fuzz/corpus/${name}.txt`), 'utf8').trimEnd();
+      const corpus: string[] = JSON.parse(`[${lines.replaceAll('\n', ',')}]`);
+      await holds(changesOf(corpus), reader, corpus);
     });
   }
 
   test('any JSON object as the body of a book', async () => {
-    const check = async (body: string) => bookInBody(new Input(body));
-    await fc.assert(fc.asyncProperty(anyBook, check), { numRuns: scaled(RUNS) });
+    await holds(anyBook, bookInBody, []);
   });
 });
+
+async function holds(inputs: fc.Arbitrary<string>, reader: Reader, corpus: readonly string[]): Promise<void> {
+  const property = fc.asyncProperty(inputs, async (input) => reader(new Input(input)));
+  const examples = corpus.map((input): [string] => [input]);
+  await fc.assert(property, { examples, numRuns: corpus.length + scaled(RUNS) });
+}

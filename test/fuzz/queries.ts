@@ -60,15 +60,12 @@ function firstInvalid(sent: string): string | undefined {
     const value = decodedBy(equals === -1 ? '' : part.slice(equals + 1));
     const isOtherPlace =
       (decoded === 'cursor' && seen.has('offset')) || (decoded === 'offset' && seen.has('cursor'));
-    if (decoded === undefined || value === undefined || seen.has(decoded) || isOtherPlace) return cut(name);
-    if (!isValid(decoded, value)) return cut(name);
+    const isMalformed = decoded === undefined || value === undefined;
+    if (isMalformed || seen.has(decoded) || isOtherPlace || !isValid(decoded, value))
+      return name.slice(0, 64);
     seen.add(decoded);
   }
   return undefined;
-}
-
-function cut(name: string): string {
-  return name.slice(0, 64);
 }
 
 /** @returns undefined if it is not UTF-8, percent-encoded. */
