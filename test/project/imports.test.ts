@@ -15,12 +15,9 @@ const FILES = globSync('{src,page,conformance,client/src}/**/*.ts', { cwd: pathT
 const IMPORTS = new Map(
   FILES.map((file) => {
     const names = [...readFileSync(pathTo(file), 'utf8').matchAll(IMPORTED)].map(
-      ([, now, later]) => now ?? later,
+      ([, now, later = '']) => now ?? later,
     );
-    return [
-      file,
-      names.map((name = '') => (name.startsWith('.') ? join(dirname(file), name) : name)),
-    ] as const;
+    return [file, names.map((name) => (name.startsWith('.') ? join(dirname(file), name) : name))] as const;
   }),
 );
 

@@ -3,31 +3,40 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { Deployment } from 'kubernetes-types/apps/v1.d.ts';
 import type { Container, PodSpec, Service } from 'kubernetes-types/core/v1.d.ts';
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.d.ts';
 import { parseAllDocuments } from 'yaml';
 import { runCommand } from '../support/command.ts';
+import { folderWith } from '../support/importing.ts';
 import { pathTo } from '../support/repository.ts';
-import { temporaryFolder } from '../support/service.ts';
 
 /** Seconds within which the service exits (rule 27). */
 const EXIT_TIME = 10;
 
 // Kubernetes reads YAML 1.1, where a bare `off` is not a text.
-const documents = parseAllDocuments(readFileSync(pathTo('deploy/kubernetes.yaml'), 'utf8'), {
-  version: '1.1',
-}).map((document) => document.toJS());
+const text = readFileSync(pathTo('deploy/kubernetes.yaml'), 'utf8');
+const documents = parseAllDocuments(text, { version: '1.1' }).map((document) => document.toJS());
 const [deployment, service, budget] = documents as [Deployment, Service, PodDisruptionBudget];
 const pod = deployment.spec?.template.spec as PodSpec;
 const container = pod.containers[0] as Container;
 
 describe('deploy/kubernetes.yaml', () => {
-  test('has the form of the Kubernetes API, and no field that it does not have', () => {
+  test('has the form of the Kubernetes API, and no field that it does not have', (context) => {
     const kinds = ['apps/v1.Deployment', 'core/v1.Service', 'policy/v1.PodDisruptionBudget'];
-    assert.deepEqual(check(kinds, documents), { status: 0, stdout: '' });
+    const lines = kinds.map((kind, position) => {
+      const [module, name] = kind.split('.');
+      const type = `import('kubernetes-types/${module}.d.ts').${name}`;
+      return `export const _${position}: ${type} = ${JSON.stringify(documents[position])};\n`;
+    });
+    const file = pathTo(`node_modules/.cache/kubernetes-${process.pid}.ts`); // where the types can be found
+    writeFileSync(file, lines.join(''));
+    context.after(() => rmSync(file));
+    const options = '--ignoreConfig --noEmit --strict --skipLibCheck --allowImportingTsExtensions'.split(' ');
+    const args = [...options, '--module', 'nodenext', file];
+    const { status, stdout } = spawnSync(pathTo('node_modules/.bin/tsc'), args, { encoding: 'utf8' });
+    assert.deepEqual([status, stdout], [0, '']);
   });
 
   test('rule 27: a pod is stopped after no requests are routed to it, and has the time to end', () => {
@@ -39,13 +48,11 @@ describe('deploy/kubernetes.yaml', () => {
   });
 
   test('rules 25 and 31: the service accepts its variables, and has the ports that are probed and routed', async () => {
-    const folder = temporaryFolder();
-    const secrets = {
+    const folder = folderWith({
       auth_password: 'correct horse',
       secret_token: 'a secret for tests that is long enough',
       db_url: 'postgres://catalogue:secret@db.example.org/catalogue',
-    };
-    for (const [name, value] of Object.entries(secrets)) writeFileSync(join(folder, name), value);
+    });
     const mounted = container.volumeMounts?.[0]?.mountPath ?? '';
     const env = Object.fromEntries(
       (container.env ?? []).map(({ name, value = '' }) => [name, value.replace(mounted, folder)]),
@@ -59,20 +66,14 @@ describe('deploy/kubernetes.yaml', () => {
       operations: setting('ADMIN_PORT'),
       page: setting('PAGE_PORT'),
     });
-    assert.deepEqual(
-      [container.livenessProbe, container.readinessProbe].map((probe) => [
-        probe?.httpGet?.path,
-        probe?.httpGet?.port,
-      ]),
-      [
-        ['/livez', 'operations'],
-        ['/readyz', 'operations'],
-      ],
-    );
-    assert.deepEqual(
-      service.spec?.ports?.map(({ targetPort }) => targetPort),
-      ['service', 'page'],
-    );
+    const probes = [container.livenessProbe, container.readinessProbe].map((probe) => probe?.httpGet);
+    const port = 'operations';
+    assert.deepEqual(probes, [
+      { path: '/livez', port },
+      { path: '/readyz', port },
+    ]);
+    const routed = service.spec?.ports?.map(({ targetPort }) => targetPort);
+    assert.deepEqual(routed, ['service', 'page']);
   });
 
   test('rule 16: all replicas sign with one secret', () => {
@@ -81,27 +82,3 @@ describe('deploy/kubernetes.yaml', () => {
     assert.deepEqual(pod.volumes, [{ name: 'secrets', secret: { secretName: 'book-catalogue' } }]);
   });
 });
-
-/** Has the compiler hold objects against the types that are made of the published schema of Kubernetes. */
-function check(
-  kinds: readonly string[],
-  objects: readonly unknown[],
-): { status: number | null; stdout: string } {
-  const lines = kinds.map((kind, position) => {
-    const [module, name] = kind.split('.');
-    const type = `import('kubernetes-types/${module}.d.ts').${name}`;
-    return `export const _${position}: ${type} = ${JSON.stringify(objects[position])};\n`;
-  });
-  const file = pathTo(`node_modules/.cache/kubernetes-${process.pid}.ts`); // where the types can be found
-  writeFileSync(file, lines.join(''));
-  try {
-    const options = ['--ignoreConfig', '--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext'];
-    const compiler = pathTo('node_modules/.bin/tsc');
-    const { status, stdout } = spawnSync(compiler, [...options, '--allowImportingTsExtensions', file], {
-      encoding: 'utf8',
-    });
-    return { status, stdout };
-  } finally {
-    rmSync(file);
-  }
-}

@@ -12,14 +12,15 @@ const PASSING = "import { test } from 'node:test'; test('passes', () => {});";
 
 describe('a run of tests', { concurrency: 2 }, () => {
   test('fails when a test fails, what follows the tests of a suite, or when a file cannot be loaded', async () => {
-    const cleaning = `import { after, describe, test } from 'node:test';
-      describe('suite', () => { test('passes', () => {}); after(() => { throw new Error('as it shall'); }); });`;
-    const failing =
-      "import { test } from 'node:test'; test('fails', () => { throw new Error('as it shall'); });";
-    const broken = "import './missing.ts';";
-    const { code, stdout } = await run({ a: PASSING, b: failing, c: cleaning, d: broken });
+    const { code, stdout } = await run({
+      a: PASSING,
+      b: "import { test } from 'node:test'; test('fails', () => { throw new Error('as it shall'); });",
+      c: `import { after, describe } from 'node:test'; ${PASSING}
+        describe('suite', () => { test('passes', () => {}); after(() => { throw new Error('as it shall'); }); });`,
+      d: "import './missing.ts';",
+    });
     assert.equal(code, 1);
-    assert.match(stdout, /^2 passed, 3 failed, 0 skipped$/m);
+    assert.match(stdout, /^3 passed, 3 failed, 0 skipped$/m);
   });
 
   test('fails when a file ends before its tests do', async () => {
@@ -79,8 +80,6 @@ async function run(tests: Readonly<Record<string, string>>, args: readonly strin
   // The variables that this run sets for its files must not reach the run that is tested.
   const { NODE_TEST_CONTEXT: _, TEST_SEED: __, TEST_STORE: ___, ...env } = process.env;
   const options = { cwd: folder, env };
-  return {
-    folder,
-    ...(await endOf(spawn(process.execPath, ['test/run.ts', '--store', 'SQLite', ...args], options))),
-  };
+  const child = spawn(process.execPath, ['test/run.ts', '--store', 'SQLite', ...args], options);
+  return { folder, ...(await endOf(child)) };
 }
