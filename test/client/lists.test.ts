@@ -20,22 +20,6 @@ const HEAD = '{"status":200,"message":"","data":';
 const ENOUGH = new Error('enough');
 
 describe('a list', () => {
-  timed('is the same however it is cut into pieces, and none without its end', async () => {
-    const books = [
-      { id: 1, title: '[]}" é 吾 📚 },\\', author: '\u2028\\\\', year: -1 },
-      { id: 2, title: '', author: '', year: 0 },
-    ];
-    const bytes = Buffer.from(`${HEAD}${JSON.stringify(books)}}`);
-    const listed = (...pieces: (Uint8Array | string)[]) => allOf(listOf(pieces).catalogue);
-    for (let cut = 0; cut < bytes.length; cut += 1) {
-      assert.deepEqual(await listed(bytes.subarray(0, cut), bytes.subarray(cut)), books);
-      await assert.rejects(listed(bytes.subarray(0, cut)), CatalogueError, `${cut} bytes`);
-    }
-    assert.deepEqual(await listed(...[...bytes].map((byte) => Uint8Array.of(byte))), books);
-    assert.deepEqual(await listed('{ "status" : 200, "message": "", "data" : [ ] }\n'), []);
-    assert.deepEqual(await listed(`${HEAD} [ {"id":1} , {"id":2} ] }`), [{ id: 1 }, { id: 2 }]);
-  });
-
   timed('is refused if it is none', async () => {
     for (const text of [
       ...['', '{', '[]', 'null', '{"status":200}', '<html>', `${HEAD}{}}`, `${HEAD}null}`, `${HEAD}[1]}`],

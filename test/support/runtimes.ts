@@ -32,10 +32,6 @@ export async function startScenario(
       dead: () => socket.destroy(),
       silent: () => path === '/token' && pass(),
       losing: () => pass(isFirst && path !== '/token' ? () => socket.destroy() : undefined),
-      refusing() {
-        if (isFirst && path !== '/token') incoming.headers.authorization = 'none';
-        pass();
-      },
       breaking() {
         if (path === '/token') return pass();
         begin();

@@ -25,8 +25,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { copyCatalogue, lockExclusively, type OnProgress } from '../../src/stores/sqlite/backup.ts';
 import { fill, manyBooks } from '../support/books.ts';
-import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
+import { HERE_ONLY, refusedWith } from '../support/command.ts';
 import { holdHalfWay } from '../support/half-way.ts';
+import { command } from '../support/importing.ts';
 import { pathTo } from '../support/repository.ts';
 import { OPEN_FILES_HIDDEN, startTestService, temporaryFolder } from '../support/service.ts';
 import { STORES_FOLDER } from '../support/stores-folder.ts';
@@ -220,15 +221,15 @@ describe('backup', () => {
       skip: HERE_ONLY,
     }, async (context) => {
       const folder = await folderWithStore(3);
-      const held = holdHalfWay(context);
-      const ended = outcome(folder, `backup copy.db${option}`);
+      const [url, copy, held] = [`sqlite:${folder}/books.db`, join(folder, 'copy.db'), holdHalfWay(context)];
+      const ended = command(`backup ${copy}${option}`, url);
       await held.until(ended);
-      const service = await startTestService(`sqlite:${folder}/copy.db`);
+      const service = await startTestService(`sqlite:${copy}`);
       context.after(() => service.stop());
       const book = await service.client.create({ title: 'acknowledged' });
       held.release();
-      assert.deepEqual(await ended, refusedWith('copy.db already exists: --overwrite replaces it.'));
-      assert.ok(existsSync(join(folder, 'copy.db-wal')));
+      assert.deepEqual(await ended, refusedWith(`${copy} already exists: --overwrite replaces it.`));
+      assert.ok(existsSync(`${copy}-wal`));
       assert.deepEqual(await service.client.list(), [book]);
       assert.equal((await service.client.create({ year: 2 })).id, 2); // which it refuses in another file
     });
@@ -392,8 +393,8 @@ describe('restore', () => {
 });
 
 /** Runs a command in a folder. */
-function outcome(folder: string, args: string, DB_URL = 'sqlite:books.db') {
-  return runCommand(args.split(' '), { DB_URL }, folder);
+function outcome(folder: string, words: string, dbUrl = 'sqlite:books.db') {
+  return command(words, dbUrl, folder);
 }
 
 /** Makes a store of books with the years 1, 2 …, as a service leaves it when it exits. */

@@ -8,16 +8,17 @@ import { readBooks } from '../../src/files/reading.ts';
 import { OperatorError } from '../../src/operator-error.ts';
 import { type Content, inShort, type Options, PIECE_SIZES, read, refusalsOf } from '../support/files.ts';
 
-/** A table of files: a name » the content, → its books, ✗ its rejected records and ! the fault with which it breaks off. */
+/** A table of files: a name » the content → its books ✗ its rejected records ! the fault with which it breaks off. */
 function casesOf(table: string) {
-  const cases = table.trim().split(/\n(?![→✗!])/);
-  return cases.map((text) => {
-    const [, name = '', content = ''] = /^(.+?) » (.*)/.exec(text) ?? [];
-    const [books, refused, fault] = ['→', '✗', '!'].map((sign) => {
-      const lines = text.split('\n').filter((line) => line.startsWith(sign));
-      return lines.flatMap((line) => unescaped(line.slice(2)).split(' | ')).filter(Boolean);
+  const rows = table.trim().split(/\n(?![→✗!])/);
+  return rows.map((row) => {
+    const [beginning = '', ...parts] = row.split(/\s(?=[→✗!] )/);
+    const [name = '', content = ''] = beginning.split(' » ');
+    const [books = [], refused = [], fault = []] = ['→', '✗', '!'].map((sign) => {
+      const lists = parts.filter((part) => part.startsWith(sign));
+      return lists.flatMap((part) => unescaped(part.slice(2)).split(' | '));
     });
-    return { name, content: unescaped(content), books, refused, fault: fault?.[0] };
+    return { name, content: unescaped(content), books, refused, fault: fault[0] };
   });
 }
 
@@ -35,55 +36,41 @@ describe('CSV', () => {
   const CASES = casesOf(String.raw`
 line ends of all kinds, mixed, the last one missing » title,year\r\na,1\rb,2\n"c\r\nd\re\nf",3\rg,4\r\nh,5
 → 2 a//1 | 3 b//2 | 4 c\r\nd\re\nf//3 | 8 g//4 | 9 h//5
-lone CR » title,year\ra,1\rb,2\r
-→ 2 a//1 | 3 b//2
+lone CR » title,year\ra,1\rb,2\r → 2 a//1 | 3 b//2
 quotes, doubled, empty, and in a field that does not begin with one » title,author,year\n"a, b","say ""hi""",1\n"""","",2\n"""a""","b""",3\n"a""","""""",4\n5" disk,a "b" c,1\n "x" ,y"",2\n
 → 2 a, b/say "hi"/1 | 3 "//2 | 4 "a"/b"/3 | 5 a"/""/4 | 6 5" disk/a "b" c/1 | 7  "x" /y""/2
 blank lines, including lines of delimiters only » \n\r\ntitle,author,year\n\na,b,1\r\n\r\n,,\n,,,,,\n\n"",,\n
 → 5 a/b/1 | 10 //0
 blanks and all characters kept, nothing normalised » title,author,year\n\u{a0} a \t,e\u{301}😀\u{feff}\u{2028}, 1 \n
 → 2 \u{a0} a \t/e\u{301}😀\u{feff}\u{2028}/1
-a byte order mark » \u{feff}title,year\na,1\n
-→ 2 a//1
-a quoted header, with line ends » "the\ntitle","Title","Year"\nx,a,1\n
-→ 3 a//1
-semicolons » title;author;year\na,b;"c;d";1\n
-→ 2 a,b/c;d/1
+a byte order mark » \u{feff}title,year\na,1\n → 2 a//1
+a quoted header, with line ends » "the\ntitle","Title","Year"\nx,a,1\n → 3 a//1
+semicolons » title;author;year\na,b;"c;d";1\n → 2 a,b/c;d/1
 a header after blank lines, with a quote that another delimiter would leave open » \n\n\n\n\n\n\n\nno,title,author,year;"\n1,a,b,1\n2,c,d,2\n
 → 10 a/b/1 | 11 c/d/2
-lines of delimiters and of blanks before the header » ,,\n \n\t\t\ntitle,author,year\na,b,1\n
-→ 5 a/b/1
-a line that names the delimiter » sep=;\r\n;;\r\ntitle;author;year\r\na,b;c;1\r\n
-→ 4 a,b/c/1
-tabs » title\tauthor\tyear\na,b;c\t"d\te"\t1\n
-→ 2 a,b;c/d\te/1
+lines of delimiters and of blanks before the header » ,,\n \n\t\t\ntitle,author,year\na,b,1\n → 5 a/b/1
+a line that names the delimiter » sep=;\r\n;;\r\ntitle;author;year\r\na,b;c;1\r\n → 4 a,b/c/1
+tabs » title\tauthor\tyear\na,b;c\t"d\te"\t1\n → 2 a,b;c/d\te/1
 quotes as they are, beside tabs » title\tauthor\n"Repent, Harlequin!\tEllison\n\nNobody\nWho said "\tX\n"two\nlines"\ta\n"a\tb\nc"\td\n
-→ 6 two\nlines/a/0
-✗ 2 has 4 lines that look like separate rows: double the quotes that belong to a text
+→ 6 two\nlines/a/0 ✗ 2 has 4 lines that look like separate rows: double the quotes that belong to a text
 ✗ 8 has 2 lines that look like separate rows: double the quotes that belong to a text
-lines in one column, beside tabs » sep=\t\ntitle\n"two\nlines"\n
-→ 3 two\nlines//0
+lines in one column, beside tabs » sep=\t\ntitle\n"two\nlines"\n → 3 two\nlines//0
 rejected records, corrected, with and without their reasons » title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\ni,title: has text after its closing quote\nj,has 2 lines that look like separate rows: double the quotes\nk,author: has a NUL character\nl,title: a novel\n"g,h
 → 2 a/b/0 | 3 c/d/0 | 9 l/title: a novel/0
 ✗ 4 has 1 field, the header has 3 | 5 has 2 fields, the header has 3 | 6 has 2 fields, the header has 3
 ✗ 7 has 2 fields, the header has 3 | 8 has 2 fields, the header has 3
 ✗ 10 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line
-one column » title\na\n\n""\nb
-→ 2 a//0 | 4 //0 | 5 b//0
-more and fewer fields » title,author,year\na,b\na\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n
-→ 4 a/b/1 | 5 a/b/1
+one column » title\na\n\n""\nb → 2 a//0 | 4 //0 | 5 b//0
+more and fewer fields » title,author,year\na,b\na\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n → 4 a/b/1 | 5 a/b/1
 ✗ 2 has 2 fields, the header has 3 | 3 has 1 field, the header has 3
 ✗ 6 has 4 fields, the header has 3 | 7 has 5 fields, the header has 3
-text after a closing quote » title,author,year\n"a"b,c,1\n"a" ,c,1\nd,"e"\tf"g",1\nok,h,1\n
-→ 5 ok/h/1
+text after a closing quote » title,author,year\n"a"b,c,1\n"a" ,c,1\nd,"e"\tf"g",1\nok,h,1\n → 5 ok/h/1
 ✗ 2 title ""a"b" has text after its closing quote | 3 title ""a" " has text after its closing quote
 ✗ 4 author ""e"\tf"g"" has text after its closing quote
-a quote that is never closed » title,author,year\na,b,1\nc,"d,1\ne,f,1\n
-→ 2 a/b/1
+a quote that is never closed » title,author,year\na,b,1\nc,"d,1\ne,f,1\n → 2 a/b/1
 ✗ 3 author ""d,1\ne,f,1\n" has an unclosed quote: it extends to the end of the file, 3 lines
 rules 3 and 4: NUL, and invalid years » title,author,year,isbn\na\0,b,1,\na,\0,1,\na,b,1\0,\na,b,1999.5,\na,b,1,\0\n
-→ 6 a/b/1
-✗ 2 title "a\0" has a NUL character | 3 author "\0" has a NUL character
+→ 6 a/b/1 ✗ 2 title "a\0" has a NUL character | 3 author "\0" has a NUL character
 ✗ 4 year "1\0" is not an unambiguous year | 5 year "1999.5" is not a whole number`);
   for (const { name, content, books, refused, fault } of CASES) {
     test(name, async () => {
@@ -108,13 +95,11 @@ describe('JSON', () => {
 
   /** Arrays unless the name says otherwise. The result is the same whatever the pieces in which the content arrives. */
   const CASES = casesOf(String.raw`
-an array, compact » [{"title":"a","year":1},{"title":"b"}]
-→ 1 a//1 | 1 b//0
+an array, compact » [{"title":"a","year":1},{"title":"b"}] → 1 a//1 | 1 b//0
 an array, indented » \u{feff}\r\n [\r\n  {\r\n    "title": "a"\r\n  },\r\n  {"title": "b"}\r\n]\r\n\r\n
 → 3 a//0 | 6 b//0
 an empty array »  [ ]\n
-lines » {"title":"a"}\n\n \t\r\n{"title":"b"}\r{"title":"c"}
-→ 1 a//0 | 4 b//0 | 5 c//0
+lines » {"title":"a"}\n\n \t\r\n{"title":"b"}\r{"title":"c"} → 1 a//0 | 4 b//0 | 5 c//0
 brackets, quotes, backslashes in texts » [{"title":"]}\\"[{,","x":{"y":["]","}\\\\"]}},{"title":"\\\\","author":"\\\\\\""}]
 → 1 ]}"[{,//0 | 1 \\/\\"/0
 several authors » [{"title":"a","author":["x","y z"]},{"title":"b","author":[{"name":"x"},{"fl":"y","lf":"z"}]},{"title":"c","author":[]}]
@@ -122,46 +107,35 @@ several authors » [{"title":"a","author":["x","y z"]},{"title":"b","author":[{"
 rules 1 to 3: years » [{"title":"a","year":2020.0},{"year":2e3},{"year":-0},{"year":null},{"year":"1997?"},{"year":""},{"year":-720}]
 → 1 a//2020 | 1 //2000 | 1 //0 | 1 //0 | 1 //1997 | 1 //0 | 1 //-720
 rules 2 to 4: a text that is not one is never converted » {"title":"ok","author":"","year":1}\n{"title":1}\n{"title":["a"]}\n{"title":"\\u0000"}\n{"title":"\\ud83d"}\n{"author":true}\n{"author":[1]}\n{"author":[["a"]]}\n{"author":{"name":"a"}}\n
-→ 1 ok//1
-✗ 2 title "1" is not a string | 3 title "["a"]" is not a string
+→ 1 ok//1 ✗ 2 title "1" is not a string | 3 title "["a"]" is not a string
 ✗ 4 title "\0" has a NUL character or a lone surrogate | 5 title "\u{d83d}" has a NUL character or a lone surrogate
 ✗ 6 author "true" is not a string | 7 author "[1]" is not a string
 ✗ 8 author "[["a"]]" is not a string | 9 author "{"name":"a"}" is not a string
 rules 2 and 3: a number that is not a year is never converted » {"title":"ok"}\n{"year":1999.5}\n{"year":9007199254740993}\n{"year":true}\n{"year":[1]}\n{"year":"1999.5"}\n{"year":1999.00000000000000000001}\n
-→ 1 ok//0
-✗ 2 year "1999.5" is neither a whole number within ±(2^53−1) nor a string
+→ 1 ok//0 ✗ 2 year "1999.5" is neither a whole number within ±(2^53−1) nor a string
 ✗ 3 year "9007199254740992" is neither a whole number within ±(2^53−1) nor a string
 ✗ 4 year "true" is neither a whole number within ±(2^53−1) nor a string
-✗ 5 year "[1]" is neither a whole number within ±(2^53−1) nor a string
-✗ 6 year "1999.5" is not a whole number
+✗ 5 year "[1]" is neither a whole number within ±(2^53−1) nor a string ✗ 6 year "1999.5" is not a whole number
 ✗ 7 year "NaN" is neither a whole number within ±(2^53−1) nor a string
 rule 6: elements that are not objects » [{"title":"a"},1,"b,]",[{"title":"c"}],null,true,{"title":},\n{"title":"d"}]
-→ 1 a//0 | 2 d//0
-✗ 1 is not a JSON object | 1 is not a JSON object | 1 is not a JSON object
+→ 1 a//0 | 2 d//0 ✗ 1 is not a JSON object | 1 is not a JSON object | 1 is not a JSON object
 ✗ 1 is not a JSON object | 1 is not a JSON object | 1 is not a JSON object
 rule 6: lines that are not objects » {"title":"a"}\nnonsense\n{"title":"b"\n[{"title":"c"}]\n"d"\n{"title":"e"} x\n{"title":"f"}\n
-→ 1 a//0 | 7 f//0
-✗ 2 is not a JSON object | 3 is not a JSON object | 4 is not a JSON object
+→ 1 a//0 | 7 f//0 ✗ 2 is not a JSON object | 3 is not a JSON object | 4 is not a JSON object
 ✗ 5 is not a JSON object | 6 is not a JSON object
 rule 5: other keys are ignored, the last of two counts » {"title":"a","__proto__":{"author":"x"},"constructor":1,"title":"b"}\n{"title":"c"}
 → 1 b//0 | 2 c//0
-text between two elements » [{"title":"a"},\n{"title":"b"} oops {"title":"c"}]
-→ 1 a//0 | 2 b//0
+text between two elements » [{"title":"a"},\n{"title":"b"} oops {"title":"c"}] → 1 a//0 | 2 b//0
 ! The array is malformed in line 2: after an element, a comma or ] should follow.
-no element between two commas » [{"title":"a"}\n,\n,{"title":"b"}]
-→ 1 a//0
+no element between two commas » [{"title":"a"}\n,\n,{"title":"b"}] → 1 a//0
 ! The array is malformed in line 3: an element should follow.
-text after the end » [{"title":"a"}]\n{"title":"b"}
-→ 1 a//0
+text after the end » [{"title":"a"}]\n{"title":"b"} → 1 a//0
 ! The array is malformed in line 2: there is text after the end of the array.
-a missing end » [{"title":"a"},\n{"title":"b"}\n
-→ 1 a//0 | 2 b//0
+a missing end » [{"title":"a"},\n{"title":"b"}\n → 1 a//0 | 2 b//0
 ! The array is incomplete: the text that begins in line 3 is cut off at the end of the file.
-a missing end of an element » [{"title":"a"},\n{"title":"b"},{"title
-→ 1 a//0 | 2 b//0
+a missing end of an element » [{"title":"a"},\n{"title":"b"},{"title → 1 a//0 | 2 b//0
 ! The array is incomplete: the text that begins in line 2 is cut off at the end of the file.
-an object of objects » {"1": {"title":"a"},\n "2\\"" : {"title":"b"}, "3":4}
-→ 1 a//0 | 2 b//0
+an object of objects » {"1": {"title":"a"},\n "2\\"" : {"title":"b"}, "3":4} → 1 a//0 | 2 b//0
 ✗ 2 is not a JSON object`);
   for (const { name, content, ...expected } of CASES) {
     test(name, async () => {
