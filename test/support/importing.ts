@@ -1,11 +1,14 @@
-// Owns: running commands on stores: any command to its end, and imports of a file, and of what is written to the standard input.
+// Owns: stores with books, and running commands on them: to their end, or reading what is written to the standard input.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { runCommand } from './command.ts';
-import { temporaryFolder } from './service.ts';
+import { type TestContext, test } from 'node:test';
+import type { Book } from '../../conformance/service.ts';
+import { fill } from './books.ts';
+import { HERE_ONLY, runCommand } from './command.ts';
+import { POSTGRES, SQLITE, STORES, temporaryFolder } from './service.ts';
 
 export function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
   const folder = temporaryFolder();
@@ -13,10 +16,26 @@ export function folderWith(files: Readonly<Record<string, string | Uint8Array>>)
   return folder;
 }
 
+/** A new store with these books. */
+export async function storeWith(books: readonly Book[], freshUrl = SQLITE.freshUrl): Promise<string> {
+  const url = await freshUrl();
+  await fill(url, books);
+  return url;
+}
+
 /** CSV of so many rows, which are all new. */
 export function manyRows(count: number): string {
   const rows = Array.from({ length: count }, (_, at) => `"A book of number ${at}",somebody,${at + 1}\n`);
   return `title,author,year\n${rows.join('')}`;
+}
+
+/** A test of a command that it stops or holds, or whose streams it has. */
+export function testHere(title: string, work: (context: TestContext) => Promise<void>): void {
+  test(title, { skip: HERE_ONLY }, work);
+}
+
+export function testOnPostgres(title: string, work: (context: TestContext) => Promise<void>): void {
+  test(title, { skip: !STORES.includes(POSTGRES) }, work);
 }
 
 /** Runs a command, whose words have one blank between them. */

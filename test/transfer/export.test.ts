@@ -3,17 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import {
-  chmodSync,
-  linkSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import * as fs from 'node:fs';
 
 import promises from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
@@ -25,7 +15,7 @@ import { booksOf, countOf, fill } from '../support/books.ts';
 import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
 import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
 import { holdHalfWay } from '../support/half-way.ts';
-import { command, folderWith } from '../support/importing.ts';
+import { command, folderWith, storeWith, testHere } from '../support/importing.ts';
 import { execute } from '../support/postgres.ts';
 import { seed } from '../support/random.ts';
 import { fileOf, POSTGRES, SQLITE, STORES, startTestService, temporaryFolder } from '../support/service.ts';
@@ -80,14 +70,13 @@ for (const { name, freshUrl } of STORES) {
       for (const [file, content] of Object.entries(FILES)) {
         const stderr = `2 books exported to ${file}.\n`;
         assert.deepEqual(await command(`export ${file}`, url, folder), { code: 0, stdout: '', stderr });
-        assert.equal(readFileSync(join(folder, file), 'utf8'), content);
+        assert.equal(fs.readFileSync(join(folder, file), 'utf8'), content);
       }
-      assert.deepEqual(readdirSync(folder).toSorted(), ['a.JSONL', 'a.csv', 'a.json']);
+      assert.deepEqual(fs.readdirSync(folder).toSorted(), ['a.JSONL', 'a.csv', 'a.json']);
     });
 
     test('is byte for byte the same with a filter that all books match, and after an import', async () => {
-      const url = await freshUrl();
-      await fill(url, ODD_BOOKS);
+      const url = await storeWith(ODD_BOOKS, freshUrl);
       for (const format of ['csv', 'jsonl']) {
         const all = await command(`export --format ${format}`, url);
         assert.deepEqual(await command(`export --format ${format} --title-starts-with `, url), all);
@@ -149,41 +138,36 @@ describe('export', () => {
 2 books.txt → The format must be csv, json or jsonl: set --format, or the extension of FILE.
 2 --format xml → The format must be csv, json or jsonl: set --format, or the extension of FILE.`;
   test('into a file is refused in one sentence where it would replace something, or is called wrongly', async () => {
-    const [url, folder] = [await SQLITE.freshUrl(), folderWith({ 'a.csv': 'mine' })];
-    await fill(url, BOOKS);
-    mkdirSync(join(folder, 'b.csv'));
+    const [url, folder] = [await storeWith(BOOKS), folderWith({ 'a.csv': 'mine' })];
+    fs.mkdirSync(join(folder, 'b.csv'));
     for (const line of refusals(fileOf(url)).trim().split('\n')) {
       const [, code, words, sentence = ''] = /^(.) (.+) → (.+)$/.exec(line) ?? [];
       assert.deepEqual(await command(`export ${words}`, url, folder), refusedWith(sentence, Number(code)));
     }
-    assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
-    assert.deepEqual(readdirSync(folder).toSorted(), ['a.csv', 'b.csv']);
+    assert.equal(fs.readFileSync(join(folder, 'a.csv'), 'utf8'), 'mine');
+    assert.deepEqual(fs.readdirSync(folder).toSorted(), ['a.csv', 'b.csv']);
     assert.equal((await command('export', url)).stdout, CSV);
   });
 
   test('a file that is replaced keeps its permissions, and its content until the new one is complete', async () => {
-    const [url, folder] = [await SQLITE.freshUrl(), folderWith({ 'a.csv': 'mine' })];
-    await fill(url, BOOKS);
+    const [url, folder] = [await storeWith(BOOKS), folderWith({ 'a.csv': 'mine' })];
     const [file, args] = [join(folder, 'a.csv'), ['export', 'a.csv', '--overwrite']];
     if (!HERE_ONLY) {
       const stopped = await runCommand(args, { DB_URL: url }, folder, Promise.resolve());
       assert.deepEqual(stopped, refusedWith('Nothing was exported: stopped.'));
-      assert.equal(readFileSync(file, 'utf8'), 'mine');
-      assert.deepEqual(readdirSync(folder), ['a.csv']);
+      assert.equal(fs.readFileSync(file, 'utf8'), 'mine');
+      assert.deepEqual(fs.readdirSync(folder), ['a.csv']);
     }
     for (const before of [0o600, 0o660, 0o604, 0o400]) {
-      chmodSync(file, before);
+      fs.chmodSync(file, before);
       assert.equal((await command(args.join(' '), url, folder)).code, 0);
-      assert.equal(readFileSync(file, 'utf8'), CSV);
-      assert.equal(statSync(file).mode & 0o777, before | 0o600); // it must be writable, at least for its owner
+      assert.equal(fs.readFileSync(file, 'utf8'), CSV);
+      assert.equal(fs.statSync(file).mode & 0o777, before | 0o600); // it must be writable, at least for its owner
     }
   });
 
-  test('a file that appears meanwhile is replaced only with --overwrite', {
-    skip: HERE_ONLY,
-  }, async (context) => {
-    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
-    await fill(url, BOOKS);
+  testHere('a file that appears meanwhile is replaced only with --overwrite', async (context) => {
+    const [url, folder] = [await storeWith(BOOKS), temporaryFolder()];
     for (const [words, code, content] of [
       ['export a.csv', 1, 'theirs'],
       ['export a.csv --overwrite', 0, CSV],
@@ -191,45 +175,47 @@ describe('export', () => {
       const held = holdHalfWay(context);
       const ended = command(words, url, folder);
       await held.until(ended);
-      writeFileSync(join(folder, 'a.csv'), 'theirs');
+      fs.writeFileSync(join(folder, 'a.csv'), 'theirs');
       held.release();
       assert.equal((await ended).code, code);
-      assert.equal(readFileSync(join(folder, 'a.csv'), 'utf8'), content);
-      assert.deepEqual(readdirSync(folder), ['a.csv']);
-      rmSync(join(folder, 'a.csv'));
+      assert.equal(fs.readFileSync(join(folder, 'a.csv'), 'utf8'), content);
+      assert.deepEqual(fs.readdirSync(folder), ['a.csv']);
+      fs.rmSync(join(folder, 'a.csv'));
     }
   });
 
-  test('where there are no hard links, or a name cannot be synced, a file is in place all the same', {
-    skip: HERE_ONLY,
-  }, async (context) => {
-    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
-    await fill(url, BOOKS);
-    const links = context.mock.method(promises, 'link', () => Promise.reject(new Error('not permitted')));
-    context.after(() => syncBuiltinESMExports());
-    syncBuiltinESMExports();
-    assert.equal((await command('export a.csv', url, folder)).code, 0);
-    assert.equal(links.mock.callCount(), 1);
-    await using handle = await promises.open(folder);
-    const files = Object.getPrototypeOf(handle) as typeof handle;
-    const { sync } = files;
-    context.mock.method(files, 'sync', async function (this: typeof handle) {
-      if ((await this.stat()).ino === statSync(folder).ino) throw new Error('input/output error');
-      await sync.call(this);
-    });
-    const sentence = 'b.csv is complete, but may be lost if the power fails: input/output error.';
-    assert.deepEqual(await command('export b.csv', url, folder), refusedWith(sentence));
-    for (const file of ['a.csv', 'b.csv']) assert.equal(readFileSync(join(folder, file), 'utf8'), CSV);
-    assert.deepEqual(readdirSync(folder), ['a.csv', 'b.csv']);
-    context.mock.restoreAll();
-  });
+  testHere(
+    'where there are no hard links, or a name cannot be synced, a file is in place all the same',
+    async (context) => {
+      const [url, folder] = [await storeWith(BOOKS), temporaryFolder()];
+      const links = context.mock.method(promises, 'link', () => Promise.reject(new Error('not permitted')));
+      context.after(() => syncBuiltinESMExports());
+      syncBuiltinESMExports();
+      assert.equal((await command('export a.csv', url, folder)).code, 0);
+      assert.equal(links.mock.callCount(), 1);
+      await using handle = await promises.open(folder);
+      const files = Object.getPrototypeOf(handle) as typeof handle;
+      const { sync } = files;
+      context.mock.method(files, 'sync', async function (this: typeof handle) {
+        if ((await this.stat()).ino === fs.statSync(folder).ino) throw new Error('input/output error');
+        await sync.call(this);
+      });
+      const sentence = 'b.csv is complete, but may be lost if the power fails: input/output error.';
+      assert.deepEqual(await command('export b.csv', url, folder), refusedWith(sentence));
+      for (const file of ['a.csv', 'b.csv']) assert.equal(fs.readFileSync(join(folder, file), 'utf8'), CSV);
+      assert.deepEqual(fs.readdirSync(folder), ['a.csv', 'b.csv']);
+      context.mock.restoreAll();
+    },
+  );
 });
 
 describe('copy', () => {
   for (const [from, to] of STORES.flatMap((from) => STORES.map((to) => [from, to] as const))) {
     test(`from ${from.name} to ${to.name}, ids included, and new ids follow the old ones`, async () => {
-      const [source, target] = [await from.freshUrl(), await to.freshUrl()];
-      await fill(source, [...BOOKS, { id: 7, title: 'of the moment', author: '', year: 0 }]);
+      const [source, target] = [
+        await storeWith([...BOOKS, { id: 7, title: 'of the moment', author: '', year: 0 }], from.freshUrl),
+        await to.freshUrl(),
+      ];
       await executeOn(source, 'delete from books where id = 7');
       const { code, stdout, stderr } = await command(`copy ${source} ${target}`);
       assert.deepEqual([code, stderr], [0, '']);
@@ -244,8 +230,7 @@ describe('copy', () => {
 
   for (const { name, freshUrl } of STORES) {
     test(`while a service runs, over books only with --overwrite, and without the keys of TO, which is ${name}`, async (context) => {
-      const [source, target] = [await SQLITE.freshUrl(), await freshUrl()];
-      await fill(source, BOOKS);
+      const [source, target] = [await storeWith(BOOKS), await freshUrl()];
       const service = await startTestService(target);
       context.after(() => service.stop());
       const keyed = { body: { title: 'new' }, headers: { 'idempotency-key': '"key"' } };
@@ -262,14 +247,12 @@ describe('copy', () => {
     });
 
     test(`a target that alters or drops a book is detected, and nothing is copied to ${name}`, async () => {
-      const source = await SQLITE.freshUrl();
-      await fill(source, BOOKS);
+      const source = await storeWith(BOOKS);
       for (const change of [
         "update books set title = 'Emmy' where id = 2",
         'delete from books where id = 2',
       ]) {
-        const target = await freshUrl();
-        await fill(target, []);
+        const target = await storeWith([], freshUrl);
         const meddling = `trigger meddle after insert on books`;
         if (name === 'SQLite')
           await executeOn(target, `create ${meddling} when new.id = 5 begin ${change}; end`);
@@ -289,15 +272,14 @@ describe('copy', () => {
   test('the password comes from PGPASSWORD or ~/.pgpass, also for the service', {
     skip: HERE_ONLY || !STORES.includes(POSTGRES),
   }, async (context) => {
-    const [source, target] = [await SQLITE.freshUrl(), new URL(await POSTGRES.freshUrl())];
-    await fill(source, BOOKS);
+    const [source, target] = [await storeWith(BOOKS), new URL(await POSTGRES.freshUrl())];
     const role = `mover${target.pathname.slice(1)}`;
     await execute(target.href, `create role ${role} login password 'only there'`);
     await execute(target.href, `grant create on schema public to ${role}`);
     [target.username, target.password] = [role, ''];
     const line = `${target.hostname}:${target.port}:*:${role}:only there\n`;
     const home = folderWith({ '.pgpass': line });
-    chmodSync(join(home, '.pgpass'), 0o600);
+    fs.chmodSync(join(home, '.pgpass'), 0o600);
     const { HOME } = process.env;
     context.after(() => {
       process.env.HOME = HOME;
@@ -331,10 +313,9 @@ describe('copy', () => {
 1 sqlite:nowhere.db sqlite:elsewhere.db → FROM: there is no catalogue at sqlite:nowhere.db.
 1 postgres://u:hidden@127.0.0.1:1/d ${url} → FROM: postgres://127.0.0.1:1/d cannot be opened:`;
   test('a wrong operand is refused by name, and no secret is shown', async () => {
-    const url = await SQLITE.freshUrl();
-    await fill(url, BOOKS);
-    symlinkSync(fileOf(url), `${fileOf(url)}.link`);
-    linkSync(fileOf(url), `${fileOf(url)}.other`);
+    const url = await storeWith(BOOKS);
+    fs.symlinkSync(fileOf(url), `${fileOf(url)}.link`);
+    fs.linkSync(fileOf(url), `${fileOf(url)}.other`);
     for (const line of wrong(url).trim().split('\n')) {
       const [, code, operands, sentence = ''] = /^(.) (.+) → (.+)$/.exec(line) ?? [];
       const ended = await command(`copy ${operands}`, undefined, temporaryFolder());

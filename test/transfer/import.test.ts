@@ -8,7 +8,15 @@ import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { booksOf, countOf, fill } from '../support/books.ts';
 import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
-import { command, folderWith, importing, manyRows, startImport } from '../support/importing.ts';
+import {
+  command,
+  folderWith,
+  importing,
+  manyRows,
+  startImport,
+  storeWith,
+  testOnPostgres,
+} from '../support/importing.ts';
 import { execute } from '../support/postgres.ts';
 import { POSTGRES, SQLITE, STORES, startTestService, temporaryFolder } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
@@ -98,8 +106,7 @@ for (const { name, freshUrl } of STORES) {
     });
 
     test("rows that an operator's trigger skips are not counted: nothing is stored with them", async () => {
-      const url = await freshUrl();
-      await fill(url, []);
+      const url = await storeWith([], freshUrl);
       const skip = 'create trigger skip before insert on books';
       if (name === 'SQLite')
         await executeOn(url, `${skip} when new.year = 0 begin select raise(ignore); end`);
@@ -122,8 +129,7 @@ for (const { name, freshUrl } of STORES) {
         assert.match(stderr, /: a trigger has skipped (1 of 2|100 of 100) books\. [^\n]+\n$/);
       }
       assert.equal(await countOf(url), 0);
-      const source = await SQLITE.freshUrl();
-      await fill(source, [{ id: 1, title: 'Beowulf', author: '', year: 0 }]);
+      const source = await storeWith([{ id: 1, title: 'Beowulf', author: '', year: 0 }]);
       const copied = await command(`copy ${source} ${url}`);
       assert.deepEqual(copied, refusedWith('Nothing was copied: a trigger has skipped 1 of 1 books.'));
     });
@@ -152,8 +158,7 @@ for (const { name, freshUrl } of STORES) {
 
 describe('import', () => {
   test('each row is compared with all books and with all rows before it, however many there are', async () => {
-    const url = await SQLITE.freshUrl();
-    await fill(url, []);
+    const url = await storeWith([]);
     // More books, and more new rows, than one step of the comparison has.
     await executeOn(
       url,
@@ -318,11 +323,8 @@ describe('import', () => {
     assert.equal(await countOf(url), 2);
   });
 
-  test('imported books are on disk even if the server has synchronous_commit off', {
-    skip: !STORES.includes(POSTGRES),
-  }, async () => {
-    const url = await POSTGRES.freshUrl();
-    await fill(url, []);
+  testOnPostgres('imported books are on disk even if the server has synchronous_commit off', async () => {
+    const url = await storeWith([], POSTGRES.freshUrl);
     await execute(
       url,
       `alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off; create table said (how text);

@@ -13,13 +13,30 @@ import { describe, type TestContext, test } from 'node:test';
 import { run } from '../../src/cli.ts';
 import { Progress } from '../../src/terminal/progress.ts';
 import { booksOf, countOf, fill, manyBooks } from '../support/books.ts';
-import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
-import { command, folderWith, importing, manyRows, startImport } from '../support/importing.ts';
+import { refusedWith, runCommand } from '../support/command.ts';
+import {
+  command,
+  folderWith,
+  importing,
+  manyRows,
+  startImport,
+  storeWith,
+  testHere,
+  testOnPostgres,
+} from '../support/importing.ts';
 import { haltCommit } from '../support/lost-commit.ts';
 import { connectTo } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
-import * as stores from '../support/service.ts';
-import { endOf, fileOf, SQLITE, STORES, spawnService, temporaryFolder } from '../support/service.ts';
+import {
+  endOf,
+  fileOf,
+  OPEN_FILES_HIDDEN,
+  POSTGRES,
+  SQLITE,
+  STORES,
+  spawnService,
+  temporaryFolder,
+} from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 const BOOKS = [
@@ -27,9 +44,6 @@ const BOOKS = [
   { id: 5, title: 'Ulysses', author: 'James Joyce', year: 1922 },
 ];
 const MEBIBYTE = 1024 * 1024;
-
-/** For the option `skip` of a test that needs PostgreSQL. */
-const NEEDS_POSTGRES = !STORES.includes(stores.POSTGRES);
 
 describe('progress', () => {
   const CLEAR = '\r\u001b[K';
@@ -88,48 +102,49 @@ describe('progress', () => {
     }
   });
 
-  for (const [where, screen, env] of [
-    ['in a pipe', { isTTY: false }, UTF_8],
-    ['if a terminal cannot clear one', {}, { ...UTF_8, TERM: 'dumb' }],
-  ] as const) {
-    test(`is a plain line every ten seconds ${where}`, (context) => {
-      const { written, progress, at } = show(context, screen, env, 40_000);
+  test('is a plain line every ten seconds in a pipe, or if a terminal cannot clear one', (context) => {
+    for (const [isTTY, TERM] of [
+      [false, 'xterm'],
+      [true, 'dumb'],
+    ] as const) {
+      const { written, progress, at } = show(context, { isTTY }, { ...UTF_8, TERM }, 40_000);
       for (let second = 0; second <= 25; second += 1) at(second * 1000, second);
       progress.line('a line');
       progress.end();
       const lines = ['0 %  10 books  1/s  11 h 7 min left\n', '0 %  20 books  1/s  11 h 6 min left\n'];
       assert.deepEqual(written, [...lines, 'a line\n']);
-    });
-  }
+      context.mock.restoreAll();
+    }
+  });
 });
 
 describe('export, copy and backup', () => {
   for (const { name, freshUrl } of STORES) {
-    test(`export waits for its reader, who gets all of it, unless a signal ends it: ${name}`, {
-      skip: HERE_ONLY,
-    }, async () => {
-      const [url, books] = [await freshUrl(), manyBooks(1200)]; // several chunks
-      await fill(url, books);
-      const rows = books.map(({ id, title, author, year }) => `${id},"${title}","${author}",${year}\n`);
-      for (const isStopped of [true, false]) {
-        const { promise: stop, resolve } = Promise.withResolvers<void>();
-        const [stdout, stderr] = [new Reader(), new Reader()];
-        stderr.goOn();
-        const ended = run(['export'], { DB_URL: url }, streamsWith({ stdout, stderr }), stop);
-        await waitUntil(() => stdout.text !== '', ended);
-        if (isStopped) resolve();
-        else stdout.goOn();
-        assert.equal(await ended, isStopped ? 1 : 0);
-        const said = isStopped ? 'Nothing was exported: stopped.\n' : '1200 books exported.\n';
-        assert.equal(stderr.text, said);
-        if (!isStopped) assert.equal(stdout.text, `id,title,author,year\n${rows.join('')}`);
-      }
-    });
+    testHere(
+      `export waits for its reader, who gets all of it, unless a signal ends it: ${name}`,
+      async () => {
+        const books = manyBooks(1200); // several chunks
+        const url = await storeWith(books, freshUrl);
+        const rows = books.map(({ id, title, author, year }) => `${id},"${title}","${author}",${year}\n`);
+        for (const isStopped of [true, false]) {
+          const { promise: stop, resolve } = Promise.withResolvers<void>();
+          const [stdout, stderr] = [new Reader(), new Reader()];
+          stderr.goOn();
+          const ended = run(['export'], { DB_URL: url }, streamsWith({ stdout, stderr }), stop);
+          await waitUntil(() => stdout.text !== '', ended);
+          if (isStopped) resolve();
+          else stdout.goOn();
+          assert.equal(await ended, isStopped ? 1 : 0);
+          const said = isStopped ? 'Nothing was exported: stopped.\n' : '1200 books exported.\n';
+          assert.equal(stderr.text, said);
+          if (!isStopped) assert.equal(stdout.text, `id,title,author,year\n${rows.join('')}`);
+        }
+      },
+    );
   }
 
   test('export ends without a word if its reader closes the pipe', async () => {
-    const url = await SQLITE.freshUrl();
-    await fill(url, manyBooks(5000, 500)); // more than any system keeps for a reader
+    const url = await storeWith(manyBooks(5000, 500)); // more than any system keeps for a reader
     const reader = spawnService({ DB_URL: url }, ['export']);
     await once(reader.stdout as NodeJS.ReadableStream, 'data');
     reader.stdout?.destroy();
@@ -137,8 +152,7 @@ describe('export, copy and backup', () => {
   });
 
   test('backup ends with one sentence if the disk is full, and nothing is left', async () => {
-    const [url, folder] = [await SQLITE.freshUrl(), temporaryFolder()];
-    await fill(url, manyBooks(100, 20_000));
+    const [url, folder] = [await storeWith(manyBooks(100, 20_000)), temporaryFolder()];
     // A limit on the size of files simulates a full disk.
     const child = spawnService({ DB_URL: url }, ['backup', 'copy.db'], folder, 'ignore', 'ulimit -f 1000');
     const { code, stderr } = await endOf(child);
@@ -147,50 +161,47 @@ describe('export, copy and backup', () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  test('a signal ends backup, restore and copy with one sentence, and nothing is left or removed', {
-    skip: HERE_ONLY,
-  }, async () => {
-    const [source, target] = [await SQLITE.freshUrl(), await SQLITE.freshUrl()];
-    await fill(source, manyBooks(10));
-    await fill(target, BOOKS);
-    const folder = temporaryFolder();
-    const restored = `sqlite:${folder}/new.db`;
-    for (const [words, url, sentence] of [
-      [`backup ${folder}/copy.db`, source, `No backup was made of ${source}: stopped.`],
-      [`restore ${fileOf(source)}`, restored, `${restored} was not restored: stopped.`],
-      [`copy ${source} ${target} --overwrite`, '', 'Nothing was copied: stopped.'],
-    ] as const) {
-      const stopped = await runCommand(words.split(' '), { DB_URL: url }, undefined, Promise.resolve());
-      assert.deepEqual(stopped, refusedWith(sentence));
-    }
-    assert.deepEqual(readdirSync(folder), []);
-    assert.deepEqual(await booksOf(target), BOOKS);
-  });
+  testHere(
+    'a signal ends backup, restore and copy with one sentence, and nothing is left or removed',
+    async () => {
+      const [source, target] = [await storeWith(manyBooks(10)), await SQLITE.freshUrl()];
+      await fill(target, BOOKS);
+      const folder = temporaryFolder();
+      const restored = `sqlite:${folder}/new.db`;
+      for (const [words, url, sentence] of [
+        [`backup ${folder}/copy.db`, source, `No backup was made of ${source}: stopped.`],
+        [`restore ${fileOf(source)}`, restored, `${restored} was not restored: stopped.`],
+        [`copy ${source} ${target} --overwrite`, '', 'Nothing was copied: stopped.'],
+      ] as const) {
+        const stopped = await runCommand(words.split(' '), { DB_URL: url }, undefined, Promise.resolve());
+        assert.deepEqual(stopped, refusedWith(sentence));
+      }
+      assert.deepEqual(readdirSync(folder), []);
+      assert.deepEqual(await booksOf(target), BOOKS);
+    },
+  );
 
-  for (const [lost, expected] of [
-    ['FROM', /^$/],
-    [
-      'TO',
-      /^The connection or the disk failed [^\n]+\. TO has all books of FROM, or is unchanged: look there\.\n$/,
-    ],
+  const ADVICE =
+    /^The connection or the disk failed .+\. TO has all books of FROM, or is unchanged: look there\.\n$/;
+  for (const [lost, from, expected] of [
+    ['FROM', POSTGRES, /^$/],
+    ['TO', SQLITE, ADVICE],
   ] as const) {
-    test(`copy: a commit on PostgreSQL during which ${lost} is lost is not taken for a failed one`, {
-      skip: NEEDS_POSTGRES,
-    }, async (context) => {
-      const from = lost === 'FROM' ? stores.POSTGRES : SQLITE;
-      const [source, target] = [await from.freshUrl(), await stores.POSTGRES.freshUrl()];
-      await fill(source, BOOKS);
-      await fill(target, []);
-      const { proxy, proxiedUrl } = await TcpProxy.to(lost === 'FROM' ? source : target);
-      context.after(() => proxy.stop());
-      const commit = await haltCommit(context, target, 'Emma');
-      const ended = command(
-        lost === 'FROM' ? `copy ${proxiedUrl} ${target}` : `copy ${source} ${proxiedUrl}`,
-      );
-      await commit.loseAnswer(proxy, ended);
-      assert.match((await ended).stderr, expected);
-      assert.equal(await countOf(target), 2);
-    });
+    testOnPostgres(
+      `copy: a commit on PostgreSQL during which ${lost} is lost is not taken for a failed one`,
+      async (context) => {
+        const source = await storeWith(BOOKS, from.freshUrl);
+        const target = await storeWith([], POSTGRES.freshUrl);
+        const { proxy, proxiedUrl } = await proxyTo(context, lost === 'FROM' ? source : target);
+        const commit = await haltCommit(context, target, 'Emma');
+        const ended = command(
+          lost === 'FROM' ? `copy ${proxiedUrl} ${target}` : `copy ${source} ${proxiedUrl}`,
+        );
+        await commit.loseAnswer(proxy, ended);
+        assert.match((await ended).stderr, expected);
+        assert.equal(await countOf(target), 2);
+      },
+    );
   }
 });
 
@@ -250,13 +261,9 @@ describe('import', () => {
     assert.deepEqual(await booksOf(url), BOOKS);
   });
 
-  for (const mode of ['skip', 'add']) {
-    test(`while nobody reads its messages, few pile up, and other programs write: ${mode}`, {
-      skip: HERE_ONLY,
-    }, async () => {
-      const url = await SQLITE.freshUrl();
-      await fill(url, []);
-      const stderr = new Reader();
+  testHere('while nobody reads its messages, few pile up, and other programs write', async () => {
+    for (const mode of ['skip', 'add']) {
+      const [url, stderr] = [await storeWith([]), new Reader()];
       const args = ['import', join(wrongRows(3000), 'books.csv'), '--year', YEAR, '--on-duplicate', mode];
       const ended = run(args, { DB_URL: url }, streamsWith({ stderr }), new Promise(() => {}));
       await waitUntil(() => stderr.writableLength > MEBIBYTE, ended);
@@ -267,8 +274,8 @@ describe('import', () => {
       assert.equal(await ended, 1);
       assert.equal(stderr.text.match(/ is not an unambiguous year\n/g)?.length, 3000);
       assert.equal(await countOf(url), 2);
-    });
-  }
+    }
+  });
 
   test('all its messages arrive, if only they are left', async () => {
     const { child } = await withMessagesLeft();
@@ -295,10 +302,9 @@ describe('import', () => {
   }
 
   test('a dry run has its temporary files beside the store; without room there, an error names the way out', {
-    skip: stores.OPEN_FILES_HIDDEN,
+    skip: OPEN_FILES_HIDDEN,
   }, async (context) => {
-    const url = await SQLITE.freshUrl();
-    await fill(url, []);
+    const url = await storeWith([]);
     const long = `${'x'.repeat(4000)}\n`;
     // A limit of 9 MB on the size of files simulates a full disk.
     const args = ['import', '-', '--dry-run'];
@@ -319,48 +325,52 @@ describe('import', () => {
     );
   });
 
-  test('when PostgreSQL becomes unavailable, it says how many rows are stored and how to continue', {
-    skip: NEEDS_POSTGRES,
-  }, async (context) => {
-    const url = await stores.POSTGRES.freshUrl();
-    await fill(url, []);
-    const observer = await connectTo(context, url);
-    const { proxy, proxiedUrl } = await TcpProxy.to(url);
-    context.after(() => proxy.stop());
-    const { stdin, ended } = startImport(proxiedUrl);
-    stdin.write(manyRows(1000));
-    await waitUntil(async () => (await observer.query('select from books')).rowCount !== 0, ended);
-    proxy.reset();
-    stdin.end(manyRows(1000));
-    const { code, stdout, stderr } = await ended;
-    assert.equal(code, 1);
-    const stored = Number(/^\d+ rows read: ([1-9]\d*) imported, 0 refused\.\n/.exec(stdout)?.[1]);
-    assert.match(stderr, /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\n$/);
-    const advice = ` is stored up to line ${stored + 1}: import only the rows after it.\n`;
-    assert.ok(stderr.endsWith(advice), stderr);
-    assert.ok(!stderr.includes('password'));
-  });
+  testOnPostgres(
+    'when PostgreSQL becomes unavailable, it says how many rows are stored and how to continue',
+    async (context) => {
+      const url = await storeWith([], POSTGRES.freshUrl);
+      const observer = await connectTo(context, url);
+      const { proxy, proxiedUrl } = await proxyTo(context, url);
+      const { stdin, ended } = startImport(proxiedUrl);
+      stdin.write(manyRows(1000));
+      await waitUntil(async () => (await observer.query('select from books')).rowCount !== 0, ended);
+      proxy.reset();
+      stdin.end(manyRows(1000));
+      const { code, stdout, stderr } = await ended;
+      assert.equal(code, 1);
+      const stored = Number(/^\d+ rows read: ([1-9]\d*) imported, 0 refused\.\n/.exec(stdout)?.[1]);
+      assert.match(stderr, /\npostgres:\/\/127\.0\.0\.1:\d+\/test_\w+: [^\n]+\n$/);
+      const advice = ` is stored up to line ${stored + 1}: import only the rows after it.\n`;
+      assert.ok(stderr.endsWith(advice), stderr);
+      assert.ok(!stderr.includes('password'));
+    },
+  );
 
-  test('a commit on PostgreSQL whose answer is lost is not taken for a failed one', {
-    skip: NEEDS_POSTGRES,
-  }, async (context) => {
-    const url = await stores.POSTGRES.freshUrl();
-    await fill(url, []);
-    const { proxy, proxiedUrl } = await TcpProxy.to(url);
-    context.after(() => proxy.stop());
-    const commit = await haltCommit(context, url, 'A book of number 9');
-    const { stdin, ended } = startImport(proxiedUrl);
-    stdin.end(manyRows(10));
-    await commit.loseAnswer(proxy, ended);
-    const { code, stdout, stderr } = await ended;
-    assert.deepEqual([code, stdout], [1, '0 rows read: 0 imported, 0 refused.\n']);
-    assert.equal(await countOf(url), 10);
-    const advice =
-      'stdin is stored up to line 0. All rows from there to line 11 may be stored as well, or none: ' +
-      'look for them in the catalogue, then import only the rows after line 11, or else those after line 0.';
-    assert.ok(stderr.endsWith(`. ${advice}\n`), stderr);
-  });
+  testOnPostgres(
+    'a commit on PostgreSQL whose answer is lost is not taken for a failed one',
+    async (context) => {
+      const url = await storeWith([], POSTGRES.freshUrl);
+      const { proxy, proxiedUrl } = await proxyTo(context, url);
+      const commit = await haltCommit(context, url, 'A book of number 9');
+      const { stdin, ended } = startImport(proxiedUrl);
+      stdin.end(manyRows(10));
+      await commit.loseAnswer(proxy, ended);
+      const { code, stdout, stderr } = await ended;
+      assert.deepEqual([code, stdout], [1, '0 rows read: 0 imported, 0 refused.\n']);
+      assert.equal(await countOf(url), 10);
+      const advice =
+        'stdin is stored up to line 0. All rows from there to line 11 may be stored as well, or none: ' +
+        'look for them in the catalogue, then import only the rows after line 11, or else those after line 0.';
+      assert.ok(stderr.endsWith(`. ${advice}\n`), stderr);
+    },
+  );
 });
+
+async function proxyTo(context: TestContext, url: string) {
+  const proxied = await TcpProxy.to(url);
+  context.after(() => proxied.proxy.stop());
+  return proxied;
+}
 
 type Streams = Parameters<typeof run>[2];
 
