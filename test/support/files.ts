@@ -1,4 +1,4 @@
-// Owns: reading a file of books from memory, in pieces of any size, and what was found in it, in short.
+// Owns: reading a file of books from memory, in pieces of any size, and what was found in it, in short; tables of such files.
 
 import { readBooks } from '../../src/files/reading.ts';
 import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
@@ -58,5 +58,28 @@ export function inShort({ books }: Pick<Outcome, 'books'>): string[] {
 export function refusalsOf({ refused }: Outcome): string[] {
   return refused.map(({ line, column, value, reason }) =>
     column === undefined ? `${line} ${reason}` : `${line} ${column} "${value}" ${reason}`,
+  );
+}
+
+/** A table of files: a name » the content → its books ✗ its rejected records ! the fault with which it breaks off. */
+export function casesOf(table: string) {
+  const rows = table.trim().split(/\n(?![→✗!])/);
+  return rows.map((row) => {
+    const [beginning = '', ...parts] = row.split(/\s(?=[→✗!] )/);
+    const [name = '', content = ''] = beginning.split(' » ');
+    const [books = [], refused = [], fault = []] = ['→', '✗', '!'].map((sign) => {
+      const lists = parts.filter((part) => part.startsWith(sign));
+      return lists.flatMap((part) => part.slice(2).split(' | ').map(unescaped));
+    });
+    return { name, content: unescaped(content), books, refused, fault: fault[0] };
+  });
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', 0: '\0' };
+
+/** A text in which \n, \r, \t, \0, \\ and \u{…} stand for what they mean in JavaScript. */
+function unescaped(text: string): string {
+  return text.replaceAll(/\\(?:u\{(\w+)\}|(.))/g, (_, code, sign) =>
+    code === undefined ? (ESCAPES[sign] ?? sign) : String.fromCodePoint(Number.parseInt(code, 16)),
   );
 }

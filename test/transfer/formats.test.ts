@@ -6,30 +6,15 @@ import { createHash } from 'node:crypto';
 import { describe, test } from 'node:test';
 import { readBooks } from '../../src/files/reading.ts';
 import { OperatorError } from '../../src/operator-error.ts';
-import { type Content, inShort, type Options, PIECE_SIZES, read, refusalsOf } from '../support/files.ts';
-
-/** A table of files: a name » the content → its books ✗ its rejected records ! the fault with which it breaks off. */
-function casesOf(table: string) {
-  const rows = table.trim().split(/\n(?![→✗!])/);
-  return rows.map((row) => {
-    const [beginning = '', ...parts] = row.split(/\s(?=[→✗!] )/);
-    const [name = '', content = ''] = beginning.split(' » ');
-    const [books = [], refused = [], fault = []] = ['→', '✗', '!'].map((sign) => {
-      const lists = parts.filter((part) => part.startsWith(sign));
-      return lists.flatMap((part) => unescaped(part.slice(2)).split(' | '));
-    });
-    return { name, content: unescaped(content), books, refused, fault: fault[0] };
-  });
-}
-
-const ESCAPES: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', 0: '\0' };
-
-/** A text in which \n, \r, \t, \0, \\ and \u{…} stand for what they mean in JavaScript. */
-function unescaped(text: string): string {
-  return text.replaceAll(/\\(?:u\{(\w+)\}|(.))/g, (_, code, sign) =>
-    code === undefined ? (ESCAPES[sign] ?? sign) : String.fromCodePoint(Number.parseInt(code, 16)),
-  );
-}
+import {
+  type Content,
+  casesOf,
+  inShort,
+  type Options,
+  PIECE_SIZES,
+  read,
+  refusalsOf,
+} from '../support/files.ts';
 
 describe('CSV', () => {
   /** The result is the same whatever the pieces in which the content arrives. */

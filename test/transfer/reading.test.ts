@@ -11,7 +11,7 @@ import type { ReadBook, RefusedRecord } from '../../src/files/rows.ts';
 import { asRefused } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
 import { Rejects, rejectsPath } from '../../src/import/rejects.ts';
-import { type Content, inShort, read, refusalsOf } from '../support/files.ts';
+import { type Content, casesOf, inShort, read, refusalsOf } from '../support/files.ts';
 import { temporaryFolder } from '../support/service.ts';
 
 describe('years', () => {
@@ -67,61 +67,35 @@ describe('years', () => {
 });
 
 describe('columns', () => {
-  /** A program's file, and its first book. */
-  const FILES: Readonly<Record<string, readonly [content: string, book: string]>> = {
-    'our own export': ['id,title,author,year\n7,"Don ""Q""","M. de C.",1605\n', '2 Don "Q"/M. de C./1605'],
-    'goodbooks-10k': [
-      'book_id,isbn13,authors,original_publication_year,original_title,title,language_code\n1,9.78043902348e+12,Suzanne Collins,2008.0,The Hunger Games,"The Hunger Games (The Hunger Games, #1)",eng\n',
-      '2 The Hunger Games (The Hunger Games, #1)/Suzanne Collins/2008',
-    ],
-    Goodreads: [
-      'Book Id,Title,Author,Author l-f,Additional Authors,ISBN,ISBN13,My Rating,Average Rating,Publisher,Binding,Number of Pages,Year Published,Original Publication Year,Date Read,Date Added,My Review\n' +
-        '42036538,Gideon the Ninth (The Locked Tomb #1),Tamsyn Muir,"Muir, Tamsyn",,"=""1250313198""","=""9781250313195""",0,4.20,Tor,Hardcover,448,2020,2019,2020/10/25,2020/10/21,\n',
-      '2 Gideon the Ninth (The Locked Tomb #1)/Tamsyn Muir/2019',
-    ],
-    LibraryThing: [
-      'Book Id\tTitle\tSort Character\tPrimary Author\tPrimary Author Role\tPublication\tDate\tAcquired\tEntry Date\n5498194\tMarelle\t1\tCortazar, Julio\t\tGallimard (1979), Poche\t1979\t[2007-04-16]\t[2006-08-09]\n',
-      '2 Marelle/Cortazar, Julio/1979',
-    ],
-    'LibraryThing, JSON': [
-      '{"190140345": {"books_id":"190140345","title":"Feels Like Home","primaryauthor":"Eclov, Lee","authors":[{"lf":"Eclov, Lee","fl":"Lee Eclov","role":"Author"},{"lf":"Hansen, Collin","fl":"Collin Hansen"}],"lcc":[],"date":"2019","entrydate":"2020-09-27"}}',
-      '1 Feels Like Home/Lee Eclov, Collin Hansen/2019',
-    ],
-    Calibre: [
-      '\uFEFFauthors,author_sort,timestamp,title,title_sort,pubdate,id\n"Seanan McGuire","McGuire, Seanan","2021-01-19T22:41:16+01:00","That Ain\'t Witchcraft","That Ain\'t Witchcraft","2019-03-05T01:00:00+01:00","864"\n',
-      "2 That Ain't Witchcraft/Seanan McGuire/2019",
-    ],
-    'calibredb list --for-machine': [
-      '[\n  {\n    "authors": "John Doe & Jane",\n    "id": 1,\n    "pubdate": "0101-01-01T00:00:00+00:00",\n    "title": "foo"\n  }\n]\n',
-      '2 foo/John Doe & Jane/0',
-    ],
-    'Open Library': [
-      'Work ID,Title,Authors,First Publish Year,Edition ID,Edition Count\nOL1W,"Dune","Frank Herbert | Another",1965,OL1M,3\n',
-      '2 Dune/Frank Herbert | Another/1965',
-    ],
-    "Open Library's search": [
-      '{"title":"This Is How","author_name":["Amal El-Mohtar","Max Gladstone"],"publish_date":["July 16, 2019"],"first_publish_year":2019}\n',
-      '1 This Is How/Amal El-Mohtar, Max Gladstone/2019',
-    ],
-    'Book-Crossing': [
-      '"ISBN";"Book-Title";"Book-Author";"Year-Of-Publication";"Publisher"\r\n"0195153448";"Classical Mythology";"Mark P. O. Morford";"2002";"Oxford University Press"\r\n',
-      '2 Classical Mythology/Mark P. O. Morford/2002',
-    ],
-    "Kaggle's Goodreads-books": [
-      'bookID,title,authors,average_rating,isbn,  num_pages,publication_date,publisher\n1,Harry Potter,J.K. Rowling/Mary GrandPré,4.57,0439785960,652,9/16/2006,Scholastic Inc.\n',
-      '2 Harry Potter/J.K. Rowling/Mary GrandPré/2006',
-    ],
-    Zotero: [
-      '\uFEFF"Key","Item Type","Publication Year","Author","Title","Publication Title","Date"\n"K","book","1997","Doe, John; Roe, Jane","T","Journal","1997-06-26"\n',
-      '2 T/Doe, John; Roe, Jane/1997',
-    ],
-    Hardcover: ['Title,Author,Status,Publish Date\nT,A,Read,2006-01-01\n', '2 T/A/2006'],
-    StoryGraph: ['Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n', '2 T/A/0'],
-  };
+  /** A program » its file → its first book. */
+  const FILES = casesOf(String.raw`
+our own export » id,title,author,year\n7,"Don ""Q""","M. de C.",1605\n → 2 Don "Q"/M. de C./1605
+goodbooks-10k » book_id,isbn13,authors,original_publication_year,original_title,title,language_code\n1,9.78043902348e+12,Suzanne Collins,2008.0,The Hunger Games,"The Hunger Games (The Hunger Games, #1)",eng\n
+→ 2 The Hunger Games (The Hunger Games, #1)/Suzanne Collins/2008
+Goodreads » Book Id,Title,Author,Author l-f,Additional Authors,ISBN,ISBN13,My Rating,Average Rating,Publisher,Binding,Number of Pages,Year Published,Original Publication Year,Date Read,Date Added,My Review\n42036538,Gideon the Ninth (The Locked Tomb #1),Tamsyn Muir,"Muir, Tamsyn",,"=""1250313198""","=""9781250313195""",0,4.20,Tor,Hardcover,448,2020,2019,2020/10/25,2020/10/21,\n
+→ 2 Gideon the Ninth (The Locked Tomb #1)/Tamsyn Muir/2019
+LibraryThing » Book Id\tTitle\tSort Character\tPrimary Author\tPrimary Author Role\tPublication\tDate\tAcquired\tEntry Date\n5498194\tMarelle\t1\tCortazar, Julio\t\tGallimard (1979), Poche\t1979\t[2007-04-16]\t[2006-08-09]\n
+→ 2 Marelle/Cortazar, Julio/1979
+LibraryThing, JSON » {"190140345": {"books_id":"190140345","title":"Feels Like Home","primaryauthor":"Eclov, Lee","authors":[{"lf":"Eclov, Lee","fl":"Lee Eclov","role":"Author"},{"lf":"Hansen, Collin","fl":"Collin Hansen"}],"lcc":[],"date":"2019","entrydate":"2020-09-27"}}
+→ 1 Feels Like Home/Lee Eclov, Collin Hansen/2019
+Calibre » \u{feff}authors,author_sort,timestamp,title,title_sort,pubdate,id\n"Seanan McGuire","McGuire, Seanan","2021-01-19T22:41:16+01:00","That Ain't Witchcraft","That Ain't Witchcraft","2019-03-05T01:00:00+01:00","864"\n
+→ 2 That Ain't Witchcraft/Seanan McGuire/2019
+calibredb list --for-machine » [\n  {\n    "authors": "John Doe & Jane",\n    "id": 1,\n    "pubdate": "0101-01-01T00:00:00+00:00",\n    "title": "foo"\n  }\n]\n
+→ 2 foo/John Doe & Jane/0
+Open Library » Work ID,Title,Authors,First Publish Year,Edition ID,Edition Count\nOL1W,"Dune","Frank Herbert | Another",1965,OL1M,3\n
+→ 2 Dune/Frank Herbert \| Another/1965
+Open Library's search » {"title":"This Is How","author_name":["Amal El-Mohtar","Max Gladstone"],"publish_date":["July 16, 2019"],"first_publish_year":2019}\n
+→ 1 This Is How/Amal El-Mohtar, Max Gladstone/2019
+Book-Crossing » "ISBN";"Book-Title";"Book-Author";"Year-Of-Publication";"Publisher"\r\n"0195153448";"Classical Mythology";"Mark P. O. Morford";"2002";"Oxford University Press"\r\n
+→ 2 Classical Mythology/Mark P. O. Morford/2002
+Kaggle's Goodreads-books » bookID,title,authors,average_rating,isbn,  num_pages,publication_date,publisher\n1,Harry Potter,J.K. Rowling/Mary GrandPré,4.57,0439785960,652,9/16/2006,Scholastic Inc.\n
+→ 2 Harry Potter/J.K. Rowling/Mary GrandPré/2006
+Zotero » \u{feff}"Key","Item Type","Publication Year","Author","Title","Publication Title","Date"\n"K","book","1997","Doe, John; Roe, Jane","T","Journal","1997-06-26"\n
+→ 2 T/Doe, John; Roe, Jane/1997
+Hardcover » Title,Author,Status,Publish Date\nT,A,Read,2006-01-01\n → 2 T/A/2006
+StoryGraph » Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n → 2 T/A/0`);
   test('of the files of programs are found', async () => {
-    for (const [program, [content, book]] of Object.entries(FILES)) {
-      assert.deepEqual(inShort(await read(content)), [book], program);
-    }
+    for (const { name, content, books } of FILES) assert.deepEqual(inShort(await read(content)), books, name);
   });
 
   test('the year of the edition replaces a missing year of the work, unless a flag names the column', async () => {
