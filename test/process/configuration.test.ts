@@ -1,21 +1,21 @@
-// The configuration of the service: variables, files, refusals, the command line. The command runs in this process
-// unless a test needs a separate one. Refusals that wait are tested in test/nightly.
+// The configuration of the service: variables, files, refusals. The command runs in this process unless a test needs a separate
+// one.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync, realpathSync, writeFileSync } from 'node:fs';
+import { existsSync, realpathSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import { readSecretFile } from '../../src/secret-file.ts';
 import { accepts, Client, request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
-import { otherAddresses } from '../support/ports.ts';
+import { listen, otherAddresses } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
-import { pathTo } from '../support/repository.ts';
 import {
   endOf,
   POSTGRES,
@@ -24,8 +24,10 @@ import {
   STORES,
   spawnService,
   startCommand,
+  startTestService,
   temporaryFolder,
 } from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -231,6 +233,57 @@ describe('an invalid configuration', { concurrency: 4 }, () => {
   });
 });
 
+describe('rule 27: a start is refused that waits for', { concurrency: 4 }, () => {
+  const times = timesWith({
+    sqlite: { busy: 50 },
+    postgres: { connectAtStart: 50, describe: 50, query: 50 },
+  });
+  const refused = async (DB_URL: string) => {
+    const { message } = await startTestService(DB_URL, {}, undefined, times).then(
+      () => assert.fail('it started'),
+      (error) => error,
+    );
+    assert.match(message, /^DB_URL: [^\n]+\.$/);
+    assert.ok(!message.includes(MARK), message);
+  };
+  const ready = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]); // logged in
+  for (const [when, sslmode, said] of [
+    ['before its first message', 'prefer', undefined],
+    ['after it agreed to TLS', 'prefer', 'S'],
+    ['after it refused TLS', 'prefer', 'N'],
+    ['after the login', 'disable', ready],
+  ] as const) {
+    test(`a database that falls silent ${when}`, async (context) => {
+      const { port } = await listen(context, (socket) => {
+        if (said !== undefined) socket.once('data', () => socket.write(said));
+      });
+      await refused(`postgres://me:${MARK}@127.0.0.1:${port}/books?sslmode=${sslmode}`);
+    });
+  }
+
+  test('a SQLite file that is being written, or locked as a whole, all the time', async () => {
+    for (const held of ['pragma journal_mode = wal; begin immediate', 'begin exclusive']) {
+      const file = join(temporaryFolder(), 'busy.db');
+      const db = new DatabaseSync(file);
+      db.exec(held);
+      await refused(`sqlite:${file}`);
+      db.close();
+    }
+  });
+
+  test('a pipe without a writer', (context) => {
+    const pipe = join(temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    let now = 0;
+    const clock = context.mock.method(Date, 'now', () => {
+      now += 10_000;
+      return now;
+    });
+    assert.throws(() => readSecretFile(pipe), /^Error: nothing was written into it within \d+ s$/);
+    clock.mock.restore();
+  });
+});
+
 describe('a valid configuration', { concurrency: 2 }, () => {
   test('rules 14, 16, 25 and 26: with nothing set, it serves this machine only, from data/books.db', async (context) => {
     const folder = temporaryFolder();
@@ -350,26 +403,6 @@ describe('a valid configuration', { concurrency: 2 }, () => {
       assert.equal((await (await Client.logIn(one, LOGIN)).list())[0]?.id, id);
     });
   }
-});
-
-describe('the command line', () => {
-  test('--help reads no variable, and --version prints the version of the package', async () => {
-    const { version } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
-    const { code, stdout, stderr } = await runCommand(['-h'], { PORT: 'bad' });
-    assert.deepEqual([code, stderr], [0, '']);
-    assert.match(stdout, /^Usage: /);
-    assert.deepEqual(await runCommand(['--help'], {}), { code, stdout, stderr });
-    assert.deepEqual(await runCommand(['--version'], {}), { code: 0, stdout: `${version}\n`, stderr: '' });
-  });
-
-  test('anything else is refused with exit code 2 and one sentence', async () => {
-    for (const args of [['--port=80'], ['toString'], ['serve', 'x'], ['--version', 'x'], ['']]) {
-      const { code, stdout, stderr } = await runCommand(args, {});
-      assert.deepEqual([code, stdout], [2, '']);
-      assert.match(stderr, /^[^\n]*--help[^\n]*\n$/);
-    }
-    assert.equal((await endOf(spawnService({}, ['--port=80']))).code, 2);
-  });
 });
 
 /** Starts the command in this process on a free port, and stops it at the end of the test. */

@@ -1,8 +1,10 @@
-// How the service starts and ends: restarts, sudden deaths, signals, and two starts at once. Ends and starts that wait for
-// others are in test/nightly.
+// How the service starts and ends: restarts, sudden deaths, signals, and two starts at once. Ends that wait for a time limit
+// are in test/nightly.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { booksOf } from '../support/books.ts';
@@ -12,6 +14,7 @@ import { connectTo } from '../support/postgres.ts';
 import { NIGHTLY, SHELF, scaled } from '../support/scale.ts';
 import {
   ENVIRONMENT,
+  POSTGRES,
   pageOf,
   type RunningService,
   type ServiceProcess,
@@ -49,35 +52,43 @@ describe('lifecycle', { concurrency: 3 }, () => {
     assert.equal(process.exitCode, 0);
   });
 
+  test('rule 27: a second signal ends the service at once', async (context) => {
+    const service = await start(context, await SQLITE.freshUrl());
+    await (await dial(context, service)).send('GET /books HTTP/1.1\r\n');
+    await waitUntil(() => {
+      service.process.kill('SIGINT'); // one that follows too soon counts as the first one
+      return service.process.exitCode !== null || service.process.signalCode !== null;
+    });
+    assert.equal(service.process.signalCode, 'SIGINT');
+  });
+
   test('rule 27: requests completed after SIGTERM are answered, and the answers say that the connection closes', async (context) => {
     const service = await startPatient(context);
     const { token } = service.client;
     const { id } = await service.client.create({ title: 'before' });
     const login = '{"username":"librarian","password":"correct horse"}';
     const page = pageOf(service);
-    const clients = await Promise.all(
-      (
-        [
-          [service, 'GET', `/book/${id}`, token, '', 200],
-          [page, 'GET', '/books', token, '', 200],
-          [service, 'HEAD', '/books', token, '', 200],
-          [service, 'POST', '/token', '', login, 200],
-          [page, 'POST', '/book', token, '{}', 201],
-          [service, 'PUT', `/book/${id}`, token, '{}', 200],
-          [service, 'PUT', `/book/${id}`, token, '[]', 400],
-          [service, 'DELETE', `/book/${id + 1000}`, token, '', 404],
-          [service, 'GET', '/books', 'no token', '', 401],
-          [page, 'PATCH', '/books', token, '', 405],
-          [page, 'GET', '/', '', '', 200], // the page, which nobody has opened before
-        ] as const
-      ).map(async ([target, method, path, token, body, status]) => {
-        const connection = await dial(context, target);
-        const text = head(method, path, token, body);
-        await connection.send(`${head('GET', '/nowhere')}${text.slice(0, -1)}`);
-        await connection.answers(2); // so the rest has arrived as well
-        return { connection, rest: text.slice(-1), name: `${method} ${path} ${status}` };
-      }),
-    );
+    const requests = [
+      [service, 'GET', `/book/${id}`, token, '', 200],
+      [page, 'GET', '/books', token, '', 200],
+      [service, 'HEAD', '/books', token, '', 200],
+      [service, 'POST', '/token', '', login, 200],
+      [page, 'POST', '/book', token, '{}', 201],
+      [service, 'PUT', `/book/${id}`, token, '{}', 200],
+      [service, 'PUT', `/book/${id}`, token, '[]', 400],
+      [service, 'DELETE', `/book/${id + 1000}`, token, '', 404],
+      [service, 'GET', '/books', 'no token', '', 401],
+      [page, 'PATCH', '/books', token, '', 405],
+      [page, 'GET', '/', '', '', 200], // the page, which nobody has opened before
+    ] as const;
+    const dialled = requests.map(async ([target, method, path, token, body, status]) => {
+      const connection = await dial(context, target);
+      const text = head(method, path, token, body);
+      await connection.send(`${head('GET', '/nowhere')}${text.slice(0, -1)}`);
+      await connection.answers(2); // so the rest has arrived as well
+      return { connection, rest: text.slice(-1), name: `${method} ${path} ${status}` };
+    });
+    const clients = await Promise.all(dialled);
     const stopped = service.stop();
     await waitUntil(() => acceptsNothing(service));
     for (const { connection, rest } of clients) await connection.send(rest);
@@ -127,6 +138,45 @@ describe('lifecycle', { concurrency: 3 }, () => {
       assert.deepEqual([answer?.status, answer?.headers.connection], [200, 'close']);
     }
     await stopped;
+  });
+
+  test('rule 27: a long answer is not cut off at SIGTERM while its reader is slow', async (context) => {
+    const service = await startPatient(context, 500, { BODY_LIMIT: '20000000' });
+    const title = 'x'.repeat(16_000_000); // no buffers between the service and its client can hold it
+    const { id } = await service.client.create({ title });
+    const socket = connect(service.port, '127.0.0.1');
+    socket.write(head('GET', `/book/${id}`, service.client.token));
+    await once(socket, 'readable'); // the answer has started, and is not read yet
+    const stopped = service.stop();
+    await waitUntil(() => acceptsNothing(service));
+    const chunks: Buffer[] = [];
+    for await (const chunk of socket) chunks.push(chunk);
+    const [answer] = parseAnswers(Buffer.concat(chunks).toString('latin1'));
+    assert.equal(JSON.parse(answer?.body ?? '').data.title, title);
+    await stopped;
+  });
+
+  test('rule 27: a start on PostgreSQL waits while another program creates the structure, then uses it', {
+    skip: !STORES.includes(POSTGRES) && 'this run tests SQLite only',
+  }, async (context) => {
+    const dbUrl = await POSTGRES.freshUrl();
+    const first = await connectTo(context, dbUrl);
+    await first.query(`
+      begin;
+      create sequence books_id_seq;
+      create table books (
+        id bigint primary key default nextval('books_id_seq'),
+        title text not null, author text not null, year bigint not null
+      )`);
+    const starting = startTestService(dbUrl);
+    const waiting =
+      'select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))';
+    await waitUntil(async () => (await first.query(waiting)).rowCount === 1, starting);
+    await first.query('commit');
+    const second = await starting;
+    await second.client.create({});
+    assert.equal((await second.client.list()).length, 1);
+    await second.stop();
   });
 
   for (const store of STORES) {
@@ -198,9 +248,13 @@ async function start(
 }
 
 /** Starts a service in this process that waits for requests in progress, and for the last ones, as long as a test needs. */
-async function startPatient(context: TestContext, lastRequest = 500): Promise<RunningService> {
+async function startPatient(
+  context: TestContext,
+  lastRequest = 500,
+  env: Record<string, string> = {},
+): Promise<RunningService> {
   const times = timesWith({ service: { lastRequest, grace: 60_000 } });
-  const service = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
+  const service = await startTestService(await SQLITE.freshUrl(), env, undefined, times);
   context.after(() => service.stop());
   return service;
 }

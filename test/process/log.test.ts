@@ -2,11 +2,12 @@
 // nothing reads it: a full disk, a stalled reader, an internal error at such a moment.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync, readFileSync, realpathSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
-import { PassThrough } from 'node:stream';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { Faults } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
@@ -14,7 +15,7 @@ import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { run } from '../../src/cli.ts';
 import type { LogLevel } from '../../src/config.ts';
 import { NoRoomForBody } from '../../src/http/body.ts';
-import { LogWriter } from '../../src/log/destination.ts';
+import { type LogTarget, LogWriter } from '../../src/log/destination.ts';
 import { createLog } from '../../src/log/log.ts';
 import { TIMES } from '../../src/times.ts';
 import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
@@ -22,7 +23,6 @@ import { runCommand } from '../support/command.ts';
 import { FULL, NO_FULL_DISK } from '../support/full-disk.ts';
 import { unusedPort } from '../support/ports.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
-import { COMMAND } from '../support/repository.ts';
 import {
   ENVIRONMENT,
   fileOf,
@@ -31,7 +31,6 @@ import {
   SECRET,
   SQLITE,
   spawnService,
-  startCommand,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
@@ -112,110 +111,47 @@ describe('how often there is a line', () => {
     });
   }
 
-  test('rule 23: a failing store is logged at once, then once a second, with the number of affected requests', (context) => {
+  test('rules 22 and 23: a failing store, or no room for a body, is logged at once, then once a second, with the number of affected requests', (context) => {
     context.mock.timers.enable({ apis: ['setTimeout'] });
     const { log, lines } = logTo('warn');
     const faults = new Faults(log, new RequestCounts(), TIMES.api);
-    const fail = (reason: string) =>
-      assert.equal(faults.answer(new StoreUnavailable(reason), reason).status, 503);
-    const logged = () => lines.splice(0).map(({ reason, requests }) => [reason, requests]);
+    const fail = (reason: string) => {
+      const error = reason === 'body' ? new NoRoomForBody() : new StoreUnavailable(reason);
+      assert.equal(faults.answer(error, 'id').status, 503);
+    };
+    const logged = () => lines.splice(0).map(({ time: _, ...line }) => line);
+    const line = (reason: string, requests: number, msg = 'the store is unavailable') => {
+      return { level: 'error', reqId: 'id', reason, requests, msg };
+    };
+    const body = line('the memory for request bodies is used up', 1, 'a request body was refused');
     fail('full');
-    assert.deepEqual(logged(), [['full', 1]]);
-    for (const reason of ['full', 'away', 'full']) fail(reason);
+    fail('body');
+    assert.deepEqual(logged(), [line('full', 1), body]);
+    for (const reason of ['full', 'away', 'full', 'body']) fail(reason);
     context.mock.timers.tick(999);
     assert.deepEqual(logged(), []);
     context.mock.timers.tick(1);
-    assert.deepEqual(logged(), [
-      ['full', 2],
-      ['away', 1],
-    ]);
+    assert.deepEqual(logged(), [line('full', 2), line('away', 1), body]);
     context.mock.timers.tick(1000);
     fail('full');
-    const { time: _, ...line } = lines[0] ?? {};
-    const expected = {
-      level: 'error',
-      reqId: 'full',
-      reason: 'full',
-      requests: 1,
-      msg: 'the store is unavailable',
-    };
-    assert.deepEqual(line, expected);
-  });
-
-  test('rules 22 and 23: a body for which there is no room is logged', (context) => {
-    context.mock.timers.enable({ apis: ['setTimeout'] });
-    const { log, lines } = logTo('error');
-    assert.equal(
-      new Faults(log, new RequestCounts(), TIMES.api).answer(new NoRoomForBody(), 'id').status,
-      503,
-    );
-    const { time: _, ...line } = lines[0] ?? {};
-    const reason = 'the memory for request bodies is used up';
-    assert.deepEqual(line, {
-      level: 'error',
-      reqId: 'id',
-      reason,
-      requests: 1,
-      msg: 'a request body was refused',
-    });
+    assert.deepEqual(logged(), [line('full', 1)]);
   });
 });
 
 describe('the log of faults', { concurrency: 4 }, () => {
-  test('an error that ends the process is printed with its stack, and the request that caused it is logged', async (context) => {
-    // While nothing is being written: lines that wait for a slow reader are lost when the process ends by a fault.
-    const crash = `
-      const fs = require('node:fs');
-      const { write } = fs;
-      let writing = 0;
-      fs.write = (fd, piece, done) => {
-        writing += 1;
-        write(fd, piece, (...outcome) => {
-          writing -= 1;
-          done(...outcome);
-        });
-      };
-      require('node:module').syncBuiltinESMExports();
-      const crash = () => {
-        if (writing > 0) setImmediate(crash);
-        else throw new Error('as the test wishes');
-      };
-      require('node:diagnostics_channel').subscribe('http.server.response.finish', ({ request }) => {
-        if (request.url === '/crash') crash();
-      });`;
-    const service = await startCommand({
-      ...ENVIRONMENT,
-      LOG_LEVEL: 'info',
-      DB_URL: await SQLITE.freshUrl(),
-      NODE_OPTIONS: preloaded(crash),
-    });
-    context.after(() => service.process.kill('SIGKILL'));
-    let errors = '';
-    service.process.stderr?.on('data', (text) => {
-      errors += text;
-    });
-    const closed = once(service.process, 'close');
-    await request(service, 'GET', '/crash').catch(() => {});
-    const [code] = await closed;
-    assert.equal(code, 1);
-    assert.match(errors, /^Internal error, exiting: Error: as the test wishes\n {4}at /);
-    assert.ok(service.log.some((line) => JSON.parse(line).path === '/crash'));
-  });
-
-  test('rule 27: a line that is still due when the log is closed does no harm', async () => {
+  test('the last lines are written when a fault ends the process; one that is due after the end does no harm', async () => {
     const file = join(temporaryFolder(), 'log');
     const fd = openSync(file, 'a');
-    const [closed, last] = [1, 2].map(() => new LogWriter({ fd, isTTY: false }, false, TIMES.log)) as [
-      LogWriter,
-      LogWriter,
-    ];
-    await closed.close();
-    closed.write('late\n');
-    last.write('last\n');
-    await waitUntil(() => readFileSync(file, 'utf8') !== '');
-    await last.close();
-    closeSync(fd);
+    const [closed, last] = ['closed', 'last'].map(
+      () => new LogWriter({ fd, isTTY: false }, false, TIMES.log),
+    );
+    last?.write('last\n');
+    (process.listeners('exit').at(-1) as () => void)();
     assert.equal(readFileSync(file, 'utf8'), 'last\n');
+    await Promise.all([closed?.close(), last?.close()]);
+    closed?.write('late\n');
+    assert.doesNotMatch(readFileSync(file, 'utf8'), /late/);
+    closeSync(fd);
   });
 
   test('T5, rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
@@ -255,53 +191,48 @@ describe('the log of faults', { concurrency: 4 }, () => {
 describe('a log that nothing reads', { concurrency: 3 }, () => {
   test('rule 27: with a full disk, requests are answered, and SIGTERM is a graceful shutdown', {
     skip: NO_FULL_DISK,
-  }, async (context) => {
-    const full = openSync(FULL, 'w');
-    // The port cannot be read from the log.
-    const port = await unusedPort();
-    const [program, ...args] = COMMAND;
-    const child = spawn(program, args, {
-      env: { ...variables(), PORT: String(port), ADMIN_PORT: '0', PAGE_PORT: '0' },
-      stdio: ['ignore', full, 'ignore'],
-    });
-    context.after(() => child.kill('SIGKILL'));
-    closeSync(full);
-    await waitUntil(() => child.exitCode !== null || accepts('127.0.0.1', port));
-    await fillLog({ url: `http://127.0.0.1:${port}`, port }, 200);
-    await endsWell(child);
+  }, async () => {
+    const service = await serveInto(openSync(FULL, 'w'));
+    await fillLog(service, 200);
+    assert.equal(await service.end(), 0);
   });
 
-  test('rule 31: a reader that resumes finds how many lines were lost', async (context) => {
-    const { child, service, read } = await startUnread(context);
+  test('rule 31: a reader that resumes finds how many lines were lost', async () => {
+    const pipe = join(temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const fd = openSync(pipe, 'r+'); // which waits for no reader
+    const service = await serveInto(fd);
     await fillLog(service, 800); // more than is kept for a reader
-    const lines = read();
+    const lines: Line[] = [];
+    createInterface({ input: createReadStream(pipe) }).on('line', (line) => lines.push(JSON.parse(line))); // throws if one is cut
     const notices = () => lines.filter(({ msg }) => String(msg).startsWith('log lines were lost'));
     await waitUntil(() => notices().length > 0);
-    const [{ lines: lost, level } = {}, ...others] = notices();
-    assert.equal(level, 'error');
-    assert.equal(others.length, 0);
-    const metrics = await scrape(service.operations);
-    assert.equal(sumOf(metrics, 'book_catalogue_log_lines_lost_total'), lost);
     await request(service, 'GET', '/back');
     await waitUntil(() => lines.some(({ path }) => path === '/back')); // after the last of the others
+    const [{ lines: lost, level } = {}, ...others] = notices();
+    assert.deepEqual([level, others], ['error', []]);
+    const metrics = await scrape(service.operations);
+    assert.equal(sumOf(metrics, 'book_catalogue_log_lines_lost_total'), lost);
     const requests = lines.filter(({ path }) => path === LONG_PATH).length;
     assert.equal(requests + Number(lost), 800);
     assert.ok(requests > 100);
-    await endsWell(child);
+    assert.equal(await service.end(), 0);
+    closeSync(fd);
   });
 
-  test('an internal error ends the service with exit code 1 and a message, even with a stalled reader', async (context) => {
+  test('an internal error ends the service with exit code 1, and a message with its stack, even if nothing reads the log', async (context) => {
     const fault = "process.on('SIGUSR2', () => { throw new Error('as the test wishes'); });";
-    const { child, service } = await startUnread(context, { NODE_OPTIONS: preloaded(fault) });
-    let stderr = '';
-    child.stderr?.on('data', (text) => {
-      stderr += text;
-    });
-    await fillLog(service, 200);
+    const port = await unusedPort();
+    const ports = { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: 'off' };
+    const child = spawnService({ ...(await variables()), ...ports, NODE_OPTIONS: preloaded(fault) });
+    context.after(() => child.kill('SIGKILL'));
+    const ended = once(child, 'exit');
+    await waitUntil(() => accepts('127.0.0.1', port), ended);
+    await fillLog({ url: '', port }, 200);
     child.kill('SIGUSR2');
-    await waitUntil(() => child.exitCode !== null && stderr !== '');
-    assert.equal(child.exitCode, 1);
-    assert.match(stderr, /^Internal error, exiting: Error: as the test wishes\n {4}at /);
+    const said = await text(child.stderr as NodeJS.ReadableStream);
+    assert.match(said, /^Internal error, exiting: Error: as the test wishes\n {4}at /);
+    assert.deepEqual(await ended, [1, null]);
   });
 });
 
@@ -310,35 +241,24 @@ describe('on a terminal', { concurrency: 4 }, () => {
   const MARK = 'never-show-this';
   const OWN = { AUTH_USERNAME: 'librarian', AUTH_PASSWORD: `a password, ${MARK}` };
 
-  /** Runs the command in this process, on a simulated terminal, until `visitor` has returned. */
+  /** Serves on a simulated terminal until `visitor` has returned. */
   async function visit(
     env: Readonly<Record<string, string>>,
-    visitor: (shown: () => string) => Promise<void> = async () => {},
-  ) {
+    visitor: (shown: () => string) => Promise<void>,
+  ): Promise<string> {
     const file = join(temporaryFolder(), 'terminal');
-    const fd = openSync(file, 'a');
-    const stderr = new PassThrough();
-    let refusal = '';
-    stderr.on('data', (chunk) => {
-      refusal += chunk;
-    });
-    const shown = () => readFileSync(file, 'utf8') + refusal;
-    const stop = Promise.withResolvers<string>();
-    const streams = { stdout: { isTTY: true, fd }, stderr } as unknown as Parameters<typeof run>[2];
-    const code = run([], { PORT: '0', ...env }, streams, stop.promise);
-    try {
-      await waitUntil(() => shown() !== '');
-      await visitor(shown);
-    } finally {
-      stop.resolve('SIGINT');
-      await code.finally(() => closeSync(fd));
-    }
-    return { code: await code, text: shown() };
+    const shown = () => readFileSync(file, 'utf8');
+    const { ended, stop } = serve({ isTTY: true, fd: openSync(file, 'a') }, { PORT: '0', ...env });
+    await waitUntil(() => shown() !== '', ended);
+    await visitor(shown);
+    stop('SIGINT');
+    assert.equal(await ended, 0);
+    return shown();
   }
 
   test('shows the address, the store, username and password, and a command that works', async () => {
     const store = await SQLITE.freshUrl();
-    const { code, text } = await visit({ DB_URL: store }, async (shown) => {
+    const seen = await visit({ DB_URL: store }, async (shown) => {
       assert.match(shown(), /\badmin\b.*\bpassword\b/);
       assert.ok(shown().includes(`  ${realpathSync(fileOf(store))} (new)\n`));
       const [, address] = /(http:\/\/127\.0\.0\.1:\d+)\n/.exec(shown()) ?? [];
@@ -349,9 +269,8 @@ describe('on a terminal', { concurrency: 4 }, () => {
       assert.equal(response.status, 200);
       await waitUntil(() => /(info|warn) .*request.*path=\/token.*status=200/.test(shown()));
     });
-    assert.equal(code, 0);
-    assert.match(text, /warn .*AUTH_USERNAME.*\n.*warn .*SECRET_TOKEN/);
-    assert.doesNotMatch(text, /^\{/m); // lines for people, not JSON
+    assert.match(seen, /warn .*AUTH_USERNAME.*\n.*warn .*SECRET_TOKEN/);
+    assert.doesNotMatch(seen, /^\{/m); // lines for people, not JSON
   });
 
   test('shows the lines of LOG_LEVEL, and neither the configured password nor the secret', async () => {
@@ -360,23 +279,14 @@ describe('on a terminal', { concurrency: 4 }, () => {
       ['warn', /warn .*SECRET_TOKEN.*\n$/],
       ['silent', /-d '[^']+'\n\n$/], // the command
     ] as const) {
-      const { text } = await visit(
-        { ...guarded, LOG_LEVEL, DB_URL: await SQLITE.freshUrl() },
-        async (shown) => {
-          const [, url] = /Address +(\S+)\n/.exec(shown()) ?? [];
-          assert.equal((await fetch(`${url}/nowhere`)).status, 404);
-        },
-      );
-      assert.match(text, /\blibrarian\b/);
-      assert.match(text, shownLines); // all output has been written when the command has ended
-      assert.ok(!text.includes(MARK));
+      const seen = await visit({ ...guarded, LOG_LEVEL, DB_URL: await SQLITE.freshUrl() }, async (shown) => {
+        const [, url] = /Address +(\S+)\n/.exec(shown()) ?? [];
+        assert.equal((await fetch(`${url}/nowhere`)).status, 404);
+      });
+      assert.match(seen, /\blibrarian\b/);
+      assert.match(seen, shownLines); // all output has been written when the command has ended
+      assert.ok(!seen.includes(MARK));
     }
-  });
-
-  test('shows a refusal as one sentence', async () => {
-    const { code, text } = await visit({ ...OWN, DB_URL: 'books.db' });
-    assert.equal(code, 1);
-    assert.match(text, /^DB_URL[^\n]+\.\n$/);
   });
 });
 
@@ -395,43 +305,28 @@ async function start(context: TestContext): Promise<{ service: RunningService; l
   return { service, lines };
 }
 
-function variables() {
-  const DB_URL = `sqlite:${join(temporaryFolder(), 'books.db')}`;
-  return { ...ENVIRONMENT, DB_URL, LOG_LEVEL: 'info' };
+async function variables() {
+  return { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
 }
 
-interface Unread {
-  readonly child: ChildProcess;
-  readonly service: Target & { readonly operations: string };
-  /** Resumes reading; further lines are added to the returned ones as they arrive. */
-  read(): Line[];
+/** Serves in this process, with such a standard output. */
+function serve(stdout: LogTarget, env: Readonly<Record<string, string>>) {
+  const { promise, resolve: stop } = Promise.withResolvers<string>();
+  const streams = { stdout, stderr: process.stderr } as unknown as Parameters<typeof run>[2];
+  return { ended: run([], env, streams, promise), stop };
 }
 
-/** Starts the command in a separate process, and stops reading its log once it listens. */
-async function startUnread(context: TestContext, env: Record<string, string> = {}): Promise<Unread> {
-  const child = spawnService({ ...variables(), ...env });
-  context.after(() => child.kill('SIGKILL'));
-  const lines: Line[] = [];
-  let rest = '';
-  child.stdout?.setEncoding('utf8').on('data', (text) => {
-    const whole = (rest + text).split('\n');
-    rest = whole.pop() as string;
-    for (const line of whole) lines.push(JSON.parse(line)); // throws if one is cut
-    if (whole.some((line) => line.includes('"msg":"listening"'))) child.stdout?.pause();
-  });
-  await waitUntil(() => child.exitCode !== null || lines.some(({ msg }) => msg === 'listening'));
-  const { url, operations } = lines.find(({ msg }) => msg === 'listening') as {
-    url: string;
-    operations: string;
+/** Serves with a log that cannot be read. */
+async function serveInto(fd: number) {
+  const [port, adminPort] = [await unusedPort(), await unusedPort()];
+  const ports = { PORT: `${port}`, ADMIN_PORT: `${adminPort}`, PAGE_PORT: 'off' };
+  const { ended, stop } = serve({ isTTY: false, fd }, { ...(await variables()), ...ports });
+  await waitUntil(() => accepts('127.0.0.1', port), ended);
+  const end = () => {
+    stop('SIGTERM');
+    return ended;
   };
-  return {
-    child,
-    service: { url, port: Number(new URL(url).port), operations },
-    read() {
-      child.stdout?.resume();
-      return lines;
-    },
-  };
+  return { url: `http://127.0.0.1:${port}`, port, operations: `http://127.0.0.1:${adminPort}`, end };
 }
 
 /** Makes the log long; every request must be answered. */
@@ -442,10 +337,4 @@ async function fillLog(target: Target, lines: number): Promise<void> {
     assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([404]));
     assert.equal(answers.length, 50);
   }
-}
-
-async function endsWell(child: ChildProcess): Promise<void> {
-  child.kill('SIGTERM');
-  await waitUntil(() => child.exitCode !== null || child.signalCode !== null);
-  assert.equal(child.exitCode, 0);
 }

@@ -27,14 +27,13 @@ describe('workers', () => {
 
   /**
    * Creates a book on a separate connection.
-   * @returns its id, and what the request ids of one process have in common; undefined if the connection broke, or the machine is
-   * so slow that the answer is 503.
+   * @returns its id, and what the request ids of one process have in common; undefined if the connection broke.
    */
   const create = async (title: string) => {
     const body = JSON.stringify({ title });
     const head = `POST /book HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${client.token}\r\nContent-Length: ${body.length}`;
     const [answer] = await exchange(service, `${head}\r\n\r\n${body}`).catch(() => []);
-    if (answer === undefined || answer.status === 503) return undefined;
+    if (answer === undefined) return undefined;
     assert.equal(answer.status, 201);
     const id: number = JSON.parse(answer.body).data.id;
     return { id, process: answer.headers['x-request-id']?.replace(/-[^-]*$/, '') };
@@ -53,14 +52,13 @@ describe('workers', () => {
       }
       return processes.size === 2;
     });
-    const listed = (await client.list()).map(({ id }) => id);
     assert.deepEqual(
-      listed.filter((id) => ids.includes(id)),
+      (await client.list()).map(({ id }) => id),
       ids.sort((one, other) => one - other),
     );
-    assert.equal(new Set(ids).size, ids.length);
-    await waitUntil(() => service.log.some((line) => line.includes('SECRET_TOKEN is not set')));
-    assert.equal(service.log.filter((line) => line.includes('SECRET_TOKEN is not set')).length, 1);
+    const warnings = () => service.log.filter((line) => line.includes('SECRET_TOKEN is not set'));
+    await waitUntil(() => warnings().length > 0);
+    assert.equal(warnings().length, 1);
   });
 
   test('rules 9 and 28: one that is killed loses nothing and is replaced', async () => {
