@@ -4,7 +4,7 @@
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -23,7 +23,7 @@ import {
 import { dirname, join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { accepts, Client } from '../support/client.ts';
-import { unusedPort } from '../support/ports.ts';
+import { adjacentPorts } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, POSTGRES, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -37,13 +37,11 @@ const CONTENTS = [
 ];
 
 /** The configuration that Docker would read from the image. */
-interface ImageConfig {
-  readonly User: string;
+interface ImageConfig extends Readonly<Record<'User' | 'WorkingDir', string>> {
   readonly Env: readonly string[];
   readonly Entrypoint: readonly string[];
   readonly Cmd: readonly string[];
   readonly Healthcheck: { readonly Test: readonly string[] };
-  readonly WorkingDir: string;
   readonly Labels: Readonly<Record<string, string>>;
 }
 
@@ -70,121 +68,100 @@ describe('the image', () => {
   test('rule 27: serves from a volume, is healthy, translates nothing, exits with code 0 at SIGTERM, and starts again', async (context) => {
     const volume = volumeFor();
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', ...(await ports()) };
-    const container = new Container(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
-    await container.healthy();
+    const container = start(context, { ...env, NODE_DEBUG_NATIVE: 'COMPILE_CACHE' }, { volume });
+    const client = await container.healthy();
     const found = /retrieving transpile cache for StrippedTypeScript \S+cli\.ts\.\.\.success/;
-    await waitUntil(() => found.test(container.said) && container.said.includes('"msg":"listening"'));
+    await waitUntil(() => found.test(container.said()) && container.said().includes('"msg":"listening"'));
     assert.equal((await fetch(`http://127.0.0.1:${env.PAGE_PORT}/`)).status, 200);
     assert.equal((await fetch(`http://127.0.0.1:${env.ADMIN_PORT}/manual/`)).status, 200);
-    assert.doesNotMatch(container.said, /no transpile cache/);
-    const book = await (await container.client()).create({ title: 'kept' });
-    assert.equal(await container.stop(), 0);
+    assert.doesNotMatch(container.said(), /no transpile cache/);
+    const book = await client.create({ title: 'kept' });
+    await container.stop();
 
-    const again = new Container(context, env, { volume });
-    await again.healthy();
-    assert.deepEqual(await (await again.client()).list(), [book]);
-    assert.equal(await again.stop(), 0);
+    const again = start(context, env, { volume });
+    assert.deepEqual(await (await again.healthy()).list(), [book]);
+    await again.stop();
     const [, ...check] = config.Healthcheck.Test;
-    const alone = new Container(context, env, { volume }, check);
-    await alone.ended;
-    assert.match(alone.said, /^No answer at ADMIN_HOST/);
+    assert.match((await start(context, env, { volume }, check).ended).said, /^No answer at ADMIN_HOST/);
   });
 
   test('has no privileges, and can write only its data', async (context) => {
     const paths = ['data/a', 'a', 'src/a', 'node_modules/.cache/a', '/a'];
     const script = `set -x; ${paths.map((path) => `touch ${path}`).join('; ')}
       grep -E "^(Uid|CapBnd|CapEff|NoNewPrivs)" /proc/self/status`;
-    const container = new Container(context, {}, { volume: volumeFor() }, ['sh', '-c', script]);
-    await container.ended;
-    assert.equal(container.said.match(/Read-only file system/g)?.length, paths.length - 1, container.said);
-    assert.doesNotMatch(container.said, /data\/a'/);
-    assert.match(container.said, /Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0+\nCapBnd:\t0+\nNoNewPrivs:\t1\n/);
+    const { said } = await start(context, {}, { volume: volumeFor() }, ['sh', '-c', script]).ended;
+    assert.equal(said.match(/Read-only file system/g)?.length, paths.length - 1, said);
+    assert.doesNotMatch(said, /data\/a'/);
+    assert.match(said, /Uid:\t1000\t1000\t1000\t1000\nCapEff:\t0+\nCapBnd:\t0+\nNoNewPrivs:\t1\n/);
   });
 
   test('rule 25: reads its secrets as compose.yaml provides them, on PostgreSQL, for every address', async (context) => {
     const secrets = temporaryFolder();
     chmodSync(secrets, 0o755); // Docker shows only the files
     const { AUTH_PASSWORD: auth_password, SECRET_TOKEN: secret_token } = ENVIRONMENT;
-    for (const [name, value] of Object.entries({
-      ...{ auth_password, secret_token },
-      db_url: await POSTGRES.freshUrl(),
-    }))
+    const db_url = await POSTGRES.freshUrl();
+    for (const [name, value] of Object.entries({ auth_password, secret_token, db_url }))
       writeFileSync(join(secrets, name), `${value}\n`, { mode: 0o644 });
     const env = { ...composeEnvironment(), ...(await ports()), LOG_LEVEL: 'info' };
-    const container = new Container(context, env, { secrets });
-    await container.healthy();
-    await waitUntil(() => /"url":"http:\/\/localhost:.*"store":"postgres:/.test(container.said));
-    await (await container.client()).create({ title: 'in PostgreSQL' });
-    assert.equal(await container.stop(), 0);
+    const container = start(context, env, { secrets });
+    const client = await container.healthy();
+    await waitUntil(() => /"url":"http:\/\/localhost:.*"store":"postgres:/.test(container.said()));
+    await client.create({ title: 'in PostgreSQL' });
+    await container.stop();
   });
 
-  /** One run of the image, or of another command in it. */
-  class Container {
-    said = '';
-    readonly ended: Promise<unknown>;
-    readonly #process: ChildProcess;
-    readonly #env: Readonly<Record<string, string>>;
+  /** A command as the image's user, without privileges, with only the image's and the given variables. */
+  function program(env: Variables, command: readonly string[]): string[] {
+    const [user, group] = config.User.split(':');
+    const rights = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
+    const variables = [...config.Env, ...Object.entries(env).map(([name, value]) => `${name}=${value}`)];
+    return [
+      ...['setpriv', `--reuid=${user}`, `--regid=${group}`, ...rights, '--pdeathsig=KILL'],
+      ...['env', '--ignore-environment', `--chdir=${config.WorkingDir}`, ...variables, ...command],
+    ];
+  }
 
-    constructor(
-      context: TestContext,
-      env: Readonly<Record<string, string>>,
-      { volume = '', secrets = '' }: { readonly volume?: string; readonly secrets?: string },
-      command: readonly string[] = [...config.Entrypoint, ...config.Cmd],
-    ) {
-      this.#env = env;
-      this.#process = spawn('setpriv', [
-        ...['--pdeathsig=KILL', 'unshare', '--mount', '--pid', '--ipc', '--fork', '--kill-child'],
-        ...['sh', '-ec', MOUNT, root, volume, secrets, ...this.#program(command)],
-      ]);
-      this.ended = once(this.#process, 'close');
-      context.after(() => this.#process.kill('SIGKILL')); // and so everything in it
-      for (const stream of [this.#process.stdout, this.#process.stderr]) {
-        stream?.on('data', (text) => {
-          this.said += text;
-        });
-      }
-    }
-
-    /** A command as the image's user, without privileges, with only the image's and the given variables. */
-    #program(command: readonly string[]): string[] {
-      const [user, group] = config.User.split(':');
-      const rights = ['--clear-groups', '--bounding-set=-all', '--inh-caps=-all', '--no-new-privs'];
-      const env = [...config.Env, ...Object.entries(this.#env).map(([name, value]) => `${name}=${value}`)];
-      return [
-        ...['setpriv', `--reuid=${user}`, `--regid=${group}`, ...rights, '--pdeathsig=KILL'],
-        ...['env', '--ignore-environment', `--chdir=${config.WorkingDir}`, ...env, ...command],
-      ];
-    }
-
+  /** Runs the image, or another command in it. */
+  function start(
+    context: TestContext,
+    env: Variables,
+    { volume = '', secrets = '' }: { readonly volume?: string; readonly secrets?: string },
+    command: readonly string[] = [...config.Entrypoint, ...config.Cmd],
+  ) {
+    const child = spawn('setpriv', [
+      ...['--pdeathsig=KILL', 'unshare', '--mount', '--pid', '--ipc', '--fork', '--kill-child'],
+      ...['sh', '-ec', MOUNT, root, volume, secrets, ...program(env, command)],
+    ]);
+    context.after(() => child.kill('SIGKILL')); // and so everything in it
+    let said = '';
+    const note = (text: Buffer) => {
+      said += text;
+    };
+    child.stdout.on('data', note);
+    child.stderr.on('data', note);
+    const ended = once(child, 'close').then(([code]) => ({ code, said }));
     /** The pid of its first process, as seen from here. */
-    get #first(): number {
-      const { pid } = this.#process;
-      return Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8'));
-    }
-
-    /** Resolves once the health check succeeds in it, as Docker runs it. */
-    async healthy(): Promise<void> {
-      const [kind, ...command] = config.Healthcheck.Test;
-      assert.equal(kind, 'CMD');
-      const enter = () => [`--target=${this.#first}`, ...['--mount', '--pid', '--ipc', '--root']];
-      await waitUntil(
-        () => spawnSync('nsenter', [...enter(), ...this.#program(command)]).status === 0,
-        () => (this.#process.exitCode === null ? undefined : this.said),
-      );
-    }
-
-    async client(): Promise<Client> {
-      const port = Number(this.#env.PORT);
-      await waitUntil(() => accepts('127.0.0.1', port)); // it is healthy before it listens
-      return Client.logIn({ url: `http://127.0.0.1:${port}`, port });
-    }
-
-    /** Sends SIGTERM to its first process, as Docker does. */
-    async stop(): Promise<number | null> {
-      process.kill(this.#first, 'SIGTERM');
-      await this.ended;
-      return this.#process.exitCode;
-    }
+    const first = () => Number(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'));
+    return {
+      ended,
+      said: () => said,
+      /** Resolves once the health check succeeds in it, as Docker runs it, and it listens; to a client. */
+      async healthy(): Promise<Client> {
+        const [kind, ...check] = config.Healthcheck.Test;
+        assert.equal(kind, 'CMD');
+        const enter = () => [`--target=${first()}`, '--mount', '--pid', '--ipc', '--root'];
+        const isHealthy = () => spawnSync('nsenter', [...enter(), ...program(env, check)]).status === 0;
+        await waitUntil(isHealthy, ended);
+        const port = Number(env.PORT);
+        await waitUntil(() => accepts('127.0.0.1', port), ended);
+        return Client.logIn({ url: `http://127.0.0.1:${port}`, port });
+      },
+      /** Sends SIGTERM to its first process, as Docker does. */
+      async stop(): Promise<void> {
+        process.kill(first(), 'SIGTERM');
+        assert.equal((await ended).code, 0);
+      },
+    };
   }
 });
 
@@ -204,9 +181,11 @@ cd "$0"
 shift 2
 exec chroot . "$@"`;
 
+type Variables = Readonly<Record<string, string>>;
+
 async function ports() {
-  const port = async () => String(await unusedPort());
-  return { PORT: await port(), ADMIN_PORT: await port(), PAGE_PORT: await port() };
+  const first = await adjacentPorts(3);
+  return { PORT: `${first}`, ADMIN_PORT: `${first + 1}`, PAGE_PORT: `${first + 2}` };
 }
 
 /** A folder that belongs to the image's user, as a new volume does. */
@@ -231,14 +210,7 @@ function composeEnvironment(): Record<string, string> {
 /** Builds the image. */
 function build(): { root: string; config: ImageConfig } {
   const folder = temporaryFolder();
-  const storage = [
-    '--root',
-    join(folder, 'storage'),
-    '--runroot',
-    join(folder, 'run'),
-    '--storage-driver',
-    'vfs',
-  ];
+  const storage = ['--storage-driver=vfs', `--root=${folder}/storage`, `--runroot=${folder}/run`];
   const buildah = (...args: string[]) => run('buildah', ...storage, ...args);
   const [, name = ''] = /^FROM (\S+) AS/m.exec(readFileSync(pathTo('Dockerfile'), 'utf8')) ?? [];
   const version = `node:${process.versions.node}`;
@@ -261,16 +233,7 @@ function build(): { root: string; config: ImageConfig } {
 /** Makes the minimum that the Dockerfile's commands need: Node.js, npm, a shell, the user `node`. */
 function makeBase(base: string): void {
   const put = (path: string, text: string) => writeFileSync(join(base, path), text);
-  for (const folder of [
-    'etc',
-    'home/node',
-    'proc',
-    'dev',
-    'run',
-    'root',
-    'tmp',
-    'usr/local/lib/node_modules',
-  ])
+  for (const folder of 'etc home/node proc dev run root tmp usr/local/lib/node_modules'.split(' '))
     mkdirSync(join(base, folder), { recursive: true });
   chmodSync(join(base, 'tmp'), 0o1777);
   const copy = (from: string, to = from) => {

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
-import { Client, type Requester, type Target } from './client.ts';
+import type { Requester } from './client.ts';
 import { Ledger, type Outcome } from './ledger.ts';
 import { waitUntil } from './wait.ts';
 
@@ -123,45 +123,4 @@ export class Load {
     this.slowest = Math.max(this.slowest, milliseconds);
     return value;
   }
-}
-
-/**
- * Clients of a proxy that write and read until they are stopped.
- * @param answers the outcomes of a write that count as answers; a request with any other is lost.
- */
-export function startLoad(proxy: Target, token: string, count: number, answers: readonly Outcome[]) {
-  const ledger = new Ledger();
-  let answered = 0;
-  let isOver = false;
-  /** Why each request that no service answered was not. */
-  const lost: string[] = [];
-  const clients = Array.from({ length: count }, async (_, position) => {
-    const client = new Client(proxy, token);
-    const writer = ledger.writer(client);
-    while (!isOver) {
-      try {
-        const outcome = position % 3 === 0 ? await ledger.read(client) : await writer.write();
-        assert.ok(answers.includes(outcome));
-        answered += 1;
-      } catch (error) {
-        lost.push((error as Error).message);
-      }
-    }
-  });
-  return {
-    lost,
-    /** Resolves once so many more requests were answered; to how many were in all. */
-    async more(requests: number): Promise<number> {
-      const enough = answered + requests;
-      await waitUntil(() => answered >= enough);
-      return answered;
-    },
-    /** @returns `lost`, after the stored books were compared with the answers. */
-    async stop(client: Client): Promise<string[]> {
-      isOver = true;
-      await Promise.all(clients);
-      ledger.reconcile(await client.list());
-      return lost;
-    },
-  };
 }
