@@ -8,6 +8,7 @@ import { once } from 'node:events';
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { Client } from '../support/client.ts';
 import { Ledger } from '../support/ledger.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -24,11 +25,9 @@ test('rule 23: on a full disk no write is acknowledged and reads succeed; with r
   const { client } = service;
   const ledger = new Ledger();
   const writers = ledger.writers(client, 8);
-  const areAll = async (expected: string) => {
-    return (await Promise.all(writers.map((writer) => writer.write()))).every(
-      (outcome) => outcome === expected,
-    );
-  };
+  const outcomes = async () => new Set(await Promise.all(writers.map((writer) => writer.write())));
+  const areAll = async (expected: 'acknowledged' | 'unavailable') =>
+    isDeepStrictEqual(await outcomes(), new Set([expected]));
   for (let round = 0; round < 3; round += 1) {
     for (let count = 0; count < 20; count += 1) assert.ok(await areAll('acknowledged'));
     const removeFiller = fill(disk);
@@ -45,21 +44,17 @@ test('rule 23: on a full disk no write is acknowledged and reads succeed; with r
   ledger.reconcile(await again.client.list());
 });
 
-const READ_ONLY = {
-  'a disk': ['mount -o remount,ro .', 'mount -o remount,rw .'],
-  'a file': ['mount --bind books.db books.db && mount -o remount,bind,ro books.db', 'umount books.db'],
-} as const;
-for (const [what, [protect, release]] of Object.entries(READ_ONLY)) {
+for (const [what, protect, release] of [
+  ['a disk', 'mount -o remount,ro .', 'mount -o remount,rw .'],
+  ['a file', 'mount --bind books.db books.db; mount -o remount,bind,ro books.db', 'umount books.db'],
+] as const) {
   test(`rule 27: ${what} that is read-only is refused at the start, and accepted once it is writable`, async (context) => {
     const disk = await mountDisk(context, 8 * MEBIBYTE);
-    const first = await start(context, disk);
-    const book = await first.client.create({ title: 'here' });
-    await first.stop();
+    await (await start(context, disk)).stop();
     disk.run(protect);
     await assert.rejects(start(context, disk), / code 1: DB_URL: [^\n]* cannot be opened: [^\n]*\n$/);
     disk.run(release);
-    const again = await start(context, disk);
-    assert.deepEqual(await again.client.list(), [book]);
+    await (await start(context, disk)).client.create({});
   });
 }
 
@@ -71,10 +66,8 @@ test('without a folder for temporary files, a large catalogue is indexed and sea
   );
   const first = await start(context, disk, '/proc');
   for (let count = 0; count < 10; count += 1) {
-    const body = Array.from({ length: 10_000 }, (_, year) => ({
-      title: `word ${randomBytes(100).toString('hex')}`,
-      year,
-    }));
+    const title = () => `word ${randomBytes(100).toString('hex')}`;
+    const body = Array.from({ length: 10_000 }, (_, year) => ({ title: title(), year }));
     assert.equal((await first.client.request('POST', '/books', { body })).status, 201);
   }
   await first.stop();

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { booksOf } from '../support/books.ts';
 import { Client } from '../support/client.ts';
@@ -48,12 +48,12 @@ class Place {
     symlinkSync(pathTo('src'), join(this.folder, 'src'));
   }
 
-  async start(): Promise<void> {
-    this.#service = await startCommand({ ...PORTS, DB_URL: `sqlite:${this.folder}/data/books.db` });
-  }
-
-  async stop(): Promise<void> {
-    await this.#service?.stop();
+  /** Starts the service, and stops it at the end of the test. */
+  async start(context: TestContext): Promise<this> {
+    const service = await startCommand({ ...PORTS, DB_URL: `sqlite:${this.folder}/data/books.db` });
+    context.after(() => service.stop());
+    this.#service = service;
+    return this;
   }
 
   /** A text with the addresses and paths of here. */
@@ -113,163 +113,124 @@ function assertShown(shown: readonly string[], output: string): void {
   for (const line of shown) assert.ok(printed.includes(anyId(line)), `${line}\n${output}`);
 }
 
-describe('the README', () => {
+test('README.md: npm start serves, with the configured account, on SQLite and on PostgreSQL', async () => {
+  assert.equal(blockOf('README.md', 'npm ci'), 'npm ci && ./book-catalogue demo\n'); // test/process/demo.test.ts runs it
+  const { scripts } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
+  assert.equal(scripts.start, 'exec node src/main.js serve'); // which the tests of processes start
+  const settings = (text: string) => text.replace(/ npm start\n$/, '');
+  const account = await new Place().run(`${settings(blockOf('README.md', 'AUTH_USERNAME='))} env`);
+  const { AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN } = Object.fromEntries(
+    account.split('\n').map((line) => line.split(/=(.*)/s)),
+  );
+  const [, url = ''] = /^DB_URL='([^']+)'$/.exec(settings(blockOf('README.md', 'DB_URL='))) ?? [];
+  assert.match(url, /^postgres:\/\/user:password@db\.example\.org\/library\?sslmode=verify-full$/);
+  for (const { freshUrl } of [SQLITE, POSTGRES]) {
+    const env = { AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN, DB_URL: await freshUrl() };
+    await assertServes(env, AUTH_USERNAME, AUTH_PASSWORD);
+  }
+});
+
+test('README.md: the first commands store a book and read it back; the client is packed, installed, and runs the program', async (context) => {
+  const place = await new Place().start(context);
+  const printed = await place.run(blockOf('README.md', 'curl -w'));
+  assert.equal(printed.split('\n')[1], blockOf('README.md', '"status":200').trim());
+  const install = blockOf('README.md', 'npm pack')
+    .replace('./client', pathTo('client'))
+    .replace('../your-project', 'project');
+  await place.run('mkdir project', '(cd project && npm init -y >/dev/null)', install);
+  const program = place.here(blockOf('README.md', 'new BookCatalogue'));
+  writeFileSync(join(place.folder, 'project/call.mjs'), program);
+  assert.match(await place.run('cd project', 'node call.mjs'), /title: 'Don Quijote'/);
+});
+
+test('README.md: the commands import, export, copy and back up', async () => {
   const place = new Place();
-  before(() => place.start());
-  after(() => place.stop());
-
-  test('npm start serves, with the built-in account and with a configured one, on SQLite and on PostgreSQL', async () => {
-    assert.equal(blockOf('README.md', 'npm ci'), 'npm ci && ./book-catalogue demo\n'); // test/process/demo.test.ts runs it
-    const { scripts } = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
-    assert.equal(scripts.start, 'exec node src/main.js serve'); // which the tests of processes start
-    const settings = (text: string) => text.replace(/ npm start\n$/, '');
-    const account = await place.run(`${settings(blockOf('README.md', 'AUTH_USERNAME='))} env`);
-    const { AUTH_USERNAME, AUTH_PASSWORD, SECRET_TOKEN } = Object.fromEntries(
-      account.split('\n').map((line) => line.split(/=(.*)/s)),
-    );
-    const [, url = ''] = /^DB_URL='([^']+)'$/.exec(settings(blockOf('README.md', 'DB_URL='))) ?? [];
-    assert.match(url, /^postgres:\/\/user:password@db\.example\.org\/library\?sslmode=verify-full$/);
-    for (const { freshUrl } of [SQLITE, POSTGRES]) {
-      const account = { AUTH_USERNAME, AUTH_PASSWORD };
-      await assertServes(
-        { ...account, SECRET_TOKEN, DB_URL: await freshUrl() },
-        AUTH_USERNAME,
-        AUTH_PASSWORD,
-      );
-    }
-  });
-
-  test('the first commands log in, store a book and read it back', async () => {
-    const printed = await place.run(blockOf('README.md', 'curl -w'));
-    assert.equal(printed.split('\n')[1], blockOf('README.md', '"status":200').trim());
-  });
-
-  test('the client is packed, installed, and runs the program in TypeScript', async () => {
-    const install = blockOf('README.md', 'npm pack')
-      .replace('./client', pathTo('client'))
-      .replace('../your-project', 'project');
-    await place.run('mkdir project', '(cd project && npm init -y >/dev/null)', install);
-    writeFileSync(
-      join(place.folder, 'project/call.mjs'),
-      place.here(blockOf('README.md', 'new BookCatalogue')),
-    );
-    assert.match(await place.run('cd project', 'node call.mjs'), /title: 'Don Quijote'/);
-  });
-
-  test('the commands import, export, copy and back up', async () => {
-    const [own, target] = [`sqlite:${join(place.folder, 'own.db')}`, await POSTGRES.freshUrl()];
-    writeFileSync(join(place.folder, 'books.csv'), 'title,author,year\nEmma,Jane Austen,1815\n');
-    const commands = blockOf('README.md', 'book-catalogue import')
-      .replace('sqlite:data/books.db', own)
-      .replace(/postgres:\S+/, `'${target}'`);
-    await place.run(`export DB_URL=${own}`, commands);
-    assert.equal((await booksOf(target)).length, 1);
-    assert.match(readFileSync(join(place.folder, 'books.jsonl'), 'utf8'), /^\{"id":1,"title":"Emma",.*\}\n$/);
-    await place.run('DB_URL=sqlite:books-backup.db ./book-catalogue export');
-  });
+  const [own, target] = [`sqlite:${join(place.folder, 'own.db')}`, await POSTGRES.freshUrl()];
+  writeFileSync(join(place.folder, 'books.csv'), 'title,author,year\nEmma,Jane Austen,1815\n');
+  const commands = blockOf('README.md', 'book-catalogue import')
+    .replace('sqlite:data/books.db', own)
+    .replace(/postgres:\S+/, `'${target}'`);
+  await place.run(`export DB_URL=${own}`, commands);
+  assert.equal((await booksOf(target)).length, 1);
+  assert.match(readFileSync(join(place.folder, 'books.jsonl'), 'utf8'), /^\{"id":1,"title":"Emma",.*\}\n$/);
+  await place.run('DB_URL=sqlite:books-backup.db ./book-catalogue export');
 });
 
-describe('docs/search.md and docs/changing.md', () => {
-  const place = new Place();
-  before(() => place.start());
-  after(() => place.stop());
-
-  test('the commands print what the page shows, and each search finds the books beside it', async () => {
-    const { commands, shown } = partsOf(blocksOf('docs/search.md'));
-    const [first = '', ...others] = commands;
-    await place.run(first);
-    const login = first.replace(/^while .*?^END$/ms, ''); // does not store the books again
-    const page = readFileSync(pathTo('docs/search.md'), 'utf8');
-    const rows = [...page.matchAll(/^\| `(books [^`]+)` \| (.+) \|$/gm)];
-    assert.equal(rows.length, 5);
-    for (const [, command = '', found = ''] of rows) {
-      const { data } = JSON.parse(await place.run(login, command));
-      assert.deepEqual(
-        data.map(({ title }: Book) => `*${title}*`),
-        found.match(/\*[^*]+\*/g),
-      );
-    }
-    assertShown(shown, await place.run(login, ...others));
-  });
-
-  test('the commands print what the page shows, also of a catalogue that has books', async () => {
-    const { commands, shown } = partsOf(blocksOf('docs/changing.md'));
-    assertShown(shown, await place.run(...commands));
-  });
+test('docs/search.md: the commands print what the page shows, and each search finds the books beside it', async (context) => {
+  const place = await new Place().start(context);
+  const { commands, shown } = partsOf(blocksOf('docs/search.md'));
+  const [first = '', ...others] = commands;
+  await place.run(first);
+  const login = first.replace(/^while .*?^END$/ms, ''); // does not store the books again
+  const page = readFileSync(pathTo('docs/search.md'), 'utf8');
+  const rows = [...page.matchAll(/^\| `(books [^`]+)` \| (.+) \|$/gm)];
+  assert.equal(rows.length, 5);
+  for (const [, command = '', found = ''] of rows) {
+    const { data } = JSON.parse(await place.run(login, command));
+    const titles = data.map(({ title }: Book) => `*${title}*`);
+    assert.deepEqual(titles, found.match(/\*[^*]+\*/g));
+  }
+  assertShown(shown, await place.run(login, ...others));
 });
 
-describe('docs/data.md', () => {
-  test('the commands print what the page shows', async () => {
-    const place = new Place(await POSTGRES.freshUrl());
-    await place.assertShown(blockOf('docs/data.md', '$ ./book-catalogue import'));
-    const exported = await place.run('./book-catalogue export');
-    assert.ok(exported.startsWith(blockOf('docs/data.md', 'id,title,author,year\n')), exported.slice(0, 200));
-    await place.assertShown(blockOf('docs/data.md', '$ ./book-catalogue export'));
-    const copy = blockOf('docs/data.md', '$ ./book-catalogue copy');
-    await place.assertShown(copy);
-    await place.assertShown(copy.replace('/library\n', '/library --overwrite\n'));
-
-    const rows = ['Titel;Autor;Jahr', 'Größe;Émile;1815', 'Annales;Tacitus;MMVIII', ''];
-    writeFileSync(join(place.folder, 'alt.csv'), rows.join('\n'), 'latin1');
-    const said = await place.outcome(blockOf('docs/data.md', 'import alt.csv'));
-    assert.ok(said.endsWith(`${blockOf('docs/data.md', 'MMVIII')}exit code 1`), said);
-    assert.match(await place.run('./book-catalogue export'), /"Größe","Émile",1815\n/);
-  });
-
-  test('the commands succeed on a store that has books', async () => {
-    const place = new Place(await POSTGRES.freshUrl());
-    await place.run('./book-catalogue import src/demo/books.csv');
-    writeFileSync(join(place.folder, 'books.csv'), 'title\nEmma\n');
-    await place.run(blockOf('docs/data.md', 'books-backup.db'));
-    await place.run(blockOf('docs/data.md', '%F'));
-    assert.match(await place.run('./book-catalogue export --title Emma --author='), /"Emma","",0\n/);
-  });
+test('docs/changing.md: the commands print what the page shows, also of a catalogue that has books', async (context) => {
+  const place = await new Place().start(context);
+  const { commands, shown } = partsOf(blocksOf('docs/changing.md'));
+  for (let time = 0; time < 2; time += 1) assertShown(shown, await place.run(...commands));
 });
 
-describe('docs/postgresql.md', () => {
-  test('a role with few rights serves what its statements have made', async (context) => {
-    const superuser = await POSTGRES.freshUrl();
-    const drop =
-      'drop database if exists catalogue; drop role if exists catalogue_service; drop role if exists catalogue';
-    const executeAll = async (url: string, statements: string) => {
-      for (const statement of statements.split(/;\s*/).filter(Boolean)) await execute(url, statement);
-    };
-    await executeAll(superuser, drop);
-    context.after(() => executeAll(superuser, drop));
-    const urlOf = (role: string) => {
-      const url = new URL(superuser);
-      [url.username, url.password, url.pathname] = [role, 'secret', '/catalogue'];
-      return url.href;
-    };
+test('docs/data.md: the commands print what the page shows', async () => {
+  const place = new Place(await POSTGRES.freshUrl());
+  await place.assertShown(blockOf('docs/data.md', '$ ./book-catalogue import'));
+  const exported = await place.run('./book-catalogue export');
+  assert.ok(exported.startsWith(blockOf('docs/data.md', 'id,title,author,year\n')), exported.slice(0, 200));
+  await place.assertShown(blockOf('docs/data.md', '$ ./book-catalogue export'));
+  const copy = blockOf('docs/data.md', '$ ./book-catalogue copy');
+  await place.assertShown(copy);
+  await place.assertShown(copy.replace('/library\n', '/library --overwrite\n'));
 
-    await executeAll(superuser, blockOf('docs/postgresql.md', 'create role catalogue'));
-    await executeAll(superuser, blockOf('docs/postgresql.md', 'pg_read_all_stats'));
-    await (await startCommand({ ...PORTS, DB_URL: urlOf('catalogue') })).stop();
-    await execute(superuser, "create role catalogue_service login password 'secret'");
-    await executeAll(urlOf('catalogue'), blockOf('docs/postgresql.md', 'grant select'));
-    await assertServes({ DB_URL: urlOf('catalogue_service') });
-  });
+  const rows = ['Titel;Autor;Jahr', 'Größe;Émile;1815', 'Annales;Tacitus;MMVIII', ''];
+  writeFileSync(join(place.folder, 'alt.csv'), rows.join('\n'), 'latin1');
+  const said = await place.outcome(blockOf('docs/data.md', 'import alt.csv'));
+  assert.ok(said.endsWith(`${blockOf('docs/data.md', 'MMVIII')}exit code 1`), said);
+  assert.match(await place.run('./book-catalogue export'), /"Größe","Émile",1815\n/);
 
-  test('its URLs are valid', async () => {
-    const [start] = blockOf('docs/postgresql.md', 'DB_READ_URL=').split(' npm start');
-    assert.match(await new Place().run(`${start} ./book-catalogue config`), /^DB_READ_URL=/m);
-  });
+  // On a store that has books.
+  writeFileSync(join(place.folder, 'books.csv'), 'title\nEmma\n');
+  await place.run(blockOf('docs/data.md', 'books-backup.db'));
+  await place.run(blockOf('docs/data.md', '%F'));
+  assert.match(await place.run('./book-catalogue export --title Emma --author='), /"Emma","",0\n/);
 });
 
-describe('docs/verify.md', () => {
-  const [place, other] = [new Place(), new Place()];
-  before(() => Promise.all([place.start(), other.start()]));
-  after(() => Promise.all([place.stop(), other.stop()]));
+test('docs/postgresql.md: its URLs are valid, and a role with few rights serves what its statements have made', async (context) => {
+  const [start] = blockOf('docs/postgresql.md', 'DB_READ_URL=').split(' npm start');
+  assert.match(await new Place().run(`${start} ./book-catalogue config`), /^DB_READ_URL=/m);
+  const superuser = await POSTGRES.freshUrl();
+  const executeAll = async (url: string, statements: string) => {
+    for (const statement of statements.split(/;\s*/).filter(Boolean)) await execute(url, statement);
+  };
+  const drop =
+    'drop database if exists catalogue; drop role if exists catalogue_service; drop role if exists catalogue';
+  await executeAll(superuser, drop);
+  context.after(() => executeAll(superuser, drop));
+  const urlOf = (role: string) =>
+    superuser.replace(/\/\/[^@]*@/, `//${role}:secret@`).replace(/\w+$/, 'catalogue');
+  await executeAll(superuser, blockOf('docs/postgresql.md', 'create role catalogue'));
+  await executeAll(superuser, blockOf('docs/postgresql.md', 'pg_read_all_stats'));
+  await (await startCommand({ ...PORTS, DB_URL: urlOf('catalogue') })).stop();
+  await execute(superuser, "create role catalogue_service login password 'secret'");
+  await executeAll(urlOf('catalogue'), blockOf('docs/postgresql.md', 'grant select'));
+  await assertServes({ DB_URL: urlOf('catalogue_service') });
+});
 
-  test('two services of one version have the same report', async () => {
-    const block = blockOf('docs/verify.md', 'diff old.txt').trim();
-    const [old = '', now = '', difference = ''] = block
-      .replace('127.0.0.1:9080', other.here('localhost:8080'))
-      .split('\n');
-    const alone = blockOf('docs/verify.md', 'verify http://127.0.0.1:8080\n');
-    const [said] = await Promise.all([place.run(alone), place.run(old), place.run(now)]);
-    assert.match(said, /^ok /m);
-    assert.equal(await place.run(difference), '');
-    assert.match(await place.run('cat new.txt'), /^ {2}passed /);
-  });
+test('docs/verify.md: two services of one version have the same report', async (context) => {
+  const [place, other] = await Promise.all([new Place().start(context), new Place().start(context)]);
+  const block = blockOf('docs/verify.md', 'diff old.txt').trim();
+  const here = block.replace('127.0.0.1:9080', other.here('localhost:8080'));
+  const [old = '', now = '', difference = ''] = here.split('\n');
+  const alone = blockOf('docs/verify.md', 'verify http://127.0.0.1:8080\n');
+  const [said] = await Promise.all([place.run(alone), place.run(old), place.run(now)]);
+  assert.match(said, /^ok /m);
+  assert.equal(await place.run(difference), '');
+  assert.match(await place.run('cat new.txt'), /^ {2}passed /);
 });

@@ -1,5 +1,5 @@
 // The single executable in a root that has only what it is linked to: the loader, libc and the libraries of the compiler.
-// Needs root, on Linux, and a browser, which runs outside of that root.
+// Needs root, on Linux.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
@@ -8,9 +8,8 @@ import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { before, test } from 'node:test';
-import { openPage, startBrowser } from '../support/browser.ts';
-import { logIn, openDesk, shown, WAYS } from '../support/page.ts';
-import { unusedPort } from '../support/ports.ts';
+import { Client } from '../support/client.ts';
+import { adjacentPorts } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, SQLITE, STORES, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -31,9 +30,11 @@ const GOODREADS = `Book Id,Title,Author,Author l-f,ISBN13,My Rating,Year Publish
 
 for (const store of STORES) {
   // The commands are called by a relative path: without /proc, Node.js knows no other path of the executable.
-  test(`in an empty root, on ${store.name}: books are imported, searched and changed in a browser, the pages of operators are whole, and the service verifies itself`, async (context) => {
+  test(`in an empty root, on ${store.name}: books are imported, searched and changed, the page, the documents and the manual are whole, and the service verifies itself`, async (context) => {
     const root = emptyRoot();
-    const [port, adminPort, pagePort] = [await unusedPort(), await unusedPort(), await unusedPort()];
+    const port = await adjacentPorts(3);
+    const [adminPort, pagePort] = [port + 1, port + 2];
+    const operations = `http://127.0.0.1:${adminPort}`;
     const ports = { PORT: `${port}`, ADMIN_PORT: `${adminPort}`, PAGE_PORT: `${pagePort}` };
     const url = store === SQLITE ? {} : { DB_URL: await store.freshUrl() };
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', WORKERS: '2', ...ports, ...url };
@@ -49,33 +50,24 @@ for (const store of STORES) {
     const service = spawn('unshare', [`--root=${root}`, './book-catalogue'], { env, stdio: 'ignore' });
     context.after(() => service.kill('SIGKILL'));
     const ended = once(service, 'exit');
-    const readiness = () => fetch(`http://localhost:${adminPort}/readyz`).catch(() => undefined);
+    const readiness = () => fetch(`${operations}/readyz`).catch(() => undefined);
     await waitUntil(async () => (await readiness())?.status === 200, ended);
     inRoot('ready');
 
-    const browser = await startBrowser();
-    context.after(() => browser.close());
-    const { page, complaints } = await openDesk(context, browser, `http://127.0.0.1:${pagePort}`);
-    await logIn(page);
-    await shown(page, ['The Great Gatsby', 'The Odyssey', 'Les Misérables']);
-    await WAYS.mouse.search(page, 'miserables');
-    await shown(page, ['Les Misérables']);
-    await WAYS.mouse.edit(page, 'Les Misérables', 'author', 'Victor Marie Hugo');
-    assert.deepEqual(complaints(), []);
-    const docs = await openPage(browser, `http://127.0.0.1:${adminPort}/docs`);
-    await docs.page.getByLabel('Username').fill(ENVIRONMENT.AUTH_USERNAME);
-    await docs.page.getByLabel('Password').fill(ENVIRONMENT.AUTH_PASSWORD);
-    await docs.page.getByRole('button', { name: 'Log in', exact: true }).click();
-    await docs.page.getByText(/^Logged in until/).waitFor();
-    assert.deepEqual(docs.complaints, []);
-    const manual = await openPage(browser, `http://127.0.0.1:${adminPort}/manual/`);
-    await manual.page.getByRole('button', { name: 'Search' }).click();
-    await manual.page.getByRole('searchbox').fill('systemd');
-    const found = manual.page.getByRole('option', { name: /^Install/ });
-    await found.first().click();
-    await manual.page.getByRole('heading', { name: 'Install', level: 1 }).waitFor();
-    assert.deepEqual(manual.complaints, []);
-    await browser.close();
+    const text = async (url: string | URL) => {
+      const answer = await fetch(url);
+      assert.equal(answer.status, 200, `${url}`);
+      return answer.text();
+    };
+    for (const index of [`http://127.0.0.1:${pagePort}/`, `${operations}/docs/`, `${operations}/manual/`]) {
+      const files = [...(await text(index)).matchAll(/ (?:href|src)="([^"#]+\.(?:css|js|ts))"/g)];
+      assert.ok(files.length > 0, index);
+      for (const [, file = ''] of files) assert.notEqual(await text(new URL(file, index)), '', file);
+    }
+    const client = await Client.logIn({ url: `http://127.0.0.1:${port}`, port });
+    const [found] = (await client.request('GET', '/books?q=miserables')).data;
+    const change = { body: { author: 'Victor Marie Hugo' } };
+    assert.equal((await client.request('PUT', `/book/${found.id}`, change)).status, 200);
 
     const level = store === SQLITE ? 'core' : 'full'; // test/contract/targets.ts has all rules on SQLite
     const args = ['--store-may-be-written', '--level', level, '--format', 'text'];
