@@ -33,27 +33,23 @@ function makeClock() {
   return { set, env: { LD_PRELOAD, FAKETIME_TIMESTAMP_FILE: file, ...options } };
 }
 
-/** A PostgreSQL with another environment. */
-async function startPostgres(env: Readonly<Record<string, string>>): Promise<PostgresServer> {
-  Object.assign(process.env, env);
-  try {
-    return await PostgresServer.start();
-  } finally {
-    for (const name of Object.keys(env)) delete process.env[name];
-  }
-}
-
 for (const { name } of STORES) {
   test(`on ${name}, a clock that is set changes no key, no book and no limit; tokens follow it`, async (context) => {
     const clock = makeClock();
-    const server = name === 'PostgreSQL' ? await startPostgres(clock.env) : undefined;
+    Object.assign(process.env, clock.env); // for the server
+    const server = name === 'PostgreSQL' ? await PostgresServer.start() : undefined;
+    for (const variable of Object.keys(clock.env)) delete process.env[variable];
     context.after(() => server?.remove());
     const service = await startServiceProcess(server?.url() ?? (await SQLITE.freshUrl()), clock.env);
     context.after(() => service.stop());
-    const timesOfServer = async () => {
+    const isSet = async (ahead: number) => {
+      const { headers } = await request(service, 'GET', '/');
       const rows = server && (await execute<{ now: Date }>(server.url(), 'select now()'));
-      return rows?.map(({ now }) => Number(now)) ?? [];
+      const times = [Date.parse(headers.get('date') ?? ''), ...(rows?.map(({ now }) => Number(now)) ?? [])];
+      return times.every((time) => Math.abs(time - Date.now() - ahead * DAY) < DAY / 2);
     };
+    const delayed = async () =>
+      sumOf(await scrape(operationsOf(service).url), 'book_catalogue_logins_total', { outcome: 'delayed' });
     const isWrong = { body: { username: 'librarian', password: 'wrong' } };
     for (let failure = 0; failure < MOST_FAILURES; failure += 1)
       await request(service, 'POST', '/token', isWrong);
@@ -69,12 +65,7 @@ for (const { name } of STORES) {
     const ids = [await once(client)];
     for (const ahead of STEPS) {
       clock.set(ahead);
-      await waitUntil(async () => {
-        const { headers } = await request(service, 'GET', '/');
-        const shown = Date.parse(headers.get('date') ?? '');
-        const times = [shown, ...(await timesOfServer())];
-        return times.every((time) => Math.abs(time - Date.now() - ahead * DAY) < DAY / 2);
-      });
+      await waitUntil(() => isSet(ahead));
       const { status } = await client.request('GET', '/books');
       assert.equal(status, ahead > before ? 401 : 200, `token ${before} to ${ahead}`);
       before = ahead;
@@ -90,8 +81,6 @@ for (const { name } of STORES) {
       );
       const found = async () => (await client.request('GET', '/books?author=ahead')).data.length;
       await waitUntil(async () => (await found()) === ids.length - 1);
-      const delayed = async () =>
-        sumOf(await scrape(operationsOf(service).url), 'book_catalogue_logins_total', { outcome: 'delayed' });
       const earlier = await delayed();
       assert.equal((await request(service, 'POST', '/token', isWrong)).status, 401);
       assert.equal(await delayed(), earlier + 1);

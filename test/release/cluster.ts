@@ -51,9 +51,8 @@ const run = async (program: string, ...args: string[]) =>
 export class Machine {
   readonly name: string;
   readonly address: string;
+  /** Also the end of its network cable at the bridge. */
   readonly #namespace: string;
-  /** The end of its network cable at the bridge. */
-  readonly #link: string;
   readonly #folder: string;
 
   /** @param folder for the files of each machine. */
@@ -61,7 +60,6 @@ export class Machine {
     this.name = `n${number}`;
     this.address = `10.77.0.1${number}`;
     this.#namespace = `${BRIDGE}-${this.name}`;
-    this.#link = this.#namespace;
     this.#folder = join(folder, this.name);
   }
 
@@ -70,8 +68,8 @@ export class Machine {
     await this.remove(); // of an earlier run that was killed
     await run('ip', 'netns', 'add', this.#namespace);
     const inside = ['name', 'eth0', 'netns', this.#namespace];
-    await run('ip', 'link', 'add', this.#link, 'type', 'veth', 'peer', ...inside);
-    await run('ip', 'link', 'set', this.#link, 'master', BRIDGE, 'up');
+    await run('ip', 'link', 'add', this.#namespace, 'type', 'veth', 'peer', ...inside);
+    await run('ip', 'link', 'set', this.#namespace, 'master', BRIDGE, 'up');
     await this.#ip('addr', 'add', `${this.address}/24`, 'dev', 'eth0');
     await this.#ip('link', 'set', 'eth0', 'up');
     await this.#ip('link', 'set', 'lo', 'up');
@@ -80,7 +78,7 @@ export class Machine {
 
   /** Ends its programs and removes it, if it is there. */
   async remove(): Promise<void> {
-    await removeLink(this.#link);
+    await removeLink(this.#namespace);
     if (!(await run('ip', 'netns', 'list')).split(/\s/).includes(this.#namespace)) return;
     await this.signal('SIGKILL');
     await run('ip', 'netns', 'delete', this.#namespace);
@@ -102,7 +100,7 @@ export class Machine {
 
   /** Pulls out its network cable. */
   async unplug(): Promise<void> {
-    await run('ip', 'link', 'set', this.#link, 'down');
+    await run('ip', 'link', 'set', this.#namespace, 'down');
   }
 
   /** Loses packets to another machine. */
@@ -113,15 +111,15 @@ export class Machine {
   /** Thaws it, restores its network, and starts what does not run. */
   async heal(): Promise<void> {
     await this.signal('SIGCONT');
-    await run('ip', 'link', 'set', this.#link, 'up');
+    await run('ip', 'link', 'set', this.#namespace, 'up');
     await this.#ip('route', 'flush', 'type', 'blackhole');
     if ((await this.pids('etcd')).length === 0) this.#start('etcd', ['etcd'], this.#settings('etcd.env'));
     if ((await this.pids('patroni')).length > 0) return;
     this.#start('postgres', ['patroni', '/mnt/patroni.yml'], this.#settings('patroni.env'));
   }
 
-  /** Asks its PostgreSQL. Undefined when that does not answer. */
-  async ask<Row extends pg.QueryResultRow>(sql: string): Promise<Row | undefined> {
+  /** Whether its PostgreSQL acknowledges a write: it is the primary, and has a synchronous standby. */
+  async acknowledges(): Promise<boolean> {
     const client = new pg.Client({
       connectionString: `postgres://postgres:${SUPERUSER_PASSWORD}@${this.address}/postgres`,
       connectionTimeoutMillis: ANSWER_TIMEOUT,
@@ -130,17 +128,13 @@ export class Machine {
     client.on('error', () => {});
     try {
       await client.connect();
-      return (await client.query<Row>(sql)).rows[0];
+      await client.query('insert into probes values (1)');
+      return true;
     } catch {
-      return undefined;
+      return false;
     } finally {
       client.end().catch(() => {});
     }
-  }
-
-  /** Whether its PostgreSQL acknowledges a write: it is the primary, and has a synchronous standby. */
-  async acknowledges(): Promise<boolean> {
-    return (await this.ask('insert into probes values (1) returning 1')) !== undefined;
   }
 
   /** The cluster as its Patroni sees it; none when that does not answer. */
@@ -185,12 +179,11 @@ export class Machine {
 
   /** The settings of a file in deploy/cluster, with the name and the address of this machine. */
   #settings(file: string): Record<string, string> {
-    const lines = readFileSync(pathTo(`deploy/cluster/${file}`), 'utf8').match(/^[A-Z_]+=.*$/gm) ?? [];
+    const lines = readFileSync(pathTo(`deploy/cluster/${file}`), 'utf8').matchAll(/^([A-Z_]+)=(.*)$/gm);
     return Object.fromEntries(
-      lines.map((line) => {
-        const [, name = '', value = ''] = /^([A-Z_]+)=(.*)$/.exec(line) ?? [];
-        if (name === 'ETCD_INITIAL_CLUSTER') return [name, value];
-        return [name, value.replace(/^n1$/, this.name).replace('10.77.0.11', this.address)];
+      [...lines].map(([, name = '', value = '']) => {
+        const own = value.replace(/^n1$/, this.name).replace('10.77.0.11', this.address);
+        return [name, name === 'ETCD_INITIAL_CLUSTER' ? value : own];
       }),
     );
   }

@@ -10,7 +10,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, test } from 'node:test';
 import { accepts, Client } from '../support/client.ts';
 import { Load } from '../support/load.ts';
-import { unusedPort } from '../support/ports.ts';
+import { adjacentPorts } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { POSTGRES, type ServiceProcess, startServiceProcess, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -21,13 +21,11 @@ const SOME = 200;
 
 const CONFIGURATION = readFileSync(pathTo('deploy/haproxy.cfg'), 'utf8');
 
-/** A service, its address in deploy/haproxy.cfg, and its ports here. */
+/** A service, its address in deploy/haproxy.cfg, and the first of its three ports here. */
 interface Place {
   readonly name: 'one' | 'two';
   readonly address: string;
   readonly port: number;
-  readonly operations: number;
-  readonly page: number;
 }
 
 test('HAProxy accepts the configuration as it is', () => {
@@ -47,7 +45,10 @@ describe('two services behind HAProxy', () => {
 
   before(async () => {
     const dbUrl = await POSTGRES.freshUrl();
-    places = [await placeOf('one', '10.0.0.11'), await placeOf('two', '10.0.0.12')];
+    places = [
+      { name: 'one', address: '10.0.0.11', port: await adjacentPorts(3) },
+      { name: 'two', address: '10.0.0.12', port: await adjacentPorts(3) },
+    ];
     services = [await start(dbUrl, places[0]), await start(dbUrl, places[1])];
     proxy = await startProxy(places);
     for (const each of places) await waitUntil(() => proxy.isUp(each));
@@ -95,18 +96,9 @@ describe('two services behind HAProxy', () => {
   });
 });
 
-async function placeOf(name: Place['name'], address: string): Promise<Place> {
-  const [port, operations, page] = [await unusedPort(), await unusedPort(), await unusedPort()];
-  return { name, address, port, operations, page };
-}
-
-function start(dbUrl: string, place: Place): Promise<ServiceProcess> {
-  return startServiceProcess(dbUrl, {
-    PORT: String(place.port),
-    ADMIN_PORT: String(place.operations),
-    PAGE_PORT: String(place.page),
-    TRUST_PROXY: '127.0.0.1',
-  });
+function start(dbUrl: string, { port }: Place): Promise<ServiceProcess> {
+  const ports = { PORT: `${port}`, ADMIN_PORT: `${port + 1}`, PAGE_PORT: `${port + 2}` };
+  return startServiceProcess(dbUrl, { ...ports, TRUST_PROXY: '127.0.0.1' });
 }
 
 type Proxy = Awaited<ReturnType<typeof startProxy>>;
@@ -114,7 +106,8 @@ type Proxy = Awaited<ReturnType<typeof startProxy>>;
 /** Starts HAProxy with deploy/haproxy.cfg, changed in its addresses only: without TLS, on this machine. */
 async function startProxy(places: readonly Place[]) {
   const folder = temporaryFolder();
-  const [port, pagePort] = [await unusedPort(), await unusedPort()];
+  const port = await adjacentPorts(2);
+  const pagePort = port + 1;
   const socket = join(folder, 'admin.sock');
   let configuration = CONFIGURATION;
   for (const [from, to] of [
@@ -123,9 +116,9 @@ async function startProxy(places: readonly Place[]) {
     ['/run/haproxy/admin.sock', socket],
     ['log /dev/log local0', ''],
     ['check port 8081', 'check'],
-    ...places.flatMap(({ address, port, operations, page }) => [
-      [`${address}:8080`, `127.0.0.1:${port} port ${operations}`],
-      [`${address}:8082`, `127.0.0.1:${page} port ${operations}`],
+    ...places.flatMap(({ address, port }) => [
+      [`${address}:8080`, `127.0.0.1:${port} port ${port + 1}`],
+      [`${address}:8082`, `127.0.0.1:${port + 2} port ${port + 1}`],
     ]),
   ] as [string, string][]) {
     assert.ok(configuration.includes(from), from);
