@@ -170,7 +170,6 @@ describe('commands', { concurrency: 3 }, () => {
     const without = await runCommand(['token'], {});
     assert.deepEqual([without.code, without.stdout], [1, '']);
     assert.match(without.stderr, /^SECRET_TOKEN must be set[^\n]+\n$/);
-
     for (const ADMIN_HOST of ['127.0.0.1', '0.0.0.0', 'localhost']) {
       const ADMIN_PORT = String(operationsOf(service).port);
       const ready = await runCommand(['ready'], { ...env, ADMIN_PORT, ADMIN_HOST });

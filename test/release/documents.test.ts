@@ -194,8 +194,11 @@ test('docs/data.md: the commands print what the page shows', async () => {
   const said = await place.outcome(blockOf('docs/data.md', 'import alt.csv'));
   assert.ok(said.endsWith(`${blockOf('docs/data.md', 'MMVIII')}exit code 1`), said);
   assert.match(await place.run('./book-catalogue export'), /"Größe","Émile",1815\n/);
+});
 
-  // On a store that has books.
+test('docs/data.md: the commands succeed on a store that has books', async () => {
+  const place = new Place(await POSTGRES.freshUrl());
+  await place.run('./book-catalogue import src/demo/books.csv');
   writeFileSync(join(place.folder, 'books.csv'), 'title\nEmma\n');
   await place.run(blockOf('docs/data.md', 'books-backup.db'));
   await place.run(blockOf('docs/data.md', '%F'));

@@ -52,12 +52,9 @@ test('rules 29 and 34: deploy/nginx.conf counts the logins of a client, and has 
   const urls = [...(await index.text()).matchAll(/ (?:href|src)="(v\/[^"]+)"/g)].map(([, url = '']) => url);
   assert.ok(urls.length > 10);
   for (const url of urls) {
-    for (const headers of [{}, { 'accept-encoding': 'gzip' }]) {
-      const file = await fetch(new URL(url, `${proxy.url}/catalogue/`), { headers });
-      assert.equal(file.status, 200, url);
-      assert.equal(file.headers.get('cache-control'), 'max-age=31536000, immutable');
-      assert.ok((await file.text()).length > 0);
-    }
+    const file = await fetch(new URL(url, `${proxy.url}/catalogue/`));
+    assert.deepEqual([file.status, file.headers.get('cache-control')], [200, 'max-age=31536000, immutable']);
+    assert.ok((await file.text()).length > 0);
   }
   assert.ok(older.seen.some((line) => line.startsWith('GET /v/')));
   const missing = await fetch(`${proxy.url}/catalogue/v/${'0'.repeat(16)}/x`);
@@ -82,12 +79,8 @@ test('rule 27: no request is lost while processes are replaced with the steps of
   for (let replaced = 0; replaced < REPLACEMENTS; replaced += 1) {
     await load.moreWrites(SOME);
     const leaving = services.shift() as ServiceProcess;
-    await proxy.reload(
-      configure(
-        proxy.port,
-        ports.filter((port) => port !== leaving.port),
-      ),
-    );
+    const staying = ports.filter((port) => port !== leaving.port);
+    await proxy.reload(configure(proxy.port, staying));
     await leaving.stop();
     assert.equal(leaving.process.exitCode, 0);
     services.push(await start(leaving.port));
@@ -104,22 +97,20 @@ type Start = (
   under: string,
 ) => Promise<{ readonly url: string; readonly plain?: string; stop(): Promise<void> }>;
 
-const [CERTIFICATE, KEY] = ['crt', 'key'].map((end) => pathTo(`test/fixtures/tls/server.${end}`)) as [
-  string,
-  string,
-];
+const CERTIFICATE = pathTo('test/fixtures/tls/server.crt');
+const KEY = pathTo('test/fixtures/tls/server.key');
 
 const PROXIES: Readonly<Record<string, Start>> = {
   async nginx(page, under) {
     const plain = await unusedPort();
-    const block = blockOf('docs/proxy.md', 'listen 443')
-      .replace('listen 80;', `listen 127.0.0.1:${plain};`)
-      .replace('/etc/ssl/books.example.org.pem', CERTIFICATE)
-      .replace('/etc/ssl/books.example.org.key', KEY)
-      .replace('location / {', `location ${under} {`)
-      .replace('127.0.0.1:8082;', `127.0.0.1:${page}${under === '/' ? '' : '/'};`);
     const proxy = await startNginx((port) =>
-      block.replace('listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`),
+      blockOf('docs/proxy.md', 'listen 443')
+        .replace('listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`)
+        .replace('listen 80;', `listen 127.0.0.1:${plain};`)
+        .replace('/etc/ssl/books.example.org.pem', CERTIFICATE)
+        .replace('/etc/ssl/books.example.org.key', KEY)
+        .replace('location / {', `location ${under} {`)
+        .replace('127.0.0.1:8082;', `127.0.0.1:${page}${under === '/' ? '' : '/'};`),
     );
     return { ...proxy, url: `https://localhost:${proxy.port}`, plain: `http://127.0.0.1:${plain}` };
   },
@@ -129,17 +120,13 @@ const PROXIES: Readonly<Record<string, Start>> = {
       .replace('books.example.org', `https://localhost:${port}`)
       .replace('reverse_proxy 127.0.0.1:8082', `reverse_proxy 127.0.0.1:${page}`)
       .replace('{\n', `{\n\ttls ${CERTIFICATE} ${KEY}\n`)
-      .replace(/(\treverse_proxy [\s\S]*\t\}\n)/, (all) =>
-        under === '/' ? all : `\thandle_path ${under}* {\n${all}\t}\n`,
-      );
-    const folder = temporaryFolder();
-    const file = join(folder, 'Caddyfile');
+      .replace(/\treverse_proxy [\s\S]*\t\}\n/, (all) => `\thandle_path ${under}* {\n${all}\t}\n`);
+    const home = temporaryFolder();
+    const file = join(home, 'Caddyfile');
     writeFileSync(file, `{\n\tadmin off\n\tauto_https disable_redirects\n}\n${block}`);
-    const { stop } = await startProgram(
-      ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'],
-      () => accepts('127.0.0.1', port),
-      { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-    );
+    const command = ['caddy', 'run', '--config', file, '--adapter', 'caddyfile'];
+    const env = { ...process.env, HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home };
+    const { stop } = await startProgram(command, () => accepts('127.0.0.1', port), env);
     return { url: `https://localhost:${port}`, stop };
   },
 };

@@ -101,26 +101,21 @@ describe('a release', () => {
       paths.split(' '),
     );
     assert.ok(copied.length > 0);
-    for (const path of ['Dockerfile', ...copied]) {
-      const name = `book-catalogue-${VERSION}/${path}`;
-      assert.ok(image.includes(name) || image.includes(`${name}/`), name);
-    }
+    for (const path of ['Dockerfile', ...copied])
+      assert.ok(
+        image.some((name) => name.replace(/\/$/, '') === `book-catalogue-${VERSION}/${path}`),
+        path,
+      );
     const extract = ['--extract', '--to-stdout', 'package/package.json'];
     assert.equal(JSON.parse(archive(`book-catalogue-client-${VERSION}.tgz`, ...extract)).version, VERSION);
-    const script =
-      'dpkg-deb --fsys-tarfile "$0" | tar --extract --to-stdout ./usr/share/man/man1/book-catalogue.1.gz | gunzip';
-    const manual = execFileSync('sh', ['-c', script, join(filesOf(tree), PACKAGE)], { encoding: 'utf8' });
-    const title = `.TH BOOK-CATALOGUE 1 "2026-11-01" "book-catalogue ${VERSION}" "User Commands"\n`;
-    assert.ok(manual.includes(`\n${title}`));
     const { components } = JSON.parse(readFileSync(join(filesOf(tree), 'sbom.cdx.json'), 'utf8'));
-    const found = new Map(
-      components.map((part: { name: string; version: string }) => [part.name, part.version]),
-    );
+    const found = components.map(({ name, version }: Record<string, string>) => `${name} ${version}`);
     const dependenciesOf = (path: string) => JSON.parse(readFileSync(pathTo(path), 'utf8')).dependencies;
     const { vitepress } = dependenciesOf('site/package.json');
     const expected = { ...dependenciesOf('package.json'), vitepress, node: process.versions.node };
-    assert.ok(found.has('minisearch') && !found.has('vite'));
-    for (const [name, version] of Object.entries(expected)) assert.equal(found.get(name), version, name);
+    for (const [name, version] of Object.entries(expected))
+      assert.ok(found.includes(`${name} ${version}`), name);
+    assert.ok(/^minisearch /m.test(found.join('\n')) && !/^vite /m.test(found.join('\n')));
   });
 
   test('made again in another folder, every byte is the same', () => {
@@ -163,6 +158,8 @@ describe('a release', () => {
     root.run('dpkg', '--install', '/earlier.deb');
     const copyright = root.run('cat', '/usr/share/doc/book-catalogue/copyright');
     assert.match(copyright, /^Copyright Node\.js contributors\./m);
+    const title = `.TH BOOK-CATALOGUE 1 "2026-11-01" "book-catalogue ${BEFORE}" "User Commands"`;
+    assert.ok(root.sh('gunzip </usr/share/man/man1/book-catalogue.1.gz').includes(`\n${title}\n`));
     assert.equal(root.run('book-catalogue', '--version'), BEFORE);
     for (const folder of [DATA, BACKUPS])
       assert.equal(root.run('stat', '-c', '%U %G %a', folder), 'book-catalogue book-catalogue 700');
@@ -215,26 +212,19 @@ describe('a release', () => {
       assert.match(shown, /^1,"Emma","",1815\r$/m, `${shell}: ${shown}`);
     }
 
-    const settings = (...command: string[]) => {
-      const lines = root.run(...command, 'book-catalogue', 'config').split('\n');
-      return Object.fromEntries(lines.map((line) => line.split(/=(.*)/s)));
-    };
-    root.sh(`printf '# PORT=1\nPORT=9090\nCORS_ORIGINS=http://a.test,http://b.test' >>${ETC}/environment`);
     const url = 'postgres://u:p%20w@db.test/books?sslmode=require&options=$HOME';
-    root.sh(`echo '${url}' >${ETC}/db_url`);
-
-    const service = settings('env');
-    assert.equal(service.PORT, '9090');
-    assert.equal(service.CORS_ORIGINS, 'http://a.test,http://b.test');
-    assert.match(service.DB_URL, /^postgres:.*db\.test\/books/);
-    assert.equal(service.AUTH_USERNAME, 'librarian');
-    assert.deepEqual([service.AUTH_PASSWORD, service.SECRET_TOKEN], ['(set)', '(set)']);
-    const own = settings('env', 'PORT=7070', 'DB_URL=sqlite:/tmp/own.db');
-    assert.deepEqual([own.PORT, own.DB_URL], ['7070', 'sqlite:/tmp/own.db']);
-    root.sh('echo sqlite:/tmp/named.db >/tmp/url');
-    assert.equal(settings('env', 'DB_URL_FILE=/tmp/url').DB_URL, 'sqlite:/tmp/named.db');
-    const other = settings('runuser', '-u', 'nobody', '--');
-    assert.deepEqual([other.PORT, other.DB_URL], ['8080', 'sqlite:data/books.db']);
+    root.sh(`printf '# PORT=1\\nPORT=9090\\nCORS_ORIGINS=http://a.test,http://b.test' >>${ETC}/environment
+      echo '${url}' >${ETC}/db_url; echo sqlite:/tmp/named.db >/tmp/url`);
+    for (const [command, ...expected] of [
+      ['env', 'PORT=9090', 'CORS_ORIGINS=http://a.test,http://b.test', 'DB_URL=postgres://db.test/books'],
+      ['env', 'AUTH_USERNAME=librarian', 'AUTH_PASSWORD=(set)', 'SECRET_TOKEN=(set)'],
+      ['env PORT=7070 DB_URL=sqlite:/tmp/own.db', 'PORT=7070', 'DB_URL=sqlite:/tmp/own.db'],
+      ['env DB_URL_FILE=/tmp/url', 'DB_URL=sqlite:/tmp/named.db'],
+      ['runuser -u nobody --', 'PORT=8080', 'DB_URL=sqlite:data/books.db'],
+    ] as const) {
+      const lines = root.run(...command.split(' '), 'book-catalogue', 'config').split('\n');
+      for (const line of expected) assert.ok(lines.includes(line), `${command}: ${line}: ${lines}`);
+    }
   });
 
   test('the package under systemd: served, upgraded, removed, restored, purged, with the commands of docs/install.md', async (context) => {
