@@ -49,21 +49,10 @@ describe('an installation', () => {
     writeFileSync(pageCache, page);
   });
 
-  /** What answers for the files of the page: the copy's own code. */
-  async function files() {
-    const { PageFiles }: typeof import('../../src/page/files.ts') = await import(
-      join(folder, 'src/page/files.ts')
-    );
-    const served = new PageFiles(undefined);
-    const textAt = async (path: string) => String((await served.answer(path, {}))?.body);
-    const readMain = async () => {
-      // Several at the same moment: one process makes the files for all of them.
-      const [index = ''] = await Promise.all([1, 2, 3].map(() => textAt('/')));
-      const path = `/${/src="([^"]+main\.ts)"/.exec(index)?.[1]}`;
-      return { path, text: await textAt(path) };
-    };
-    return { textAt, readMain };
-  }
+  /** The copy's own code. */
+  const pageFiles = (): Promise<typeof import('../../src/page/files.ts')> =>
+    import(join(folder, 'src/page/files.ts'));
+  const made = async () => (await pageFiles()).readPage();
 
   test('a start after it translates no file, and neither does its writing thread', async () => {
     const translated = translations();
@@ -99,26 +88,27 @@ describe('an installation', () => {
       rmSync(pageCache);
       change();
       if (what.startsWith('a folder')) await compile(); // as at each start under systemd
-      const made: { path: string; text: string }[] = JSON.parse(page).files;
-      const { path, text } = made.find((file) => file.path.endsWith('main.ts')) ?? {};
-      assert.deepEqual(await (await files()).readMain(), { path, text });
+      assert.deepEqual(await made(), JSON.parse(page));
     });
   }
 
   test('rule 34: if a source is newer, they are made again, under other URLs', async () => {
-    const before = await (await files()).readMain();
+    const fileOf = ({ files }: Awaited<ReturnType<typeof made>>) =>
+      files.find(({ path }) => path.endsWith('main.ts'));
+    const before = fileOf(await made());
     writeFileSync(source, `${main}\nexport const added: string = 'added';\n`);
-    const after = await (await files()).readMain();
-    assert.notEqual(after.path, before.path);
-    assert.equal(after.text, `${before.text}\nexport const added         = 'added';\n`);
+    const after = fileOf(await made());
+    assert.notEqual(after?.path, before?.path);
+    assert.equal(after?.text, `${before?.text}\nexport const added         = 'added';\n`);
   });
 
   test('rule 34: while they cannot be built, there are none; afterwards there are', async () => {
     writeFileSync(source, `${main}\nlet let = 1;\n`);
-    const { textAt } = await files();
-    for (const path of ['/', '/v/x']) await assert.rejects(textAt(path));
+    const { PageFiles } = await pageFiles();
+    const served = new PageFiles(undefined);
+    for (const path of ['/', '/v/x']) await assert.rejects(served.answer(path, {}));
     writeFileSync(source, main);
-    assert.match(await textAt('/'), /^<!doctype html>/);
+    assert.match(String((await served.answer('/', {}))?.body), /^<!doctype html>/);
   });
 });
 

@@ -24,10 +24,8 @@ export class Load {
   /** Writes that were acknowledged, and those that were 503. */
   acknowledged = 0;
   unavailable = 0;
-  /** Milliseconds of the slowest answer, and of the longest time in which no write was acknowledged. */
+  /** Milliseconds of the slowest answer. */
   slowest = 0;
-  longestPause = 0;
-  #acknowledgedAt = performance.now();
 
   private constructor(services: readonly [Requester, ...Requester[]]) {
     this.#services = services;
@@ -91,7 +89,7 @@ export class Load {
       const outcome: Outcome = await this.#timed(() => writer.write());
       assert.notEqual(outcome, 'gone');
       if (outcome === 'acknowledged') {
-        this.#acknowledge();
+        this.acknowledged += 1;
         if (there !== here) await this.#timed(() => this.#ledger.read(there, writer.latest));
       } else {
         this.unavailable += 1;
@@ -99,13 +97,6 @@ export class Load {
       }
       await pause(REST);
     }
-  }
-
-  #acknowledge(): void {
-    this.acknowledged += 1;
-    const now = performance.now();
-    this.longestPause = Math.max(this.longestPause, Math.round(now - this.#acknowledgedAt));
-    this.#acknowledgedAt = now;
   }
 
   /** A list that breaks half way breaks the connection (rule 13). */
