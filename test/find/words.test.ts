@@ -1,10 +1,9 @@
-// What is a word, and which texts are equal: every case of rules F7 to F9, over a socket. The rules are the same for every
-// store, since the service computes them: they are tested on SQLite; find/oracle.test.ts compares the stores.
+// What is a word, and which texts are equal: every case of rules F7 to F9. The service computes them for every store, so the module
+// is called; the contract's rules and find/oracle.test.ts test that searches keep to them.
 
 import assert from 'node:assert/strict';
-import { after, before, describe, test } from 'node:test';
-import type { Client } from '../support/client.ts';
-import { type RunningService, SQLITE, startTestService } from '../support/service.ts';
+import { test } from 'node:test';
+import { indexText, termsOf } from '../../src/books/words.ts';
 
 /** Titles; searches that find them, words apart from each other; searches that do not. */
 const WORDS: readonly (readonly [title: string, found: readonly string[], not: readonly string[]])[] = [
@@ -83,59 +82,34 @@ const SORTED: readonly string[] = [
   '𠮷野',
 ];
 
-describe('words, keys and order', { concurrency: true }, () => {
-  let service: RunningService;
-  let client: Client;
-  const ids = new Map<string, number>();
-
-  before(async () => {
-    service = await startTestService(await SQLITE.freshUrl());
-    client = service.client;
-    const titles = [...WORDS.map(([title]) => title), ...EQUAL.map(([text]) => text)];
-    for (const title of titles) ids.set(title, (await client.create({ title, author: 'words' })).id);
-    for (const title of SORTED) await client.create({ title, author: 'sorted' });
+/** Whether a text has every word of a search, or one that begins so. */
+function isFound(text: string, search: string): boolean {
+  const words = indexText(text).words.split(' ');
+  return termsOf(search).every(({ word, isPrefix }) => {
+    return words.some((one) => (isPrefix ? one.startsWith(word) : one === word));
   });
-  after(() => service.stop());
+}
 
-  async function find(parameters: Record<string, string>): Promise<{ id: number; title: string }[]> {
-    const { status, data } = await client.request('GET', `/books?${new URLSearchParams(parameters)}`);
-    assert.equal(status, 200);
-    return data;
-  }
+function keyOf(text: string): string {
+  return indexText(text).key;
+}
 
-  for (const [title, found, not] of WORDS) {
-    const id = () => ids.get(title) as number;
-    const isFound = async (query: string) => {
-      const books = await find({ title_contains: query, author: 'words', limit: '1000' });
-      return books.some((book) => book.id === id());
-    };
-    test(`rules F7 and F8: the words of ${JSON.stringify(title.slice(0, 40))}`, async () => {
-      for (const query of found) assert.ok(await isFound(query), `not found by ${query}`);
-      for (const query of not) assert.ok(!(await isFound(query)), `found by ${query}`);
-    });
-  }
-
-  for (const [text, equal, not] of EQUAL) {
-    test(`rule F8: the texts that are equal to ${JSON.stringify(text)}`, async () => {
-      const isFound = async (title: string) => {
-        const books = await find({ title, author: 'words', limit: '1000' });
-        return books.some(({ id }) => id === ids.get(text));
-      };
-      for (const title of [text, ...equal]) assert.ok(await isFound(title), `not equal to ${title}`);
-      for (const title of not) assert.ok(!(await isFound(title)), `equal to ${title}`);
-    });
-  }
-
-  test('rule F9: titles are sorted by the code points of their keys', async () => {
-    const sorted = await find({ author: 'sorted', sort: 'title' });
-    assert.deepEqual(
-      sorted.map(({ title }) => title),
-      SORTED,
-    );
-    const reversed = await find({ author: 'sorted', sort: '-title' });
-    assert.deepEqual(
-      reversed.map(({ title }) => title),
-      SORTED.toReversed(),
-    );
+for (const [title, found, not] of WORDS) {
+  test(`rules F7 and F8: the words of ${JSON.stringify(title.slice(0, 40))}`, () => {
+    for (const search of found) assert.ok(isFound(title, search), `not found by ${search}`);
+    for (const search of not) assert.ok(!isFound(title, search), `found by ${search}`);
   });
+}
+
+for (const [text, equal, not] of EQUAL) {
+  test(`rule F8: the texts that are equal to ${JSON.stringify(text)}`, () => {
+    for (const other of equal) assert.equal(keyOf(other), keyOf(text));
+    for (const other of not) assert.notEqual(keyOf(other), keyOf(text));
+  });
+}
+
+test('rule F9: titles are sorted by the code points of their keys', () => {
+  const inOrder = (one: string, other: string) =>
+    Buffer.compare(Buffer.from(keyOf(one)), Buffer.from(keyOf(other)));
+  assert.deepEqual(SORTED.toReversed().toSorted(inOrder), SORTED);
 });
