@@ -1,7 +1,7 @@
-// A SQLite file that another process locks for seconds.
+// A SQLite file that another process locks for seconds, or whose log of writes is long.
 
 import assert from 'node:assert/strict';
-import { renameSync } from 'node:fs';
+import { renameSync, statSync, truncateSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -20,8 +20,14 @@ import {
 import { holdWrites } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 
+/** Bytes of the log of writes, beyond which a search tries to empty it. */
+const LONG_LOG = 96 * 1024 * 1024;
+
 /** Milliseconds between two rounds of requests that are repeated until something else ends. */
 const REST = 50;
+
+/** Milliseconds that another program waits for a service that writes or indexes. */
+const BUSY_TIMEOUT = 60_000;
 
 describe('a SQLite file', { concurrency: true }, () => {
   test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async (context) => {
@@ -85,6 +91,22 @@ describe('a SQLite file', { concurrency: true }, () => {
     writing.exec('rollback');
     const reason = 'books.db has been replaced: put it back, or start again with the new one';
     assert.deepEqual(await ended, refusedWith(`DB_URL: ${dbUrl} cannot be opened: ${reason}.`));
+  });
+
+  test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {
+    const { client, dbUrl } = await start(context);
+    await client.create({ title: 'found' });
+    await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
+    const other = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
+    context.after(() => other.close());
+    other.exec('pragma wal_autocheckpoint = 0; pragma synchronous = off');
+    other.exec(`create table other as select zeroblob(${LONG_LOG}) as zeros`);
+    other.exec('insert into other values (zeroblob(100000))'); // the last pages of the log have nothing else
+    const log = `${fileOf(dbUrl)}-wal`;
+    truncateSync(log, statSync(log).size - 4096);
+    assert.throws(() => other.exec('pragma wal_checkpoint(passive)'), /disk I\/O error/);
+    const { status, data } = await client.request('GET', '/books?q=found');
+    assert.deepEqual([status, data.length], [200, 1]);
   });
 });
 
