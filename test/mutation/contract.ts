@@ -5,7 +5,6 @@ import { Mutants } from './mutant.ts';
 const CONTRACT = 'test/contract/contract.test.ts';
 const GUESSING = 'test/auth/guessing.test.ts';
 const NIGHTLY_LIST = 'test/nightly/list.test.ts';
-const NIGHTLY_POSTGRES = 'test/nightly/postgres.test.ts';
 const TOKENS = 'test/auth/tokens.test.ts';
 const NIGHTLY_TOKENS = 'test/nightly/tokens.test.ts';
 
@@ -55,13 +54,6 @@ export const CONTRACT_MUTANTS = new Mutants()
     'keys are compared after unescaping',
   )
   .change('rounded.delete(', 'void (')
-  .in('src/stores/postgres/books/changes.ts')
-  .mutant(
-    'all removals of one book that meet in a batch get 200',
-    NIGHTLY_POSTGRES,
-    'that meet in a batch exactly one gets 200',
-  )
-  .change('return states.delete(id);', 'return states.has(id);')
   .in('src/auth/tokens.ts')
   .mutant('the crit header of a token is ignored', CONTRACT, 'critical')
   .change('if (header.crit !== undefined) return undefined;', '')

@@ -8,10 +8,10 @@ const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
-const OUTAGE = 'test/nightly/outage.test.ts';
+const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const NIGHTLY_LIST = 'test/nightly/list.test.ts';
-const NIGHTLY_POSTGRES = 'test/nightly/postgres.test.ts';
+const LOCKED_BOOKS = 'test/nightly/locked-books.test.ts';
 const NIGHTLY_SQLITE = 'test/nightly/sqlite.test.ts';
 
 export const STORES_MUTANTS = new Mutants()
@@ -70,15 +70,18 @@ export const STORES_MUTANTS = new Mutants()
   .change('const MAX_ATTEMPTS = 5;', 'const MAX_ATTEMPTS = 4;')
   .mutant('a deadlock is not retried', POSTGRES, 'with 40P01, is retried')
   .change("new Set(['40001', '40P01'])", "new Set(['40001'])")
-  .mutant('a write whose answer is lost is retried', OUTAGE, 'whose answer is lost')
+  .mutant('a write whose answer is lost is retried', POSTGRES, 'whose answer is lost')
   .change(
     "const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');",
     'const isTakenBack = code === undefined || SERIALIZATION_FAILURES.has(code);',
   )
+  .mutant('a write whose answer is lost may arrive later', POSTGRES, 'whose answer is lost')
+  .change('if (code === undefined) (client as unknown as Client).reset();', '')
   .mutant(
     'a statement continues after its callers have been answered with 503',
-    NIGHTLY_POSTGRES,
-    'waited behind another',
+    ORDERS,
+    'the choice of a primary',
+    'SQLite',
   )
   .change('Math.min(statement[kind], deadline - notice - performance.now())', 'statement[kind]')
   .mutant(
@@ -89,31 +92,32 @@ export const STORES_MUTANTS = new Mutants()
   .change('isNewer(other, { timeline: this.#timeline })', 'false')
   .mutant('a host in doubt gets more before the hosts are asked', FAILOVER, 'another host gets the writes')
   .change('this.#answered = Promise.race([', 'void Promise.race([')
-  .mutant('every statement that fails ends its connection', NIGHTLY_POSTGRES, 'costs no connection')
+  .mutant('every statement that fails ends its connection', POSTGRES, 'costs no connection')
   .change('client.release(code === undefined || HOST_FAILURE.test(code));', 'client.release(true);')
+  .in('src/stores/postgres/server/limits.ts')
+  .mutant('a limit of time of a database ends a list', POSTGRES, 'settings of a database')
+  .change("set_config('statement_timeout', '0'", "set_config('lock_timeout', '0'")
+  .mutant('a text of a book is NULL where a database says so', POSTGRES, 'settings of a database')
+  .change("set_config('array_nulls', 'on', $", "set_config('array_nulls', 'off', $")
   .in('src/stores/postgres/books/changes.ts')
   .mutant(
     'changes of locked books use the connections of all other books',
-    NIGHTLY_POSTGRES,
+    LOCKED_BOOKS,
     'of a hundred such books',
   )
   .change(
     "query<Book>('held', UPDATE_HELD, parameters, deadline)",
     "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
   )
-  .mutant(
-    'a locked book delays the changes of its neighbours',
-    NIGHTLY_POSTGRES,
-    'delays only its own changes',
-  )
+  .mutant('a locked book delays the changes of its neighbours', LOCKED_BOOKS, 'delays only its own changes')
   .change('for no key update of books skip locked\n  ), stored', 'for no key update\n  ), stored')
   .in('src/stores/postgres/books/structure.ts')
   .mutant('only its owner can advance a sequence that is behind', POSTGRES, 'a role that may use the table')
   .change('lock table books in share row exclusive mode;', 'alter sequence books_id_seq no cycle;')
   .mutant(
     'a start that must change the table does not wait for those who read it',
-    NIGHTLY_POSTGRES,
-    'waits for a list and a dump',
+    POSTGRES,
+    'waits for those who read it',
   )
   .change('if (code === LOCKED) {', 'if (false) {')
   .in('src/times.ts')
@@ -149,12 +153,7 @@ export const STORES_MUTANTS = new Mutants()
   )
   .change('writable.map(endOlder)', '[]')
   .in('src/books/batches.ts')
-  .mutant(
-    'a store that was slow once refuses requests later',
-    NIGHTLY_POSTGRES,
-    'is free, no request',
-    'PostgreSQL',
-  )
+  .mutant('a store that was slow once refuses requests later', POSTGRES, 'is free, no request', 'PostgreSQL')
   .change('if (this.idle) {', 'if (false) {')
   .mutant('a locked book has its own deadline', ANSWERS, 'its book is locked', 'PostgreSQL')
   .change(
@@ -194,7 +193,7 @@ export const STORES_MUTANTS = new Mutants()
   .mutant('a reading that waits for a silent standby waits for ever', ANSWERS, 'standby falls silent')
   .change('await standby.heartbeat;', 'standby.heartbeat.catch(() => {});')
   .in('src/stores/postgres/books/statements.ts')
-  .mutant('a write follows synchronous_commit of the server', NIGHTLY_POSTGRES, 'synchronous_commit')
+  .mutant('a write follows synchronous_commit of the server', POSTGRES, 'synchronous_commit')
   .change("when 'off' then 'on'", "when 'off' then 'off'")
   .in('src/stores/postgres/books/new-books.ts')
   .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')

@@ -1,97 +1,209 @@
-// Situations that only PostgreSQL can cause: an aborted transaction, an older structure, a role without rights. The contract
-// itself is tested in test/contract; locked books, TLS and servers that fail are in test/nightly.
+// Situations that only PostgreSQL can cause: an aborted transaction, a lost answer, a locked table, an older structure, a role
+// without rights, other settings. The contract itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { IndexFollower } from '../../src/stores/postgres/finding/book-index.ts';
+import type { Times } from '../../src/times.ts';
+import { exchange } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
+import { settle } from '../support/elsewhere.ts';
 import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { compose } from '../support/raw-requests.ts';
 import { type RunningService, startTestService } from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
+/** What the log says of a start that waits. */
+const WAITING = 'the start waits: other programs use the table of books, and it must be changed';
+
 describe('PostgreSQL', { concurrency: true }, () => {
-  describe('a transaction that the server aborts', { concurrency: 2 }, () => {
+  describe('a transaction that the server aborts', { concurrency: 1 }, () => {
+    let service: RunningService;
+    before(async () => {
+      service = await startTestService(await freshDatabase());
+      await service.client.create({}); // opens a connection
+    });
+    after(() => service.stop());
+
+    /** A creation, a change and a removal; the server aborts each so often. */
+    async function abort(code: string, times: number) {
+      const { client, dbUrl } = service;
+      const { id } = await client.create({ title: code, year: 1 });
+      const results: { status: number; attempts: number | undefined }[] = [];
+      for (const [method, path, body] of [
+        ['POST', '/book', { title: code, year: 2 }],
+        ['PUT', `/book/${id}`, { year: 3 }],
+        ['DELETE', `/book/${id}`],
+      ] as const) {
+        await giveUp(dbUrl, code, times);
+        const { status } = await client.request(method, path, { body });
+        const sql = 'select last_value::int as attempts from attempts';
+        const [sent] = await execute<{ attempts: number }>(dbUrl, sql);
+        results.push({ status, attempts: sent?.attempts });
+      }
+      await execute(dbUrl, 'drop trigger give_up on books');
+      const left = (await client.list()).filter(({ title }) => title === code);
+      return { results, years: left.map(({ year }) => year) };
+    }
+
     for (const code of ['40001', '40P01']) {
-      test(`rule 9: with ${code}, is retried, and its book is stored once`, async (context) => {
-        const { client, dbUrl } = await start(context);
-        const { id } = await client.create({ year: 1 });
-        await giveUp(dbUrl, code, 4);
-        const { id: added } = await client.create({ title: 'added' });
-        await giveUp(dbUrl, code, 4);
-        const { status, data } = await client.request('PUT', `/book/${id}`, { body: { year: 2 } });
-        assert.deepEqual([status, data], [200, { id, title: '', author: '', year: 2 }]);
-        await giveUp(dbUrl, code, 4);
-        assert.equal((await client.request('DELETE', `/book/${id}`)).status, 200);
-        assert.deepEqual(await client.list(), [{ id: added, title: 'added', author: '', year: 0 }]);
+      test(`rule 9: with ${code}, is retried, and its book is stored once`, async () => {
+        const { results, years } = await abort(code, 4);
+        assert.deepEqual(
+          results.map(({ status }) => status),
+          [201, 200, 200],
+        );
+        assert.deepEqual(years, [2]);
       });
     }
 
-    const ends: [title: string, code: string, attempts: number][] = [
+    for (const [title, code, attempts] of [
       ['with a serialization failure, is sent five times', '40001', 5],
       ['with a deadlock, is sent five times', '40P01', 5],
       ['for any other reason, is sent once', 'P0001', 1],
-    ];
-    for (const [title, code, attempts] of ends) {
-      test(`rule 23: every time, ${title}; then it gets 503, and nothing is stored`, async (context) => {
-        const { client, dbUrl } = await start(context);
-        const book = await client.create({ year: 1 });
-        const changes: [string, string, object?][] = [
-          ['POST', '/book', { body: {} }],
-          ['PUT', `/book/${book.id}`, { body: { year: 2 } }],
-          ['DELETE', `/book/${book.id}`],
-        ];
-        for (const change of changes) {
-          await giveUp(dbUrl, code, 1_000_000);
-          assert.equal((await client.request(...change)).status, 503);
-          const [sent] = await execute<{ attempts: number }>(
-            dbUrl,
-            'select last_value::int as attempts from attempts',
-          );
-          assert.deepEqual([change[0], sent?.attempts], [change[0], attempts]);
-        }
-        assert.deepEqual(await client.list(), [book]);
+    ] as const) {
+      test(`rule 23: every time, ${title}; then it gets 503, and costs no connection`, async () => {
+        await execute(service.dbUrl, 'delete from books');
+        const before = await sessionsOf(service.dbUrl);
+        const { results, years } = await abort(code, 1_000_000);
+        assert.deepEqual(results, Array(3).fill({ status: 503, attempts }));
+        assert.deepEqual(years, [1]);
+        const after = await sessionsOf(service.dbUrl);
+        assert.deepEqual(before.difference(after), new Set());
       });
     }
   });
 
-  test('rule F11: a search in whose midst the index is made again is carried out again', async (context) => {
+  test('rule 23: a write whose answer is lost gets 503 and has happened once, and nothing more of it arrives', async (context) => {
+    const { client: other, dbUrl } = await start(context);
+    const [changed, removed] = [await other.create({ year: 1 }), await other.create({ year: 2 })];
+    const holder = await connectTo(context, dbUrl);
+    await holder.query(
+      `select pg_advisory_lock(1);
+       create table written (what text);
+       create function halt() returns trigger language plpgsql as $$ begin
+         perform pg_advisory_xact_lock_shared(1); insert into written values (tg_op); return null;
+       end $$;
+       create trigger halt after insert or update or delete on books for each row execute function halt()`,
+    );
+    const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
+    context.after(() => proxy.stop());
+    const { client } = await start(context, proxiedUrl, { postgres: { query: 3000 } });
+    const answers = Promise.all([
+      client.request('POST', '/book', { body: { year: 3 } }),
+      client.request('PUT', `/book/${changed.id}`, { body: { title: 'changed' } }),
+      client.request('DELETE', `/book/${removed.id}`),
+    ]);
+    await waitUntil(async () => (await waitingStatements(dbUrl)).length === 3, answers);
+    proxy.swallowAnswers();
+    await holder.query('select pg_advisory_unlock(1)');
+    for (const { status, headers } of await answers) {
+      assert.equal(status, 503);
+      assert.ok(Number(headers.get('retry-after')) > 0);
+    }
+    const books = await client.list(); // on a new connection: after a lost one, all are replaced
+    assert.deepEqual(
+      books.map(({ title, year }) => [title, year]),
+      [
+        ['changed', 1],
+        ['', 3],
+      ],
+    );
+    assert.ok(proxy.resets >= 3); // what those connections have not delivered yet never arrives
+    const written = await execute(dbUrl, 'select what from written order by what');
+    assert.deepEqual(written, [{ what: 'DELETE' }, { what: 'INSERT' }, { what: 'UPDATE' }]);
+  });
+
+  test('rule 23: while the table is locked, requests get 503 and change nothing; once it is free, no request is refused', async (context) => {
+    const times = { books: { deadline: 3000, queue: 2000 }, postgres: { listLock: 1000 } };
+    const service = await start(context, undefined, times);
+    const { client, dbUrl } = service;
+    const book = await client.create({ title: 'here' });
+    const path = `/book/${book.id}`;
+    const locker = await connectTo(context, dbUrl);
+    await locker.query('begin; lock table books in access exclusive mode');
+    const answers = await Promise.all([
+      client.request('POST', '/book', { body: {} }),
+      client.request('GET', '/books'),
+      client.request('GET', path),
+      client.request('PUT', path, { body: { title: 'x' } }),
+      client.request('DELETE', path),
+    ]);
+    for (const { status, message } of answers) {
+      assert.deepEqual([status, message], [503, 'Service unavailable']);
+    }
+    await locker.query('commit');
+    const reads = await exchange(service, compose('GET', path, client).repeat(32), 32); // all of them at once
+    assert.deepEqual(new Set(reads.map(({ status }) => status)), new Set([200]));
+    assert.deepEqual(await client.list(), [book]);
+  });
+
+  test('rule 13: a list and an export are complete where the settings of a database suit other programs', async (context) => {
     const dbUrl = await freshDatabase();
-    const service = await startTestService(dbUrl);
-    context.after(() => service.stop());
-    const { id } = await service.client.create({ title: 'Here' });
-    const search = () => service.client.request('GET', '/books?q=here');
+    await (await startTestService(dbUrl)).stop();
+    const locker = await connectTo(context, dbUrl);
+    await settle(dbUrl);
+    const { client } = await start(context, dbUrl);
+    const { id } = await client.create({ title: 'Emma' });
+    await client.request('PUT', `/book/${id}`, { body: { year: 1815 } }); // where the text NULL may be no null
+    await locker.query('begin; lock table books in access exclusive mode');
+    const [listed, exported] = [client.list(), runCommand(['export'], { DB_URL: dbUrl })];
+    const isLong = `wait_event_type = 'Lock' and clock_timestamp() - query_start > '2.5 s'`; // settle has 2 s
+    const count = async () => (await sessionsOf(dbUrl, isLong)).size;
+    await waitUntil(async () => (await count()) === 2, Promise.race([listed, exported]));
+    await locker.query('commit');
+    assert.equal((await listed).length, 1);
+    assert.equal((await exported).stdout, 'id,title,author,year\n1,"Emma","",1815\n');
+  });
+
+  test('rule 23: an acknowledged write is on disk even if the database has synchronous_commit off', async (context) => {
+    const { client, dbUrl } = await start(context);
+    await execute(
+      dbUrl,
+      `alter database ${new URL(dbUrl).pathname.slice(1)} set synchronous_commit = off;
+       create table commits (how text);
+       create function note() returns trigger language plpgsql as
+         $$ begin insert into commits values (current_setting('synchronous_commit')); return null; end $$;
+       create trigger note after insert or update or delete on books for each row execute function note()`,
+    );
+    const later = await start(context, dbUrl);
+    const { id } = await later.client.create({});
+    await later.client.request('PUT', `/book/${id}`, { body: { year: 1 } });
+    await later.client.request('DELETE', `/book/${id}`);
+    await client.create({}); // which began before
+    assert.deepEqual(await execute(dbUrl, 'select how from commits'), Array(4).fill({ how: 'on' }));
+  });
+
+  test('rule F11: a search in whose midst the index is made again is carried out again', async (context) => {
+    const { client, dbUrl } = await start(context);
+    const { id } = await client.create({ title: 'Here' });
+    const search = () => client.request('GET', '/books?q=here');
     await waitUntil(async () => (await search()).data.length === 1);
     const maker = await connectTo(context, dbUrl);
     await maker.query('begin; lock table book_index');
     const answer = search();
-    await waitUntil(async () => {
-      const waiting = `select from pg_locks where not granted and relation = 'book_index'::regclass`;
-      return (await execute(dbUrl, waiting)).length > 0;
-    });
+    await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, answer);
     await maker.query(
       `truncate book_index; update book_index_state set is_complete = false;
        insert into book_index_queue values (1, ${Number.MAX_SAFE_INTEGER}); commit`,
     );
-    const { status, data } = await answer;
-    if (status === 200)
-      assert.deepEqual(
-        data.map((book: { id: number }) => book.id),
-        [id],
-      );
-    else assert.equal(status, 503);
+    const { status, data } = await answer; // 503 if it is carried out again before the index is complete
+    assert.deepEqual(
+      status === 200 ? data.map((book: { id: number }) => book.id) : status,
+      data ? [id] : 503,
+    );
     await waitUntil(async () => (await search()).status === 200);
   });
 
   test('rule F11: no note of a change is lost if the notes are rewritten while they are carried out', async (context) => {
     const dbUrl = await freshDatabase();
-    const service = await startTestService(dbUrl);
-    await service.stop();
+    await (await startTestService(dbUrl)).stop();
     const client = await connectTo(context, dbUrl);
     const follower = new IndexFollower(async (text, values) => (await client.query(text, values)).rows);
-    await execute(
-      dbUrl,
-      'insert into book_index_queue values (1, 1), (2, 2); delete from book_index_queue where first = 1',
-    );
+    const notes = 'insert into book_index_queue values (1, 1), (2, 2)';
+    await execute(dbUrl, `${notes}; delete from book_index_queue where first = 1`);
     const state = await follower.state();
     await execute(dbUrl, 'insert into book_index_queue values (3, 3)');
     await execute(dbUrl, 'vacuum full book_index_queue'); // the note of 3 is now where that of 2 was
@@ -105,15 +217,11 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
       // Of fewer books, the server would rather read all than some by their ids.
-      await execute(
-        dbUrl,
-        "insert into books (title) select 'x' from generate_series(1, 100000); analyze books",
-      );
+      const books = "insert into books (title) select 'x' from generate_series(1, 100000)";
+      await execute(dbUrl, `${books}; analyze books`);
       // The scans of a connection are counted once it has ended.
       const countScans = async () => {
-        const others =
-          'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()';
-        await waitUntil(async () => (await execute(dbUrl, others)).length === 0);
+        await waitUntil(async () => (await sessionsOf(dbUrl)).size === 0);
         const sql = "select seq_tup_read, idx_scan from pg_stat_user_tables where relname = 'books'";
         const [row] = await execute<{ seq_tup_read: string; idx_scan: string }>(dbUrl, sql);
         return { read: Number(row?.seq_tup_read), indexed: Number(row?.idx_scan) };
@@ -125,27 +233,50 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.ok(after.read - before.read <= 10_001); // which it counts, to say how many there are
     });
 
-    test('rule 27: an older table is brought up to date and its books are kept', async (context) => {
-      const dbUrl = await freshDatabase();
-      await execute(
-        dbUrl,
+    for (const [title, sql, first] of [
+      [
+        'an older table is brought up to date and its books are kept',
         `create table books (id bigserial primary key, title text, author varchar(40), year integer, extra text);
-       insert into books (title, author, year, extra) values ('Emma', 'Jane Austen', 1815, 'x'), (null, null, null, 'y')`,
-      );
-      const service = await start(context, dbUrl);
-      assert.deepEqual(await service.client.list(), [
-        { id: 1, title: 'Emma', author: 'Jane Austen', year: 1815 },
-        { id: 2, title: '', author: '', year: 0 },
-      ]);
-      const body = { title: 't', author: 'a'.repeat(100), year: 9007199254740991 };
-      assert.deepEqual(await service.client.create(body), { id: 3, ...body });
-    });
+         insert into books (title, author, year, extra) values ('Emma', null, 1815, 'x')`,
+        { id: 1, title: 'Emma', author: '', year: 1815 },
+      ],
+      [
+        'missing columns are added',
+        'create table books (id bigserial primary key); insert into books default values',
+        { id: 1, title: '', author: '', year: 0 },
+      ],
+    ] as const) {
+      test(`rule 27: ${title}`, async (context) => {
+        const dbUrl = await freshDatabase();
+        await execute(dbUrl, sql);
+        const { client } = await start(context, dbUrl);
+        assert.deepEqual(await client.list(), [first]);
+        const body = { title: 't', author: 'a'.repeat(100), year: 9007199254740991 };
+        assert.deepEqual(await client.create(body), { id: 2, ...body });
+      });
+    }
 
-    test('rule 27: missing columns are added', async (context) => {
-      const dbUrl = await freshDatabase();
-      await execute(dbUrl, 'create table books (id bigserial primary key); insert into books default values');
-      const service = await start(context, dbUrl);
-      assert.deepEqual(await service.client.list(), [{ id: 1, title: '', author: '', year: 0 }]);
+    test('rule 27: a start that must change the table waits for those who read it, and says so; others go on', async (context) => {
+      const { client, dbUrl } = await start(context);
+      await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as older versions did
+      const book = await client.create({ title: 'Emma' });
+      const dump = await connectTo(context, dbUrl);
+      await dump.query('begin; lock table books in access share mode');
+      const log: string[] = [];
+      const starting = startTestService(
+        dbUrl,
+        { LOG_LEVEL: 'warn' },
+        { write: (line) => log.push(line) },
+        timesWith({ postgres: { longWait: 100 } }),
+      );
+      await waitUntil(() => log.some((line) => JSON.parse(line).msg === WAITING), starting);
+      assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
+      assert.equal((await client.request('PUT', `/book/${book.id}`, { body: {} })).status, 200);
+      await dump.query('commit');
+      const service = await starting;
+      context.after(() => service.stop());
+      const author = 'a'.repeat(100);
+      assert.equal((await service.client.create({ author })).author, author);
     });
 
     test('rules 12 and 27: a role that may use the tables and the sequence is enough, even if the sequence is behind', async (context) => {
@@ -190,66 +321,61 @@ describe('PostgreSQL', { concurrency: true }, () => {
       assert.equal((await client.list()).length, 1);
     });
 
-    test('rule 12: after books that were inserted with ids, every process gives the next free id', async (context) => {
+    test('rule 12: after books that were inserted with ids, every process gives the next free id, also while it runs', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
-      await execute(dbUrl, 'insert into books (id) select generate_series(1, 1000)');
+      const insert = `insert into books (id)
+        select generate_series(last + 1, last + 700) from (select coalesce(max(id), 0) as last from books) as books`;
+      await execute(dbUrl, insert);
       const services = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
-      const created = await Promise.all(services.map(({ client }) => client.create({})));
-      assert.deepEqual(
-        created.map(({ id }) => id).toSorted((a, b) => a - b),
-        [1001, 1002],
-      );
-    });
-
-    test('rule 12: books that are inserted with ids while the service runs make no creation fail', async (context) => {
-      const dbUrl = await freshDatabase();
-      const services = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
-      for (let round = 1; round <= 2; round += 1) {
-        await execute(
-          dbUrl,
-          'insert into books (id) select generate_series(max(id) + 1, max(id) + 700) from books',
-        );
-        await Promise.all(
-          services.flatMap(({ client }) => Array.from({ length: 30 }, () => client.create({ year: round }))),
-        );
+      for (let year = 1; year <= 2; year += 1) {
+        const create = ({ client }: RunningService) =>
+          Array.from({ length: 30 }, () => client.create({ year }));
+        await Promise.all(services.flatMap(create));
+        const [row] = await execute(dbUrl, 'select max(id)::int as id, count(*)::int as books from books');
+        assert.deepEqual(row, { id: 760 * year, books: 760 * year });
+        await execute(dbUrl, insert);
       }
-      const [{ count } = {}] = await execute(dbUrl, 'select count(*)::int from books where year > 0');
-      assert.equal(count, 120);
     });
 
     test('rule 12: an id drawn while another process starts is not given out again', async (context) => {
-      const { dbUrl, locker } = await startWithLocker(context);
+      const { dbUrl } = await start(context);
+      const locker = await connectTo(context, dbUrl);
       await execute(dbUrl, 'insert into books (id) values (3)');
-      await locker.query(
-        "begin; insert into books select nextval('books_id_seq') from generate_series(1, 2)",
-      );
+      const draw = "select nextval('books_id_seq') from generate_series";
+      await locker.query(`begin; insert into books ${draw}(1, 2)`);
       const second = start(context, dbUrl);
-      await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0);
-      await locker.query("select nextval('books_id_seq') from generate_series(3, 5); commit");
+      await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, second);
+      await locker.query(`${draw}(3, 5); commit`);
       assert.equal((await (await second).client.create({})).id, 6);
     });
 
-    test('rule 27: a table whose ids come from another sequence is refused', async () => {
-      const dbUrl = await freshDatabase();
-      await execute(
-        dbUrl,
-        "create sequence s; create table books (id bigint default nextval('s') primary key)",
-      );
-      await assert.rejects(startTestService(dbUrl), /^Error: DB_URL: .* "books_id_seq" does not\.$/);
-    });
-
-    test('rule 27: ids that are always generated are refused', async (context) => {
-      const dbUrl = await freshDatabase();
-      await execute(dbUrl, 'create table books (id bigint generated always as identity primary key)');
-      await assert.rejects(
-        startTestService(dbUrl),
-        /^Error: DB_URL: .* change them to "generated by default"\.$/,
-      );
-      await execute(dbUrl, 'alter table books alter id set generated by default');
-      const service = await start(context, dbUrl);
-      assert.equal((await service.client.create({})).id, 1);
-    });
+    const alter = (url: string) => `alter database ${new URL(url).pathname.slice(1)}`;
+    const refused: readonly (readonly [title: string, sql: (url: string) => string, reason: RegExp])[] = [
+      [
+        'a table whose ids come from another sequence',
+        () => "create sequence s; create table books (id bigint default nextval('s') primary key)",
+        /"books_id_seq" does not\.$/,
+      ],
+      [
+        'ids that are always generated',
+        () => 'create table books (id bigint generated always as identity primary key)',
+        /change them to "generated by default"\.$/,
+      ],
+      [
+        'a read-only server',
+        (url) => `${alter(url)} set default_transaction_read_only = on`,
+        / cannot be opened: it is read-only\.$/,
+      ],
+    ];
+    for (const [title, sql, reason] of refused) {
+      test(`rule 27: ${title}: the start is refused`, async () => {
+        const url = await freshDatabase();
+        await execute(url, sql(url));
+        const message = new RegExp(`^Error: DB_URL: .*${reason.source}`);
+        await assert.rejects(startTestService(url), message);
+      });
+    }
 
     test('rules 4 and 27: a database whose encoding cannot hold every text is refused', async () => {
       const url = new URL(await freshDatabase());
@@ -263,22 +389,13 @@ describe('PostgreSQL', { concurrency: true }, () => {
       }
     });
 
-    test('rule 27: a read-only server is refused', async () => {
-      const url = await freshDatabase();
-      await execute(
-        url,
-        `alter database ${new URL(url).pathname.slice(1)} set default_transaction_read_only = on`,
-      );
-      await assert.rejects(startTestService(url), /^Error: DB_URL: .* cannot be opened: it is read-only\.$/);
-    });
-
     test('rule 12: no id beyond 2^53-1 is ever given out', async (context) => {
-      const service = await start(context);
-      await execute(service.dbUrl, "select setval('books_id_seq', 9007199254740990)");
-      const last = await service.client.create({ title: 'last' });
+      const { client, dbUrl } = await start(context);
+      await execute(dbUrl, "select setval('books_id_seq', 9007199254740990)");
+      const last = await client.create({ title: 'last' });
       assert.equal(last.id, 9007199254740991);
-      assert.equal((await service.client.request('POST', '/book', { body: {} })).status, 503);
-      assert.deepEqual(await service.client.list(), [last]);
+      assert.equal((await client.request('POST', '/book', { body: {} })).status, 503);
+      assert.deepEqual(await client.list(), [last]);
     });
   });
 });
@@ -299,23 +416,15 @@ async function asUserOf(context: TestContext, dbUrl: string, tables: string): Pr
 }
 
 /** Starts a service that stops at the end of the test, on a new database unless one is given. */
-async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {
-  const service = await startTestService(dbUrl ?? (await freshDatabase()));
+async function start(
+  context: TestContext,
+  dbUrl?: string,
+  times?: { readonly [Area in keyof Times]?: Partial<Times[Area]> },
+): Promise<RunningService> {
+  const url = dbUrl ?? (await freshDatabase());
+  const service = await startTestService(url, {}, undefined, times && timesWith(times));
   context.after(() => service.stop());
   return service;
-}
-
-/**
- * Starts a service, and connects another program that may lock its books; both end with the test.
- * @param isolation level of the transactions of both.
- */
-async function startWithLocker(context: TestContext, isolation = 'read committed') {
-  const dbUrl = await freshDatabase();
-  const name = new URL(dbUrl).pathname.slice(1);
-  await execute(dbUrl, `alter database ${name} set default_transaction_isolation = '${isolation}'`);
-  const { client } = await start(context, dbUrl);
-  const locker = await connectTo(context, dbUrl);
-  return { client, dbUrl, locker };
 }
 
 /** Makes the server abort the next `times` transactions that write. */
@@ -333,10 +442,17 @@ async function giveUp(dbUrl: string, code: string, times: number): Promise<void>
   );
 }
 
-/** Statements that wait for a lock. */
-function waitingStatements(dbUrl: string): Promise<{ readonly pid: number }[]> {
-  return execute(
+/** The process numbers of the server's other sessions in this database. */
+async function sessionsOf(dbUrl: string, which = 'true'): Promise<Set<number>> {
+  const rows = await execute<{ pid: number }>(
     dbUrl,
-    "select pid from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()",
+    `select pid from pg_stat_activity
+     where datname = current_database() and pid <> pg_backend_pid() and ${which}`,
   );
+  return new Set(rows.map(({ pid }) => pid));
+}
+
+/** Statements that wait for a lock. */
+async function waitingStatements(dbUrl: string): Promise<readonly number[]> {
+  return [...(await sessionsOf(dbUrl, "wait_event_type = 'Lock'"))];
 }
