@@ -26,6 +26,8 @@ export const CONTRACT_MUTANTS = new Mutants()
     'const json = this.read();',
     "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
   )
+  .mutant('a list does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
+  .change('while (this.#lists.count > 0 && now() < end) await pause(logStep);', '')
   .mutant('a slow list lets the log of writes grow without end', NIGHTLY_LIST, 'lists break off once')
   .change('timeUp])) > LARGEST_LOG) {', 'timeUp])) < 0) {')
   .mutant('33 lists are open on SQLite', NIGHTLY_LIST, 'at most 32 lists are open')

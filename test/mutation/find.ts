@@ -46,6 +46,8 @@ export const FIND_MUTANTS = new Mutants()
   .in('src/stores/sqlite/finder.ts')
   .mutant('a search on SQLite does not wait for the index', NIGHTLY_INDEX, 'another process has answered')
   .change('while (since >= this.#freshAt)', 'while (false)')
+  .mutant('a search does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
+  .change('if (this.#emptyLog() > LONG_LOG) {', 'if (this.#emptyLog() < 0) {')
   .mutant('a search begins however long the log of writes is', NIGHTLY_LIST, 'searches get 503')
   .change('if (isTooLong) throw', 'if (false) throw')
   .mutant(

@@ -10,7 +10,6 @@ const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
-const NIGHTLY_LIST = 'test/nightly/list.test.ts';
 const LOCKED_BOOKS = 'test/nightly/locked-books.test.ts';
 const NIGHTLY_SQLITE = 'test/nightly/sqlite.test.ts';
 
@@ -161,7 +160,7 @@ export const STORES_MUTANTS = new Mutants()
     'if (late.length >= 0) clearTimeout(batch.timer);',
   )
   .in('src/stores/open-lists.ts')
-  .mutant('stalled readers block the lists of all others', NIGHTLY_LIST, 'is closed for a waiting list')
+  .mutant('stalled readers block the lists of all others', ORDERS, 'open lists')
   .change('if (first === undefined) return false;', 'if (Date.now() > 0) return false;')
   .in('src/stores/postgres/standby/fence.ts')
   .mutant(

@@ -92,11 +92,19 @@ describe('failover', { concurrency: 2 }, () => {
     const create = async () => (await client.request('POST', '/book', { body: {} })).status;
     assert.equal(await create(), 201);
     await setReadOnly(second, 'off');
-    await setReadOnly(first, 'on');
-    // The first one accepts writes until each of its processes has reloaded its settings. After a refusal, the hosts
-    // are asked before anything else is sent.
-    await waitUntil(async () => (await create()) === 503);
-    assert.equal(await create(), 201);
+    process.kill(second.pid, 'SIGSTOP'); // it takes no new connections
+    let next: Promise<number>;
+    try {
+      await setReadOnly(first, 'on');
+      // The first one accepts writes until each of its processes has reloaded its settings. After a refusal, nothing is
+      // sent before the hosts have answered.
+      await waitUntil(async () => (await create()) === 503);
+      next = create();
+      for (let other = 0; other < 50; other += 1) await client.request('GET', '/nowhere'); // longer than a refusal takes
+    } finally {
+      process.kill(second.pid, 'SIGCONT');
+    }
+    assert.equal(await next, 201);
     assert.equal((await execute(second.url(), 'select from books')).length, 1);
   });
 
