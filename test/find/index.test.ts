@@ -1,114 +1,85 @@
-// Whether the index follows the books, whichever program writes them, on every store. Several processes, and the command
-// `index`, are in test/nightly.
+// Whether the index follows the books, whichever program writes them, on every store. Processes that are killed, first indexes, and
+// the command `index` are in test/nightly.
 
 import assert from 'node:assert/strict';
-import { Readable } from 'node:stream';
-import { after, before, describe, test } from 'node:test';
-import type { Book } from '../../conformance/service.ts';
-import { assertIndexCorrect } from '../support/book-index.ts';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { assertIndexCorrect, countFound, found, holdBehind } from '../support/book-index.ts';
 import type { Client } from '../support/client.ts';
-import { runCommand } from '../support/command.ts';
 import { execute } from '../support/postgres.ts';
+import { scaled } from '../support/scale.ts';
 import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { executeOn, holdIndex } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
-interface Finder {
-  readonly client: Client;
-}
+/** How often a book is written by one service and found by another. */
+const TIMES = scaled(200);
 
-async function found({ client }: Finder, query: string): Promise<number[]> {
-  for (;;) {
-    const { status, data, headers } = await client.request('GET', `/books?${query}`);
-    assert.equal(status, 200, query);
-    if (headers.get('x-unindexed-books') === null) return (data as Book[]).map(({ id }) => id);
-  }
-}
-
-/** How many books a search finds once it finds all. */
-async function countFound({ client }: Finder, query: string): Promise<number> {
-  let count = 0;
-  await waitUntil(async () => {
-    const { status, headers } = await client.request('GET', `/books?${query}&limit=1`, {
-      headers: { prefer: 'count=exact' },
-    });
-    count = Number(headers.get('x-total-count'));
-    return status === 200 && headers.get('x-unindexed-books') === null;
-  });
-  return count;
-}
-
-/** The only column of a row of PostgreSQL, a number. */
-async function rowsOf(dbUrl: string, sql: string): Promise<number> {
-  const [row] = await execute<{ rows: string }>(dbUrl, sql);
-  return Number(row?.rows);
-}
+/** Milliseconds that a search waits for the index, of a service whose index is held. */
+const CATCH_UP = 200;
 
 for (const store of STORES) {
   describe(`the index on ${store.name}`, () => {
     let service: RunningService;
+    let client: Client;
     before(async () => {
       service = await startTestService(await store.freshUrl());
+      client = service.client;
     });
+    beforeEach(async () => void (await sql('delete from books')));
     after(() => service.stop());
 
     const sql = (statement: string) => executeOn(service.dbUrl, statement);
 
     test('rule F11: books that other programs write are found at once', async () => {
-      await sql('delete from books'); // of another test
       await sql("insert into books (title, author, year) values ('Foreign one', 'x', 1)");
-      const [one] = await found(service, 'q=foreign');
+      const [one] = await found(client, 'q=foreign');
       assert.equal(typeof one, 'number');
       await sql(`update books set title = 'Changed' where id = ${one}`);
-      assert.deepEqual(await found(service, 'q=foreign'), []);
-      assert.deepEqual(await found(service, 'q=changed'), [one]);
+      assert.deepEqual(await found(client, 'q=foreign'), []);
+      assert.deepEqual(await found(client, 'q=changed'), [one]);
       await sql(`update books set id = 5000 where id = ${one}`);
-      assert.deepEqual(await found(service, 'q=changed'), [5000]);
+      assert.deepEqual(await found(client, 'q=changed'), [5000]);
       await sql("insert into books (id, title) values (4000, 'Between')"); // below the highest id
-      assert.deepEqual(await found(service, 'title=between'), [4000]);
+      assert.deepEqual(await found(client, 'title=between'), [4000]);
       await sql('delete from books where id = 5000');
-      assert.deepEqual(await found(service, 'year_gte=-1'), [4000]);
+      assert.deepEqual(await found(client, 'year_gte=-1'), [4000]);
       await sql('delete from books');
-      assert.deepEqual(await found(service, 'year_gte=-1'), []);
+      assert.deepEqual(await found(client, 'year_gte=-1'), []);
       await sql("insert into books (id, title) values (5000, 'Again')");
-      assert.deepEqual(await found(service, 'q=again'), [5000]);
+      assert.deepEqual(await found(client, 'q=again'), [5000]);
       await assertIndexCorrect(service.dbUrl);
     });
 
-    if (store === POSTGRES) {
-      test('rule F11: a step that had to wait does not make later searches miss what was just written', async () => {
-        const title = 'after a wait';
-        const store = async (count: number) => {
-          const body = Array.from({ length: count }, () => ({ title }));
-          assert.equal((await service.client.request('POST', '/books', { body })).status, 201);
-        };
-        const release = await holdIndex(service.dbUrl);
-        await store(300);
-        const waits = `select count(*) as rows from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock' and clock_timestamp() - query_start > '2 s'`;
-        await waitUntil(async () => (await rowsOf(service.dbUrl, waits)) > 0);
-        await release();
-        await waitUntil(async () => (await countFound(service, 'title=after+a+wait')) === 300);
-        await waitUntil(async () => {
-          await store(200);
-          const { headers } = await service.client.request('GET', '/books?title=after+a+wait&limit=1');
-          return !headers.has('x-unindexed-books');
-        });
-        await sql('delete from books');
-      });
+    test('rules F11 and 28: a search sees every write that another service has answered', async (context) => {
+      const { client: writer, stop } = await startTestService(service.dbUrl);
+      context.after(stop);
+      for (let number = 0; number < TIMES; number += 1) {
+        const { id } = await writer.create({ title: `Number ${number} once`, year: number });
+        assert.deepEqual(await found(client, `title_contains=${number}+once`), [id]);
+        await writer.request('PUT', `/book/${id}`, { body: { title: `Number ${number} twice` } });
+        assert.deepEqual(await found(client, `title_contains=${number}+once`), []);
+        assert.deepEqual(await found(client, `title=number+${number}+twice`), [id]);
+        if (number % 2 === 0) {
+          await writer.request('DELETE', `/book/${id}`);
+          assert.deepEqual(await found(client, `year=${number}`), []);
+        }
+      }
+      await assertIndexCorrect(service.dbUrl);
+    });
 
-      test('rule F11: and so is what is written by COPY, by many at once, or removed by truncate', async () => {
-        await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
-        assert.equal(await countFound(service, 'q=series'), 3000);
-        await sql("update books set title = 'Odd' where id % 2 = 1 and title like 'Series %'");
-        assert.equal(await countFound(service, 'title=odd'), 1500);
-        await sql('truncate books');
-        assert.equal(await countFound(service, 'year_gte=-1'), 0);
-        await sql("insert into books (title) values ('After')");
-        assert.equal(await countFound(service, 'q=after'), 1);
-        await assertIndexCorrect(service.dbUrl);
-      });
-    }
+    test('rule F11: while the index cannot follow, a search answers from what is indexed, and says so', async (context) => {
+      const times = timesWith({ sqlite: { catchUp: CATCH_UP }, postgres: { catchUp: CATCH_UP } });
+      const hasty = await startTestService(service.dbUrl, {}, undefined, times);
+      context.after(hasty.stop);
+      await client.create({ title: 'Indexed' });
+      const release = await holdBehind(hasty);
+      const books = await client.list();
+      const { status, data, headers } = await hasty.client.request('GET', '/books?year_gte=-1');
+      await release();
+      assert.deepEqual([status, data, headers.get('x-unindexed-books')], [200, books.slice(0, -1), '1']);
+      assert.equal(await countFound(client, 'year_gte=-1'), books.length);
+    });
 
     test('rule F11: a transaction that is rolled back leaves nothing to find', async () => {
       await assert.rejects(
@@ -118,20 +89,41 @@ for (const store of STORES) {
             : "with one as (insert into books (title) values ('Never') returning id) select 1 / (id - id) from one",
         ),
       );
-      assert.deepEqual(await found(service, 'q=never'), []);
+      assert.deepEqual(await found(client, 'q=never'), []);
     });
 
-    test('rule F11: an import is found whole', async () => {
-      const { client, dbUrl } = service;
-      const rows = Array.from(
-        { length: 5000 },
-        (_, number) => `"Imported ${number}","An importer",${number}`,
-      );
-      const file = Readable.from([Buffer.from(`title,author,year\n${rows.join('\n')}\n`)]);
-      const outcome = await runCommand(['import', '-'], { DB_URL: dbUrl }, undefined, undefined, file);
-      assert.equal(outcome.code, 0, outcome.stderr);
-      assert.equal(await countFound({ client }, 'author=an+importer'), 5000);
-      await assertIndexCorrect(dbUrl);
-    });
+    if (store === POSTGRES) {
+      test('rule F11: a step that had to wait does not make later searches miss what was just written', async () => {
+        const title = 'after a wait';
+        const create = async (count: number) => {
+          const { status } = await client.request('POST', '/books', { body: Array(count).fill({ title }) });
+          assert.equal(status, 201);
+        };
+        const release = await holdIndex(service.dbUrl);
+        await create(300);
+        const waits = `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and clock_timestamp() - query_start > '2 s'`;
+        await waitUntil(async () => (await execute(service.dbUrl, waits)).length > 0);
+        await release();
+        assert.equal(await countFound(client, 'title=after+a+wait'), 300);
+        await waitUntil(async () => {
+          await create(200);
+          const { headers } = await client.request('GET', '/books?title=after+a+wait&limit=1');
+          return !headers.has('x-unindexed-books');
+        });
+      });
+
+      test('rule F11: what is written by many at once is found, and what is removed by truncate is not', async () => {
+        await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
+        assert.equal(await countFound(client, 'q=series'), 3000);
+        await sql("update books set title = 'Odd' where id % 2 = 1 and title like 'Series %'");
+        assert.equal(await countFound(client, 'title=odd'), 1500);
+        await sql('truncate books');
+        assert.equal(await countFound(client, 'year_gte=-1'), 0);
+        await sql("insert into books (title) values ('After')");
+        assert.equal(await countFound(client, 'q=after'), 1);
+        await assertIndexCorrect(service.dbUrl);
+      });
+    }
   });
 }

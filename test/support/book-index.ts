@@ -1,10 +1,15 @@
-// Owns: whether an index is that of its books: it is compared with one that is made again. Nobody may write meanwhile.
+// Owns: what searches find, an index that is kept behind, and whether an index is that of its books: it is compared with one
+// that is made again. Nobody may write meanwhile.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
+import type { Book } from '../../conformance/service.ts';
+import type { Client } from './client.ts';
 import { runCommand } from './command.ts';
 import { execute } from './postgres.ts';
-import { fileOf } from './service.ts';
+import { fileOf, type RunningService } from './service.ts';
+import { executeOn, holdIndex } from './sql.ts';
+import { waitUntil } from './wait.ts';
 
 /** Milliseconds to wait for a service that indexes. */
 const BUSY_TIMEOUT = 60_000;
@@ -31,4 +36,35 @@ async function contentOf(dbUrl: string, args: readonly string[]): Promise<readon
   );
   db.close();
   return rows.map((row) => JSON.stringify(row));
+}
+
+/** The ids of the books that a search finds, of which the index lacks none. */
+export async function found(client: Client, query: string): Promise<number[]> {
+  const { status, data, headers } = await client.request('GET', `/books?${query}`);
+  assert.deepEqual([status, headers.get('x-unindexed-books')], [200, null], query);
+  return (data as Book[]).map(({ id }) => id);
+}
+
+/** How many books a search finds once the index has all. */
+export async function countFound(client: Client, query: string): Promise<number> {
+  let count = 0;
+  await waitUntil(async () => {
+    const options = { headers: { prefer: 'count=exact' } };
+    const { status, headers } = await client.request('GET', `/books?${query}&limit=1`, options);
+    count = Number(headers.get('x-total-count'));
+    return status === 200 && headers.get('x-unindexed-books') === null;
+  });
+  return count;
+}
+
+/** Keeps the newest book out of the index until the returned function is called. */
+export async function holdBehind({ client, dbUrl }: RunningService): Promise<() => Promise<void>> {
+  for (;;) {
+    await countFound(client, 'year_gte=-1'); // all others are in it
+    await executeOn(dbUrl, "insert into books (title) values ('Waiting')");
+    const release = await holdIndex(dbUrl);
+    const { headers } = await client.request('GET', '/books?limit=1');
+    if (headers.get('x-unindexed-books') !== null) return release;
+    await release(); // the service was faster
+  }
 }
