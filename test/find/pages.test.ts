@@ -2,7 +2,7 @@
 // conformance/finding.ts. find/oracle.test.ts tests which books are found, find/words.test.ts which words a text has.
 
 import assert from 'node:assert/strict';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { pageHeaders, readQuery } from '../../src/api/query.ts';
 import { type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
@@ -10,42 +10,22 @@ import { executeOn } from '../support/sql.ts';
 
 const HUGE = 9007199254740991;
 
-/** Queries with cursors that no page has given. */
-const INVALID: readonly (readonly [query: string, named: string])[] = [
-  [`cursor=${cursor(['title,id', 'emma'])}&sort=title`, 'cursor'],
-  [`cursor=${cursor(['title,id', 1, 1])}&sort=title`, 'cursor'],
-  [`cursor=${cursor(['title,id', '\ud800', 1])}&sort=title`, 'cursor'],
-  [`cursor=${cursor(['title,id', '\0', 1])}&sort=title`, 'cursor'],
-  [`cursor=${cursor(['title,id', 'emma', 1.5])}&sort=title`, 'cursor'],
-  [`cursor=${cursor(['title,id', 'emma', 1, 1])}&sort=title`, 'cursor'],
-  [`cursor=${cursor(['title,id', 'emma', 1])}&sort=-title`, 'cursor'],
-  [`cursor=${cursor(['relevance', 0, '', 1])}&q=a&sort=id`, 'cursor'],
-  [`cursor=${cursor(['relevance', 3, '', 1])}&q=a`, 'cursor'],
-  [`cursor=${cursor(['relevance', HUGE, '', 1])}&q=a`, 'cursor'],
-  [`cursor=${cursor({ length: 2 })}`, 'cursor'],
-  [`cursor=${cursor(['id', 4])}=`, 'cursor'],
-  [`cursor=${cursor(['id', 4])}.x`, 'cursor'],
-  [`cursor=${cursor(['id', 1])}&offset=1`, 'offset'],
-  [`offset=1&cursor=${cursor(['id', 1])}`, 'cursor'],
-];
-
-/** Queries that find books of the whole catalogue, or have a cursor, and the ids of the books that they find. */
-const VALID: readonly (readonly [query: string, ids: readonly number[]])[] = [
-  ['&', [1, 2, 3]],
-  ['q=', [1, 2, 3]],
-  ['title_contains=&author_contains=&title_starts_with=', [1, 2, 3]],
-  ['author=&title=', [3]],
-  ['year=01815', [1]],
-  ['sort=author,-title', [3, 2, 1]],
-  [`cursor=${cursor(['id', 2])}`, [3]],
-  [`cursor=${cursor(['id', HUGE])}`, []],
-  [`cursor=${cursor(['title,id', 'emma', 1])}&sort=title`, [2]],
-];
-
-const BOOKS: readonly Omit<Book, 'id'>[] = [
-  { title: 'Emma', author: 'Jane Austen', year: 1815 },
-  { title: 'Emma Brown', author: 'A. A. Milne', year: 2003 },
-  { title: '', author: '', year: 0 },
+/** Cursors that no page has given, each with the other parameters, and the parameter that a refusal names. */
+const INVALID: readonly (readonly [content: unknown, others: string, named?: string])[] = [
+  [['title,id', 'emma'], '&sort=title'],
+  [['title,id', 1, 1], '&sort=title'],
+  [['title,id', '\ud800', 1], '&sort=title'],
+  [['title,id', '\0', 1], '&sort=title'],
+  [['title,id', 'emma', 1.5], '&sort=title'],
+  [['title,id', 'emma', 1, 1], '&sort=title'],
+  [['title,id', 'emma', 1], '&sort=-title'],
+  [['relevance', 0, '', 1], '&q=a&sort=id'],
+  [['relevance', 3, '', 1], '&q=a'],
+  [['relevance', HUGE, '', 1], '&q=a'],
+  [{ length: 2 }, ''],
+  [['id', 4], '='],
+  [['id', 4], '.x'],
+  [['id', 1], '&offset=1', 'offset'],
 ];
 
 function cursor(content: unknown): string {
@@ -62,9 +42,12 @@ function linksOf(query: string, isLast = true): string {
 }
 
 test('rule F3: a cursor that no page has given is invalid', () => {
-  for (const [query, invalid] of INVALID) {
+  for (const [content, others, invalid = 'cursor'] of INVALID) {
+    const query = `cursor=${cursor(content)}${others}`;
     assert.deepEqual(readQuery(query, true, undefined), { invalid }, query);
   }
+  const offset = readQuery(`offset=1&cursor=${cursor(['id', 1])}`, true, undefined);
+  assert.deepEqual(offset, { invalid: 'cursor' });
 });
 
 test('rules F1 and F4: no link leads from a page to the list', () => {
@@ -93,9 +76,7 @@ for (const store of STORES) {
 
     before(async () => {
       service = await startTestService(await store.freshUrl());
-      for (const book of BOOKS) await service.client.create(book);
     });
-    afterEach(() => executeOn(service.dbUrl, `delete from books where id > ${BOOKS.length}`));
     after(() => service.stop());
 
     async function find(query: string, headers: Record<string, string> = {}) {
@@ -103,10 +84,6 @@ for (const store of STORES) {
       assert.equal(answer.status, 200, query);
       return { ...answer, ids: (answer.data as Book[]).map(({ id }) => id) };
     }
-
-    test('rules F2, F3 and F8 to F10: a search finds books of the whole catalogue, or after a place', async () => {
-      for (const [query, ids] of VALID) assert.deepEqual((await find(query)).ids, ids, query);
-    });
 
     test('rule F4: a page ends before 1 MiB of texts, also with an offset', async () => {
       const title = 'long '.repeat(60_000); // 300,000 bytes
@@ -119,8 +96,7 @@ for (const store of STORES) {
     });
 
     test('rule F6: a total of more than 1,000 is shown on demand only', async () => {
-      const rows = Array(1001).fill("('short')");
-      await executeOn(service.dbUrl, `insert into books (title) values ${rows}`);
+      await executeOn(service.dbUrl, `insert into books (title) values ${Array(1001).fill("('short')")}`);
       assert.equal((await find('q=short')).headers.get('x-total-count'), null);
       const { headers } = await find('q=short', { prefer: 'count=exact' });
       assert.equal(headers.get('x-total-count'), '1001');

@@ -11,7 +11,6 @@ const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const LOCKED_BOOKS = 'test/nightly/locked-books.test.ts';
-const NIGHTLY_SQLITE = 'test/nightly/sqlite.test.ts';
 
 export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/bulk.ts')
@@ -30,15 +29,11 @@ export const STORES_MUTANTS = new Mutants()
   .change('this.#begin.run();', 'this.#file.assertInPlace(); this.#begin.run();')
   .mutant('a list comes from another SQLite file', SQLITE, 'never comes from another file')
   .change('this.#file.assertInPlace(); // else', '// else')
-  .mutant(
-    'a write that was answered with 503 is carried out later',
-    NIGHTLY_SQLITE,
-    'none is carried out later',
-  )
+  .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
   .change('Math.min(performance.now() + this.#times.write, deadline)', 'performance.now() + 30_000')
   .mutant(
     'a batch that was sent late is carried out after its calls got 503',
-    NIGHTLY_SQLITE,
+    SQLITE,
     'none is carried out later',
   )
   .change(
@@ -48,7 +43,7 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/structure.ts')
   .mutant(
     'a start continues in a file that was replaced while it waited',
-    NIGHTLY_SQLITE,
+    SQLITE,
     'replaced while a start waits',
   )
   .change('file.assertInPlace();', '')

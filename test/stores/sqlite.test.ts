@@ -24,19 +24,29 @@ import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
 import { TIMES } from '../../src/times.ts';
 import { booksOf, fill, manyBooks } from '../support/books.ts';
 import { Client } from '../support/client.ts';
+import { refusedWith } from '../support/command.ts';
 import {
   ENVIRONMENT,
+  endOf,
   fileOf,
+  hasOpen,
+  OPEN_FILES_HIDDEN,
   type RunningService,
   SQLITE,
+  spawnService,
   startCommand,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
+import { holdWrites } from '../support/sql.ts';
+import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
 /** A limit of the size of files, in units of 512 bytes; the write-ahead log reaches it first. */
 const FILE_LIMIT = 'ulimit -f 1024';
+
+/** Bytes of the log of writes, beyond which a search tries to empty it. */
+const LONG_LOG = 96 * 1024 * 1024;
 
 /** Milliseconds that another program waits for a service that writes or indexes. */
 const BUSY_TIMEOUT = 60_000;
@@ -158,6 +168,64 @@ describe('a SQLite file', () => {
       const { status, data } = await client.request('GET', `/book/${book.id}`);
       if (status !== 503) assert.deepEqual([status, data], [200, book]);
     }
+  });
+
+  test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async (context) => {
+    const times = timesWith({ sqlite: { write: 2000 }, books: { deadline: 3000 } });
+    const hasty = await startTestService(service.dbUrl, {}, undefined, times);
+    context.after(hasty.stop);
+    const book = await client.create({ title: 'here' });
+    const before = await client.list();
+    const release = await holdWrites(service.dbUrl);
+    const array = () => hasty.client.request('POST', '/books', { body: [{}] });
+    // One array after the other: when the second one can start, its caller waits hardly any more.
+    const writes = Promise.all([...writesOf(hasty.client, book).map((write) => write()), array(), array()]);
+    assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
+    assert.deepEqual(await client.list(), before);
+    for (const { status, message, data, headers } of await writes) {
+      assert.deepEqual([status, message, data], [503, 'Service unavailable', null]);
+      assert.ok(Number(headers.get('retry-after')) > 0);
+    }
+    await release();
+    const next = await hasty.client.create({ title: 'next' }); // after anything that was still waiting
+    assert.deepEqual(await client.list(), [...before, next]);
+  });
+
+  test('rule 23: replaced while a start waits for another process: the start is refused', {
+    skip: OPEN_FILES_HIDDEN,
+  }, async (context) => {
+    const dbUrl = await SQLITE.freshUrl();
+    const path = fileOf(dbUrl);
+    await (await startTestService(dbUrl)).stop();
+    const other = await start(context);
+    const writing = open(context, dbUrl);
+    writing.exec('begin immediate');
+    const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
+    const ended = endOf(service);
+    service.stdout?.once('data', () => service.kill());
+    await waitUntil(() => hasOpen(service, `${path}-shm`));
+    for (const suffix of ['', '-wal', '-shm']) {
+      renameSync(`${path}${suffix}`, `${path}.away${suffix}`);
+      renameSync(`${fileOf(other.dbUrl)}${suffix}`, `${path}${suffix}`);
+    }
+    writing.exec('rollback');
+    const reason = 'books.db has been replaced: put it back, or start again with the new one';
+    assert.deepEqual(await ended, refusedWith(`DB_URL: ${dbUrl} cannot be opened: ${reason}.`));
+  });
+
+  test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {
+    const { client, dbUrl } = await start(context);
+    await client.create({ title: 'found' });
+    await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
+    const other = open(context, dbUrl);
+    other.exec('pragma wal_autocheckpoint = 0; pragma synchronous = off');
+    other.exec(`create table other as select zeroblob(${LONG_LOG}) as zeros`);
+    other.exec('insert into other values (zeroblob(100000))'); // the last pages of the log have nothing else
+    const log = `${fileOf(dbUrl)}-wal`;
+    truncateSync(log, statSync(log).size - 4096);
+    assert.throws(() => other.exec('pragma wal_checkpoint(passive)'), /disk I\/O error/);
+    const { status, data } = await client.request('GET', '/books?q=found');
+    assert.deepEqual([status, data.length], [200, 1]);
   });
 
   test('rule 13: a list never comes from another file', async (context) => {
