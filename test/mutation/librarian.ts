@@ -10,11 +10,12 @@ const FILES = 'test/browser/page-import.test.ts';
 const LOGIC = 'test/page/logic.test.ts';
 const TOGETHER = 'test/browser/page-together.test.ts';
 const TROUBLE = 'test/browser/page-trouble.test.ts';
+const REFUSAL = 'test/page/refusal.test.ts';
 const EVERYBODY = 'test/browser/page-accessibility.test.ts';
 
 export const LIBRARIAN_MUTANTS = new Mutants()
   .in('page/catalogue/refusal.ts')
-  .mutant('a proxy in front of the catalogue refuses a change', TROUBLE, 'in place of the catalogue')
+  .mutant('a proxy in front of the catalogue refuses a change', REFUSAL, 'what a proxy answers')
   .change(' || error.isForeign', '')
   .in('page/catalogue/session.ts')
   .mutant('another password loses the typed text', TROUBLE, 'another password: a login over the page')
@@ -28,14 +29,14 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .change('if (began >= this.#offlineSince)', 'if (began >= 0)')
   .mutant('a service that is away is asked more and more often', TROUBLE, 'by turns is asked no more often')
   .change('this.#probing ??= setTimeout', 'this.#probing = setTimeout')
-  .mutant('the password stays in the page', FINDING, 'a wrong name is refused')
+  .mutant('the password stays in the page', FINDING, 'a login that is refused')
   .change("password.value = '';", '')
   .mutant('a person who leaves the page sends nothing more', CHANGES, 'what is struck through')
   .change('keepalive: this.#isLeaving', 'keepalive: false')
-  .mutant('the login hides that it is refused for a while', FINDING, 'too many wrong passwords')
+  .mutant('the login hides that it is refused for a while', FINDING, 'a login that is refused')
   .change('error.status === 429)', 'error.status === 430)')
   .in('page/changes/book-dialog.ts')
-  .mutant('a book that was added while the service hung is stored twice', TROUBLE, 'while the service hung')
+  .mutant('a book that was added while the service hung is stored twice', TROUBLE, 'answers that are lost')
   .change(
     'const idempotencyKey = this.#key;',
     'this.#key = randomKey();\n    const idempotencyKey = this.#key;',
@@ -223,7 +224,7 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .change('if (editing !== undefined) {', 'if (false) {')
   .mutant('a search leaves deleted books in the catalogue', CHANGES, 'long after its deletion was sent')
   .change('void search(false, deletions.send());', 'void search(false);')
-  .mutant('a search that failed is never tried again', TROUBLE, 'a service that hangs')
+  .mutant('a search that failed is never tried again', TROUBLE, 'a service that does not answer')
   .change(
     'if (!signal.aborted) setTimeout(() => !signal.aborted && void search(staysInPlace), RETRY_PAUSE);',
     '',
