@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { BrowserContextOptions, Page } from 'playwright-core';
-import { violations } from '../support/accessibility.ts';
+import { COLOURS, violations } from '../support/accessibility.ts';
 import {
   BOOKS,
   type Catalogue,
@@ -15,11 +15,11 @@ import {
   focused,
   grid,
   listed,
+  logIn,
   row,
   said,
   searchField,
   shown,
-  startAgain,
   WAYS,
 } from '../support/page.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -27,23 +27,38 @@ import { waitUntil } from '../support/wait.ts';
 const { keyboard } = WAYS;
 
 const BY_AUTHOR = BOOKS.map(({ title }) => title);
+const PHONE_WINDOW = { viewport: { width: 390, height: 700 }, isMobile: true, hasTouch: true };
 
 /** Brings the page from the state before to the next one. */
 type Step = (catalogue: Catalogue) => Promise<unknown>;
 
-const leave = (page: Page) => page.keyboard.press('Escape');
+const press = (page: Page, name: string) => page.getByRole('button', { name }).click();
+const dialog = (page: Page, name?: string) =>
+  page.getByRole('dialog', { ...(name !== undefined && { name }) });
+const alert = (page: Page, text: string) => page.getByRole('alert').filter({ hasText: text });
+const inRow = (page: Page, title: string, name: string) => row(page, title).getByRole('button', { name });
 
+/** Of a page that is not logged in. */
 const SHARED: Readonly<Record<string, Step>> = {
-  list: ({ page }) => shown(page, BY_AUTHOR),
-  menu: ({ page }) => page.getByRole('button', { name: 'More' }).click(),
-  keys: ({ page }) => page.getByRole('button', { name: 'Keys' }).click(),
+  login: ({ page }) => dialog(page, 'Book catalogue').waitFor(),
+  'empty shelf': async ({ page }) => {
+    await logIn(page);
+    await page.getByRole('heading', { name: 'The shelf is empty' }).waitFor();
+  },
+  list: async ({ page, client }) => {
+    await client.request('POST', '/books', { body: BOOKS });
+    await searchField(page).fill(' ');
+    await shown(page, BY_AUTHOR);
+  },
+  menu: ({ page }) => press(page, 'More'),
+  keys: ({ page }) => press(page, 'Keys'),
   figures: async ({ page }) => {
-    await leave(page);
+    await page.keyboard.press('Escape');
     await choose(page, 'Catalogue status');
-    await page.getByRole('dialog').getByRole('button', { name: 'It, Stephen King, 1986' }).waitFor();
+    await dialog(page).getByRole('button', { name: 'It, Stephen King, 1986' }).waitFor();
   },
   'nothing found': async ({ page }) => {
-    await leave(page);
+    await page.keyboard.press('Escape');
     await searchField(page).fill('zzz');
     await page.getByRole('heading', { name: 'Nothing matches “zzz”' }).waitFor();
   },
@@ -52,15 +67,15 @@ const SHARED: Readonly<Record<string, Step>> = {
     await shown(page, ['Emma', 'Pride and Prejudice']);
   },
   add: async ({ page }) => {
-    await page.getByRole('button', { name: 'Add a book' }).click();
+    await press(page, 'Add a book');
     await page.keyboard.type('Emma');
     await page.getByRole('status').filter({ hasText: 'Already here' }).waitFor();
-    await page.getByRole('dialog').getByLabel('Year').fill('x');
-    await page.getByRole('dialog').getByRole('button', { name: 'Add', exact: true }).click();
-    await page.getByRole('alert').filter({ hasText: 'not an unambiguous year' }).waitFor();
+    await dialog(page).getByLabel('Year').fill('x');
+    await page.keyboard.press('Enter');
+    await alert(page, 'not an unambiguous year').waitFor();
   },
   added: async ({ page }) => {
-    await page.getByRole('dialog').getByLabel('Year').fill('');
+    await dialog(page).getByLabel('Year').fill('');
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'Messages' }).getByRole('button', { name: 'Show' }).waitFor();
   },
@@ -69,40 +84,55 @@ const SHARED: Readonly<Record<string, Step>> = {
 const DESK: Readonly<Record<string, Step>> = {
   ...SHARED,
   import: async ({ page }) => {
-    await page.getByRole('button', { name: 'Import' }).click();
-    await page.getByRole('dialog', { name: 'Import books' }).waitFor();
+    await press(page, 'Import');
+    await dialog(page, 'Import books').waitFor();
   },
   export: async ({ page }) => {
-    await leave(page);
-    await page.getByRole('button', { name: 'Export' }).click();
-    await page.getByRole('dialog', { name: 'Save 2 books found' }).waitFor();
+    await page.keyboard.press('Escape');
+    await press(page, 'Export');
+    await dialog(page, 'Save 2 books found').waitFor();
   },
   'edit with a complaint': async ({ page }) => {
-    await leave(page);
-    await page.getByRole('dialog').waitFor({ state: 'hidden' });
-    await page.getByRole('rowheader', { name: 'Pride and Prejudice' }).click();
-    await page.keyboard.press('End');
-    await page.keyboard.press('ArrowLeft');
-    await page.keyboard.press('F2');
+    await page.keyboard.press('Escape');
+    await cell(page, 'Pride and Prejudice', 'year').dblclick();
     await page.keyboard.type('soon');
     await page.keyboard.press('Enter');
-    await page.getByRole('alert').filter({ hasText: '“soon” is not' }).waitFor();
+    await alert(page, '“soon” is not').waitFor();
+  },
+  'refused text in its row': async ({ page }) => {
+    await searchField(page).click();
+    await inRow(page, 'Pride and Prejudice', 'Correct').waitFor();
   },
   deleted: async ({ page }) => {
-    await leave(page);
+    await cell(page, 'Pride and Prejudice', 'title').click();
     await page.keyboard.press('Delete');
-    await row(page, 'Pride and Prejudice').getByRole('button', { name: 'Undo' }).waitFor();
+    await inRow(page, 'Pride and Prejudice', 'Undo').waitFor();
   },
   conflict: async ({ page, client }) => {
     await searchField(page).fill('hobbit');
     await shown(page, ['The Hobbit']);
     await client.request('PUT', '/book/6', { body: { year: 1 } });
     await keyboard.edit(page, 'The Hobbit', 'year', '2');
-    await page.getByRole('dialog', { name: 'Somebody else has changed this book' }).waitFor();
+    await dialog(page, 'Somebody else has changed this book').waitFor();
   },
   'changed by somebody else': async ({ page }) => {
-    await leave(page);
-    await row(page, 'The Hobbit').getByRole('button', { name: 'Compare' }).waitFor();
+    await page.keyboard.press('Escape');
+    await inRow(page, 'The Hobbit', 'Compare').waitFor();
+  },
+  'away, with an edit that is not stored': async ({ page, service }) => {
+    await searchField(page).fill('quijote');
+    await shown(page, ['Don Quijote']);
+    await page.clock.install();
+    await service.stop();
+    await keyboard.edit(page, 'Don Quijote', 'year', '1615');
+    await page.keyboard.press('End'); // to the pencil, which another button replaces
+    const again = inRow(page, 'Don Quijote', 'Try again');
+    await waitUntil(async () => {
+      await page.clock.fastForward(1000);
+      return await again.isVisible();
+    });
+    await focused(again);
+    await alert(page, 'Your changes are kept').waitFor();
   },
 };
 
@@ -110,245 +140,132 @@ const PHONE: Readonly<Record<string, Step>> = {
   ...SHARED,
   sheet: async ({ page }) => {
     await page.getByRole('rowheader', { name: 'Pride and Prejudice' }).click();
-    await page.getByRole('dialog', { name: 'Change the book' }).waitFor();
+    await dialog(page, 'Change the book').waitFor();
   },
   deleted: async ({ page }) => {
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
-    await row(page, 'Pride and Prejudice').getByRole('button', { name: 'Undo' }).waitFor();
+    await dialog(page).getByRole('button', { name: 'Delete' }).click();
+    await inRow(page, 'Pride and Prejudice', 'Undo').waitFor();
   },
-};
-
-/** When the service has ended. */
-const AWAY: Readonly<Record<string, Step>> = {
   away: async ({ page, service }) => {
     await service.stop();
     await searchField(page).fill('it');
-    await page.getByRole('alert').filter({ hasText: 'Your changes are kept' }).waitFor();
+    await alert(page, 'Your changes are kept').waitFor();
   },
 };
 
-const APPEARANCES: Readonly<Record<string, [BrowserContextOptions, Readonly<Record<string, Step>>]>> = {
-  'on a desk, light': [{ colorScheme: 'light' }, { ...DESK, ...AWAY }],
-  'on a desk, dark': [{ colorScheme: 'dark' }, { ...DESK, ...AWAY }],
-  'on a phone, light': [
-    { colorScheme: 'light', ...phone(390) },
-    { ...PHONE, ...AWAY },
-  ],
-  'on a phone, dark': [
-    { colorScheme: 'dark', ...phone(390) },
-    { ...PHONE, ...AWAY },
-  ],
-  'in a window of 320 pixels': [phone(320), { ...PHONE, ...AWAY }],
+/** An appearance: options of the browser, Chromium's size of text in pixels, and the widths of its window, the first one last. */
+const APPEARANCES: Readonly<
+  Record<string, [BrowserContextOptions, number, readonly number[], Readonly<Record<string, Step>>]>
+> = {
+  'on a desk': [{}, 16, [1280], DESK],
+  'on a phone': [PHONE_WINDOW, 16, [320, 390], PHONE],
+  'with text of 200 %': [{ viewport: { width: 640, height: 800 } }, 32, [1280, 320, 640], PHONE],
 };
 
-function phone(width: number): BrowserContextOptions {
-  return { viewport: { width, height: 700 }, isMobile: true, hasTouch: true };
-}
+/** What is wider than the window or its own dialog, and each control that is too small to be hit. */
+const MISFITS = `[
+  ...[document.documentElement, ...document.querySelectorAll('dialog[open]')]
+    .filter((element) => element.scrollWidth > element.clientWidth)
+    .map((element) => element.id + ' ' + element.scrollWidth + ' > ' + element.clientWidth),
+  ...[...document.querySelectorAll('button, select, input:not([type=checkbox], [type=radio], [type=file])')]
+    .map((element) => [element, element.getBoundingClientRect()])
+    .filter(([, { width, height }]) => width > 0 && (width < 24 || height < 24))
+    .map(([element, { width, height }]) => element.outerHTML + ' ' + width + ' × ' + height)]`;
 
-/** Fails if the page is wider than its window, or one of its dialogs is wider than itself. */
-async function assertNotWider(page: Page, state: string): Promise<void> {
-  const wide = await page.evaluate(`
-    [document.documentElement, ...document.querySelectorAll('dialog[open]')]
-      .filter((element) => element.scrollWidth > element.clientWidth)
-      .map((element) => element.id + ' ' + element.scrollWidth + ' > ' + element.clientWidth)`);
-  assert.deepEqual(wide, [], state);
-}
-
-async function assertFocus(page: Page, state: string): Promise<void> {
-  const name = await page.evaluate('document.activeElement.tagName');
-  assert.notEqual(name, 'BODY', `the focus is lost: ${state}`);
-}
-
-describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk }) => {
-  for (const [name, [options, steps]] of Object.entries(APPEARANCES)) {
-    test(`${name}, axe finds nothing in any state, and nothing is wider than the window`, async (context) => {
-      const still: BrowserContextOptions = { reducedMotion: 'reduce', ...options };
-      const catalogue = await openCatalogue(context, { options: still });
-      const { page } = await openDesk(context, catalogue.service.pageUrl, still);
-      await page.getByRole('dialog', { name: 'Book catalogue' }).waitFor();
-      assert.deepEqual(await violations(page), [], 'login');
-      await assertNotWider(page, 'login');
-      await page.context().close();
+describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
+  for (const [name, [options, size, widths, steps]] of Object.entries(APPEARANCES)) {
+    test(`${name}, in every state: axe finds nothing, light or dark, everything fits, the focus is not lost`, async (context) => {
+      const still = { reducedMotion: 'reduce', colorScheme: 'light', ...options } as const;
+      const catalogue = await openCatalogue(context, { books: [], options: still });
+      const { page, complaints } = catalogue;
+      const session = await page.context().newCDPSession(page);
+      await session.send('Page.setFontSizes', { fontSizes: { standard: size } });
+      await page.reload();
       for (const [state, step] of Object.entries(steps)) {
         await step(catalogue);
-        assert.deepEqual(await violations(catalogue.page), [], state);
-        await assertNotWider(catalogue.page, state);
-        if (state !== 'list' && state !== 'menu' && !name.includes('phone') && !name.includes('320'))
-          await assertFocus(catalogue.page, state);
+        for (const width of widths) {
+          await page.setViewportSize({ width, height: 720 });
+          assert.deepEqual(await page.evaluate(MISFITS), [], `${state}, ${width} pixels wide`);
+        }
+        assert.deepEqual(await violations(page), [], state);
+        await page.emulateMedia({ colorScheme: 'dark' });
+        assert.deepEqual(await violations(page, [], COLOURS), [], `${state}, dark`);
+        await page.emulateMedia({ colorScheme: 'light' });
+        const place = await page.evaluate('document.activeElement.tagName');
+        if (steps === DESK && state !== 'menu') assert.notEqual(place, 'BODY', `the focus is lost: ${state}`);
       }
-      assert.deepEqual(catalogue.complaints(), []);
+      assert.equal(await page.evaluate('getComputedStyle(document.body).fontSize'), `${size}px`);
+      assert.deepEqual(complaints(), []);
     });
   }
 
-  test('an empty shelf is also clean, light and dark', async (context) => {
-    const { page } = await openCatalogue(context, { books: [] });
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-      await page.getByRole('heading', { name: 'The shelf is empty' }).waitFor();
-      assert.deepEqual(await violations(page), [], colorScheme);
-    }
-    await page.getByRole('button', { name: 'Import a file' }).click();
-    await page.getByRole('dialog', { name: 'Import books' }).waitFor();
-  });
-
-  test('an edit that could not be stored is also clean', async (context) => {
-    const catalogue = await openCatalogue(context, { options: { reducedMotion: 'reduce' } });
-    const { page, service } = catalogue;
-    await page.clock.install();
-    await service.stop();
-    await keyboard.edit(page, 'Emma', 'year', '1816');
-    await row(page, 'Emma').getByRole('button', { name: 'Edit' }).waitFor();
-    await page.keyboard.press('End'); // to the pencil, which another button replaces
-    await waitUntil(async () => {
-      await page.clock.fastForward(5000);
-      return await row(page, 'Emma').getByRole('button', { name: 'Try again' }).isVisible();
-    });
-    await focused(row(page, 'Emma').getByRole('button', { name: 'Try again' }));
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await violations(page), [], colorScheme);
-    }
-    const again = await startAgain(service);
-    context.after(() => again.stop());
-    await waitUntil(async () => {
-      await page.clock.fastForward(1000);
-      return !(await row(page, 'Emma').getByRole('button', { name: 'Try again' }).isVisible());
-    });
-    await assertFocus(page, 'stored');
-  });
-
-  test('a text that was refused is also clean in its row', async (context) => {
-    const { page } = await openCatalogue(context, { options: { reducedMotion: 'reduce' } });
-    await cell(page, 'Emma', 'year').dblclick();
-    await page.keyboard.type('19x9');
-    await searchField(page).click();
-    await row(page, 'Emma').getByRole('button', { name: 'Correct' }).waitFor();
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      assert.deepEqual(await violations(page), [], colorScheme);
-    }
-  });
-
   test('a screen reader gets a grid with its size and order, and rows without ornaments', async (context) => {
-    const { page } = await openCatalogue(context, {
-      books: [
-        ...BOOKS,
-        ...Array.from({ length: 490 }, (_, index) => ({ title: `Z ${index}`, author: 'Z', year: 1 })),
-      ],
-    });
-    assert.equal(
-      await page.getByRole('row').first().ariaSnapshot(),
-      `- row "Title Author Year Actions":
-  - columnheader "Title":
-    - button "Title"
-  - columnheader "Author":
-    - button "Author"
-  - columnheader "Year":
-    - button "Year"
-  - columnheader "Actions"`,
+    const more = Array.from({ length: 490 }, (_, at) => ({ title: `Z ${at}`, author: 'Z', year: 1 }));
+    const { page } = await openCatalogue(context, { books: [...BOOKS, ...more] });
+    const headers = page.getByRole('row').first();
+    assert.match(
+      await headers.ariaSnapshot(),
+      /^- row "Title Author Year Actions":(\n {2}- columnheader "(\w+)":\n {4}- button "\2"){3}\n {2}- columnheader "Actions"$/,
     );
-    assert.equal(
-      await row(page, 'Emma').ariaSnapshot(),
-      `- row "Emma Jane Austen 1815 Edit Delete":
-  - rowheader "Emma"
-  - gridcell "Jane Austen"
-  - gridcell "1815"
-  - gridcell "Edit Delete":
-    - button "Edit"
-    - button "Delete"`,
-    );
+    const snapshot = (names: string) =>
+      [
+        `- row "Emma Jane Austen 1815 ${names}":`,
+        ...['- rowheader "Emma"', '- gridcell "Jane Austen"', '- gridcell "1815"', `- gridcell "${names}":`],
+        ...names.split(' ').map((name) => `  - button "${name}"`),
+      ].join('\n  ');
+    assert.equal(await row(page, 'Emma').ariaSnapshot(), snapshot('Edit Delete'));
     await keyboard.delete(page, 'Emma');
-    assert.equal(
-      await row(page, 'Emma').ariaSnapshot(),
-      `- row "Emma Jane Austen 1815 Undo":
-  - rowheader "Emma"
-  - gridcell "Jane Austen"
-  - gridcell "1815"
-  - gridcell "Undo":
-    - button "Undo"`,
-    );
+    assert.equal(await row(page, 'Emma').ariaSnapshot(), snapshot('Undo'));
     assert.equal(await grid(page).getAttribute('aria-rowcount'), '501');
     assert.equal(await grid(page).getAttribute('aria-colcount'), '4');
     assert.equal(await row(page, 'Emma').getAttribute('aria-rowindex'), '8');
     assert.equal(await cell(page, 'Emma', 'author').getAttribute('aria-colindex'), '2');
-    const headers = page.getByRole('columnheader');
-    const sorts = await headers.evaluateAll((all) => all.map((header) => header.getAttribute('aria-sort')));
-    assert.deepEqual(sorts, ['none', 'ascending', 'none', null]);
     assert.equal(await grid(page).locator('[tabindex="0"]').count(), 1, 'one stop for Tab');
 
     // Whatever was scrolled, rows are read in their order.
     for (const key of ['Control+End', 'PageUp', 'PageUp', 'Control+Home', 'PageDown', 'ArrowDown']) {
       await page.keyboard.press(key);
       await listed(page);
-      const indexes = await page
-        .getByRole('row')
-        .evaluateAll((rows) => rows.map((one) => Number(one.getAttribute('aria-rowindex'))));
-      assert.deepEqual(
-        indexes,
-        indexes.toSorted((one, other) => one - other),
-        key,
-      );
-      await assertFocus(page, key);
+      const rows = page.getByRole('row');
+      const order = await rows.evaluateAll((all) => all.map((one) => Number(one.ariaRowIndex)));
+      const sorted = order.toSorted((one, other) => one - other);
+      assert.deepEqual(order, sorted, key);
+      assert.equal(await page.locator(':focus').count(), 1, key);
     }
   });
 
   test('every change is announced, once and politely', async (context) => {
     const { page } = await openCatalogue(context);
-    const saidOnce = async (text: string) => assert.deepEqual(await said(page, text), [text]);
-    for (let time = 0; time < 2; time += 1) await said(page, '10 books'); // the count, and once more after the login
     await keyboard.search(page, 'austen');
-    await saidOnce('2 books found');
-    await keyboard.edit(page, 'Emma', 'year', '1816');
-    await saidOnce('Saved');
-    await keyboard.delete(page, 'Emma');
-    await saidOnce('Deleted Emma. Control Z brings it back.');
-    await page.keyboard.press('Control+z');
-    await saidOnce('Emma was kept');
-    await keyboard.search(page, 'zzz');
-    await saidOnce('0 books found');
-  });
-
-  test('the complaint about the last row in sight is also in sight', async (context) => {
-    const books = Array.from({ length: 300 }, (_, index) => ({
-      title: `Book ${index}`,
-      author: '',
-      year: 1,
-    }));
-    const { page } = await openCatalogue(context, { books });
-    await page.getByRole('rowheader', { name: 'Book 0', exact: true }).click();
-    for (const key of ['PageDown', 'PageDown', 'ArrowUp', 'Control+End']) {
-      await page.keyboard.press(key);
-      await page.keyboard.press('End');
-      await page.keyboard.press('ArrowLeft');
-      await page.locator(':focus').filter({ hasText: '1' }).waitFor(); // the books have arrived
-      await page.keyboard.press('F2');
-      await page.keyboard.type('soon');
-      await page.keyboard.press('Enter');
-      const complaint = page.getByRole('alert').filter({ hasText: '“soon” is not' });
-      await complaint.waitFor();
-      const isInSight = `(element) => {
-        const { left, right, top, bottom } = element.getBoundingClientRect();
-        return [top + 2, bottom - 2].every((y) => element.contains(document.elementFromPoint((left + right) / 2, y)));
-      }`;
-      await waitUntil(
-        async () => await complaint.evaluate(new Function(`return ${isInSight}`)() as () => boolean),
-      );
-      await page.keyboard.press('Escape');
+    await said(page, '2 books found');
+    for (const [change, text] of [
+      [() => keyboard.edit(page, 'Emma', 'year', '1816'), 'Saved'],
+      [() => keyboard.delete(page, 'Emma'), 'Deleted Emma. Control Z brings it back.'],
+      [() => page.keyboard.press('Control+z'), 'Emma was kept'],
+      [() => keyboard.search(page, 'zzz'), '0 books found'],
+    ] as const) {
+      await change();
+      assert.deepEqual(await said(page, text), [text]);
     }
   });
 
-  test('every control is large enough to be hit', async (context) => {
-    for (const options of [{}, phone(390)]) {
-      const { page } = await openCatalogue(context, { options });
-      await row(page, 'Emma').hover();
-      await page.getByRole('button', { name: 'More' }).click();
-      const controls = page.getByRole('button').or(page.getByRole('textbox')).or(page.getByRole('combobox'));
-      for (const control of await controls.all()) {
-        const box = await control.boundingBox();
-        if (box === null) continue;
-        const name = await control.ariaSnapshot();
-        assert.ok(box.width >= 24 && box.height >= 24, `${name}: ${box.width} × ${box.height}`);
-      }
+  test('the complaint about the last row in sight is also in sight', async (context) => {
+    const books = Array.from({ length: 300 }, (_, at) => ({ title: `Book ${at}`, author: '', year: 1 }));
+    const { page } = await openCatalogue(context, { books });
+    await cell(page, 'Book 0', 'title').click();
+    for (const key of ['PageDown', 'ArrowUp', 'Control+End']) {
+      for (const one of [key, 'End', 'ArrowLeft']) await page.keyboard.press(one);
+      await page.locator(':focus').filter({ hasText: '1' }).waitFor(); // the books have arrived
+      for (const one of ['F2', 'x', 'Enter']) await page.keyboard.press(one);
+      const complaint = alert(page, '“x” is not');
+      await waitUntil(() =>
+        complaint.evaluate((element) => {
+          const { x, width, top, bottom } = element.getBoundingClientRect();
+          const at = (y: number) => element.ownerDocument.elementFromPoint(x + width / 2, y);
+          return [top + 2, bottom - 2].every((y) => element.contains(at(y)));
+        }),
+      );
+      await page.keyboard.press('Escape');
     }
   });
 
@@ -360,44 +277,36 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
       [cell(page, 'Emma', 'author'), () => cell(page, 'Emma', 'author').click()],
       [cell(page, 'Emma', 'title'), () => page.keyboard.press('Delete')],
     ] as const) {
-      await listed(page);
       const before = await part.screenshot();
       await change();
-      await listed(page);
       await waitUntil(async () => !(await part.screenshot()).equals(before));
     }
   });
 
   test('on a phone, the button that floats over the list can be scrolled away from its last book', async (context) => {
-    const books = Array.from({ length: 40 }, (_, index) => ({ title: `Book ${index}`, author: '', year: 1 }));
-    const { page } = await openCatalogue(context, { books, options: phone(390) });
-    await page.getByRole('combobox', { name: 'Order' }).selectOption('Oldest entry first');
-    await page.getByRole('rowheader', { name: 'Book 0' }).waitFor();
-    await page.getByRole('rowheader', { name: 'Book 0' }).hover();
+    const books = Array.from({ length: 40 }, (_, at) => ({ title: `Book ${at}`, author: '', year: 1 }));
+    const { page } = await openCatalogue(context, { books, options: PHONE_WINDOW, query: '?sort=id' });
+    await cell(page, 'Book 0', 'title').hover();
     await page.mouse.wheel(0, 10_000);
-    const last = row(page, 'Book 39');
     const button = page.getByRole('button', { name: 'Add a book' });
     await waitUntil(async () => {
-      const [one, other] = await Promise.all([last.boundingBox(), button.boundingBox()]);
+      const [one, other] = [await row(page, 'Book 39').boundingBox(), await button.boundingBox()];
       return one !== null && other !== null && one.y + one.height <= other.y;
     });
   });
 
-  for (const [width, height] of [
-    [1366, 768],
-    [1920, 1080],
-    [2560, 1440],
-    [3840, 2160],
-  ] as const) {
-    test(`the list reaches the lower edge of a screen of ${width} × ${height} pixels`, async (context) => {
-      const { page } = await openCatalogue(context, { options: { viewport: { width, height } } });
-      const box = await grid(page).boundingBox();
-      assert.ok(box !== null && box.y < 200, 'it begins below the search');
-      const below = height - box.y - box.height;
-      assert.ok(below >= 0 && below <= 40, `${below} pixels below the list`);
-      await assertNotWider(page, 'the list');
-    });
-  }
+  test('the list reaches the lower edge of a screen of any size', async (context) => {
+    const { page } = await openCatalogue(context);
+    for (const [width, height] of [
+      [1366, 768],
+      [3840, 2160],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      const { y = 0, height: own = 0 } = (await grid(page).boundingBox()) ?? {};
+      assert.ok(y > 0 && y < 200 && height - y - own >= 0 && height - y - own <= 40, `${y} + ${own} pixels`);
+      assert.deepEqual(await page.evaluate(MISFITS), []);
+    }
+  });
 
   test('nothing moves for a person who wants less motion', async (context) => {
     const { page } = await openCatalogue(context);
@@ -407,7 +316,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
       for (const name of ['animationstart', 'transitionrun']) document.addEventListener(name, () => { started += 1; }, true)`);
     await page.keyboard.press('Insert');
     await waitUntil(async () => Number(await page.evaluate('started')) > 0); // this test could not fail otherwise
-    await leave(page);
+    await page.keyboard.press('Escape');
     await page.emulateMedia({ reducedMotion: 'reduce' });
     await page.keyboard.press('Insert');
     assert.equal(await moving(), 0);
@@ -415,27 +324,5 @@ describePage('the librarians’ page for everybody', ({ openCatalogue, openDesk 
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'Messages' }).getByRole('button', { name: 'Show' }).waitFor();
     assert.equal(await moving(), 0);
-    await keyboard.edit(page, 'Emma', 'year', '1816');
-    await waitUntil(async () => (await cell(page, 'Emma', 'year').textContent()) === '1816');
-    assert.equal(await moving(), 0);
   });
 });
-
-describePage(
-  'the librarians’ page with text of 200 %',
-  ({ openCatalogue }) => {
-    for (const width of [1280, 640, 320]) {
-      test(`nothing is wider than a window of ${width} pixels`, async (context) => {
-        const options = { viewport: { width, height: 800 }, reducedMotion: 'reduce' } as const;
-        const catalogue = await openCatalogue(context, { options });
-        assert.equal(await catalogue.page.evaluate('getComputedStyle(document.body).fontSize'), '32px');
-        for (const [state, step] of Object.entries(PHONE)) {
-          await step(catalogue);
-          await assertNotWider(catalogue.page, state);
-        }
-        assert.deepEqual(await violations(catalogue.page), []);
-      });
-    }
-  },
-  ['--blink-settings=defaultFontSize=32'],
-);

@@ -6,9 +6,13 @@ import { fileURLToPath } from 'node:url';
 import type { AxeResults, ElementContext } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+/** Tags of axe. */
+const ALL = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
 const AXE = readFileSync(fileURLToPath(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
+
+/** The rules of axe that depend on the colour scheme. */
+export const COLOURS = ['color-contrast', 'link-in-text-block'];
 
 /** Ends when they have ended, or were cancelled. */
 const TRANSITIONS =
@@ -17,14 +21,19 @@ const TRANSITIONS =
 /**
  * Checks a page once its transitions have ended: axe reads colours in between as they are.
  * @param without selectors of elements that are not checked.
+ * @param rules tags or names of rules.
  * @returns a line for each element that breaks a rule, empty if all hold.
  * @throws Error if axe has checked nothing.
  */
-export async function violations(page: Page, without: readonly string[] = []): Promise<string[]> {
+export async function violations(
+  page: Page,
+  without: readonly string[] = [],
+  rules: readonly string[] = ALL,
+): Promise<string[]> {
   await page.evaluate(TRANSITIONS);
   await page.evaluate(AXE); // unlike a script element, a policy of the page does not stop it
   const context: ElementContext = { include: ['html'], exclude: without.map((selector) => [selector]) };
-  const options = { runOnly: TAGS, resultTypes: ['violations'] };
+  const options = { runOnly: rules, resultTypes: ['violations'] };
   const found = (await page.evaluate(
     `axe.run(${JSON.stringify(context)}, ${JSON.stringify(options)})`,
   )) as AxeResults;
