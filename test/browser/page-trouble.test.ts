@@ -37,7 +37,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     await page.keyboard.type(text);
   }
 
-  /** Lets the clock of the page go on until something holds. */
+  /** Lets time pass on the page until something holds. */
   async function later(page: Page, holds: () => Promise<boolean>): Promise<void> {
     await waitUntil(async () => {
       await page.clock.fastForward(1000);

@@ -159,7 +159,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     assert.equal(await searchField(page).inputValue(), 'hobbit');
   });
 
-  test('what is typed in the list is searched for, and Enter goes to the books that were found last', async (context) => {
+  test('letters typed in the list are searched for, and Enter goes to the books that were found last', async (context) => {
     const { page } = await openCatalogue(context);
     await cell(page, 'Don Quijote', 'title').click();
     await page.keyboard.type('pride and prejudice');

@@ -203,6 +203,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'while (page.books.length === 0 && index > 0) {',
     'while (page.books.length === 0 && index > 1e6) {',
   )
+  .mutant('the list is longer than the books of the service', LOGIC, 'whichever page answers last')
+  .change('books.length === 0 ? Math.min(this.total, end) : end', 'end')
   .mutant('a list of long books has gaps', LOGIC, 'is continued')
   .change('while (next !== undefined && books.length < PAGE) {', 'while (next?.limit !== undefined) {')
   .in('page/list/view.ts')

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { provideDocument } from '../orders/document.ts';
 import { pathTo } from '../support/repository.ts';
+import { settled } from '../support/virtual-time.ts';
 
 provideDocument();
 // By their paths, and so without their types, which need those of a browser.
@@ -132,6 +133,33 @@ test('a place beyond the end, since others have deleted books, is one of the las
   const shelf = longShelf();
   shelf.show(await shelf.find({}, 1000, new AbortController().signal));
   assert.equal(shelf.at(249)?.id, 250);
+});
+
+test('others have deleted books: the list ends where those of the service end, whichever page answers last', async () => {
+  for (const order of [
+    [100, 200],
+    [200, 100],
+  ]) {
+    const all = Array.from({ length: 250 }, (_, at) => ({ id: at + 1, title: 'book', author: '', year: 0 }));
+    const answers = new Map<number, () => void>();
+    const page = ({ offset = 0 }) =>
+      new Promise((resolve) => {
+        const books = all.slice(offset, offset + 100);
+        const next = offset + 100 < all.length ? { offset: offset + 100 } : undefined;
+        answers.set(offset, () => resolve({ books, total: all.length, unindexed: 0, next }));
+      });
+    const shelf = new Shelf({ call: (work: (catalogue: object) => unknown) => work({ page }) });
+    const found = shelf.find({}, 0, new AbortController().signal);
+    answers.get(0)?.();
+    shelf.show(await found);
+    all.length = 150;
+    shelf.want(100, 249);
+    for (const offset of order) {
+      answers.get(offset)?.();
+      await settled();
+    }
+    assert.deepEqual([shelf.total, shelf.at(149)?.id], [150, 150], String(order));
+  }
 });
 
 test('an answer that was on its way when a book changed does not hide the change', async () => {
