@@ -1,93 +1,70 @@
-// The command `verify`: what it prints, with which exit code, and what it leaves in the store. Whether it finds out wrong
-// services, and services that do not answer, is in test/nightly. That the project's own service passes is test/contract.
+// The command `verify` and the kit behind it: reports, exit codes, options, and what stays in the store. Whether the kit finds out
+// wrong services is in test/nightly; that the project's own service keeps the rules, in test/contract.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import { cpSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo, Server } from 'node:net';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
-import { after, before, describe, type TestContext, test } from 'node:test';
-import { perform } from '../../conformance/checking.ts';
-import { expect } from '../../conformance/complaint.ts';
-import { FINDING } from '../../conformance/finding.ts';
+import { Writable } from 'node:stream';
+import { after, afterEach, before, describe, type TestContext, test } from 'node:test';
+import { perform, verdictsOf } from '../../conformance/checking.ts';
+import { verify } from '../../conformance/command.ts';
+import { expect, Unanswered } from '../../conformance/complaint.ts';
 import { core } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { Service } from '../../conformance/service.ts';
-import { Client, LIMITS } from '../support/client.ts';
 import { HERE_ONLY, runCommand } from '../support/command.ts';
-import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
+import { listen, unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
+import { endOf, SECRET, temporaryFolder } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
 import {
-  ENVIRONMENT,
-  endOf,
-  POSTGRES,
-  type RunningService,
-  SECRET,
-  SQLITE,
-  spawnService,
-  startTestService,
-  temporaryFolder,
-} from '../support/service.ts';
-import { ACCOUNT, startSmallService } from '../support/small-service.ts';
-import { executeOn, holdIndex } from '../support/sql.ts';
-import { timesWith } from '../support/times.ts';
+  ask,
+  give,
+  kitOf,
+  refuse,
+  ruleOf,
+  startWrongService,
+  type WrongService,
+} from '../support/wrong-service.ts';
 
-/** The program of the kit, without this project. */
-const KIT = pathTo('conformance/main.ts');
+const ACCOUNT = { AUTH_USERNAME: 'librarian', AUTH_PASSWORD: 'correct horse' };
 
-const ADMITTED = { username: ENVIRONMENT.AUTH_USERNAME, password: ENVIRONMENT.AUTH_PASSWORD };
-
-test('a service that has not indexed all books yet is asked again', async (context) => {
-  const times = timesWith({ postgres: { catchUp: 100 } });
-  const { dbUrl, url, stop } = await startTestService(await POSTGRES.freshUrl(), {}, undefined, times);
-  context.after(stop);
-  const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
-  let release = async () => {};
-  let late = 0;
-  const kit = new Service(new URL(url), { username, password, secret: SECRET }, LIMITS, ({ headers }) => {
-    if (headers['x-unindexed-books'] === undefined) return;
-    late += 1;
-    void release();
-  });
-  context.after(() => kit.close());
-  const rule = FINDING.find(({ numbers }) => numbers === 'rule F11');
-  assert.ok(rule !== undefined);
-  release = await holdIndex(dbUrl);
-  await perform(rule, kit);
-  await release();
-  assert.ok(late > 0);
-});
-
-describe('verify', { concurrency: true }, () => {
-  let service: RunningService;
+describe('verify', () => {
+  let service: WrongService;
+  let kept: unknown[];
 
   before(async () => {
-    ({ service } = await startWithBook());
+    service = await startWrongService();
+    await service.right.client.create({ title: 'Emma', author: 'Jane Austen', year: 1815 });
+    kept = await service.right.client.list();
   });
-  after(() => service.stop());
+  afterEach(async () => {
+    service.fault = undefined;
+    await executeOn(service.right.dbUrl, "delete from books where title <> 'Emma'");
+  });
+  after(() => service?.stop());
 
-  const account = { AUTH_USERNAME: 'librarian', AUTH_PASSWORD: 'correct horse' };
-  const run = (args: readonly string[], env: Record<string, string> = account, { url } = service) =>
-    runCommand(['verify', url, ...args], env);
-
-  /** A test that logs in with wrong passwords needs a separate service: they delay the logins of others. */
-  async function startWithBook(context?: TestContext) {
-    const service = await startTestService(await SQLITE.freshUrl());
-    context?.after(() => service.stop());
-    await service.client.create({ title: 'Emma', author: 'Jane Austen', year: 1815 });
-    return { service, kept: await service.client.list() };
+  /** Its wrong logins delay no other run's. */
+  function run(args: readonly string[], env: Record<string, string> = ACCOUNT, stop?: Promise<unknown>) {
+    service.client += 1;
+    return runCommand(['verify', service.url, '--level', 'core', ...args], env, undefined, stop);
   }
 
-  test('writes nothing unless the store may be written, and lists the rules that were not checked', async (context) => {
-    const { service, kept } = await startWithBook(context);
-    const run = (args: readonly string[]) => runCommand(['verify', service.url, ...args], account);
-    const { code, stdout } = await run(['--level', 'core', '--format', 'json']);
-    assert.equal(code, 0);
+  function kitFor(context: TestContext): Service {
+    const kit = kitOf(service.url);
+    context.after(() => kit.close());
+    return kit;
+  }
+
+  test('writes nothing unless the store may be written, and lists the rules that were not checked', async () => {
+    const { id } = await service.right.client.create({});
+    const args = ['verify', service.right.url, '--level', 'core', '--format'];
+    const { code, stdout } = await runCommand([...args, 'json'], ACCOUNT);
     const { url, level, passed, failed, notChecked, rules } = JSON.parse(stdout);
-    assert.deepEqual([url, level, failed], [service.url, 'core', 0]);
+    assert.deepEqual([code, url, level, failed], [0, service.right.url, 'core', 0]);
     const core = RULES.filter((rule) => rule.level === 'core');
     const expected = core.map(({ numbers, name, writes, needsSecret }) => {
       const reason = writes ? '--store-may-be-written' : needsSecret && '--secret';
@@ -95,191 +72,159 @@ describe('verify', { concurrency: true }, () => {
       return { rules: numbers, name, level: 'core', ...result };
     });
     assert.deepEqual(rules, expected);
+    const text = (await runCommand([...args, 'text'], ACCOUNT)).stdout;
+    assert.match(text, /^ {2}not checked {2}G1: returns the book$/m);
+    assert.match(text, /, 9 not checked: 1 without --secret, 8 without --store-may-be-written\.\n$/);
     assert.equal(passed, expected.filter(({ result }) => result === 'passed').length);
     assert.ok(passed > 5 && notChecked > 5);
     assert.equal(passed + notChecked, core.length);
-    assert.deepEqual(await service.client.list(), kept);
-
-    const text = await run(['--level=core', '--format=text']);
-    assert.match(text.stdout, /^ {2}passed {7}G2: a book that does not exist gets 404$/m);
-    assert.match(text.stdout, /^ {2}not checked {2}G1: returns the book$/m);
-    const summary =
-      /(\d+) passed, 0 failed, (\d+) not checked: 1 without --secret, (\d+) without --store-may-be-written\.\n$/.exec(
-        text.stdout,
-      );
-    assert.deepEqual(summary?.slice(1, 4).map(Number), [passed, notChecked, notChecked - 1]);
     // The id of a book that was stored and removed would not be used again (rule 12).
-    assert.equal((await service.client.create({})).id, 2);
+    assert.equal((await service.right.client.create({})).id, id + 1);
   });
 
-  test('shows the request and the answer of what failed, without the token and the password', async (context) => {
-    const small = await startSmallService('removes nothing');
-    context.after(() => small.stop());
-    const env = { AUTH_USERNAME: ACCOUNT.username, AUTH_PASSWORD: ACCOUNT.password };
-    const args = ['verify', small.url, '--store-may-be-written', '--level', 'core'];
-    const { code, stdout } = await runCommand([...args, '--format', 'text'], env);
-    assert.equal(code, 1);
-    const [, explained = ''] = /^ {2}FAILED {7}D1: [^\n]*\n((?: {6}.*\n)+)/m.exec(stdout) ?? [];
-    assert.match(
-      explained,
-      /^ {6}expected {2}200 Book deleted successfully, data null\n {6}request {3}DELETE \/book\/\d+\n/,
-    );
-    assert.match(explained, /\n {6}answer {4}500 Internal server error, data null\n/);
-    assert.match(explained, /authorization: .{12}…\n/);
-    assert.ok(!stdout.includes(ACCOUNT.password));
-    assert.match(
-      stdout,
-      /\n\d+ passed, 2 failed, 1 not checked: 1 without --secret\.\n\d+ books could not be removed: \d+, .*\n$/,
-    );
-
-    const tap = await runCommand(args, env);
-    assert.match(
-      tap.stdout,
-      /^not ok \d+ - D1: .*\n {2}---\n {2}expected: \|-\n {6}200 Book deleted successfully, data null\n/m,
-    );
-    assert.match(tap.stdout, /\n {2}answer: \|-\n {6}500 .*\n {2}\.\.\.\n/);
-    const json = JSON.parse((await runCommand([...args, '--format', 'json'], env)).stdout);
-    assert.equal(json.failed, 2);
-    assert.ok(json.rules.some(({ request }: { request?: string }) => request?.startsWith('DELETE /book/')));
-    assert.ok(json.booksLeft.length > 30);
+  test('shows the request and the answer of what failed, without the token and the password', async () => {
+    service.fault = refuse(/^DELETE \/book\/\d{1,9}\n.*^authorization: eyJ/ms, 500, 'Internal server error');
+    const args = ['--store-may-be-written', '--format'];
+    for (const [format, failed, end] of [
+      [
+        'text',
+        /^ {2}FAILED {7}D1: .*\n {6}expected {2}200 Book deleted successfully, data null\n {6}request {3}DELETE \/book\/\d+\n {16}authorization: .{12}…\n {6}answer {4}500 Internal server error, data null\n/m,
+        /\n\d+ passed, 2 failed, 1 not checked: 1 without --secret\.\n\d+ books could not be removed: \d+, .*\n$/,
+      ],
+      [
+        'tap',
+        /^not ok \d+ - D1: .*\n {2}---\n {2}expected: \|-\n {6}200 Book deleted successfully, data null\n/m,
+        /\n {2}answer: \|-\n {6}500 .*\n {2}\.\.\.\n[\s\S]*\n# \d+ passed, 2 failed, 1 not checked: /,
+      ],
+      ['json', /"request":\s*"DELETE \/book\//, /"failed":\s*2\b[\s\S]*"booksLeft":\s*\[\s*\d+,/],
+    ] as const) {
+      const { code, stdout } = await run([...args, format]);
+      assert.equal(code, 1);
+      assert.match(stdout, failed);
+      assert.match(stdout, end);
+      assert.ok(!stdout.includes(ACCOUNT.AUTH_PASSWORD));
+    }
   });
 
-  test('asks again for the removal of its books if the service is unavailable for a moment', async (context) => {
-    const small = await startSmallService('removes a book at the second request only');
-    context.after(() => small.stop());
-    const env = { AUTH_USERNAME: ACCOUNT.username, AUTH_PASSWORD: ACCOUNT.password };
-    const args = ['verify', small.url, '--store-may-be-written', '--level', 'core', '--format', 'json'];
-    const { booksLeft } = JSON.parse((await runCommand(args, env)).stdout);
-    assert.deepEqual(booksLeft, []);
-    const target = { url: small.url, port: Number(new URL(small.url).port) };
-    assert.deepEqual(await (await Client.logIn(target, ACCOUNT)).list(), []);
-  });
+  for (const [name, times, refusal] of [
+    ['asks again for the removal of its books if the service is unavailable for a moment', 1, 503],
+    ['removes its books from a service that demands a condition for it', Number.POSITIVE_INFINITY, 428],
+  ] as const) {
+    test(name, async (context) => {
+      let refused = 0;
+      service.fault = (asked, pass) => {
+        if (!asked.startsWith('DELETE ') || asked.includes('\nif-match: *\n') || refused === times)
+          return pass(asked);
+        refused += 1;
+        return refuse(/^/, refusal)(asked, pass);
+      };
+      const kit = kitFor(context);
+      await perform(ruleOf('C2: stores'), kit);
+      assert.ok(refused > 0);
+      assert.deepEqual(kit.left, []);
+      assert.deepEqual(await service.right.client.list(), kept);
+    });
+  }
 
-  test('removes its books from a service that demands a condition for it', async (context) => {
-    const strict = await startTestService(await SQLITE.freshUrl(), { REQUIRE_IF_MATCH: 'on' });
-    context.after(() => strict.stop());
-    const args = ['--store-may-be-written', '--level', 'core', '--format', 'json'];
-    const { failed, booksLeft } = JSON.parse((await run(args, account, strict)).stdout);
-    assert.ok(failed > 0, 'no rule stores and removes books');
-    assert.deepEqual(booksLeft, []);
-    assert.deepEqual(await strict.client.list(), []);
+  test('a service that has not indexed all books yet is asked again', async (context) => {
+    const unindexed = give(/\n(\d+\n)([\s\S]*)"data":.*/, '\n$1x-unindexed-books: 1\n$2"data":[]}');
+    const searches: string[] = [];
+    service.fault = (asked, pass) => {
+      if (!asked.startsWith('GET /books?')) return pass(asked);
+      return searches.push(asked) === 1 ? unindexed(asked, pass) : pass(asked);
+    };
+    await perform(ruleOf('rule F11'), kitFor(context));
+    assert.equal(searches[1], searches[0]);
   });
 
   test('stops between two rules, with the verdicts so far', { skip: HERE_ONLY }, async () => {
-    const args = ['verify', service.url, '--store-may-be-written'];
-    const { code, stdout } = await runCommand(args, account, undefined, Promise.resolve());
+    const { code, stdout } = await run(['--store-may-be-written'], ACCOUNT, Promise.resolve());
     assert.equal(code, 1);
-    assert.match(
-      stdout,
-      new RegExp(
-        `\nBail out! Stopped\\.\n# 0 passed, 0 failed, ${RULES.length} not checked: ${RULES.length} after the stop`,
-      ),
-    );
+    const end = /\nBail out! Stopped\.\n# 0 passed, 0 failed, (\d+) not checked: \1 after the stop\.\n$/;
+    assert.match(stdout, end);
   });
 
-  for (const [name, spawnWith, options] of [
-    ['verify', (args: readonly string[]) => spawnService(account, ['verify', ...args]), {}],
-    [
-      'the kit alone',
-      (args: readonly string[]) => spawn(process.execPath, [KIT, ...args], { env: account }),
-      { skip: HERE_ONLY },
-    ],
+  for (const [name, code, outcome] of [
+    ['its reader leaves: it ends before the next rule, with its books removed', 'EPIPE', 1],
+    ['a report that cannot be written is no success', 'ENOSPC', 'The report cannot be written: no room.'],
   ] as const) {
-    test(`${name} ends when its reader leaves, with its books removed`, options, async (context) => {
-      const { service, kept } = await startWithBook(context);
-      const child = spawnWith([service.url, '--store-may-be-written']);
-      let lines = 0;
-      child.stdout?.on('data', (text) => {
-        lines += String(text).split('\n').length - 1;
-        if (lines > 25) child.stdout?.destroy(); // books are being stored by then
+    test(name, async () => {
+      const requests: string[] = [];
+      service.fault = (asked, pass) => {
+        requests.push(asked);
+        return pass(asked);
+      };
+      let before = 0;
+      const stdout = new Writable({
+        write(line, _encoding, done) {
+          if (!/ - C2/.test(String(line))) return done(); // the first rule that stores a book
+          before = requests.length;
+          done(Object.assign(new Error('no room'), { code }));
+        },
       });
-      const { code, stderr } = await endOf(child);
-      assert.deepEqual({ code, stderr }, { code: 1, stderr: '' });
-      assert.deepEqual(await service.client.list(), kept);
+      const options = { level: 'core', 'store-may-be-written': true };
+      const known = { username: ACCOUNT.AUTH_USERNAME, password: ACCOUNT.AUTH_PASSWORD };
+      const ended = verify(service.url, options, { stdout, stop: new Promise(() => {}), known });
+      assert.equal(await ended.catch(({ message }) => message), outcome);
+      assert.equal(requests.length, before, 'the next rules are not checked');
+      assert.deepEqual(await service.right.client.list(), kept);
     });
   }
 
   test('keeps the book of another client, if its key was used for the same request', async (context) => {
-    const { service } = await startWithBook(context);
-    const headers = { 'idempotency-key': '"' };
-    assert.equal((await service.client.request('POST', '/book', { headers, body: {} })).status, 201);
-    const listed = await service.client.list();
-    const kit = new Service(new URL(service.url), { ...ADMITTED, secret: SECRET }, LIMITS);
-    context.after(() => kit.close());
-    const rule = RULES.find(({ numbers }) => numbers === 'I1');
-    assert.ok(rule !== undefined);
-    await perform(rule, kit);
-    assert.deepEqual(await service.client.list(), listed);
+    const { client } = service.right;
+    const options = { headers: { 'idempotency-key': '"' }, body: {} };
+    const { status } = await client.request('POST', '/book', options);
+    const listed = await client.list();
+    await perform(ruleOf('I1'), kitFor(context));
+    assert.deepEqual([status, await client.list()], [201, listed]);
   });
 
   test('a complaint without a request gets the latest one', async (context) => {
-    const kit = new Service(new URL(service.url), { ...ADMITTED, secret: SECRET }, LIMITS);
-    context.after(() => kit.close());
-    const rule = core('L1', 'the list is right', async (one) => {
-      await one.list();
+    const rule = core('L1', 'the list is right', async (kit) => {
+      await kit.list();
       expect(false, 'The list is right.');
     });
-    await assert.rejects(perform(rule, kit), { message: 'The list is right.', request: /^GET \/books\n/ });
+    const complaint = { message: 'The list is right.', request: /^GET \/books\n/ };
+    await assert.rejects(perform(rule, kitFor(context)), complaint);
   });
 
-  test('shows the request of a wrong login, without the password of a login', async (context) => {
-    const { service } = await startWithBook(context);
-    const env = { ...account, AUTH_PASSWORD: 'not "the" secret' };
+  test('shows the request of a wrong login, without the password of a login', async () => {
     for (const format of ['text', 'json']) {
-      const { code, stdout } = await run(['--format', format], env, service);
+      const wrong = { ...ACCOUNT, AUTH_PASSWORD: 'not "the" secret' };
+      const { code, stdout } = await run(['--format', format], wrong);
       assert.equal(code, 1);
       assert.match(stdout, /POST \/token/);
       assert.doesNotMatch(stdout, /secret/);
     }
   });
 
-  test('a report that cannot be written is no success', { skip: NO_FULL_DISK }, async () => {
-    for (const format of ['tap', 'json']) {
-      const args = ['verify', service.url, '--level', 'core', '--format', format];
-      const { code, stderr } = await runOnFullDisk('stdout', args, account);
-      assert.deepEqual(
-        [code, stderr],
-        [1, 'The report cannot be written: ENOSPC: no space left on device, write.\n'],
-      );
-    }
-  });
-
-  test('a secret that does not sign the tokens of the service: exit code 2, and how to go on', async () => {
-    const wrong = 'a secret of another service, long enough';
+  test('a service of another secret gets no token that the secret signs: exit code 2, and how to go on', async () => {
+    const signed: string[] = [];
+    const foreign = give(/"token":"[^"]*"/, '"token":"e30.e30.e30"');
+    service.fault = (asked, pass) => {
+      const [, text = '', signature] = /^authorization: (.*)\.(.*)$/m.exec(asked) ?? [];
+      const right = createHmac('sha256', SECRET).update(text).digest('base64url');
+      if (signature === right) signed.push(asked);
+      return foreign(asked, pass);
+    };
     for (const [args, env] of [
-      [['--secret', wrong], account],
-      [['--level', 'core', '--format', 'json'], { ...account, SECRET_TOKEN: wrong }],
+      [['--secret', SECRET, '--store-may-be-written'], ACCOUNT],
+      [['--format', 'json', '--level', 'full'], { ...ACCOUNT, SECRET_TOKEN: SECRET }],
     ] as const) {
-      const { code, stdout, stderr } = await run(args, env);
-      assert.deepEqual([code, stdout], [2, '']);
-      assert.equal(
-        stderr,
+      const stderr =
         "The secret does not sign the service's tokens: set --secret or SECRET_TOKEN to the secret of the service, " +
-          'or leave both out, and only the rules that need it are not checked.\n',
-      );
+        'or leave both out, and only the rules that need it are not checked.\n';
+      assert.deepEqual(await run(args, env), { code: 2, stdout: '', stderr });
     }
+    assert.deepEqual(signed, []);
   });
 
-  test('the largest id: rules that need a missing book take another one', async (context) => {
-    const dbUrl = await SQLITE.freshUrl();
-    const full = await startTestService(dbUrl);
-    context.after(() => full.stop());
-    const largest = Number.MAX_SAFE_INTEGER;
-    await executeOn(
-      dbUrl,
-      `insert into books (id, title, author, year) values (${largest}, 'kept', 'kept', 4)`,
-    );
-    const listed = await full.client.list();
-    const verified = new Service(new URL(full.url), { ...ADMITTED, secret: SECRET }, LIMITS);
-    context.after(() => verified.close());
-    // A book beside it finds no id any more: rules that store one would fail.
-    const rules = RULES.filter(
-      ({ numbers, name }) => /^(A1|A5|G2|U1)/.test(numbers) && !/too large/.test(name),
-    );
-    assert.ok(rules.some(({ writes }) => writes));
-    for (const rule of rules) await perform(rule, verified);
-    assert.equal(verified.noBook, `/book/${largest - 1}`);
-    assert.deepEqual(await full.client.list(), listed);
+  test('a service that refuses tokens of the right secret: the rules about tokens fail', async () => {
+    service.fault = refuse(/^authorization: ./m, 401, 'Invalid token');
+    const { code, stdout, stderr } = await run(['--secret', SECRET]);
+    assert.deepEqual([code, stderr], [1, '']);
+    assert.match(stdout, /^not ok \d+ - A4: an expired token gets 401$/m);
   });
 
   test('runs in a separate folder, with nothing but Node.js, as the same command', {
@@ -287,67 +232,131 @@ describe('verify', { concurrency: true }, () => {
   }, async () => {
     const folder = join(temporaryFolder(), 'kit');
     cpSync(pathTo('conformance'), folder, { recursive: true });
-    const runAlone = (args: readonly string[]) =>
-      endOf(spawn(process.execPath, [join(folder, 'main.ts'), ...args], { cwd: folder, env: account }));
-    const args = [service.url, '--level', 'core', '--format', 'json'];
-    assert.equal((await runAlone(args)).stdout, (await run(args.slice(1))).stdout);
-    assert.deepEqual(await runAlone(['http://127.0.0.1:8080/x']), {
-      code: 2,
-      stdout: '',
-      stderr: 'URL must be that of a service without a path, such as http://127.0.0.1:8080.\n',
-    });
+    const args = [join(folder, 'main.ts'), service.url, '--level', 'core', '--format', 'json'];
+    const { stdout } = await endOf(spawn(process.execPath, args, { cwd: folder, env: ACCOUNT }));
+    assert.equal(stdout, (await run(['--format', 'json'])).stdout);
+    const { code, stderr } = await endOf(
+      spawn(process.execPath, [...args.slice(0, 1), 'http://localhost/x']),
+    );
+    assert.equal(code, 2);
+    assert.match(stderr, /^URL must be that of a service without a path, such as http:\S+\.\n$/);
   });
 
   test('is called wrongly: exit code 2, and a sentence that shows no password', async () => {
+    const url = 'http://localhost:8080';
     for (const [args, sentence] of [
       [[], /^verify needs URL\. /],
       [['localhost:8080'], /^URL must be that of a service without a path, such as http:/],
       [['http://librarian:hidden@localhost:8080'], /^URL must be that of a service without a path/],
       [['http://localhost:8080/catalogue'], /^URL must be that of a service without a path/],
       [['ftp://localhost'], /^URL must be that of a service without a path/],
-      [[service.url, '--level', 'most'], /^The level must be core or full: set --level\.$/],
-      [[service.url, '--format', 'xml'], /^The format must be text, tap or json: set --format\.$/],
-      [
-        [service.url, '--username', 'librarian'],
-        /^The password is missing: username and password are one pair\.$/,
-      ],
+      [[url, '--level', 'most'], /^The level must be core or full: set --level\.\n$/],
+      [[url, '--format', 'xml'], /^The format must be text, tap or json: set --format\.\n$/],
+      [[url, '--username', 'x'], /^The password is missing: username and password are one pair\.\n$/],
     ] as const) {
       const { code, stdout, stderr } = await runCommand(['verify', ...args], {});
       assert.deepEqual([code, stdout], [2, ''], args.join(' '));
-      assert.match(stderr.trimEnd(), sentence);
+      assert.match(stderr, sentence);
       assert.doesNotMatch(stderr, /hidden/);
     }
   });
+
+  test('the largest id: rules that need a missing book take another one', async (context) => {
+    const largest = Number.MAX_SAFE_INTEGER;
+    service.fault = ask(new RegExp(`^(\\S+ /book/)${largest}$`, 'm'), '$11'); // it names the first book
+    const kit = kitFor(context);
+    for (const beginning of ['G2: a book', 'U1', 'U1, rule 9', 'D2']) await perform(ruleOf(beginning), kit);
+    assert.equal(kit.noBook, `/book/${largest - 1}`);
+    assert.deepEqual(await service.right.client.list(), kept);
+  });
 });
 
-test('a service of another secret gets no token that the secret signs', async (context) => {
-  const tokens: string[] = [];
-  const server = createServer((request, response) => {
-    if (request.headers.authorization !== undefined) tokens.push(request.headers.authorization);
-    const data = { token: 'e30.e30.e30' };
-    response.end(JSON.stringify({ status: 200, message: 'Token generated successfully', data }));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  context.after(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const isOfSecret = (token: string) => {
-    const [, signed = '', signature] = /^(.*)\.(.*)$/s.exec(token) ?? [];
-    return createHmac('sha256', SECRET).update(signed).digest('base64url') === signature;
-  };
-  for (const args of [[], ['--store-may-be-written'], ['--level', 'core']]) {
-    const { code } = await runCommand(['verify', url, ...args], { SECRET_TOKEN: SECRET });
-    assert.equal(code, 2);
+describe('a service that cannot be checked', () => {
+  const LIMITS = { time: 60_000, size: 1000 };
+  const HEAD = 'HTTP/1.1 200 OK\r\ncontent-length: 10000\r\n\r\n';
+
+  /** The address of a server whose answer to anything is this text. */
+  async function answering(context: TestContext, text: string, isWhole = false): Promise<string> {
+    const answer = (socket: Socket) => (isWhole ? socket.end(text) : socket.write(text));
+    const { port } = await listen(context, (socket) => socket.once('data', () => answer(socket)));
+    return `127.0.0.1:${port}`;
   }
-  assert.deepEqual(tokens.filter(isOfSecret), []);
+
+  async function kitOn(context: TestContext, text: string, limits = LIMITS): Promise<Service> {
+    const url = new URL(`http://${await answering(context, text)}`);
+    const kit = new Service(url, { username: 'a', password: 'b', secret: undefined }, limits);
+    context.after(() => kit.close());
+    return kit;
+  }
+
+  test('does not answer, or answers otherwise: one clear verdict, and exit code 1', async (context) => {
+    const invalid = 'HTTP/1.1 401 No\r\n\r\n{"status":401,"message":"\\u001b[2J\\u202e","data":null}';
+    for (const [scheme, text, answer] of [
+      ['http', '', /no answer: socket hang up\n/],
+      ['http', 'SSH-2.0-OpenSSH_9.2\r\n', /no answer: Parse Error/],
+      ['http', 'HTTP/1.1 200 OK\r\n\r\n<h1>It works</h1>', /200 <h1>It works<\/h1>\n/],
+      ['http', 'HTTP/1.1 200 OK\r\n\r\n{"token":"x"}', /200 \{"token":"x"\}\n/],
+      ['http', invalid, /401 \\+u001b\[2J\\+u202e, data null\n/],
+      ['http', `${HEAD}{"status":`, /200 \{"status":, and then the connection broke/],
+      ['https', invalid, /no answer: the port does not use TLS: the URL must begin with http:\/\/\n/],
+      ['https', '\x15\x03\x01\0\x02\x02\x46', /no answer: TLS fails: [\w ]+\n/], // an alert: the version of TLS
+    ] as const) {
+      const args = ['verify', `${scheme}://${await answering(context, text, true)}`, '--format', 'text'];
+      const { code, stdout, stderr } = await runCommand(args, {});
+      assert.deepEqual([code, stderr], [1, ''], stdout);
+      assert.match(stdout, /\n {2}FAILED {7}the login, without which nothing can be checked\n/);
+      assert.match(stdout, answer);
+    }
+    const nothing = `http://127.0.0.1:${await unusedPort()}`;
+    const tap = await runCommand(['verify', nothing], {});
+    assert.match(tap.stdout, /^TAP version 14\n# .*\nBail out! The login fails\. Expected: .* Answer: .*\n$/);
+    const json = JSON.parse((await runCommand(['verify', nothing, '--format', 'json'], {})).stdout);
+    assert.equal(json.failed, 1);
+    assert.match(json.failure.answer, /^no answer: connect ECONNREFUSED/);
+  });
+
+  for (const [name, text, time, received] of [
+    ['hangs', '', 50, /^no whole answer within 50 ms$/],
+    ['never ends its answer', `${HEAD}{`, 50, /no whole answer within 50 ms$/],
+    ['answers without end', HEAD.padEnd(5000), 60_000, /answers of more than 1000 characters at once$/],
+  ] as const) {
+    test(`${name}: the limit is reported`, async (context) => {
+      const kit = await kitOn(context, text, { ...LIMITS, time });
+      const complaint = { message: 'The request is answered.', received };
+      await assert.rejects(kit.logIn(), complaint);
+      const connection = kit.connect();
+      await connection.send(kit.bytes('GET', '/books'));
+      await assert.rejects(connection.answers(1), complaint);
+    });
+  }
+
+  test('answers without end: its connections hold no more than the limit together, and are ended', async (context) => {
+    const kit = await kitOn(context, HEAD.padEnd(600));
+    const [one, other] = [kit.connect(), kit.connect()];
+    for (const { socket } of [one, other]) socket.write(kit.bytes('GET', '/books'));
+    const received = 'answers of more than 1000 characters at once';
+    await assert.rejects(Promise.all([one.answers(1), other.answers(1)]), { received });
+    assert.deepEqual([one.received.length, other.received.length].toSorted(), [0, 600]);
+  });
+
+  test('answers nothing in time: three rules fail, and the others are not checked', async (context) => {
+    const kit = await kitOn(context, '');
+    kit.request = () => Promise.reject(new Unanswered('An answer.', { request: 'any', received: '' }));
+    const scope = { level: 'full', mayWrite: true, isStopped: () => false } as const;
+    const verdicts = await Array.fromAsync(verdictsOf(kit, scope));
+    const results = verdicts.map((verdict) => ('reason' in verdict ? verdict.reason : verdict.result));
+    assert.deepEqual(
+      results,
+      RULES.map((_, index) => (index < 3 ? 'failed' : 'no answer')),
+    );
+  });
 });
 
 test('a command of root has the secrets of the service, but not `verify` of another address', async () => {
   const folder = temporaryFolder();
-  const write = (name: string, text: string) => writeFileSync(join(folder, name), text, { mode: 0o755 });
+  const script = readFileSync(pathTo('release/debian/book-catalogue'), 'utf8')
+    .replace('etc=/etc/book-catalogue', `etc=${folder}`)
+    .replace(/^program=.*$/m, `program=${join(folder, 'program')}`);
   for (const [name, text] of Object.entries({
     environment: 'PORT=9090\n',
     auth_password: 'hidden',
@@ -356,13 +365,10 @@ test('a command of root has the secrets of the service, but not `verify` of anot
     id: '#!/bin/sh\necho 0\n',
     setpriv: '#!/bin/sh\nshift 3\nexec "$@"\n',
     program: '#!/bin/sh\nenv\n',
+    'book-catalogue': script,
   })) {
-    write(name, text);
+    writeFileSync(join(folder, name), text, { mode: 0o755 });
   }
-  const script = readFileSync(pathTo('release/debian/book-catalogue'), 'utf8')
-    .replace('etc=/etc/book-catalogue', `etc=${folder}`)
-    .replace(/^program=.*$/m, `program=${join(folder, 'program')}`);
-  write('book-catalogue', script);
   for (const [args, has] of [
     [['config'], true],
     [['verify', 'http://127.0.0.1:8080', '--level', 'core'], true],
@@ -376,40 +382,7 @@ test('a command of root has the secrets of the service, but not `verify` of anot
   ] as const) {
     const env = { PATH: `${folder}:${process.env.PATH}` };
     const { stdout } = await endOf(spawn(join(folder, 'book-catalogue'), args, { env }));
-    for (const name of ['AUTH_PASSWORD', 'SECRET_TOKEN']) {
+    for (const name of ['AUTH_PASSWORD', 'SECRET_TOKEN'])
       assert.equal(new RegExp(`^${name}=`, 'm').test(stdout), has, args.join(' '));
-    }
   }
-});
-
-describe('a service that cannot be checked', () => {
-  async function listen(context: TestContext, server: Server): Promise<string> {
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    context.after(() => server.close());
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  }
-
-  const http = (context: TestContext, answer: RequestListener) => {
-    const server = createServer(answer);
-    context.after(() => server.closeAllConnections());
-    return listen(context, server);
-  };
-
-  test('refuses tokens of the right secret: the rules about tokens fail', async (context) => {
-    const signed = ['{"alg":"HS256","typ":"JWT"}', `{"exp":${Math.floor(Date.now() / 1000) + 900}}`]
-      .map((part) => Buffer.from(part).toString('base64url'))
-      .join('.');
-    const token = `${signed}.${createHmac('sha256', SECRET).update(signed).digest('base64url')}`;
-    const url = await http(context, (request, response) => {
-      const isLogin = request.url === '/token';
-      const [status, message] = isLogin ? [200, 'Token generated successfully'] : [401, 'Invalid token'];
-      const data = isLogin ? { token } : null;
-      response.writeHead(status).end(JSON.stringify({ status, message, data }));
-    });
-    const args = ['verify', url, '--level', 'core', '--secret', SECRET];
-    const { code, stdout, stderr } = await runCommand(args, {});
-    assert.deepEqual([code, stderr], [1, '']);
-    assert.match(stdout, /^not ok \d+ - A4: an expired token gets 401$/m);
-  });
 });
