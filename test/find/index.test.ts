@@ -113,7 +113,7 @@ for (const store of STORES) {
         });
       });
 
-      test('rule F11: what is written by many at once is found, and what is removed by truncate is not', async () => {
+      test('rule F11: books that one statement writes are found, and none that truncate has removed', async () => {
         await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
         assert.equal(await countFound(client, 'q=series'), 3000);
         await sql("update books set title = 'Odd' where id % 2 = 1 and title like 'Series %'");

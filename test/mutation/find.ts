@@ -69,7 +69,7 @@ export const FIND_MUTANTS = new Mutants()
   .mutant('a book with a new id above all others is indexed twice', INDEX, 'books that other programs write')
   .change('select new.id where new.id <= (select indexed_to from book_index_state);', 'select new.id;')
   .in('src/stores/postgres/finding/book-index.ts')
-  .mutant('books that truncate has removed are found', INDEX, 'removed by truncate')
+  .mutant('books that truncate has removed are found', INDEX, 'truncate has removed')
   .change("book_index_on_truncate: 'after truncate on books for each statement',", '')
   .mutant('the old ids of books are found', INDEX, 'books that other programs write')
   .change(
