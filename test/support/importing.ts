@@ -7,7 +7,7 @@ import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { fill } from './books.ts';
-import { HERE_ONLY, runCommand } from './command.ts';
+import { runCommand } from './command.ts';
 import { POSTGRES, SQLITE, STORES, temporaryFolder } from './service.ts';
 
 export function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
@@ -27,11 +27,6 @@ export async function storeWith(books: readonly Book[], freshUrl = SQLITE.freshU
 export function manyRows(count: number): string {
   const rows = Array.from({ length: count }, (_, at) => `"A book of number ${at}",somebody,${at + 1}\n`);
   return `title,author,year\n${rows.join('')}`;
-}
-
-/** A test of a command that it stops or holds, or whose streams it has. */
-export function testHere(title: string, work: (context: TestContext) => Promise<void>): void {
-  test(title, { skip: HERE_ONLY }, work);
 }
 
 export function testOnPostgres(title: string, work: (context: TestContext) => Promise<void>): void {

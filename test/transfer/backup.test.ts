@@ -10,9 +10,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { copyCatalogue, lockExclusively, type OnProgress } from '../../src/stores/sqlite/backup.ts';
 import { fill, manyBooks } from '../support/books.ts';
-import { HERE_ONLY, refusedWith } from '../support/command.ts';
+import { refusedWith } from '../support/command.ts';
 import { holdHalfWay } from '../support/half-way.ts';
-import { command, testHere } from '../support/importing.ts';
+import { command } from '../support/importing.ts';
 import { pathTo } from '../support/repository.ts';
 import { OPEN_FILES_HIDDEN, startTestService, temporaryFolder } from '../support/service.ts';
 import { STORES_FOLDER } from '../support/stores-folder.ts';
@@ -202,7 +202,7 @@ describe('backup', () => {
   });
 
   for (const option of ['', ' --overwrite']) {
-    testHere(`leaves a store that is started at its place meanwhile${option}`, async (context) => {
+    test(`leaves a store that is started at its place meanwhile${option}`, async (context) => {
       const folder = await folderWithStore(3);
       const [url, copy, held] = [`sqlite:${folder}/books.db`, join(folder, 'copy.db'), holdHalfWay(context)];
       const ended = command(`backup ${copy}${option}`, url);
@@ -218,7 +218,7 @@ describe('backup', () => {
     });
   }
 
-  testHere('no program begins a store where one is put, by a backup or a restore', async (context) => {
+  test('no program begins a store where one is put, by a backup or a restore', async (context) => {
     for (const [args, target, url] of [
       ['backup copy.db --overwrite', 'copy.db', 'sqlite:books.db'],
       ['restore books.db', 'new.db', 'sqlite:new.db'],
@@ -320,10 +320,7 @@ describe('restore', () => {
 
   test('of copies that other programs made: with a log beside them, in use, or with an older table', async () => {
     const folder = await folderWithStore(3);
-    const [store, restored] = ['books.db', 'new/folder/new.db'].map((name) => join(folder, name)) as [
-      string,
-      string,
-    ];
+    const [store, restored] = [join(folder, 'books.db'), join(folder, 'new/folder/new.db')];
     leaveLog(store, 'insert into books (year) values (4)');
     fs.mkdirSync(join(folder, 'kept'));
     copyBeside(folder, '-wal', 'kept/copy.db');
@@ -348,21 +345,20 @@ describe('restore', () => {
     assert.deepEqual(years(restored), [1, 2, 3, 4, 5]);
   });
 
-  for (const count of [3, undefined]) {
-    test(`a service that starts meanwhile starts on the new store or is refused, instead of ${count ?? 'no'} books`, {
-      skip: HERE_ONLY || OPEN_FILES_HIDDEN,
-    }, async (context) => {
-      const folder = count === undefined ? temporaryFolder(STORES_FOLDER) : await folderWithStore(count);
+  test('a service that starts meanwhile starts on the new store or is refused, and never starts on the old one', {
+    skip: OPEN_FILES_HIDDEN,
+  }, async (context) => {
+    for (const isEmpty of [false, true]) {
+      const folder = await folderWithStore(3);
       const store = join(folder, 'books.db');
-      if (count === undefined) fs.writeFileSync(store, '');
+      if (isEmpty) fs.writeFileSync(store, '');
       await fill(`sqlite:${folder}/new.db`, manyBooks(5));
       const locked = lockExclusively(store);
       const starting = startTestService(`sqlite:${store}`);
       const { ino } = fs.statSync(store);
-      const isOpenIn = (fd: string) =>
-        fs.statSync(`/proc/self/fd/${fd}`, { throwIfNoEntry: false })?.ino === ino;
-      // By the lock and, for a moment in each of its attempts, by the start.
-      await waitUntil(() => fs.readdirSync('/proc/self/fd').filter(isOpenIn).length > 1, starting);
+      const fileOf = (fd: string) => fs.statSync(`/proc/self/fd/${fd}`, { throwIfNoEntry: false })?.ino;
+      const descriptors = () => fs.readdirSync('/proc/self/fd').filter((fd) => fileOf(fd) === ino);
+      await waitUntil(() => descriptors().length > 1, starting); // each attempt has it open for a moment
       fs.renameSync(join(folder, 'new.db'), store);
       locked?.close();
       const service = await starting.catch((refusal: Error) => {
@@ -372,8 +368,8 @@ describe('restore', () => {
       context.after(() => service.stop());
       assert.equal((await service.client.create({})).id, 6);
       assert.equal(years(store).length, 6);
-    });
-  }
+    }
+  });
 });
 
 /** Runs a command in a folder. */

@@ -12,10 +12,10 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import type { Book } from '../../conformance/service.ts';
 import { booksOf, countOf, fill } from '../support/books.ts';
-import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
+import { refusedWith, runCommand } from '../support/command.ts';
 import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
 import { holdHalfWay } from '../support/half-way.ts';
-import { command, folderWith, storeWith, testHere } from '../support/importing.ts';
+import { command, folderWith, storeWith, testOnPostgres } from '../support/importing.ts';
 import { execute } from '../support/postgres.ts';
 import { seed } from '../support/random.ts';
 import { fileOf, POSTGRES, SQLITE, STORES, startTestService, temporaryFolder } from '../support/service.ts';
@@ -151,12 +151,10 @@ describe('export', () => {
   test('a file that is replaced keeps its permissions, and its content until the new one is complete', async () => {
     const [url, folder] = [await storeWith(BOOKS), folderWith({ 'a.csv': 'mine' })];
     const [file, args] = [join(folder, 'a.csv'), ['export', 'a.csv', '--overwrite']];
-    if (!HERE_ONLY) {
-      const stopped = await runCommand(args, { DB_URL: url }, folder, Promise.resolve());
-      assert.deepEqual(stopped, refusedWith('Nothing was exported: stopped.'));
-      assert.equal(fs.readFileSync(file, 'utf8'), 'mine');
-      assert.deepEqual(fs.readdirSync(folder), ['a.csv']);
-    }
+    const stopped = await runCommand(args, { DB_URL: url }, folder, Promise.resolve());
+    assert.deepEqual(stopped, refusedWith('Nothing was exported: stopped.'));
+    assert.equal(fs.readFileSync(file, 'utf8'), 'mine');
+    assert.deepEqual(fs.readdirSync(folder), ['a.csv']);
     for (const before of [0o600, 0o660, 0o604, 0o400]) {
       fs.chmodSync(file, before);
       assert.equal((await command(args.join(' '), url, folder)).code, 0);
@@ -165,7 +163,7 @@ describe('export', () => {
     }
   });
 
-  testHere('a file that appears meanwhile is replaced only with --overwrite', async (context) => {
+  test('a file that appears meanwhile is replaced only with --overwrite', async (context) => {
     const [url, folder] = [await storeWith(BOOKS), temporaryFolder()];
     for (const [words, code, content] of [
       ['export a.csv', 1, 'theirs'],
@@ -183,7 +181,7 @@ describe('export', () => {
     }
   });
 
-  testHere('without hard links, and if a name cannot be synced, a file is in place', async (context) => {
+  test('without hard links, and if a name cannot be synced, a file is in place', async (context) => {
     const [url, folder] = [await storeWith(BOOKS), temporaryFolder()];
     const links = context.mock.method(promises, 'link', () => Promise.reject(new Error('not permitted')));
     context.after(() => syncBuiltinESMExports());
@@ -265,9 +263,7 @@ describe('copy', () => {
     });
   }
 
-  test('the password comes from PGPASSWORD or ~/.pgpass, also for the service', {
-    skip: HERE_ONLY || !STORES.includes(POSTGRES),
-  }, async (context) => {
+  testOnPostgres('the password comes from PGPASSWORD or ~/.pgpass, also for the service', async (context) => {
     const [source, target] = [await storeWith(BOOKS), new URL(await POSTGRES.freshUrl())];
     const role = `mover${target.pathname.slice(1)}`;
     await execute(target.href, `create role ${role} login password 'only there'`);

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { booksOf, countOf, fill } from '../support/books.ts';
-import { HERE_ONLY, refusedWith, runCommand } from '../support/command.ts';
+import { refusedWith, runCommand } from '../support/command.ts';
 import {
   command,
   folderWith,
@@ -258,7 +258,6 @@ describe('import', () => {
       [false, /^stdin: JSON Lines, title from "title", [^\n]+\nstdin:2: title "7" is not a string\n$/],
       [true, /^Reading from the terminal: end with Ctrl-D on an empty line\.\nstdin: JSON Lines, /],
     ] as const) {
-      if (isTTY && HERE_ONLY) continue;
       const stdin = Object.assign(Readable.from([Buffer.from(rows)]), { isTTY });
       const env = { DB_URL: url };
       const ended = await runCommand(['import', '-'], env, temporaryFolder(), undefined, stdin);

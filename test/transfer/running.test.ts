@@ -21,7 +21,6 @@ import {
   manyRows,
   startImport,
   storeWith,
-  testHere,
   testOnPostgres,
 } from '../support/importing.ts';
 import { haltCommit } from '../support/lost-commit.ts';
@@ -120,7 +119,7 @@ describe('progress', () => {
 
 describe('export, copy and backup', () => {
   for (const { name, freshUrl } of STORES) {
-    testHere(`export waits for its reader until a signal ends it: ${name}`, async () => {
+    test(`export waits for its reader until a signal ends it: ${name}`, async () => {
       const books = manyBooks(1200); // several chunks
       const url = await storeWith(books, freshUrl);
       const rows = books.map(({ id, title, author, year }) => `${id},"${title}","${author}",${year}\n`);
@@ -158,7 +157,7 @@ describe('export, copy and backup', () => {
     assert.deepEqual(readdirSync(folder), []);
   });
 
-  testHere('a signal ends backup, restore and copy, and nothing is left or removed', async () => {
+  test('a signal ends backup, restore and copy, and nothing is left or removed', async () => {
     const [source, target] = [await storeWith(manyBooks(10)), await storeWith(BOOKS)];
     const folder = temporaryFolder();
     const restored = `sqlite:${folder}/new.db`;
@@ -251,7 +250,7 @@ describe('import', () => {
     assert.deepEqual(await booksOf(url), BOOKS);
   });
 
-  testHere('while nobody reads its messages, few pile up, and other programs write', async () => {
+  test('while nobody reads its messages, few pile up, and other programs write', async () => {
     for (const mode of ['skip', 'add']) {
       const [url, stderr] = [await storeWith([]), new Reader()];
       const args = ['import', join(wrongRows(3000), 'books.csv'), '--year', YEAR, '--on-duplicate', mode];
