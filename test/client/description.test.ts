@@ -27,19 +27,13 @@ interface Call {
   readonly absent?: unknown;
 }
 
+const BOTH = [BOOK, CHANGED].map((book, index) => ({ id: index + 1, ...book }));
+
 /** Each operation as the client calls it. */
 const CALLS: Record<string, readonly Call[]> = {
   createToken: [{ call: (catalogue) => catalogue.logIn(), result: undefined }],
   createBook: [{ call: (catalogue) => catalogue.create(BOOK, ID) }],
-  createBooks: [
-    {
-      call: (catalogue) => catalogue.createAll([BOOK, CHANGED], ID),
-      result: [
-        { id: 1, ...BOOK },
-        { id: 2, ...CHANGED },
-      ],
-    },
-  ],
+  createBooks: [{ call: (catalogue) => catalogue.createAll([BOOK, CHANGED], ID), result: BOTH }],
   listBooks: [
     { call: (catalogue) => allOf(catalogue, ID) },
     { call: (catalogue) => found(catalogue, SEARCH, ID) },
@@ -89,10 +83,8 @@ for (const operation of OPERATIONS) {
         } else {
           const error = await errorOf(outcome);
           const isChange = ['POST', 'PUT', 'DELETE'].includes(operation.method) && !isLogin(operation);
-          assert.deepEqual(
-            [error.message, error.status, error.requestId, error.mayBeDone],
-            [message, status, 'played', isChange && status >= 500],
-          );
+          const found = [error.message, error.status, error.requestId, error.mayBeDone];
+          assert.deepEqual(found, [message, status, 'played', isChange && status >= 500]);
           assert.equal(error instanceof WrongCredentials, message === 'Invalid credentials');
         }
         const isPlayed = (line: string) => operationOf(line) === operation;
@@ -104,9 +96,8 @@ for (const operation of OPERATIONS) {
 
 test('the description has the messages that decide what the client does', () => {
   const said = OPERATIONS.flatMap(examplesOf).map(({ message }) => message);
-  for (const message of ['Invalid credentials', 'Invalid token', 'Book not found']) {
+  for (const message of ['Invalid credentials', 'Invalid token', 'Book not found'])
     assert.ok(said.includes(message));
-  }
 });
 
 function isLogin({ operationId }: Document): boolean {
@@ -158,9 +149,8 @@ function assertDescribed({ line, headers, body }: Sent, operation: Document): vo
     assert.ok(checkOf(schema)(schema.type === 'integer' ? Number(value) : value), name);
   }
   const ofQuery = parameters.filter((parameter: Document) => parameter.in === 'query');
-  const ofSearch = ofQuery
-    .map(({ name }: Document) => name)
-    .filter((name: string) => !/cursor|offset/.test(name));
+  const names: string[] = ofQuery.map(({ name }: Document) => name);
+  const ofSearch = names.filter((name) => !/cursor|offset/.test(name));
   if (query.size > 0) assert.deepEqual([...query.keys()].toSorted(), ofSearch.toSorted());
 
   const schema = requestBody?.content['application/json'].schema;

@@ -54,7 +54,7 @@ const ID = 7;
 /** Bytes of a body, more than any input has. */
 const LIMIT = 10_000_000;
 
-export const bookInBody: Reader = async (input) => {
+export const bodyOfABook: Reader = async (input) => {
   const request = sentInPieces(input, ({ content }) => content);
   let stored: BookChanges | undefined;
   const create = async (changes: BookChanges) => {
@@ -73,7 +73,7 @@ export const bookInBody: Reader = async (input) => {
   }
 };
 
-export const arrayOfBooks: Reader = async (input) => {
+export const bodyOfAnArray: Reader = async (input) => {
   let longest = 0;
   const request = sentInPieces(input, (rest) => {
     longest = rest.choice(256);
@@ -120,7 +120,7 @@ const SOCKETS = PEERS.map((value) => Object.defineProperty(new Socket(), 'remote
 const tokens = new Tokens('a secret of the tests of thirty-two bytes', TIMES.auth);
 const checkCredentials = credentialCheck('admin', 'p\u{e9}');
 
-export const login: Reader = async (input) => {
+export const bodyOfALogin: Reader = async (input) => {
   const peer = input.choice(PEERS.length);
   let forwarded = '';
   let body: Buffer = Buffer.alloc(0);

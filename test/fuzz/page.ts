@@ -10,7 +10,7 @@ import { readQuery } from '../../src/api/query.ts';
 import { jsonIn, objectIn } from './meaning.ts';
 import { assertSame, inPieces, type Reader } from './reader.ts';
 
-export const addressOfPage: Reader = ({ text }) => {
+export const addressOfThePage: Reader = ({ text }) => {
   const view = viewOf(new URLSearchParams(text));
   assertSame(viewOf(queryOf(view)), view, 'the view of the address of the view');
   for (const search of searchesOf(view)) {
