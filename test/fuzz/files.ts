@@ -4,41 +4,19 @@ import { readBookChanges } from '../../src/books/book.ts';
 import { asCsvFields, asJson } from '../../src/books/line.ts';
 import { correct, correctable } from '../../src/files/correcting.ts';
 import { Tokenizer } from '../../src/files/csv-tokenizer.ts';
-import { readBooks } from '../../src/files/reading.ts';
-import type { Format, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
+import type { Format, ReadBook, RefusedRecord } from '../../src/files/rows.ts';
 import { asRefused, refusedFrame } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
-import { assertSame, type Input, inPieces, messageFor, type Reader } from './reader.ts';
+import { type Options, type Outcome, read as readAll } from '../support/files.ts';
+import { assertSame, type Input, messageFor, type Reader } from './reader.ts';
 
-interface Found {
-  readonly reading: Reading | undefined;
-  readonly books: readonly ReadBook[];
-  readonly refused: readonly RefusedRecord[];
-  /** The message with which the reading broke off. */
-  readonly fault: string | undefined;
-}
+type Found = Omit<Outcome, 'reading' | 'batches'> & { readonly reading: Outcome['reading'] | undefined };
 
-type Options = Partial<ReadingOptions>;
-
-async function* piecesOf(bytes: Buffer, size: number): AsyncGenerator<Buffer, void, void> {
-  yield* inPieces(bytes, size);
-}
-
-async function read(bytes: Buffer, options: Options, size = 0): Promise<Found> {
-  const books: ReadBook[] = [];
-  const refused: RefusedRecord[] = [];
-  let reading: Reading | undefined;
-  let fault: string | undefined;
-  try {
-    reading = await readBooks(piecesOf(bytes, size), { name: '-', columns: {}, ...options });
-    for await (const batch of reading.batches) {
-      books.push(...batch.books);
-      refused.push(...batch.refused);
-    }
-  } catch (error) {
-    fault = messageFor(error);
-  }
-  return { reading, books, refused, fault };
+/** Without a `reading` if the file is refused as a whole. */
+function read(bytes: Buffer, options: Options, size = 65_536): Promise<Found> {
+  return readAll(bytes, options, [size]).catch((error) => {
+    return { reading: undefined, books: [], refused: [], fault: messageFor(error) };
+  });
 }
 
 /** How the file is interpreted. */

@@ -2,6 +2,7 @@
 
 import { readBooks } from '../../src/files/reading.ts';
 import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';
+import { OperatorError } from '../../src/operator-error.ts';
 
 export type Content = string | Buffer;
 export type Options = Partial<ReadingOptions>;
@@ -23,17 +24,15 @@ export async function read(
   options: Options = {},
   sizes: readonly number[] = [65_536],
 ): Promise<Outcome> {
-  const reading = await readBooks(piecesOf(Buffer.from(content as string), sizes), {
-    name: '-',
-    columns: {},
-    ...options,
-  });
+  const bytes = piecesOf(Buffer.from(content as string), sizes);
+  const reading = await readBooks(bytes, { name: '-', columns: {}, ...options });
   const batches: ReadBatch[] = [];
   let fault: string | undefined;
   try {
     for await (const batch of reading.batches) batches.push(batch);
   } catch (error) {
-    fault = (error as Error).message;
+    if (!(error instanceof OperatorError)) throw error;
+    fault = error.message;
   }
   const books = batches.flatMap((batch) => batch.books);
   const refused = batches.flatMap((batch) => batch.refused);
