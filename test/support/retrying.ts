@@ -8,8 +8,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book, RequestOptions } from '../../conformance/service.ts';
+import { created, createdAll } from '../../conformance/words.ts';
 import { bare, Client } from './client.ts';
-import { type Front, passOn, startFront } from './front.ts';
+import { passOn, startFront } from './front.ts';
 import { History } from './history.ts';
 import { execute, PostgresServer } from './postgres.ts';
 import { random, randomSequence } from './random.ts';
@@ -27,10 +28,8 @@ const MOST_BOOKS = 8;
 const CREATIONS = 0.4;
 const ARRAYS = 0.2;
 
-/** Shares of the requests whose answer is dropped, ends half way, or whose connection breaks before it. */
-const DROPPED = 0.05;
-const HALVED = 0.05;
-const BROKEN = 0.05;
+/** The share of the answers that are dropped, and as many end half way, and of as many the connection breaks before them. */
+const LOST = 0.05;
 
 /** The share of the creations that are sent twice at the same moment. */
 const TWICE = 0.2;
@@ -43,20 +42,6 @@ const BREAK = 5;
 
 /** Milliseconds that a client rests after a request without success. */
 const REST = 5;
-
-/** Answers that the clients got, requests without one, and the faults that they went through. */
-export interface RetryFigures {
-  'books created alone': number;
-  'books created in arrays': number;
-  'steps counted': number;
-  requests: number;
-  'requests without an answer': number;
-  'answers with 503': number;
-  'answers with 412': number;
-  replays: number;
-  'kills of the service': number;
-  'faults of the store': number;
-}
 
 /** The service and its store, which fail now and then while the clients work. */
 export interface Faulty {
@@ -78,26 +63,24 @@ export async function retryThroughFaults(
   context: { after(work: () => void): void },
   faulty: Faulty,
   { operations, life, progress = () => {} }: Plan,
-): Promise<RetryFigures> {
+): Promise<Work['figures']> {
   let service = await faulty.start();
   const front = await startFront(context, (...exchange) => forwardOrLose(service, ...exchange));
-  const work = new Work(front, operations);
-  work.reach(service);
+  const work = new Work(operations);
+  work.client.resolve(new Client(front, service.client.token));
   const restart = async () => {
     const closed = once(service.process, 'close');
-    work.lose();
+    work.client = Promise.withResolvers();
     killAll(service);
     await closed;
     service = await faulty.start();
-    work.reach(service);
+    work.client.resolve(new Client(front, service.client.token));
   };
   const clients = work.run();
-  clients.catch(() => work.stop()); // thrown below
   try {
     for (let fault = 1; work.done < operations; fault += 1) {
-      const next = work.done + Math.ceil(life * (0.5 + random()));
-      await waitUntil(() => work.done >= Math.min(next, operations) || work.isStopped);
-      if (work.isStopped) break;
+      const next = Math.min(operations, work.done + Math.ceil(life * (0.5 + random())));
+      await waitUntil(() => work.done >= next, clients);
       if (fault % 2 === 0 && faulty.failStore !== undefined) {
         await faulty.failStore();
         work.figures['faults of the store'] += 1;
@@ -113,48 +96,45 @@ export async function retryThroughFaults(
     work.check(await service.client.list());
     return work.figures;
   } finally {
-    work.stop();
+    work.isStopped = true;
     if (service.process.signalCode === null) killAll(service);
   }
 }
 
 /** Forwards a request, and loses some of the answers: the service has the request by then. */
 function forwardOrLose(service: ServiceProcess, incoming: IncomingMessage, outgoing: ServerResponse): void {
+  const lose = () => incoming.socket.destroy();
   const choice = random();
-  if (choice < DROPPED) {
+  if (choice < LOST)
     passOn(service, incoming, outgoing, (answered) => {
       answered.resume();
-      incoming.socket.destroy();
+      lose();
     });
-  } else if (choice < DROPPED + HALVED) {
+  else if (choice < 2 * LOST) {
     passOn(service, incoming, outgoing, (answered) => {
       outgoing.writeHead(answered.statusCode as number, answered.headers);
       answered.once('data', (bytes: Buffer) => {
-        outgoing.write(bytes.subarray(0, bytes.length / 2), () => incoming.socket.destroy());
+        outgoing.write(bytes.subarray(0, bytes.length / 2), lose);
       });
-      answered.on('end', () => incoming.socket.destroy()); // an answer without a body
-    });
-  } else if (choice < DROPPED + HALVED + BROKEN) {
-    passOn(service, incoming, outgoing);
-    incoming.on('end', async () => {
-      await pause(random() * BREAK);
-      incoming.socket.destroy();
+      answered.on('end', lose); // an answer without a body
     });
   } else {
     passOn(service, incoming, outgoing);
+    if (choice < 3 * LOST) incoming.on('end', () => void pause(random() * BREAK).then(lose));
   }
 }
 
-/** A creation with its key, as it was sent and as it was acknowledged. */
+/** Creations with a key, as they were sent and as they were acknowledged. */
 interface Creation {
-  readonly path: '/book' | '/books';
+  readonly path: string;
   readonly options: RequestOptions;
   readonly answer: unknown;
 }
 
 /** The clients' work, and the books that must come of it. */
 class Work {
-  readonly figures: RetryFigures = {
+  /** Answers that the clients got, requests without one, and the faults that they went through. */
+  readonly figures = {
     'books created alone': 0,
     'books created in arrays': 0,
     'steps counted': 0,
@@ -168,12 +148,11 @@ class Work {
   };
   /** Operations that have taken place. */
   done = 0;
-  readonly #front: Front;
-  readonly #operations: number;
-  #begun = 0;
   isStopped = false;
   /** Pending while the service is down. */
-  #client = Promise.withResolvers<Client>();
+  client = Promise.withResolvers<Client>();
+  readonly #operations: number;
+  #begun = 0;
   readonly #books = new Map<number, Book>();
   readonly #creations: Creation[] = [];
   /** Of the counters. */
@@ -181,28 +160,15 @@ class Work {
   /** By id of a counter, the steps of each client. */
   readonly #steps = new Map<number, number[]>();
 
-  constructor(front: Front, operations: number) {
-    this.#front = front;
+  constructor(operations: number) {
     this.#operations = operations;
-  }
-
-  reach(service: ServiceProcess): void {
-    this.#client.resolve(new Client(this.#front, service.client.token));
-  }
-
-  lose(): void {
-    this.#client = Promise.withResolvers();
-  }
-
-  stop(): void {
-    this.isStopped = true;
   }
 
   async run(): Promise<void> {
     const none = Array.from({ length: CLIENTS }, () => 0);
     for (let number = 0; number < COUNTERS; number += 1) {
       const body = { title: `counter ${number}`, author: none.join(' ') };
-      this.#steps.set(await this.#create(`counter-${number}`, body, 1), [...none]);
+      for (const id of await this.#create(`counter-${number}`, body, 1)) this.#steps.set(id, [...none]);
     }
     this.#history = new History([...this.#books.values()]);
     await Promise.all(none.map((_, position) => this.#runClient(position)));
@@ -221,7 +187,7 @@ class Work {
       } else if (choice < CREATIONS + ARRAYS) {
         const length = Math.floor(draw() * (MOST_BOOKS + 1));
         const books = Array.from({ length }, (_, year) => ({ title: name, author: 'array', year }));
-        await this.#createMany(name, books, times);
+        await this.#create(name, books, times);
         this.figures['books created in arrays'] += length;
       } else {
         const ids = [...this.#steps.keys()];
@@ -232,44 +198,31 @@ class Work {
     }
   }
 
-  /** @returns the id of the book. */
-  async #create(key: string, fields: object, times: number): Promise<number> {
-    const { message, data } = await this.#untilCreated('/book', key, fields, times);
-    assert.equal(message, 'Book created successfully');
-    const book = { title: '', author: '', year: 0, ...fields };
-    assert.deepEqual(data, { id: data.id, ...book });
-    this.#add({ id: data.id, ...book });
-    return data.id;
-  }
-
-  async #createMany(key: string, books: readonly Omit<Book, 'id'>[], times: number): Promise<void> {
-    const { message, data } = await this.#untilCreated('/books', key, books, times);
-    assert.equal(message, 'Books created successfully');
-    assert.equal(data.length, books.length);
-    for (const [position, book] of books.entries()) this.#add({ id: data[position], ...book });
-  }
-
-  #add(book: Book): void {
-    assert.ok(!this.#books.has(book.id), `id ${book.id} was given twice`);
-    this.#books.set(book.id, book);
-  }
-
-  /** @param times how often it is sent at the same moment. */
-  async #untilCreated(
-    path: Creation['path'],
+  /** @param times how often it is sent at the same moment. @returns the ids. */
+  async #create(
     key: string,
-    body: object,
+    body: Partial<Book> | readonly Partial<Book>[],
     times: number,
-  ): Promise<ReturnType<typeof bare>> {
+  ): Promise<number[]> {
+    const path = Array.isArray(body) ? '/books' : '/book';
     const options = { body, headers: { 'idempotency-key': key } };
     const sent = Array.from({ length: times }, () => this.#untilAnswered('POST', path, options));
     const [answer, other = answer] = (await Promise.all(sent)) as [Answer, Answer?];
-    assert.equal(answer.status, 201, answer.message);
     assert.deepEqual(bare(other), bare(answer));
     const first = [answer, other].filter(({ headers }) => headers.get('idempotent-replayed') === null);
     if (times > 1) assert.ok(first.length <= 1, `${key} was carried out ${first.length} times`);
     this.#creations.push({ path, options, answer: bare(answer) });
-    return bare(answer);
+    const ids: number[] = [answer.data].flat().map((one) => one?.id ?? one);
+    const books = [body].flat().map((fields, position) => {
+      return { id: ids[position] as number, title: '', author: '', year: 0, ...fields };
+    });
+    assert.deepEqual(bare(answer), Array.isArray(body) ? createdAll(ids) : created(books[0] as Book));
+    assert.equal(ids.length, books.length);
+    for (const book of books) {
+      assert.ok(!this.#books.has(book.id), `id ${book.id} was given twice`);
+      this.#books.set(book.id, book);
+    }
+    return ids;
   }
 
   /**
@@ -306,7 +259,7 @@ class Work {
 
   /** @returns undefined if the request may have been carried out or not: it has no answer, or 503. */
   async #ask(method: string, path: string, options?: RequestOptions): Promise<Answer | undefined> {
-    const service = await this.#client.promise;
+    const service = await this.client.promise;
     const client = path.startsWith('/book/') ? this.#history.of(service) : service;
     if (this.isStopped) throw new Error('stopped');
     this.figures.requests += 1;
@@ -337,27 +290,13 @@ class Work {
   /** Every book is one of these, as it must be now, and none of these is missing. */
   check(listed: readonly Book[]): void {
     this.#history.settle(listed.filter(({ id }) => this.#steps.has(id)));
-    const missing = new Map(this.#books);
     for (const [id, steps] of this.#steps) {
-      const counter = missing.get(id) as Book;
-      missing.set(id, { ...counter, author: steps.join(' '), year: sum(steps) });
+      const year = steps.reduce((total, count) => total + count, 0);
+      this.#books.set(id, { ...(this.#books.get(id) as Book), author: steps.join(' '), year });
     }
-    for (const book of listed) {
-      const { id, title } = book;
-      const expected = missing.get(id);
-      assert.ok(
-        expected !== undefined,
-        `book ${id}, "${title}", is stored, though no client was given its id`,
-      );
-      assert.deepEqual(book, expected);
-      missing.delete(id);
-    }
-    assert.deepEqual([...missing.keys()], [], 'acknowledged books are lost');
+    const expected = [...this.#books.values()].toSorted((one, other) => one.id - other.id);
+    assert.deepEqual(listed, expected);
   }
-}
-
-function sum(counts: readonly number[]): number {
-  return counts.reduce((total, count) => total + count, 0);
 }
 
 export interface FailingPostgres {
