@@ -4,8 +4,7 @@ import { Mutants } from './mutant.ts';
 
 const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
-const CONDITIONS = 'test/contract/conditions.test.ts';
-const ONCE = 'test/contract/once.test.ts';
+const TOGETHER = 'test/contract/together.test.ts';
 const NIGHTLY_ONCE = 'test/nightly/once.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
@@ -25,20 +24,20 @@ export const TOGETHER_MUTANTS = new Mutants()
   .in('src/stores/sqlite/writer.ts')
   .mutant('on SQLite, a change takes place whatever its condition', CONTRACT, 'E3: of 32')
   .change("if (!meets(book, condition)) return 'unmet';", '')
-  .mutant('on SQLite, a key is known for longer than it lives', ONCE, 'I4: ')
+  .mutant('on SQLite, a key is known for longer than it lives', TOGETHER, 'I4: ')
   .change('time - ageOfExpired(', 'time - 2 * ageOfExpired(')
   .mutant('on SQLite, keys age by a minute with each of them', NIGHTLY_ONCE, 'I4: ')
   .change('if (isUnchanged && now() - this.#keyTime.since < this.#times.keys.step) return time;', '')
   .in('src/stores/postgres/books/conditional-changes.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
-    CONDITIONS,
+    TOGETHER,
     'E3: clients of two processes',
   )
   .change('where free.title = old_title and free.author = old_author and free.year = old_year', '')
   .mutant(
     'on PostgreSQL, a change on a condition is lost if the book has changed since it was tested',
-    CONDITIONS,
+    TOGETHER,
     'E3: clients of two processes',
   )
   .change(
@@ -46,7 +45,7 @@ export const TOGETHER_MUTANTS = new Mutants()
     'await this.#store(this.#connections, pool, columns, deadline); changed.clear();',
   )
   .in('src/api/books.ts')
-  .mutant('a condition is demanded of a book that does not exist', CONDITIONS, 'E4: ')
+  .mutant('a condition is demanded of a book that does not exist', TOGETHER, 'E4: ')
   .change(
     'return (await catalogue.find(id)) ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;',
     'return id && catalogue ? PRECONDITION_REQUIRED : BOOK_NOT_FOUND;',
@@ -63,13 +62,13 @@ export const TOGETHER_MUTANTS = new Mutants()
   )
   .change("fingerprintOf('book', books)", "fingerprintOf('books', books)")
   .in('src/stores/postgres/books/new-books.ts')
-  .mutant('on PostgreSQL, a key is known for longer than it lives', ONCE, 'I4: ')
+  .mutant('on PostgreSQL, a key is known for longer than it lives', TOGETHER, 'I4: ')
   .change('(select time from clock) -', "(select time from clock) - interval '1 day' -")
   .mutant('on PostgreSQL, two processes let keys age twice as fast', NIGHTLY_ONCE, 'I4: ')
   .change('(extract(epoch from book_requests.made_at)::text = $1)::integer', "($1 <> '')::integer")
   .mutant(
     'on PostgreSQL, a call whose key another one has used is refused, even if both are equal',
-    ONCE,
+    TOGETHER,
     'I3: of many',
   )
   .change(
@@ -82,7 +81,7 @@ export const TOGETHER_MUTANTS = new Mutants()
   .mutant('an object is taken for an array of its values', CONTRACT, 'B2: a body that is not an array')
   .change('new ArraySplitter(false)', 'new ArraySplitter(true)')
   .in('src/http/body.ts')
-  .mutant('many books may have a byte more than BULK_LIMIT', ONCE, 'B1: BODY_LIMIT')
+  .mutant('many books may have a byte more than BULK_LIMIT', TOGETHER, 'B1: BODY_LIMIT')
   .change(
     "if (Number(request.headers['content-length']) > room.limit) throw new BodyTooLarge();\n  let length = 0;",
     'let length = -1;',

@@ -1,0 +1,176 @@
+// Rules B, E and I where they need a variable, two processes, a restart or a store that is read, on every store. The other cases
+// are in conformance/once.ts and conditions.ts.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
+import { countTogether } from '../../conformance/conditions.ts';
+import { expectLongest, raceWithOneKey } from '../../conformance/once.ts';
+import type { Service } from '../../conformance/service.ts';
+import { BOOK_NOT_FOUND, DELETED, INVALID, retrieved, TOO_LARGE, updated } from '../../conformance/words.ts';
+import { bare, Connection } from '../support/client.ts';
+import { type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
+import { executeOn } from '../support/sql.ts';
+import { verifiedAt } from '../support/verified.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const REQUIRED = { status: 428, message: 'Precondition required', data: null };
+const MEBIBYTE = 1024 * 1024;
+
+/** Seconds. */
+const DAY = 24 * 3600;
+
+for (const store of STORES) {
+  describe(`many at once, once, and on conditions on ${store.name}`, () => {
+    let services: readonly RunningService[] = [];
+    let both: readonly [Service, Service];
+
+    before(async () => {
+      const service = await startTestService(await store.freshUrl(), { BODY_LIMIT: '4096' });
+      const other = await startTestService(service.dbUrl, { BULK_LIMIT: '1000' });
+      services = [service, other];
+      both = [verifiedAt(service), verifiedAt(other)];
+      await Promise.all(both.map((verified) => verified.logIn()));
+    });
+    after(async () => {
+      for (const verified of both ?? []) verified.close();
+      for (const { stop } of services) await stop();
+    });
+
+    test('B1: BODY_LIMIT counts for each element, BULK_LIMIT for the array', async (context) => {
+      await expectLongest(both[0], 4096);
+      const [, other] = services as [RunningService, RunningService];
+      const title = 'x'.repeat(1000 - '[{"title":""}]'.length);
+      assert.equal((await other.client.request('POST', '/books', { body: [{ title }] })).status, 201);
+      const larger = { body: [{ title: `${title}x` }] };
+      assert.deepEqual(bare(await other.client.request('POST', '/books', larger)), TOO_LARGE);
+      const chunked = new Connection(other);
+      context.after(() => chunked.close());
+      const head = other.client.bytes('POST', '/books', { headers: { 'transfer-encoding': 'chunked' } });
+      const chunk = `258\r\n${' '.repeat(600)}\r\n`;
+      await chunked.send(`${head}${chunk}${chunk}0\r\n\r\n`);
+      assert.equal((await chunked.answers(1))[0]?.status, 413);
+    });
+
+    test('B1: white space counts for no book, wherever it is', async () => {
+      const space = ' '.repeat(3 * MEBIBYTE);
+      for (const body of [`[${space}{"title":"a"}]`, `${space}[{"title":"a"}${space},{}]`])
+        assert.equal((await both[0].request('POST', '/books', { body })).status, 201);
+    });
+
+    test('I3: of many requests with one key at the same moment, in two processes, one is carried out', () =>
+      raceWithOneKey(both));
+
+    test('E3: clients of two processes that count in one book lose no step', () => countTogether(both));
+
+    test('E1: a book has the same tag in every process', async () => {
+      const { data, headers } = await both[0].request('POST', '/book', { body: { title: 'ab', year: 1 } });
+      const elsewhere = await both[1].request('GET', `/book/${data.id}`);
+      assert.match(headers.get('etag') ?? '', /^"[\w-]{22}"$/);
+      assert.equal(elsewhere.headers.get('etag'), headers.get('etag'));
+    });
+
+    test('E4: with REQUIRE_IF_MATCH=on, a change or removal without If-Match gets 428', async (context) => {
+      const REQUIRE_IF_MATCH = store === SQLITE ? 'on' : 'true'; // YAML files turn `on` into `true`
+      const { client, stop } = await startTestService(await store.freshUrl(), { REQUIRE_IF_MATCH });
+      context.after(stop);
+      const { data: book, headers } = await client.request('POST', '/book', { body: {} });
+      const path = `/book/${book.id}`;
+      const none = '/book/9007199254740991';
+      const [other, right] = [
+        { 'if-none-match': '"AAAAAAAAAAAAAAAAAAAAAA"' },
+        { 'if-match': headers.get('etag') ?? '' },
+      ];
+      for (const [method, at, body, headers, expected] of [
+        ['PUT', path, { year: 1 }, {}, REQUIRED],
+        ['PUT', path, { year: 1 }, other, REQUIRED],
+        ['DELETE', path, undefined, {}, REQUIRED],
+        ['DELETE', path, undefined, other, REQUIRED],
+        ['PUT', path, { year: '1' }, {}, INVALID],
+        ['PUT', '/book/0', {}, {}, BOOK_NOT_FOUND],
+        ['PUT', none, {}, {}, BOOK_NOT_FOUND],
+        ['DELETE', none, {}, {}, BOOK_NOT_FOUND],
+        ['GET', path, undefined, {}, retrieved(book)],
+        ['PUT', path, {}, right, updated(book)],
+        ['DELETE', path, undefined, right, DELETED],
+      ] as const) {
+        const answer = await client.request(method, at, { body, headers });
+        assert.deepEqual(bare(answer), expected, `${method} ${at}`);
+      }
+    });
+
+    test('I4: a key is known for 24 hours, also after a restart; then it is new, and removed in passing', async (context) => {
+      const dbUrl = await store.freshUrl();
+      let current: RunningService | undefined;
+      const restart = async () => {
+        await current?.stop();
+        current = await startTestService(dbUrl);
+      };
+      context.after(() => current?.stop());
+      const post = async (title: string, key: string) => {
+        const options = { body: { title }, headers: { 'idempotency-key': key } };
+        const { status, data, headers } = await (current as RunningService).client.request(
+          'POST',
+          '/book',
+          options,
+        );
+        return [status, data?.id, headers.get('idempotent-replayed')];
+      };
+      await restart();
+      const [, id] = await post('a', 'known');
+      await post('a', 'old');
+      await age(dbUrl, 'known', DAY - 60);
+      await age(dbUrl, 'old', DAY + 120);
+
+      await restart();
+      await post('', 'new'); // the first request with a key removes old ones
+      await waitUntil(async () => isDeepStrictEqual(await keysIn(dbUrl), ['known', 'new']));
+      const [status, renewed, isReplay] = await post('b', 'old');
+      assert.deepEqual([status, isReplay], [201, null]);
+      assert.deepEqual(await post('b', 'old'), [201, renewed, 'true']);
+      assert.deepEqual(await post('a', 'known'), [201, id, 'true']);
+      assert.equal((await post('b', 'known'))[0], 422);
+    });
+  });
+}
+
+for (const [what, book, length, requests] of [
+  ['long texts', `{"title":"${'x'.repeat(MEBIBYTE - 100)}"}`, 20, 2],
+  ['no text', '{}', 9990, 60],
+] as const) {
+  test(`rule 22: bodies with many books of ${what} share 32 MiB; one that finds no room gets 503`, async (context) => {
+    const service = await startTestService(await SQLITE.freshUrl(), { BULK_LIMIT: String(32 * MEBIBYTE) });
+    context.after(() => service.stop());
+    const { client } = service;
+    const body = `[${`${book},`.repeat(length - 1)}${book}`; // its end never comes
+    const headers = { 'content-length': String(body.length + 1) };
+    const connections = Array.from({ length: requests }, () => new Connection(service));
+    for (const connection of connections) {
+      context.after(() => connection.close());
+      connection.socket.write(client.bytes('POST', '/books', { headers }));
+      connection.socket.write(body);
+    }
+    const refused = () => connections.filter(({ received }) => received !== '');
+    await waitUntil(() => refused().length > 0);
+    assert.ok(refused().length < requests);
+    const [answer] = (await refused()[0]?.answers(1)) ?? [];
+    assert.equal(answer?.body, '{"status":503,"message":"Service unavailable","data":null}');
+    assert.equal(answer?.headers['retry-after'], '1');
+    assert.equal((await client.request('POST', '/book', { body: {} })).status, 201);
+    for (const connection of connections) connection.close();
+    const whole = { body: `${body}]` };
+    await waitUntil(async () => (await client.request('POST', '/books', whole)).status === 201);
+  });
+}
+
+/** Makes a key as old as that, in seconds. */
+async function age(dbUrl: string, key: string, seconds: number): Promise<void> {
+  const isSqlite = dbUrl.startsWith('sqlite:');
+  const time = isSqlite ? `made_at - ${seconds * 1000}` : `made_at - interval '${seconds} seconds'`;
+  await executeOn(dbUrl, `update book_requests set made_at = ${time} where key = '${key}'`);
+}
+
+async function keysIn(dbUrl: string): Promise<unknown[]> {
+  const rows = await executeOn(dbUrl, "select key from book_requests where key <> 'the time' order by key");
+  return rows.map(({ key }) => key);
+}
