@@ -4,7 +4,7 @@
 import { Mutants } from './mutant.ts';
 
 const ORDERS = 'test/orders/orders.test.ts';
-const MODEL = 'test/contract/model.test.ts';
+const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const LIST = 'test/contract/list.test.ts';
 
 export const ORDERS_MUTANTS = new Mutants()
@@ -44,7 +44,7 @@ export const ORDERS_MUTANTS = new Mutants()
   )
   .change('before(end, this.#primary.fence(true))', 'before(end, this.#primary.fence(false))')
   .in('src/stores/sqlite/store.ts')
-  .mutant('a read on SQLite does not end its transaction', MODEL, 'came one by one')
+  .mutant('a read on SQLite does not end its transaction', CONCURRENCY, 'came one by one')
   .change('if (this.#db.isTransaction) this.#commit.run();', '')
   .mutant('the chunks of a list on SQLite are of different moments', LIST, 'a change of all books')
   .change("this.#db.exec('begin'); // so that all chunks", '// so that all chunks').all;
