@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import type { Answer } from '../../conformance/answers.ts';
-import type { Book, RequestOptions } from '../../conformance/service.ts';
+import type { Book } from '../../conformance/service.ts';
 import type { Requester } from './client.ts';
 import { History } from './history.ts';
 import { random, randomSequence } from './random.ts';
@@ -22,10 +22,20 @@ const REMOVALS = { few: 0.2, many: 0.4 };
 const ONE_FIELD = 0.3;
 const CONDITIONAL = 0.2;
 
+export interface Writer {
+  /** The path of the book that it wrote last. */
+  latest: string;
+  /**
+   * Creates, changes or removes a book that other writers also change.
+   * @param around called just before each request and just after its answer.
+   */
+  write(around?: () => unknown): Promise<Outcome>;
+}
+
 export class Ledger {
   readonly #history = new History();
   /** Books that may be there, with the latest tag that was seen of each. */
-  readonly #books = new Map<number, string | undefined>();
+  readonly #books = new Map<number, string | null>();
   #lastNumber = 0;
   #writers = 0;
   /** Writes that were acknowledged, and those whose outcome is unknown. */
@@ -39,7 +49,18 @@ export class Ledger {
 
   writer(client: Requester): Writer {
     this.#writers += 1;
-    return new Writer(this.of(client), this, randomSequence(this.#writers));
+    const draw = randomSequence(this.#writers); // so that its choices do not depend on how often the others have drawn
+    const observed = this.of(client);
+    const writer: Writer = {
+      latest: '/book/1',
+      write: async (around = () => {}) => {
+        for (;;) {
+          const outcome = await this.#write(writer, observed, draw, around);
+          if (outcome !== undefined) return outcome;
+        }
+      },
+    };
+    return writer;
   }
 
   writers(client: Requester, count: number): Writer[] {
@@ -50,107 +71,62 @@ export class Ledger {
   reconcile(listed: readonly Book[]): void {
     this.#history.settle(listed);
     this.#books.clear();
-    for (const { id } of listed) this.#books.set(id, undefined);
-  }
-
-  /** A number that no book has had. */
-  nextNumber(): number {
-    this.#lastNumber += 1;
-    return this.#lastNumber;
-  }
-
-  get shelf(): 'few' | 'many' {
-    return this.#books.size < SHELF ? 'few' : 'many';
-  }
-
-  /** A book that may be there. @param choice in [0, 1); of low numbers come few books, so that writers meet. */
-  book(choice: number): { readonly id: number; readonly tag: string | undefined } | undefined {
-    const [id, tag] = [...this.#books][Math.floor(choice ** 2 * this.#books.size)] ?? [];
-    return id === undefined ? undefined : { id, tag };
+    for (const { id } of listed) this.#books.set(id, null);
   }
 
   /** Reads a book, or what is at the path. @returns `acknowledged` if it is answered. */
-  async read(client: Requester, path = `/book/${this.book(random())?.id ?? 1}`): Promise<Outcome> {
+  async read(client: Requester, path = `/book/${this.#book(random())[0] ?? 1}`): Promise<Outcome> {
     const answer = await answerTo(this.of(client).request('GET', path));
     if (typeof answer === 'string') return answer;
     assert.ok([200, 404].includes(answer.status), `GET ${path}: ${answer.message}`);
     return 'acknowledged';
   }
 
-  /** Notes what an answer says of a book: its tag, or that it is not there. */
-  see(id: number, tag: string | null): void {
-    if (tag === null) this.#books.delete(id);
-    else this.#books.set(id, tag);
-  }
-}
-
-/** Creates, updates and removes books, one after the other, that other writers also change. */
-export class Writer {
-  readonly #client: Requester;
-  readonly #ledger: Ledger;
-  /** Its own sequence, so that its choices do not depend on how often the other writers have drawn. */
-  readonly #random: () => number;
-  /** The path of the book that it wrote last. */
-  latest = '/book/1';
-
-  constructor(client: Requester, ledger: Ledger, random: () => number) {
-    this.#client = client;
-    this.#ledger = ledger;
-    this.#random = random;
-  }
-
-  /** @param around called just before each request and just after its answer. */
-  async write(around: () => unknown = () => {}): Promise<Outcome> {
-    const ledger = this.#ledger;
-    let outcome: Outcome | undefined;
-    while (outcome === undefined) {
-      const kind = this.#random();
-      const book = ledger.book(this.#random());
-      const isOneField = this.#random() < ONE_FIELD;
-      const isConditional = this.#random() < CONDITIONAL;
-      const body = bookOf(ledger.nextNumber());
-      const creations = CREATIONS[ledger.shelf];
-      if (book === undefined || kind < creations) {
-        outcome = await this.#send('POST', '/book', { body }, around);
-        continue;
-      }
-      const path = `/book/${book.id}`;
-      const headers: Record<string, string> =
-        isConditional && book.tag !== undefined ? { 'if-match': book.tag } : {};
-      const changes = isOneField ? { year: body.year } : body;
-      outcome =
-        kind < creations + REMOVALS[ledger.shelf]
-          ? await this.#send('DELETE', path, { headers }, around)
-          : await this.#send('PUT', path, { body: changes, headers }, around);
-    }
-    return outcome;
+  /** A book that may be there, and its tag. @param choice in [0, 1); of low numbers come few books, so that writers meet. */
+  #book(choice: number): readonly [id?: number, tag?: string | null] {
+    return [...this.#books][Math.floor(choice ** 2 * this.#books.size)] ?? [];
   }
 
   /** @returns undefined if another writer has changed or removed the book. */
-  async #send(
-    method: string,
-    path: string,
-    options: RequestOptions,
+  async #write(
+    writer: Writer,
+    client: Requester,
+    draw: () => number,
     around: () => unknown,
   ): Promise<Outcome | undefined> {
-    const ledger = this.#ledger;
+    const kind = draw();
+    const [id, tag] = this.#book(draw());
+    const isOneField = draw() < ONE_FIELD;
+    const headers: Record<string, string> = draw() < CONDITIONAL && tag ? { 'if-match': tag } : {};
+    this.#lastNumber += 1;
+    const body = bookOf(this.#lastNumber);
+    const shelf = this.#books.size < SHELF ? 'few' : 'many';
+    const isNew = id === undefined || kind < CREATIONS[shelf];
+    const isRemoved = kind < CREATIONS[shelf] + REMOVALS[shelf];
+    const [method, path, options]: Parameters<Requester['request']> = isNew
+      ? ['POST', '/book', { body }]
+      : isRemoved
+        ? ['DELETE', `/book/${id}`, { headers }]
+        : ['PUT', `/book/${id}`, { body: isOneField ? { year: body.year } : body, headers }];
     void around();
-    const answer = await answerTo(this.#client.request(method, path, options));
+    const answer = await answerTo(client.request(method, path, options));
     void around();
     if (typeof answer === 'string') {
-      ledger.unanswered += 1;
+      this.unanswered += 1;
       // No more writes without an answer come to this book: the states that are possible multiply with each.
-      if (method !== 'POST') ledger.see(Number(path.split('/').at(-1)), null);
+      if (!isNew) this.#books.delete(id);
       return answer;
     }
-    const { status, headers, data, message } = answer;
-    if (method !== 'POST' && status === 412) return undefined;
-    const id = data?.id ?? Number(path.split('/').at(-1));
-    ledger.see(id, headers.get('etag'));
-    if (method !== 'POST' && status === 404) return undefined;
-    assert.equal(status, method === 'POST' ? 201 : 200, `${method} ${path}: ${message}`);
-    this.latest = `/book/${id}`;
-    ledger.acknowledged += 1;
+    const { status, data, message } = answer;
+    if (!isNew && status === 412) return undefined;
+    const written: number = data?.id ?? id;
+    const seen = answer.headers.get('etag');
+    if (seen === null) this.#books.delete(written);
+    else this.#books.set(written, seen);
+    if (!isNew && status === 404) return undefined;
+    assert.equal(status, isNew ? 201 : 200, `${method} ${path}: ${message}`);
+    writer.latest = `/book/${written}`;
+    this.acknowledged += 1;
     return 'acknowledged';
   }
 }

@@ -15,7 +15,7 @@ import { expect, Unanswered } from '../../conformance/complaint.ts';
 import { core } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
 import { Service } from '../../conformance/service.ts';
-import { HERE_ONLY, runCommand } from '../support/command.ts';
+import { runCommand } from '../support/command.ts';
 import { listen, unusedPort } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
 import { endOf, SECRET, temporaryFolder } from '../support/service.ts';
@@ -137,7 +137,7 @@ describe('verify', () => {
     assert.equal(searches[1], searches[0]);
   });
 
-  test('stops between two rules, with the verdicts so far', { skip: HERE_ONLY }, async () => {
+  test('stops between two rules, with the verdicts so far', async () => {
     const { code, stdout } = await run(['--store-may-be-written'], ACCOUNT, Promise.resolve());
     assert.equal(code, 1);
     const end = /\nBail out! Stopped\.\n# 0 passed, 0 failed, (\d+) not checked: \1 after the stop\.\n$/;
@@ -227,9 +227,7 @@ describe('verify', () => {
     assert.match(stdout, /^not ok \d+ - A4: an expired token gets 401$/m);
   });
 
-  test('runs in a separate folder, with nothing but Node.js, as the same command', {
-    skip: HERE_ONLY,
-  }, async () => {
+  test('runs in a separate folder, with nothing but Node.js, as the same command', async () => {
     const folder = join(temporaryFolder(), 'kit');
     cpSync(pathTo('conformance'), folder, { recursive: true });
     const args = [join(folder, 'main.ts'), service.url, '--level', 'core', '--format', 'json'];
