@@ -86,8 +86,11 @@ const condition = fc.option(
 const book = fc.nat();
 const kind = <const Kind>(kind: Kind) => fc.constant(kind);
 const operation = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ kind: kind('create'), body, key }) },
-  { weight: 2, arbitrary: fc.record({ kind: kind('create many'), bodies, key }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: kind('create'), path: kind('/book'), bodies: fc.tuple(body), key }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: kind('create'), path: kind('/books'), bodies, key }) },
   { weight: 2, arbitrary: fc.record({ kind: kind('repeat'), request: fc.nat() }) },
   { weight: 5, arbitrary: fc.record({ kind: kind('update'), book, body, condition }) },
   { weight: 4, arbitrary: fc.record({ kind: kind('read'), book, condition }) },
@@ -121,9 +124,7 @@ class Shelf {
   async perform(operation: Operation): Promise<void> {
     switch (operation.kind) {
       case 'create':
-        return await this.#create(operation.body, this.#keyOf(operation.key));
-      case 'create many':
-        return await this.#createMany(operation.bodies, this.#keyOf(operation.key));
+        return await this.#create(operation.path, operation.bodies, this.#keyOf(operation.key));
       case 'repeat':
         return await this.#repeat(operation.request);
       case 'read':
@@ -141,38 +142,27 @@ class Shelf {
     }
   }
 
-  async #create(body: Body, key: string | undefined): Promise<void> {
-    const { answer, headers } = await this.#ask('POST', '/book', { body, headers: keyHeader(key) });
-    if (typeof body === 'string') return assert.deepEqual(answer, INVALID);
-    const content = stored(body);
-    if (this.#isUsed(key)) return this.#assertRepeated(key, '/book', content, answer, headers);
-    const book = { id: answer.data?.id, ...content };
-    assert.deepEqual(answer, created(book));
-    assert.equal(headers.get('idempotent-replayed'), null);
-    this.#add(book);
-    this.#see(book, headers);
-    if (key !== undefined) {
-      this.#keyed.set(key, { key, path: '/book', content, answer, tag: headers.get('etag') });
-    }
-  }
-
-  async #createMany(bodies: readonly Body[], key: string | undefined): Promise<void> {
+  async #create(path: KeyedRequest['path'], bodies: readonly Body[], key: string | undefined): Promise<void> {
+    const isMany = path === '/books';
     const elements = bodies.map((body) => (typeof body === 'string' ? body : JSON.stringify(body)));
-    const body = `[${elements.join()}]`;
-    const { answer, headers } = await this.#ask('POST', '/books', { body, headers: keyHeader(key) });
-    const content: Omit<Book, 'id'>[] = [];
+    const options = { body: isMany ? `[${elements}]` : `${elements}`, headers: keyHeader(key) };
+    const { answer, headers } = await this.#ask('POST', path, options);
+    const fields: Omit<Book, 'id'>[] = [];
     for (const body of bodies) {
-      if (typeof body === 'string') {
-        return assert.deepEqual(answer, invalidAt(content.length + 1));
-      }
-      content.push(stored(body));
+      if (typeof body === 'string')
+        return assert.deepEqual(answer, isMany ? invalidAt(fields.length + 1) : INVALID);
+      fields.push({ title: '', author: '', year: 0, ...body });
     }
-    if (this.#isUsed(key)) return this.#assertRepeated(key, '/books', content, answer, headers);
-    assert.deepEqual(answer, createdAll(answer.data));
-    assert.equal(answer.data.length, content.length);
+    const content = isMany ? fields : (fields[0] as Omit<Book, 'id'>);
+    if (this.#isUsed(key)) return this.#assertRepeated(key, path, content, answer, headers);
+    const ids: number[] = isMany ? answer.data : [answer.data?.id];
+    const books = fields.map((one, position) => ({ id: ids[position] as number, ...one }));
+    assert.deepEqual(answer, isMany ? createdAll(ids) : created(books[0] as Book));
+    assert.equal(ids.length, books.length);
     assert.equal(headers.get('idempotent-replayed'), null);
-    for (const [position, fields] of content.entries()) this.#add({ id: answer.data[position], ...fields });
-    if (key !== undefined) this.#keyed.set(key, { key, path: '/books', content, answer, tag: null });
+    for (const book of books) this.#add(book);
+    if (!isMany) this.#see(books[0] as Book, headers);
+    if (key !== undefined) this.#keyed.set(key, { key, path, content, answer, tag: headers.get('etag') });
   }
 
   /** Sends a creation with its key again, spelled in another way. */
@@ -289,11 +279,6 @@ class Shelf {
   #isUsed(key: string | undefined): key is string {
     return key !== undefined && this.#keyed.has(key);
   }
-}
-
-/** A new book with these fields, without its id. */
-function stored(fields: Exclude<Body, string>): Omit<Book, 'id'> {
-  return { title: '', author: '', year: 0, ...fields };
 }
 
 function keyHeader(key: string | undefined): Record<string, string> {

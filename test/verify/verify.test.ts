@@ -75,9 +75,7 @@ describe('verify', () => {
     const text = (await runCommand([...args, 'text'], ACCOUNT)).stdout;
     assert.match(text, /^ {2}not checked {2}G1: returns the book$/m);
     assert.match(text, /, 9 not checked: 1 without --secret, 8 without --store-may-be-written\.\n$/);
-    assert.equal(passed, expected.filter(({ result }) => result === 'passed').length);
-    assert.ok(passed > 5 && notChecked > 5);
-    assert.equal(passed + notChecked, core.length);
+    assert.deepEqual([passed, notChecked], [core.length - 9, 9]);
     // The id of a book that was stored and removed would not be used again (rule 12).
     assert.equal((await service.right.client.create({})).id, id + 1);
   });
