@@ -26,22 +26,18 @@ describe('the port of the page', { concurrency: 3 }, () => {
     const headers = 'Connection: close\r\n';
     const asked = `${headers}Origin: https://shop.example\r\nAccess-Control-Request-Method: GET\r\n`;
     const lines = [
-      'GET /books, HEAD /books, GET /books?q=book&limit=2, GET /books?x=1, GET /book/1, HEAD /book/1',
-      'GET /book/99, GET /book/x, DELETE /book/99, PATCH /book/1, GET /token, OPTIONS /books, GET /nowhere',
-      'GET //, GET /%zz, OPTIONS *, GET http://localhost/book/1, POST /, PUT /v/x, TRACE /, QUERY /books, BREW /',
+      'GET /books, HEAD /books?q=book&limit=2, GET /books?x=1, GET /book/1, GET /book/99, GET /book/x, DELETE /book/99',
+      'PATCH /book/1, GET /token, OPTIONS /books, GET /nowhere, GET //, GET /%zz, OPTIONS *, POST /, PUT /v/x, BREW /',
     ].flatMap((some) => some.split(', ').map((line) => line.split(' ') as [string, string]));
     const login = '{"username":"librarian","password":"correct horse"}';
     const requests = [
       ...unreadable(HOST).map(([, bytes]) => Buffer.concat([Buffer.from(bytes), Buffer.from('\r\n\r\n')])),
       ...lines.flatMap(([method, path]) => [
-        compose(method, path, { token, headers }),
         compose(method, path, { headers }),
         compose(method, path, { token, headers: asked }),
       ]),
       ...[login, '[]', 'x'].map((body) => compose('POST', '/token', { headers, body })),
       ...['{"year":7}', '{"year":"7"}'].map((body) => compose('PUT', '/book/1', { token, headers, body })),
-      compose('PUT', '/book/1', { token, headers: `${headers}Content-Length: 0\r\n` }),
-      compose('GET', `/${'x'.repeat(20_000)}`, { token, headers }),
       compose('POST', '/book', { token, headers: `${headers}Content-Length: 1048577\r\n` }),
     ];
     await Promise.all(
