@@ -34,27 +34,13 @@ export function ambiguous(host: string, authorization: string, smuggled: string)
   const post = (headers: string, body: string) =>
     `POST /book HTTP/1.1\r\n${host}${authorization}${headers}\r\n${body}`;
   const whole = `2\r\n{}\r\n0\r\n\r\n${smuggled}`;
+  const name = 'Transfer-Encoding';
   const chunked = [
-    'Transfer-Encoding: chunked',
-    'Transfer-Encoding:chunked',
-    'Transfer-Encoding: Chunked ',
-    'Transfer-Encoding:\tchunked',
-    'Transfer-Encoding : chunked',
-    ' Transfer-Encoding: chunked',
-    'X: y\nTransfer-Encoding: chunked',
-    'X: y\rTransfer-Encoding: chunked',
-    'Transfer-Encoding:\r\n chunked',
-    'Transfer-Encoding: gzip, chunked',
-    'Transfer-Encoding: chunked, identity',
-    'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked',
-    'Transfer-Encoding: chunked\r\nTransfer-Encoding: x',
-    'Transfer-Encoding: "chunked"',
-    'Transfer-Encoding: \x0bchunked',
-    'Transfer-Encoding: xchunked',
-    'Transfer_Encoding: chunked',
-    'Transfer-Encoding: chunked\x00',
-    'Transfer-Encoding: chunk',
-    'Transfer-Encoding;: chunked',
+    ...[`${name}: chunked`, `${name}:chunked`, `${name}: Chunked `, `${name}:\tchunked`, `${name} : chunked`],
+    ...[` ${name}: chunked`, `X: y\n${name}: chunked`, `X: y\r${name}: chunked`, `${name}:\r\n chunked`],
+    ...[`${name}: gzip, chunked`, `${name}: chunked, identity`, `${name}: identity\r\n${name}: chunked`],
+    ...[`${name}: chunked\r\n${name}: x`, `${name}: "chunked"`, `${name}: \x0bchunked`, `${name}: xchunked`],
+    ...['Transfer_Encoding: chunked', `${name}: chunked\x00`, `${name}: chunk`, `${name};: chunked`],
   ];
   return [
     ...chunked.flatMap((line): [string, string][] => [
