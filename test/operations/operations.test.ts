@@ -7,6 +7,7 @@ import { openOperations } from '../../src/admin/listener.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
+import { TIMES, type Times } from '../../src/times.ts';
 import { accepts, Client, Connection, exchange, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -47,21 +48,26 @@ describe('the operations listener', { concurrency: 4 }, () => {
     }
   });
 
-  test('rule 31: takes 64 connections at a time, and others once slow ones have been cut', async (context) => {
-    const config = readConfig(
-      { ...ENVIRONMENT, ADMIN_PORT: '0', DB_URL: 'sqlite:x' },
-      () => new Uint8Array(),
+  test('rule 31: takes 64 connections at a time, and others once some have been closed', async (context) => {
+    const operations = await open(context, TIMES);
+    const connections = Array.from({ length: 65 }, () => new Connection(operations));
+    const answers = await Promise.all(
+      connections.map((connection) => {
+        connection.send(LIVEZ).catch(() => {}); // the answers show it
+        return connection.answersUntilClosed(1);
+      }),
     );
-    const times = timesWith({ http: { check: 50 }, admin: { request: 1000 } });
-    const operations = await openOperations(config, createLog('silent', process.stderr, times.log), times);
-    assert.ok('close' in operations);
-    context.after(() => operations.close());
-    const slow = Array.from({ length: 65 }, () => new Connection(operations));
-    for (const { socket } of slow) socket.write('GET /livez HTTP/1.1\r\nX: ');
-    await Promise.all(slow.map(({ closed }) => closed));
-    const answered = slow.filter(({ received }) => received.startsWith('HTTP/1.1 408 '));
-    assert.equal(answered.length, 64);
-    assert.equal((await exchange(operations, LIVEZ))[0]?.status, 200);
+    assert.equal(answers.filter(({ length }) => length === 1).length, 64);
+    for (const connection of connections) connection.close();
+    await waitUntil(async () => (await exchange(operations, LIVEZ))[0]?.status === 200);
+  });
+
+  test('rule 31: cuts slow clients', async (context) => {
+    const operations = await open(context, timesWith({ http: { check: 50 }, admin: { request: 300 } }));
+    const slow = new Connection(operations);
+    await slow.send('GET /livez HTTP/1.1\r\nX: ');
+    await slow.closed;
+    assert.match(slow.received, /^HTTP\/1\.1 408 /);
   });
 
   test('rule 31: says starting until the store is open', async (context) => {
@@ -134,6 +140,16 @@ describe('the operations listener', { concurrency: 4 }, () => {
     assert.equal(await service.storeAnswers(), true);
   });
 });
+
+/** Opens a listener alone. */
+async function open(context: TestContext, times: Times): Promise<Target> {
+  const variables = { ...ENVIRONMENT, ADMIN_PORT: '0', DB_URL: 'sqlite:x' };
+  const config = readConfig(variables, () => new Uint8Array());
+  const listener = await openOperations(config, createLog('silent', process.stderr, times.log), times);
+  assert.ok('close' in listener);
+  context.after(() => listener.close());
+  return listener;
+}
 
 /** Starts the command in this process, on SQLite unless `env` says otherwise. */
 async function start(context: TestContext, env: Record<string, string> = {}): Promise<CommandHere> {
