@@ -9,18 +9,13 @@ import { once } from 'node:events';
 import {
   chmodSync,
   chownSync,
-  copyFileSync,
-  cpSync,
   existsSync,
   globSync,
-  mkdirSync,
   readdirSync,
   readFileSync,
-  realpathSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { before, describe, type TestContext, test } from 'node:test';
 import { accepts, Client } from '../support/client.ts';
 import { adjacentPorts } from '../support/ports.ts';
@@ -199,12 +194,9 @@ function volumeFor(): string {
 function composeEnvironment(): Record<string, string> {
   const text = run('docker-compose', '--file', pathTo('compose.yaml'), 'config');
   const [, variables = ''] = / {2}catalogue:\n[\s\S]*?\n {4}environment:\n((?: {6}.*\n)+)/.exec(text) ?? [];
-  const entries = variables
-    .trim()
-    .split(/\n +/)
-    .map((line) => line.split(': '));
-  assert.equal(entries.length, 4);
-  return Object.fromEntries(entries);
+  const lines = variables.trim().split(/\n +/);
+  assert.equal(lines.length, 4);
+  return Object.fromEntries(lines.map((line) => line.split(': ')));
 }
 
 /** Builds the image. */
@@ -216,7 +208,8 @@ function build(): { root: string; config: ImageConfig } {
   const version = `node:${process.versions.node}`;
   assert.equal(name.split('-')[0], version, 'the base must have the Node.js version of package.json');
   const base = join(folder, 'base');
-  makeBase(base);
+  const [generator = ''] = globSync(pathTo('site/node_modules/@rollup/*/*.node'));
+  run('sh', '-ec', BASE, base, process.execPath, generator);
   const container = buildah('from', 'scratch');
   buildah('copy', '--quiet', container, base, '/');
   buildah('config', '--env', 'PATH=/usr/local/bin:/usr/bin:/bin', container);
@@ -230,36 +223,24 @@ function build(): { root: string; config: ImageConfig } {
   return { root: buildah('mount', buildah('from', 'book-catalogue')), config };
 }
 
-/** Makes the minimum that the Dockerfile's commands need: Node.js, npm, a shell, the user `node`. */
-function makeBase(base: string): void {
-  const put = (path: string, text: string) => writeFileSync(join(base, path), text);
-  for (const folder of 'etc home/node proc dev run root tmp usr/local/lib/node_modules'.split(' '))
-    mkdirSync(join(base, folder), { recursive: true });
-  chmodSync(join(base, 'tmp'), 0o1777);
-  const copy = (from: string, to = from) => {
-    mkdirSync(dirname(join(base, to)), { recursive: true });
-    copyFileSync(from, join(base, to));
-  };
-  const copyLibraries = (of: string) => {
-    const { stdout } = spawnSync('ldd', [of], { encoding: 'utf8' });
-    for (const [library] of stdout.matchAll(/\/\S+\.so\S*/g)) copy(library);
-  };
-  const tools = ['chmod', 'chown', 'env', 'grep', 'install', 'mkdir', 'setpriv', 'touch'];
-  copy(process.execPath, '/usr/local/bin/node');
-  for (const program of ['/bin/sh', ...tools.map((tool) => `/usr/bin/${tool}`)]) {
-    copy(program);
-    copyLibraries(program);
-  }
-  // The generator of the site has its own library, which needs more of libc than Node.js does.
-  const generator = globSync(pathTo('site/node_modules/@rollup/*/*.node'));
-  for (const path of [process.execPath, ...generator]) copyLibraries(path);
-  const npm = realpathSync(run('sh', '-c', 'command -v npm'));
-  cpSync(join(npm, '../..'), join(base, 'usr/local/lib/node_modules/npm'), { recursive: true });
-  symlinkSync('../lib/node_modules/npm/bin/npm-cli.js', join(base, 'usr/local/bin/npm'));
-  put('root/.npmrc', `offline=true\nregistry=${run('npm', 'config', 'get', 'registry')}\n`);
-  put('etc/passwd', `root:x:0:0::/root:/bin/sh\nnode:x:${USER}:${USER}::/home/node:/bin/sh\n`);
-  put('etc/group', `root:x:0:\nnode:x:${USER}:\n`);
-}
+/**
+ * A shell script that makes, in the folder $0, the minimum that the Dockerfile's commands need: the Node.js $1, npm, a shell, the
+ * user `node`. $2 is the library of the generator of the site, which needs more of libc than Node.js does.
+ */
+const BASE = `
+mkdir -p "$0"
+cd "$0"
+mkdir -p dev etc home/node proc root run tmp usr/local/bin usr/local/lib/node_modules
+chmod 1777 tmp
+programs="/bin/sh $(printf '/usr/bin/%s ' chmod chown env grep install mkdir setpriv touch)"
+libraries=$(ldd $programs "$1" "$2" | grep -o '/[^ ]*[.]so[^ ]*' | sort -u)
+cp --dereference --parents $programs $libraries .
+cp "$1" usr/local/bin/node
+cp -r "$(dirname "$(realpath "$(command -v npm)")")/.." usr/local/lib/node_modules/npm
+ln -s ../lib/node_modules/npm/bin/npm-cli.js usr/local/bin/npm
+printf 'offline=true\\nregistry=%s\\n' "$(npm config get registry)" >root/.npmrc
+printf 'root:x:0:0::/root:/bin/sh\\nnode:x:${USER}:${USER}::/home/node:/bin/sh\\n' >etc/passwd
+printf 'root:x:0:\\nnode:x:${USER}:\\n' >etc/group`;
 
 /** Runs a program of this system, which must succeed, and returns what it printed. */
 function run(program: string, ...args: string[]): string {

@@ -54,16 +54,8 @@ for (const store of STORES) {
     await waitUntil(async () => (await readiness())?.status === 200, ended);
     inRoot('ready');
 
-    const text = async (url: string | URL) => {
-      const answer = await fetch(url);
-      assert.equal(answer.status, 200, `${url}`);
-      return answer.text();
-    };
-    for (const index of [`http://127.0.0.1:${pagePort}/`, `${operations}/docs/`, `${operations}/manual/`]) {
-      const files = [...(await text(index)).matchAll(/ (?:href|src)="([^"#]+\.(?:css|js|ts))"/g)];
-      assert.ok(files.length > 0, index);
-      for (const [, file = ''] of files) assert.notEqual(await text(new URL(file, index)), '', file);
-    }
+    for (const url of [`http://127.0.0.1:${pagePort}/`, `${operations}/docs`, `${operations}/manual/`])
+      await assertWhole(url);
     const client = await Client.logIn({ url: `http://127.0.0.1:${port}`, port });
     const [found] = (await client.request('GET', '/books?q=miserables')).data;
     const change = { body: { author: 'Victor Marie Hugo' } };
@@ -82,6 +74,18 @@ for (const store of STORES) {
     const data = store === SQLITE ? ['data'] : [];
     assert.deepEqual(readdirSync(root).sort(), ['book-catalogue', ...data, 'goodreads.csv', 'lib', 'lib64']);
   });
+}
+
+/** Fails unless a page and the files that it begins with are there. */
+async function assertWhole(url: string): Promise<void> {
+  const textAt = async (path: string) => {
+    const answer = await fetch(new URL(path, url));
+    assert.equal(answer.status, 200, answer.url);
+    return answer.text();
+  };
+  const files = [...(await textAt('')).matchAll(/ (?:href|src)="([^"#]+\.(?:css|js|ts))"/g)];
+  assert.ok(files.length > 0, url);
+  for (const [, file = ''] of files) assert.notEqual(await textAt(file), '', file);
 }
 
 /** A folder with the executable and the libraries that it names. */
