@@ -158,7 +158,7 @@ export class Disk {
   /** @returns whether it changes what a power failure may leave. */
   #carryOut(call: Call): boolean {
     const { name } = call;
-    const [file, other] = filesOf(call);
+    const [file] = filesOf(call);
     switch (name) {
       case 'open':
       case 'openat':
@@ -173,10 +173,6 @@ export class Disk {
         return this.#write(call, file);
       case 'ftruncate':
         return this.#truncate(call, this.#inodeAt(file), Number(/, (\d+)/.exec(call.text)?.[1]));
-      case 'copy_file_range':
-        return this.#copy(call, file, other);
-      case 'sendfile':
-        return this.#copy(call, other, file);
       case 'rename':
       case 'renameat':
       case 'renameat2':
@@ -226,28 +222,10 @@ export class Disk {
     }
     const written = bytes.subarray(0, call.result);
     const [, place] = /, (\d+)(?:\) += [^"]*)?$/.exec(call.text) ?? [];
-    const isPlaced = call.name.startsWith('p');
-    return this.#put(call, inode, written, isPlaced ? Number(place) : undefined);
-  }
-
-  #put({ end }: Call, inode: Inode, bytes: Buffer, place?: number): boolean {
-    const offset = place ?? inode.cursor;
-    if (place === undefined) inode.cursor += bytes.length;
-    inode.size = Math.max(inode.size, offset + bytes.length);
-    return this.#change(inode, { kind: 'write', offset, bytes, end });
-  }
-
-  /** The source does not change while it is copied. */
-  #copy(call: Call, from: string | undefined, to: string | undefined): boolean {
-    const [source, target] = [this.#inodeAt(from), this.#inodeAt(to)];
-    if (target === undefined) return false;
-    const content = source && this.#contents.get(source);
-    if (content === undefined || content.pending.length > 0) throw new Error(`a copy of ${from}`);
-    return this.#put(
-      call,
-      target,
-      content.stored.subarray(target.cursor, target.cursor + (call.result ?? 0)),
-    );
+    const offset = call.name.startsWith('p') ? Number(place) : inode.cursor;
+    if (!call.name.startsWith('p')) inode.cursor += written.length;
+    inode.size = Math.max(inode.size, offset + written.length);
+    return this.#change(inode, { kind: 'write', offset, bytes: written, end: call.end });
   }
 
   #truncate({ end }: Call, inode: Inode | undefined, size: number): boolean {
