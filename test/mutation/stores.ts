@@ -80,8 +80,9 @@ export const STORES_MUTANTS = new Mutants()
   .change('Math.min(statement[kind], deadline - notice - performance.now())', 'statement[kind]')
   .mutant(
     'a process for which nothing fails stays with the old one of two primaries',
-    FAILOVER,
-    'nothing fails',
+    ORDERS,
+    'the choice of a primary',
+    'SQLite',
   )
   .change('isNewer(other, { timeline: this.#timeline })', 'false')
   .mutant('a host in doubt gets more before the hosts are asked', FAILOVER, 'another host gets the writes')
@@ -138,7 +139,7 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/postgres/server/hosts.ts')
   .mutant('a host that has become a standby is read from', FAILOVER, 'nothing stale is read')
   .change("watched: wanted !== 'any'", 'watched: false')
-  .mutant('of two primaries the first in the list is used', FAILOVER, 'while its primary lives on')
+  .mutant('of two primaries the first in the list is used', ORDERS, 'the choice of a primary', 'SQLite')
   .change('isNewer(other, one) ? other : one', 'one')
   .mutant(
     'a process reads the old one of two primaries while another one uses the new one',

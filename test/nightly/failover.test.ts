@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { Readable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
 import pg from 'pg';
-import { fill } from '../support/books.ts';
+import { fill, manyBooks } from '../support/books.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
@@ -26,8 +26,6 @@ const WAIT_IN_INSERT = `
       return null;
     end $$;
   create trigger wait before insert on books for each statement execute function wait();`;
-
-const BOOK = { id: 1, title: 'on the new one', author: '', year: 0 };
 
 describe('failover', { concurrency: 2 }, () => {
   test('rules 26 and 27: the host that accepts writes is found after a standby and one that is silent; a standby alone is refused', async (context) => {
@@ -62,22 +60,6 @@ describe('failover', { concurrency: 2 }, () => {
     await standby.startAgain();
     await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
     await waitUntil(async () => (await client.request('DELETE', path)).status === 200);
-  });
-
-  test('rule 23: writes to a host that stops accepting them get 503, never 500, and reads succeed', async (context) => {
-    const primary = await startServer(context);
-    const { client } = await start(context, primary.url());
-    const book = await client.create({ title: 'here' });
-    const statusOf = async (method: string, path: string, body?: object) =>
-      (await client.request(method, path, { body })).status;
-    await setReadOnly(primary, 'on');
-    await waitUntil(async () => (await statusOf('POST', '/book', {})) === 503);
-    assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
-    assert.equal(await statusOf('PUT', `/book/${book.id}`, { year: 1 }), 503);
-    assert.equal(await statusOf('DELETE', `/book/${book.id}`), 503);
-    await setReadOnly(primary, 'off');
-    await waitUntil(async () => (await statusOf('POST', '/book', {})) === 201);
-    assert.equal(await statusOf('DELETE', `/book/${book.id}`), 200);
   });
 
   test('rule 23: another host gets the writes when one stops accepting them, though no connection breaks', async (context) => {
@@ -125,27 +107,18 @@ describe('failover', { concurrency: 2 }, () => {
     assert.equal(await statusOf(`/book/${id}`), 200);
   });
 
-  for (const end of ['is killed', 'falls silent', 'lives on']) {
-    test(`rule 23: a standby is promoted while its primary ${end}: writes resume there, no acknowledged one is lost, and starts follow in any order of the hosts`, async (context) => {
+  for (const end of ['is killed', 'lives on']) {
+    test(`rule 23: a standby is promoted while its primary ${end}: writes resume there, no acknowledged one is lost, and a start finds it`, async (context) => {
       const { primary, standby } = await startPair(context, SYNCHRONOUS);
-      const proxy = await TcpProxy.start(primary);
-      context.after(() => proxy.stop());
-      const first = end === 'falls silent' ? proxy : primary;
-      const { client } = await start(context, urlOf([first, standby]));
+      const url = urlOf([primary, standby]);
+      const { client } = await start(context, url);
       const load = await Load.start(context, client);
       if (end === 'is killed') await primary.kill('SIGKILL');
-      if (end === 'falls silent') proxy.cut();
-      if (end !== 'lives on') await load.allRefused();
       await execute(standby.url(), 'select pg_promote()');
       await load.moreWrites(50);
-      await load.stop();
-      for (const hosts of [
-        [first, standby],
-        [standby, first],
-      ]) {
-        const { id } = await (await start(context, urlOf(hosts))).client.create({ title: end });
-        assert.equal((await execute(standby.url(), `select from books where id = ${id}`)).length, 1);
-      }
+      await load.stop(); // compares the books with the answers
+      const { id } = await (await start(context, url)).client.create({ title: end });
+      assert.equal((await execute(standby.url(), `select from books where id = ${id}`)).length, 1);
     });
   }
 
@@ -170,18 +143,6 @@ describe('failover', { concurrency: 2 }, () => {
     });
   }
 
-  test('rule 23: a process for which nothing fails also leaves the old one of two primaries', async (context) => {
-    const { primary, standby } = await startPair(context);
-    const { client } = await start(context, urlOf([primary, standby]));
-    await execute(standby.url(), 'select pg_promote()');
-    await execute(standby.url(), `insert into books (id, title) values (1, '${BOOK.title}')`);
-    await waitUntil(async () => {
-      const { status, data } = await client.request('GET', '/book/1');
-      if (status === 200) assert.deepEqual(data, BOOK);
-      return status === 200;
-    });
-  });
-
   const transfers: Readonly<Record<string, (to: string, from: string) => Promise<Outcome>>> = {
     import: (DB_URL) => {
       const rows = Readable.from([Buffer.from('title\nafter\n')]);
@@ -193,7 +154,7 @@ describe('failover', { concurrency: 2 }, () => {
     test(`rule 23: nothing counts as stored on the old one of two primaries: ${name}`, async (context) => {
       const { primary, standby } = await startPair(context);
       const [to, from] = [urlOf([primary, standby]), await SQLITE.freshUrl()];
-      await fill(from, [BOOK]);
+      await fill(from, manyBooks(1));
       await fill(to, []);
       await execute(primary.url(), WAIT_IN_INSERT);
       const ended = transfer(to, from);

@@ -25,6 +25,14 @@ const KILLS = Number(process.env.TEST_KILLS ?? 5);
 /** More books than one step of the command indexes, several times over. */
 const STOPPED = { SQLite: 30_000, PostgreSQL: 8000 };
 
+/** What belongs to an index. */
+const OBJECTS = {
+  SQLite: "select name from sqlite_schema where name like 'book!_index%' escape '!'",
+  PostgreSQL: `select relname from pg_class where relname like 'book\\_index%'
+    union all select tgname from pg_trigger where tgname like 'book\\_index%'
+    union all select proname from pg_proc where proname like 'book\\_index%'`,
+};
+
 function index(dbUrl: string, ...args: string[]) {
   return runCommand(['index', ...args], { DB_URL: dbUrl });
 }
@@ -176,15 +184,7 @@ for (const store of STORES) {
     test('index: --remove removes everything of it, and a service without it continues', async (context) => {
       const dbUrl = await store.freshUrl();
       const { client } = await start(context, dbUrl, { FIND: 'off' });
-      const objects = () =>
-        executeOn(
-          dbUrl,
-          store === SQLITE
-            ? "select name from sqlite_schema where name like 'book!_index%' escape '!'"
-            : `select relname from pg_class where relname like 'book\\_index%'
-               union all select tgname from pg_trigger where tgname like 'book\\_index%'
-               union all select proname from pg_proc where proname like 'book\\_index%'`,
-        );
+      const objects = () => executeOn(dbUrl, OBJECTS[store.name]);
       assert.equal((await index(dbUrl)).code, 0);
       assert.ok((await objects()).length > 5);
       await client.create({ title: 'x' });
