@@ -51,34 +51,27 @@ const LONG_LOG = 96 * 1024 * 1024;
 /** Milliseconds that another program waits for a service that writes or indexes. */
 const BUSY_TIMEOUT = 60_000;
 
+/** @returns what moves it back. */
+function move(from: string, to: string): () => void {
+  renameSync(from, to);
+  return () => renameSync(to, from);
+}
+
 /** Each does something to the file at the path; the function that it returns undoes it. */
 const FAULTS: Readonly<Record<string, (path: string) => () => void>> = {
-  moved: (path) => {
-    renameSync(path, `${path}.away`);
-    return () => renameSync(`${path}.away`, path);
-  },
+  moved: (path) => move(path, `${path}.away`),
+  'moved with its folder': (path) => move(dirname(path), `${dirname(path)}.away`),
+  'without its write-ahead log': (path) => move(`${path}-wal`, `${path}.away`),
+  'without the index of its log': (path) => move(`${path}-shm`, `${path}.away`),
   deleted: (path) => {
     linkSync(path, `${path}.kept`);
     unlinkSync(path);
     return () => renameSync(`${path}.kept`, path);
   },
   'replaced by a copy of itself': (path) => {
-    copyFileSync(path, `${path}.copy`);
-    renameSync(path, `${path}.away`);
-    renameSync(`${path}.copy`, path);
-    return () => renameSync(`${path}.away`, path);
-  },
-  'moved with its folder': (path) => {
-    renameSync(dirname(path), `${dirname(path)}.away`);
-    return () => renameSync(`${dirname(path)}.away`, dirname(path));
-  },
-  'without its write-ahead log': (path) => {
-    renameSync(`${path}-wal`, `${path}.away`);
-    return () => renameSync(`${path}.away`, `${path}-wal`);
-  },
-  'without the index of its log': (path) => {
-    renameSync(`${path}-shm`, `${path}.away`);
-    return () => renameSync(`${path}.away`, `${path}-shm`);
+    const putBack = move(path, `${path}.away`);
+    copyFileSync(`${path}.away`, path);
+    return putBack;
   },
 };
 
@@ -141,10 +134,10 @@ describe('a SQLite file', () => {
   }
 
   test('rule 23: a list gets 503 while the log cannot be looked at', async () => {
-    renameSync(`${file}-wal`, `${file}-wal.moved`);
+    const putBack = move(`${file}-wal`, `${file}-wal.moved`);
     symlinkSync(`${file}-wal`, `${file}-wal`);
     assert.equal((await client.request('GET', '/books')).status, 503);
-    renameSync(`${file}-wal.moved`, `${file}-wal`);
+    putBack();
     await waitUntil(async () => (await client.request('GET', '/books')).status === 200);
   });
 
