@@ -43,6 +43,12 @@ const LISTENER = `new MutationObserver((changes) => {
   for (const text of new Set(regions.map((region) => region?.textContent.trim()))) if (text) hear(text);
 }).observe(document, { subtree: true, childList: true });`;
 
+/** What lasts ten seconds or more, as the time for Undo, lasts 20 times as long: until a test installs Playwright's clock. */
+const PATIENCE = `{
+  const own = setTimeout;
+  globalThis.setTimeout = (work, time = 0) => own(work, time < 10_000 ? time : 20 * time);
+}`;
+
 /** The texts said on a page that no test has waited for yet, in their order. */
 const heard = new WeakMap<Page, string[]>();
 
@@ -75,6 +81,7 @@ export async function openDesk(
   const texts: string[] = [];
   heard.set(page, texts);
   await page.exposeFunction('hear', (text: string) => texts.push(text));
+  await page.addInitScript(PATIENCE);
   await page.addInitScript(LISTENER);
   await page.goto(url);
   const isOfNetwork = (text: string) => text.startsWith('Failed to load resource: ');
@@ -111,19 +118,12 @@ export interface Doors {
   openProcess(context: TestContext, options?: CatalogueOptions): Promise<Catalogue<ServiceProcess>>;
 }
 
-/**
- * Tests of the page, with one browser for all of them.
- * @param args options of its command line.
- */
-export function describePage(
-  title: string,
-  tests: (doors: Doors) => void,
-  args: readonly string[] = [],
-): void {
+/** Tests of the page, with one browser for all of them. */
+export function describePage(title: string, tests: (doors: Doors) => void): void {
   describe(title, () => {
     let browser: Browser;
     before(async () => {
-      browser = await startBrowser(args);
+      browser = await startBrowser();
     });
     after(() => browser?.close());
     tests({
@@ -273,47 +273,37 @@ export async function choose(page: Page, name: string): Promise<void> {
   await page.getByRole('button', { name }).click();
 }
 
-/** What librarians do with books. */
-export interface Ways {
-  search(page: Page, words: string): Promise<void>;
-  /** Edits a cell and saves it. */
-  edit(page: Page, title: string, field: Field, text: string): Promise<void>;
-  add(page: Page, book: Partial<Record<Field, string>>): Promise<void>;
-  delete(page: Page, title: string): Promise<void>;
-  /** Presses the button that a row has gained. */
-  press(page: Page, title: string, button: string): Promise<void>;
-}
-
-const BY_MOUSE: Ways = {
-  async search(page, words) {
+const BY_MOUSE = {
+  async search(page: Page, words: string) {
     await searchField(page).click();
     await searchField(page).fill('');
     await searchField(page).pressSequentially(words);
     await listed(page);
   },
-  async edit(page, title, field, text) {
+  async edit(page: Page, title: string, field: Field, text: string) {
     await cell(page, title, field).click();
     await cell(page, title, field).click();
     await editor(page, title, field).fill(text);
     await page.getByRole('columnheader', { name: 'Actions' }).click();
   },
-  async add(page, book) {
+  async add(page: Page, book: Partial<Record<Field, string>>) {
     await page.getByRole('button', { name: 'Add a book' }).click();
     const dialog = page.getByRole('dialog', { name: 'Add a book' });
     for (const [label, text = ''] of fieldsOf(book)) await dialog.getByLabel(label).fill(text);
     await dialog.getByRole('button', { name: 'Add', exact: true }).click();
     await dialog.waitFor({ state: 'hidden' });
   },
-  async delete(page, title) {
+  async delete(page: Page, title: string) {
     await row(page, title).hover();
     await row(page, title).getByRole('button', { name: 'Delete' }).click();
   },
-  async press(page, title, button) {
+  /** Presses the button that a row has gained. */
+  async press(page: Page, title: string, button: string) {
     await row(page, title).getByRole('button', { name: button }).click();
   },
 };
 
-const BY_KEYBOARD: Ways = {
+const BY_KEYBOARD: typeof BY_MOUSE = {
   async search(page, words) {
     await page.keyboard.press('Control+k'); // selects what is there
     await focused(searchField(page));
@@ -379,13 +369,4 @@ async function goTo(page: Page, title: string, column: number): Promise<void> {
     const cell = cells.nth(column);
     return (await cell.and(page.locator(':focus')).or(cell.locator(':focus')).count()) === 1;
   });
-}
-
-/** Starts the service again at the addresses that it had, with its store. */
-export async function startAgain(
-  { port, pageUrl, dbUrl }: RunningService,
-  env: Record<string, string> = {},
-): Promise<ServiceProcess> {
-  const ports = { PORT: String(port), PAGE_PORT: new URL(pageUrl).port };
-  return await startServiceProcess(dbUrl, { ...ports, ...env });
 }
