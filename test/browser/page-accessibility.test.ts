@@ -174,7 +174,8 @@ const MISFITS = `[
 
 describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
   for (const [name, [options, size, widths, steps]] of Object.entries(APPEARANCES)) {
-    test(`${name}, in every state: axe finds nothing, light or dark, everything fits, the focus is not lost`, async (context) => {
+    const more = size > 16 ? '' : ', axe finds nothing, light or dark, and the focus is not lost';
+    test(`${name}, in every state, everything fits${more}`, async (context) => {
       const still = { reducedMotion: 'reduce', colorScheme: 'light', ...options } as const;
       const catalogue = await openCatalogue(context, { books: [], options: still });
       const { page, complaints } = catalogue;
@@ -187,6 +188,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
           await page.setViewportSize({ width, height: 720 });
           assert.deepEqual(await page.evaluate(MISFITS), [], `${state}, ${width} pixels wide`);
         }
+        if (more === '') continue; // nothing else depends on the size of text
         assert.deepEqual(await violations(page), [], state);
         await page.emulateMedia({ colorScheme: 'dark' });
         assert.deepEqual(await violations(page, [], COLOURS), [], `${state}, dark`);
@@ -202,9 +204,8 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
   test('a screen reader gets a grid with its size and order, and rows without ornaments', async (context) => {
     const more = Array.from({ length: 490 }, (_, at) => ({ title: `Z ${at}`, author: 'Z', year: 1 }));
     const { page } = await openCatalogue(context, { books: [...BOOKS, ...more] });
-    const headers = page.getByRole('row').first();
     assert.match(
-      await headers.ariaSnapshot(),
+      await page.getByRole('row').first().ariaSnapshot(),
       /^- row "Title Author Year Actions":(\n {2}- columnheader "(\w+)":\n {4}- button "\2"){3}\n {2}- columnheader "Actions"$/,
     );
     const snapshot = (names: string) =>
@@ -302,27 +303,29 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
       [3840, 2160],
     ] as const) {
       await page.setViewportSize({ width, height });
-      const { y = 0, height: own = 0 } = (await grid(page).boundingBox()) ?? {};
-      assert.ok(y > 0 && y < 200 && height - y - own >= 0 && height - y - own <= 40, `${y} + ${own} pixels`);
+      await waitUntil(async () => {
+        const { y = 0, height: own = 0 } = (await grid(page).boundingBox()) ?? {};
+        return y > 0 && y < 200 && y + own <= height && y + own >= height - 40;
+      });
       assert.deepEqual(await page.evaluate(MISFITS), []);
     }
   });
 
   test('nothing moves for a person who wants less motion', async (context) => {
     const { page } = await openCatalogue(context);
-    const moving = () => page.evaluate('document.getAnimations().length');
-    // It may be over before it is seen.
-    await page.evaluate(`globalThis.started = 0;
-      for (const name of ['animationstart', 'transitionrun']) document.addEventListener(name, () => { started += 1; }, true)`);
+    const started = () => page.evaluate<number>('started.splice(0).length');
+    await page.evaluate(`globalThis.started = [];
+      for (const name of ['animationstart', 'transitionrun']) document.addEventListener(name, () => started.push(name), true)`);
     await page.keyboard.press('Insert');
-    await waitUntil(async () => Number(await page.evaluate('started')) > 0); // this test could not fail otherwise
+    await waitUntil(async () => (await started()) > 0); // this test could not fail otherwise
     await page.keyboard.press('Escape');
     await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.evaluate('new Promise((ended) => requestAnimationFrame(() => requestAnimationFrame(ended)))');
+    await started(); // what had begun before
     await page.keyboard.press('Insert');
-    assert.equal(await moving(), 0);
     await page.keyboard.type('Persuasion');
     await page.keyboard.press('Enter');
     await page.getByRole('region', { name: 'Messages' }).getByRole('button', { name: 'Show' }).waitFor();
-    assert.equal(await moving(), 0);
+    assert.equal(await started(), 0);
   });
 });
