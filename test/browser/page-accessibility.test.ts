@@ -321,7 +321,7 @@ describePage('the librarians’ page for everybody', ({ openCatalogue }) => {
     await page.keyboard.press('Escape');
     await page.emulateMedia({ reducedMotion: 'reduce' });
     await page.evaluate('new Promise((ended) => requestAnimationFrame(() => requestAnimationFrame(ended)))');
-    await started(); // what had begun before
+    await started(); // what had started before
     await page.keyboard.press('Insert');
     await page.keyboard.type('Persuasion');
     await page.keyboard.press('Enter');
