@@ -10,12 +10,11 @@ const FILES = 'test/browser/page-import.test.ts';
 const LOGIC = 'test/page/logic.test.ts';
 const TOGETHER = 'test/browser/page-together.test.ts';
 const TROUBLE = 'test/browser/page-trouble.test.ts';
-const REFUSAL = 'test/page/refusal.test.ts';
 const EVERYBODY = 'test/browser/page-accessibility.test.ts';
 
 export const LIBRARIAN_MUTANTS = new Mutants()
   .in('page/catalogue/refusal.ts')
-  .mutant('a proxy in front of the catalogue refuses a change', REFUSAL, 'what a proxy answers')
+  .mutant('a proxy in front of the catalogue refuses a change', LOGIC, 'what a proxy answers')
   .change(' || error.isForeign', '')
   .in('page/catalogue/session.ts')
   .mutant('another password loses the typed text', TROUBLE, 'another password: a login over the page')

@@ -1,21 +1,24 @@
 // The logic of the page, in Node.js: how it reads what a person writes into a field, shows what is stored and doubts it, what it
-// asks the service for, and in which order it takes back changes.
+// asks the service for, in which order it takes back changes, and after which errors it tries again.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { CatalogueError } from '../../client/src/errors.ts';
 import { provideDocument } from '../orders/document.ts';
 import { pathTo } from '../support/repository.ts';
 import { settled } from '../support/virtual-time.ts';
 
 provideDocument();
 // By their paths, and so without their types, which need those of a browser.
-const [{ readFields }, { fieldText }, { keyOf }, { doubtOf }, { searchesOf, viewOf }, { Shelf }, { Undo }] =
-  await Promise.all(
-    [
-      ...['changes/book-fields.ts', 'elements/text.ts', 'import/calls.ts', 'import/doubts.ts'],
-      ...['list/view.ts', 'list/shelf.ts', 'changes/undo.ts'],
-    ].map((file) => import(pathTo(`page/${file}`))),
-  );
+const load = (path: string) => import(pathTo(`page/${path}`));
+const { readFields } = await load('changes/book-fields.ts');
+const { fieldText } = await load('elements/text.ts');
+const { keyOf } = await load('import/calls.ts');
+const { doubtOf } = await load('import/doubts.ts');
+const { searchesOf, viewOf } = await load('list/view.ts');
+const { Shelf } = await load('list/shelf.ts');
+const { Undo } = await load('changes/undo.ts');
+const { isRefusal } = await load('catalogue/refusal.ts');
 
 test('a field is read without the blanks around it, or refused with the reason', () => {
   assert.deepEqual(readFields({ title: ' Emma\u00a0', author: '\t', year: '750 BC' }), {
@@ -206,4 +209,14 @@ test('a change waits for the one that is being taken back', async () => {
   await latest;
   await undo.run();
   assert.equal(isEarlierDone, true);
+});
+
+test('only what the catalogue itself refuses is given up, not what a proxy answers in its place', () => {
+  for (const status of [400, 403, 404, 413]) {
+    assert.equal(isRefusal(new CatalogueError('no', { status })), true, String(status));
+    assert.equal(isRefusal(new CatalogueError('no', { status, isForeign: true })), false, String(status));
+  }
+  for (const status of [undefined, 412, 429, 500, 503])
+    assert.equal(isRefusal(new CatalogueError('later', { status })), false, String(status));
+  assert.equal(isRefusal(new TypeError('fetch failed')), false);
 });

@@ -1,8 +1,8 @@
-// Owns: the address of a command's operations listener, read from its log, and what its metrics report: open lists, memory.
+// Owns: the address of a command's operations listener, read from its log, and what its metrics report of open lists.
 
 import type { Target } from './client.ts';
 import { scrape, sumOf } from './prometheus.ts';
-import type { CommandProcess, ServiceProcess } from './service.ts';
+import type { ServiceProcess } from './service.ts';
 
 export function operationsOf({ log }: { readonly log: readonly string[] }): Target {
   const { operations } = log.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'listening');
@@ -20,10 +20,4 @@ export async function openLists(service: ServiceProcess): Promise<number> {
     );
   });
   return open.reduce((sum, count) => sum + count);
-}
-
-/** Resident memory of all its processes, in MiB. */
-export async function residentMemory(service: CommandProcess): Promise<number> {
-  const metrics = await scrape(operationsOf(service).url);
-  return sumOf(metrics, 'process_resident_memory_bytes') / 1024 ** 2;
 }
