@@ -16,7 +16,6 @@ for (const store of STORES) {
     const dbUrl = servers?.dbUrl ?? (await store.freshUrl());
     const start = () => startServiceProcess(dbUrl, { WORKERS: '2' });
     const figures = await retryThroughFaults(context, { ...servers, start }, PLAN);
-    context.diagnostic(JSON.stringify(figures));
     const { 'answers with 503': _refusals, 'faults of the store': storeFaults, ...others } = figures;
     assert.equal(storeFaults > 0, servers !== undefined);
     for (const [name, count] of Object.entries(others)) assert.ok(count > 0, name);
