@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, renameSync } from 'node:fs';
-import { after, before, describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { exchange } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
 import { unusedPort } from '../support/ports.ts';
@@ -11,28 +11,10 @@ import { scrape } from '../support/prometheus.ts';
 import { fileOf, preloaded, type ServiceProcess, SQLITE, startServiceProcess } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
-/** A worker cannot answer for its metrics. */
-const FAULT = `if (process.send !== undefined)
-  require('node:perf_hooks').performance.eventLoopUtilization = () => { throw new Error('as the test wishes'); };`;
-
-describe('rule 28: workers', () => {
-  let service: ServiceProcess;
-  let starting: Promise<ServiceProcess>;
-  let port: number;
-
-  before(async () => {
-    port = await unusedPort();
-    const ports = { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' };
-    const env = { ...ports, WORKERS: '2', NODE_OPTIONS: preloaded(FAULT) };
-    starting = startServiceProcess(await SQLITE.freshUrl(), env);
-    starting.catch(() => {});
-  });
-  after(() => service?.process.kill('SIGKILL'));
-
-  const messages = (message: string): readonly { readonly pid: number; readonly time: string }[] =>
-    service.log.map((line) => JSON.parse(line)).filter(({ msg }) => msg === message);
-
-  test('clients that connect while they start are refused or answered, never reset', async () => {
+describe('rule 28: workers', { concurrency: 3 }, () => {
+  test('clients that connect while they start are refused or answered, never reset', async (context) => {
+    const port = await unusedPort();
+    const starting = start(context, { PORT: `${port}`, ADMIN_PORT: '0', PAGE_PORT: '0' });
     for (let answered = 0; answered < 100; ) {
       const asked = Array.from({ length: 4 }, () => {
         return exchange({ url: '', port }, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n');
@@ -42,31 +24,33 @@ describe('rule 28: workers', () => {
         else assert.equal(outcome.reason.code, 'ECONNREFUSED');
       }
     }
-    service = await starting;
+    await starting;
   });
 
-  test('rule 31: one that fails to answer for its metrics is left out and serves on', async () => {
-    service = await starting;
+  test('rule 31: one that fails to answer for its metrics is left out and serves on', async (context) => {
+    const fault = `if (process.send !== undefined)
+      require('node:perf_hooks').performance.eventLoopUtilization = () => { throw new Error('as the test wishes'); };`;
+    const service = await start(context, { NODE_OPTIONS: preloaded(fault) });
     const { samples = [] } = (await scrape(operationsOf(service).url)).get('process_open_fds') ?? {};
     assert.deepEqual(
       samples.map(({ labels }) => labels.worker),
       ['0'],
     );
-    await waitUntil(() => messages('the operations listener failed to answer').length === 2);
+    await waitUntil(() => messages(service, 'the operations listener failed to answer').length === 2);
     assert.equal((await service.client.request('GET', '/books')).status, 200);
-    assert.equal(messages('a worker exited: starting a replacement').length, 0);
+    assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
   });
 
-  test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async () => {
-    service = await starting;
+  test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async (context) => {
+    const service = await start(context);
     const path = fileOf(service.dbUrl);
     const book = await service.client.create({ title: 'here' });
     const allow = (files: number) =>
       execFileSync('prlimit', ['--pid', `${service.process.pid}`, `--nofile=${files}:`]);
-    const attempts = () => messages('a worker could not be replaced: retrying');
+    const attempts = () => messages(service, 'a worker could not be replaced: retrying');
     renameSync(path, `${path}.away`);
     allow(10);
-    process.kill(messages('a worker is serving')[0]?.pid as number, 'SIGKILL');
+    process.kill(messages(service, 'a worker is serving')[0]?.pid as number, 'SIGKILL');
     await waitUntil(() => attempts().length >= 2);
     const [first = 0, second = 0] = attempts().map(({ time }) => Date.parse(time));
     const rounding = 5; // milliseconds between the clock of the lines and that of the timers
@@ -76,9 +60,21 @@ describe('rule 28: workers', () => {
     await waitUntil(() => attempts().length > length);
     assert.ok(!existsSync(path));
     renameSync(`${path}.away`, path);
-    await waitUntil(() => messages('a worker is serving').length === 3);
+    await waitUntil(() => messages(service, 'a worker is serving').length === 3);
     assert.deepEqual(await service.client.list(), [book]);
     await service.stop();
     assert.equal(service.process.exitCode, 0);
   });
 });
+
+/** Starts it, and kills it at the end of the test if it still runs. */
+async function start(context: TestContext, env: Record<string, string> = {}): Promise<ServiceProcess> {
+  const service = await startServiceProcess(await SQLITE.freshUrl(), { WORKERS: '2', ...env });
+  context.after(() => service.process.kill('SIGKILL'));
+  return service;
+}
+
+function messages({ log }: ServiceProcess, message: string) {
+  const lines: { msg: string; pid: number; time: string }[] = log.map((line) => JSON.parse(line));
+  return lines.filter(({ msg }) => msg === message);
+}
