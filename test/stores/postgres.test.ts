@@ -15,6 +15,9 @@ import { type RunningService, startTestService } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
+/** Of a service whose index has no part in a test. */
+const WITHOUT_INDEX = { FIND: 'off' };
+
 /** What the log says of a start that waits. */
 const WAITING = 'the start waits: other programs use the table of books, and it must be changed';
 
@@ -22,7 +25,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
   describe('a transaction that the server aborts', { concurrency: 1 }, () => {
     let service: RunningService;
     before(async () => {
-      service = await startTestService(await freshDatabase());
+      service = await startTestService(await freshDatabase(), WITHOUT_INDEX);
       await service.client.create({}); // opens a connection
     });
     after(() => service.stop());
@@ -135,7 +138,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
 
   test('rule 13: a list and an export are complete where the settings of a database suit other programs', async (context) => {
     const dbUrl = await freshDatabase();
-    await (await startTestService(dbUrl)).stop();
+    await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
     const locker = await connectTo(context, dbUrl);
     await settle(dbUrl);
     const { client } = await start(context, dbUrl);
@@ -237,7 +240,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const log: string[] = [];
       const starting = startTestService(
         dbUrl,
-        { LOG_LEVEL: 'warn' },
+        { ...WITHOUT_INDEX, LOG_LEVEL: 'warn' },
         { write: (line) => log.push(line) },
         timesWith({ postgres: { longWait: 100 } }),
       );
@@ -257,7 +260,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const tables = 'books, book_requests, book_index, book_index_queue, book_index_state';
       const url = await asUserOf(context, dbUrl, tables);
       await execute(dbUrl, 'insert into books (id) select generate_series(1, 10)');
-      const { client } = await start(context, url);
+      const { client } = await start(context, url, undefined, {});
       const { id } = await client.create({ title: 'x' });
       assert.equal(id, 11);
       await execute(dbUrl, 'insert into books (id) select generate_series(12, 20)');
@@ -274,7 +277,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
       await execute(dbUrl, 'alter function book_index_note() set search_path from current');
-      const { client } = await start(context, dbUrl);
+      const { client } = await start(context, dbUrl, undefined, {});
       const clerk = await connectTo(context, await asUserOf(context, dbUrl, 'books'));
       await clerk.query('create temporary table book_index_queue (first bigint, last bigint)');
       await clerk.query("insert into books (title) values ('by the clerk')");
@@ -284,18 +287,17 @@ describe('PostgreSQL', { concurrency: true }, () => {
 
     test('rule 27: a role that may not create the index is refused, and serves without it', async (context) => {
       const dbUrl = await freshDatabase();
-      await (await startTestService(dbUrl, { FIND: 'off' })).stop();
+      await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
       const url = await asUserOf(context, dbUrl, 'books, book_requests');
       await assert.rejects(startTestService(url), /run `book-catalogue index` as the owner/);
-      const { client, stop } = await startTestService(url, { FIND: 'off' });
-      context.after(stop);
+      const { client } = await start(context, url);
       await client.create({});
       assert.equal((await client.list()).length, 1);
     });
 
     test('rule 12: after books that were inserted with ids, every process gives the next free id, also while it runs', async (context) => {
       const dbUrl = await freshDatabase();
-      await (await startTestService(dbUrl)).stop();
+      await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
       const insert = `insert into books (id)
         select generate_series(last + 1, last + 700) from (select coalesce(max(id), 0) as last from books) as books`;
       await execute(dbUrl, insert);
@@ -382,9 +384,10 @@ async function start(
   context: TestContext,
   dbUrl?: string,
   times?: { readonly [Area in keyof Times]?: Partial<Times[Area]> },
+  env: Record<string, string> = WITHOUT_INDEX,
 ): Promise<RunningService> {
   const url = dbUrl ?? (await freshDatabase());
-  const service = await startTestService(url, {}, undefined, times && timesWith(times));
+  const service = await startTestService(url, env, undefined, times && timesWith(times));
   context.after(() => service.stop());
   return service;
 }

@@ -167,7 +167,7 @@ describe('a SQLite file', () => {
 
   test('rule 23: while another process writes, reads succeed, writes get 503, and none is carried out later', async (context) => {
     const times = timesWith({ sqlite: { write: 2000 }, books: { deadline: 3000 } });
-    const hasty = await startTestService(service.dbUrl, {}, undefined, times);
+    const hasty = await startTestService(service.dbUrl, { FIND: 'off' }, undefined, times);
     context.after(hasty.stop);
     const book = await client.create({ title: 'here' });
     const before = await client.list();
@@ -209,7 +209,7 @@ describe('a SQLite file', () => {
   });
 
   test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {
-    const { client, dbUrl } = await start(context);
+    const { client, dbUrl } = await start(context, undefined, 'on');
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
     const other = open(context, dbUrl);
@@ -271,7 +271,7 @@ describe('a SQLite file', () => {
   });
 
   test('rule 22: a search succeeds while a transaction of another program makes the log of writes long', async (context) => {
-    const { client, dbUrl } = await start(context);
+    const { client, dbUrl } = await start(context, undefined, 'on');
     await client.create({ title: 'found' });
     await waitUntil(async () => (await client.request('GET', '/books?q=found')).data.length === 1);
     const other = open(context, dbUrl);
@@ -319,8 +319,8 @@ describe('a SQLite file', () => {
 });
 
 /** Starts a service that stops at the end of the test, on a new file unless one is given. */
-async function start(context: TestContext, dbUrl?: string): Promise<RunningService> {
-  const service = await startTestService(dbUrl ?? (await SQLITE.freshUrl()));
+async function start(context: TestContext, dbUrl?: string, FIND = 'off'): Promise<RunningService> {
+  const service = await startTestService(dbUrl ?? (await SQLITE.freshUrl()), { FIND });
   context.after(() => service.stop());
   return service;
 }
