@@ -24,8 +24,6 @@ export class Load {
   /** Writes that were acknowledged, and those that were 503. */
   acknowledged = 0;
   unavailable = 0;
-  /** Milliseconds of the slowest answer. */
-  slowest = 0;
 
   private constructor(services: readonly [Requester, ...Requester[]]) {
     this.#services = services;
@@ -53,12 +51,10 @@ export class Load {
     return load;
   }
 
-  /** @returns milliseconds until `count` more writes have been acknowledged. */
-  async moreWrites(count: number): Promise<number> {
-    const began = performance.now();
+  /** Resolves once so many more writes have been acknowledged. */
+  async moreWrites(count: number): Promise<void> {
     const target = this.acknowledged + count;
     await this.#until(() => this.acknowledged >= target);
-    return Math.round(performance.now() - began);
   }
 
   /** Resolves once every writer has been answered with 503 since this call. */
@@ -86,11 +82,11 @@ export class Load {
     const there = services[(position + 1) % services.length] as Requester;
     const writer = this.#ledger.writer(here);
     while (!this.#stopped) {
-      const outcome: Outcome = await this.#timed(() => writer.write());
+      const outcome: Outcome = await writer.write();
       assert.notEqual(outcome, 'gone');
       if (outcome === 'acknowledged') {
         this.acknowledged += 1;
-        if (there !== here) await this.#timed(() => this.#ledger.read(there, writer.latest));
+        if (there !== here) await this.#ledger.read(there, writer.latest);
       } else {
         this.unavailable += 1;
         this.#refusals[position] = (this.#refusals[position] as number) + 1;
@@ -102,16 +98,8 @@ export class Load {
   /** A list that breaks half way breaks the connection (rule 13). */
   async #read(service: Requester, path: string | undefined, rest: number): Promise<void> {
     while (!this.#stopped) {
-      await this.#timed(() => this.#ledger.read(service, path));
+      await this.#ledger.read(service, path);
       await pause(rest);
     }
-  }
-
-  async #timed<Value>(request: () => Promise<Value>): Promise<Value> {
-    const began = performance.now();
-    const value = await request();
-    const milliseconds = Math.round(performance.now() - began);
-    this.slowest = Math.max(this.slowest, milliseconds);
-    return value;
   }
 }
