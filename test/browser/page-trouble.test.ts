@@ -119,7 +119,7 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
 
   test('an answer that was under way when the network went does not hide that it is gone', async (context) => {
     let release: (() => void) | undefined;
-    const { page, client } = await openCatalogue(context, {
+    const { page } = await openCatalogue(context, {
       front: (incoming, _, forward) => {
         if (incoming.url?.includes('q=hobbit')) release ??= forward;
         else forward();
@@ -132,11 +132,8 @@ describePage('the librarians’ page in trouble', ({ openCatalogue }) => {
     release?.();
     await shown(page, ['The Hobbit']);
     assert.equal(await away(page).isVisible(), true);
-    await keyboard.edit(page, 'The Hobbit', 'year', '1938');
     await page.context().setOffline(false);
     await away(page).waitFor({ state: 'hidden' });
-    await said(page, 'Saved');
-    assert.equal((await client.list())[5]?.year, 1938);
   });
 
   test('a service that is busy says so; one that is busy and away by turns is asked no more often', async (context) => {

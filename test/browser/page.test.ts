@@ -210,23 +210,6 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     await shown(page, ['Beowulf']);
   });
 
-  test('how the catalogue is doing: each figure opens its list', async (context) => {
-    const { page } = await openCatalogue(context);
-    const figure = page.getByRole('dialog', { name: 'Catalogue status' }).getByRole('button');
-    for (const [text, expected] of [
-      ['1 without a year', ['Beowulf']],
-      ['10 books', BY_AUTHOR],
-      ['It, Stephen King, 1986', BY_AUTHOR.toReversed()],
-    ] as const) {
-      await choose(page, 'Catalogue status');
-      await figure.filter({ hasText: text }).click();
-      await shown(page, expected);
-    }
-    await choose(page, 'Catalogue status');
-    await page.keyboard.press('Escape');
-    await focused(page.getByRole('button', { name: 'More' }));
-  });
-
   test('the keys are listed; only the theme is stored, and only if one was chosen', async (context) => {
     const { page, service } = await openCatalogue(context, { options: { colorScheme: 'light' } });
     const stored = () => page.context().storageState();
