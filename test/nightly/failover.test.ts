@@ -9,7 +9,7 @@ import { fill, manyBooks } from '../support/books.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
-import { BlackHole, TcpProxy } from '../support/proxy.ts';
+import { TcpProxy } from '../support/proxy.ts';
 import { SQLITE, startTestService } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -30,8 +30,9 @@ const WAIT_IN_INSERT = `
 describe('failover', { concurrency: 2 }, () => {
   test('rules 26 and 27: the host that accepts writes is found after a standby and one that is silent; a standby alone is refused', async (context) => {
     const { primary, standby } = await startPair(context, SYNCHRONOUS);
-    const silent = await BlackHole.open();
-    context.after(() => silent.close());
+    const silent = await TcpProxy.start(primary);
+    context.after(() => silent.stop());
+    silent.cut();
     for (const search of ['', 'target_session_attrs=read-write', 'target_session_attrs=primary']) {
       const { client } = await start(context, urlOf([silent, standby, primary], search));
       assert.equal((await client.create({ title: search })).title, search);

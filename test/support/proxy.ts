@@ -1,6 +1,5 @@
-// Owns: a network between the service and its database that can be cut silently, and hosts that never answer.
+// Owns: a network between the service and its database that can be cut silently.
 
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
@@ -99,44 +98,5 @@ export class TcpProxy {
         to.destroy();
       });
     }
-  }
-}
-
-/** A host that answers no attempt to connect: it neither accepts nor refuses. */
-export class BlackHole {
-  readonly port: number;
-  readonly #process: ChildProcess;
-  readonly #waiting: Socket[];
-
-  private constructor(port: number, process: ChildProcess, waiting: Socket[]) {
-    this.port = port;
-    this.#process = process;
-    this.#waiting = waiting;
-  }
-
-  /** Stops a process that listens, and fills its queue until the system answers no further attempt. */
-  static async open(): Promise<BlackHole> {
-    const listener = `const server = require('node:net').createServer();
-      server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port));`;
-    const child = spawn(process.execPath, ['-e', listener], { stdio: ['ignore', 'pipe', 'inherit'] });
-    const [line] = await once(child.stdout, 'data');
-    child.kill('SIGSTOP');
-    const port = Number(line);
-    const waiting: Socket[] = [];
-    for (let isLetIn = true; isLetIn; ) {
-      const socket = connect(port, '127.0.0.1');
-      socket.on('error', () => {});
-      waiting.push(socket);
-      // Milliseconds. The system accepts a connection at once. If this were too short, the queue might have room
-      // left, and a later connection would be accepted and never answered.
-      const silence = new Promise<false>((resolve) => setTimeout(resolve, 200, false));
-      isLetIn = await Promise.race([once(socket, 'connect').then(() => true), silence]);
-    }
-    return new BlackHole(port, child, waiting);
-  }
-
-  close(): void {
-    for (const socket of this.#waiting) socket.destroy();
-    this.#process.kill('SIGKILL');
   }
 }
