@@ -30,7 +30,7 @@ const LIMITS = {
     ...['indexStatement', 'indexLock', 'indexStep', 'describe', 'bulkLock', 'endOfSessions'],
   ],
   standby: ['snapshot', 'heartbeat', 'connect', 'start'],
-  service: ['answer', 'probe'],
+  service: ['grace', 'answer', 'probe'],
   workers: ['boot', 'lastResort', 'answer'],
   admin: ['ready', 'request'],
   commands: ['ready', 'lastResort'],
