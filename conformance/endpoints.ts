@@ -236,6 +236,7 @@ export const CREATE: readonly Rule[] = [
   full.writing('rule 5', 'an id in a body is ignored', async (service) => {
     const { id } = await service.create({});
     const other = await service.request('POST', '/book', { body: { id } });
+    expectAnswer(other, { status: 201 });
     expect(other.data?.id !== id, 'A new book has another id than the one in its body.', other);
   }),
   full.writing('rule 7', 'Content-Type is ignored', async (service) => {

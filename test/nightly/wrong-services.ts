@@ -177,6 +177,7 @@ const OTHERS: readonly WrongService[] = [
   ['rule 1:', 'empty texts are null', give(/"title":""/, '"title":null')],
   ['rule 4', 'texts are trimmed', give(/"title":" */, '"title":"')],
   ['rule 4', 'texts are normalized', give(/"title":.*/, (text) => text.normalize())],
+  ['rule 5: an id', 'an id in the body of a new book gets 400', refuse(/^POST \/book\n[\s\S]*"id":/)],
   ['rule 3', 'a year has 32 bits', give(/"year":(-?\d+)/, (_, year) => `"year":${Number(year) | 0}`)],
 
   // The list
