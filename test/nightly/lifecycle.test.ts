@@ -18,6 +18,7 @@ import {
   spawnService,
   startServiceProcess,
   startTestService,
+  testOnPostgres,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -53,25 +54,26 @@ describe('rule 27: SIGTERM', { concurrency: 4 }, () => {
   }
 
   for (const WORKERS of ['1', '2']) {
-    test(`ends a start on PostgreSQL that waits for others, with exit code 0; WORKERS=${WORKERS}`, {
-      skip: !STORES.includes(POSTGRES) && 'this run tests SQLite only',
-    }, async (context) => {
-      const dbUrl = await POSTGRES.freshUrl();
-      await (await startTestService(dbUrl)).stop();
-      await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
-      const reader = await connectTo(context, dbUrl);
-      await reader.query('begin; select from books');
-      const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS, LOG_LEVEL: 'warn' });
-      const ended = endOf(service);
-      await Promise.race([once(service.stdout as NodeJS.ReadableStream, 'data'), ended]); // the log says that it waits
-      service.kill('SIGTERM');
-      const { code, stderr } = await ended;
-      assert.deepEqual([code, stderr], [0, '']);
-      await reader.query('commit');
-      const others =
-        'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()';
-      await waitUntil(async () => (await reader.query(others)).rowCount === 0); // no worker is left
-    });
+    testOnPostgres(
+      `ends a start on PostgreSQL that waits for others, with exit code 0; WORKERS=${WORKERS}`,
+      async (context) => {
+        const dbUrl = await POSTGRES.freshUrl();
+        await (await startTestService(dbUrl)).stop();
+        await execute(dbUrl, 'alter table books alter column author type varchar(40)'); // as in an older version
+        const reader = await connectTo(context, dbUrl);
+        await reader.query('begin; select from books');
+        const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS, LOG_LEVEL: 'warn' });
+        const ended = endOf(service);
+        await Promise.race([once(service.stdout as NodeJS.ReadableStream, 'data'), ended]); // the log says that it waits
+        service.kill('SIGTERM');
+        const { code, stderr } = await ended;
+        assert.deepEqual([code, stderr], [0, '']);
+        await reader.query('commit');
+        const others =
+          'select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()';
+        await waitUntil(async () => (await reader.query(others)).rowCount === 0); // no worker is left
+      },
+    );
   }
 });
 

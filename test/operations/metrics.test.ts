@@ -11,7 +11,7 @@ import { StoreUnavailable } from '../../src/books/store.ts';
 import { createLog } from '../../src/log/log.ts';
 import { TIMES } from '../../src/times.ts';
 import { Client, exchange } from '../support/client.ts';
-import { type CommandHere, HERE_ONLY, startHere } from '../support/command.ts';
+import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { listen } from '../support/ports.ts';
 import { execute } from '../support/postgres.ts';
@@ -28,9 +28,7 @@ const ERRORS = 'book_catalogue_store_errors_total';
 const MARK = 'never-show-this';
 const MANIFEST = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
 
-test('rules 23 and 31: the threads that write to a SQLite file and search it are replaced when they have died', {
-  skip: HERE_ONLY,
-}, async (context) => {
+test('rules 23 and 31: the threads that write to a SQLite file and search it are replaced when they have died', async (context) => {
   const threads: Worker[] = [];
   const add = (thread: Worker) => threads.push(thread);
   process.on('worker', add);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
 import { refusedWith, runCommand, startHere } from '../support/command.ts';
-import { NO_FULL_DISK, runOnFullDisk } from '../support/full-disk.ts';
+import { runOnFullDisk } from '../support/full-disk.ts';
 import { operationsOf } from '../support/operations.ts';
 import { listen } from '../support/ports.ts';
 import { pathTo } from '../support/repository.ts';
@@ -67,13 +67,13 @@ describe('commands', { concurrency: 3 }, () => {
     assert.equal((await endOf(spawnService({}, ['--port=80']))).code, 2);
   });
 
-  test('output that cannot be written is no success', { skip: NO_FULL_DISK }, async () => {
+  test('output that cannot be written is no success', async () => {
     const { code, stderr } = await runOnFullDisk('stdout', ['token'], { SECRET_TOKEN: SECRET });
     assert.equal(code, 1);
     assert.equal(stderr, 'The output cannot be written: ENOSPC: no space left on device, write.\n');
   });
 
-  test('messages that cannot be written end no command', { skip: NO_FULL_DISK }, async () => {
+  test('messages that cannot be written end no command', async () => {
     const file = join(temporaryFolder(), 'books.csv');
     writeFileSync(file, 'title,author,year\nEmma,Jane Austen,1815\n');
     const { code, stdout } = await runOnFullDisk('stderr', ['import', file], {

@@ -18,7 +18,6 @@ import { listen, otherAddresses } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import {
   endOf,
-  POSTGRES,
   pageOf,
   SQLITE,
   STORES,
@@ -26,6 +25,7 @@ import {
   startCommand,
   startTestService,
   temporaryFolder,
+  testOnPostgres,
 } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -211,9 +211,7 @@ describe('an invalid configuration', { concurrency: 4 }, () => {
     }
   });
 
-  test('rule 27: a PostgreSQL that denies access is named', {
-    skip: !STORES.includes(POSTGRES) && 'this run tests SQLite only',
-  }, async (context) => {
+  testOnPostgres('rule 27: a PostgreSQL that denies access is named', async (context) => {
     const admin = await freshDatabase();
     const role = `stranger_of_${new URL(admin).pathname.slice(1)}`;
     await execute(admin, `create role ${role} login password '${MARK}'`);

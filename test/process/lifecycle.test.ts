@@ -22,6 +22,7 @@ import {
   STORES,
   startServiceProcess,
   startTestService,
+  testOnPostgres,
 } from '../support/service.ts';
 import { holdWrites } from '../support/sql.ts';
 import { dieYoung, examine, liveAndDie } from '../support/sudden-death.ts';
@@ -150,28 +151,29 @@ describe('lifecycle', { concurrency: 3 }, () => {
     await stopped;
   });
 
-  test('rule 27: a start on PostgreSQL waits while another program creates the structure, then uses it', {
-    skip: !STORES.includes(POSTGRES) && 'this run tests SQLite only',
-  }, async (context) => {
-    const dbUrl = await POSTGRES.freshUrl();
-    const first = await connectTo(context, dbUrl);
-    await first.query(`
+  testOnPostgres(
+    'rule 27: a start on PostgreSQL waits while another program creates the structure, then uses it',
+    async (context) => {
+      const dbUrl = await POSTGRES.freshUrl();
+      const first = await connectTo(context, dbUrl);
+      await first.query(`
       begin;
       create sequence books_id_seq;
       create table books (
         id bigint primary key default nextval('books_id_seq'),
         title text not null, author text not null, year bigint not null
       )`);
-    const starting = startTestService(dbUrl);
-    const waiting =
-      'select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))';
-    await waitUntil(async () => (await first.query(waiting)).rowCount === 1, starting);
-    await first.query('commit');
-    const second = await starting;
-    await second.client.create({});
-    assert.equal((await second.client.list()).length, 1);
-    await second.stop();
-  });
+      const starting = startTestService(dbUrl);
+      const waiting =
+        'select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))';
+      await waitUntil(async () => (await first.query(waiting)).rowCount === 1, starting);
+      await first.query('commit');
+      const second = await starting;
+      await second.client.create({});
+      assert.equal((await second.client.list()).length, 1);
+      await second.stop();
+    },
+  );
 
   for (const store of STORES) {
     test(`rule 12: on ${store.name}, a restart keeps every book and gives out no id again, not even the newest`, async () => {

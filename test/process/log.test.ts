@@ -20,7 +20,7 @@ import { createLog } from '../../src/log/log.ts';
 import { TIMES } from '../../src/times.ts';
 import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
-import { FULL, NO_FULL_DISK } from '../support/full-disk.ts';
+import { FULL } from '../support/full-disk.ts';
 import { unusedPort } from '../support/ports.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import {
@@ -191,9 +191,7 @@ describe('the log of faults', { concurrency: 4 }, () => {
 });
 
 describe('a log that nothing reads', { concurrency: 3 }, () => {
-  test('rule 27: with a full disk, requests are answered, and SIGTERM is a graceful shutdown', {
-    skip: NO_FULL_DISK,
-  }, async () => {
+  test('rule 27: with a full disk, requests are answered, and SIGTERM is a graceful shutdown', async () => {
     const service = await serveInto(openSync(FULL, 'w'));
     await fillLog(service, 200);
     assert.equal(await service.end(), 0);

@@ -17,7 +17,7 @@ const REFUSED: readonly (readonly [code: RegExp, instead: string])[] = [
     'an event that the test holds; waitUntil',
   ],
   [/memoryUsage|residentMemory|\brss\b/, 'a count of what takes memory'],
-  [/\b(?:test|describe)\.(?:skip|todo|only)\b|\bcontext\.skip\(/, 'a test that runs everywhere'],
+  [/\b(?:test|describe)\.(?:skip|todo|only)\b|\bcontext\.skip\(|\bskip:/, 'a test that runs everywhere'],
 ];
 
 test('a test before a push neither measures nor sleeps, and is never left out', () => {

@@ -30,7 +30,6 @@ import {
   endOf,
   fileOf,
   hasOpen,
-  OPEN_FILES_HIDDEN,
   type RunningService,
   SQLITE,
   spawnService,
@@ -186,9 +185,7 @@ describe('a SQLite file', () => {
     assert.deepEqual(await client.list(), [...before, next]);
   });
 
-  test('rule 23: replaced while a start waits for another process: the start is refused', {
-    skip: OPEN_FILES_HIDDEN,
-  }, async (context) => {
+  test('rule 23: replaced while a start waits for another process: the start is refused', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const path = fileOf(dbUrl);
     await (await startTestService(dbUrl)).stop();

@@ -26,8 +26,6 @@ export interface CommandHere extends Target {
   stop(): Promise<Outcome>;
 }
 
-export const HERE_ONLY = false;
-
 /** Commands in a folder run one after the other, since a process has one working directory. */
 let previous: Promise<unknown> = Promise.resolve();
 

@@ -4,11 +4,10 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { type TestContext, test } from 'node:test';
 import type { Book } from '../../conformance/service.ts';
 import { fill } from './books.ts';
 import { runCommand } from './command.ts';
-import { POSTGRES, SQLITE, STORES, temporaryFolder } from './service.ts';
+import { SQLITE, temporaryFolder } from './service.ts';
 
 export function folderWith(files: Readonly<Record<string, string | Uint8Array>>): string {
   const folder = temporaryFolder();
@@ -27,10 +26,6 @@ export async function storeWith(books: readonly Book[], freshUrl = SQLITE.freshU
 export function manyRows(count: number): string {
   const rows = Array.from({ length: count }, (_, at) => `"A book of number ${at}",somebody,${at + 1}\n`);
   return `title,author,year\n${rows.join('')}`;
-}
-
-export function testOnPostgres(title: string, work: (context: TestContext) => Promise<void>): void {
-  test(title, { skip: !STORES.includes(POSTGRES) }, work);
 }
 
 /** Runs a command, whose words have one blank between them. */

@@ -7,6 +7,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { type TestContext, test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { startService } from '../../src/service.ts';
@@ -34,6 +35,11 @@ export const ONLY_STORE = 'TEST_STORE';
 
 /** The stores that the contract is tested on. */
 export const STORES = [SQLITE, POSTGRES].filter(({ name }) => name === (process.env[ONLY_STORE] ?? name));
+
+/** A test of what only PostgreSQL can do. */
+export function testOnPostgres(title: string, work: (context: TestContext) => Promise<void>): void {
+  if (STORES.includes(POSTGRES)) test(title, work);
+}
 
 /** The secret that services under test sign with. */
 export const SECRET = 'a secret for tests that is long enough';
@@ -218,9 +224,6 @@ export async function endOf(
     child.kill('SIGKILL');
   }
 }
-
-/** For the option `skip` of a test that looks at the open files of another process. */
-export const OPEN_FILES_HIDDEN = process.platform !== 'linux' && 'needs /proc';
 
 /** Whether a process has the file at a path open now. */
 export function hasOpen({ pid }: ChildProcess, path: string): boolean {

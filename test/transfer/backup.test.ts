@@ -14,7 +14,7 @@ import { refusedWith } from '../support/command.ts';
 import { holdHalfWay } from '../support/half-way.ts';
 import { command } from '../support/importing.ts';
 import { pathTo } from '../support/repository.ts';
-import { OPEN_FILES_HIDDEN, startTestService, temporaryFolder } from '../support/service.ts';
+import { startTestService, temporaryFolder } from '../support/service.ts';
 import { STORES_FOLDER } from '../support/stores-folder.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -345,9 +345,7 @@ describe('restore', () => {
     assert.deepEqual(years(restored), [1, 2, 3, 4, 5]);
   });
 
-  test('a service that starts meanwhile starts on the new store or is refused, and never starts on the old one', {
-    skip: OPEN_FILES_HIDDEN,
-  }, async (context) => {
+  test('a service that starts meanwhile starts on the new store or is refused, and never starts on the old one', async (context) => {
     for (const isEmpty of [false, true]) {
       const folder = await folderWithStore(3);
       const store = join(folder, 'books.db');

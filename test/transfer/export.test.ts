@@ -15,10 +15,18 @@ import { booksOf, countOf, fill } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
 import { fewFilters, found, knownAs, newBook, parametersOf } from '../support/finding.ts';
 import { holdHalfWay } from '../support/half-way.ts';
-import { command, folderWith, storeWith, testOnPostgres } from '../support/importing.ts';
+import { command, folderWith, storeWith } from '../support/importing.ts';
 import { execute } from '../support/postgres.ts';
 import { seed } from '../support/random.ts';
-import { fileOf, POSTGRES, SQLITE, STORES, startTestService, temporaryFolder } from '../support/service.ts';
+import {
+  fileOf,
+  POSTGRES,
+  SQLITE,
+  STORES,
+  startTestService,
+  temporaryFolder,
+  testOnPostgres,
+} from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 
 const BOOKS: readonly Book[] = [

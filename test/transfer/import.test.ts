@@ -8,17 +8,16 @@ import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
 import { booksOf, countOf, fill } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
-import {
-  command,
-  folderWith,
-  importing,
-  manyRows,
-  startImport,
-  storeWith,
-  testOnPostgres,
-} from '../support/importing.ts';
+import { command, folderWith, importing, manyRows, startImport, storeWith } from '../support/importing.ts';
 import { execute } from '../support/postgres.ts';
-import { POSTGRES, SQLITE, STORES, startTestService, temporaryFolder } from '../support/service.ts';
+import {
+  POSTGRES,
+  SQLITE,
+  STORES,
+  startTestService,
+  temporaryFolder,
+  testOnPostgres,
+} from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
 import { waitUntil } from '../support/wait.ts';
 

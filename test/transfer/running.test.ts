@@ -14,27 +14,19 @@ import { run } from '../../src/cli.ts';
 import { Progress } from '../../src/terminal/progress.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
-import {
-  command,
-  folderWith,
-  importing,
-  manyRows,
-  startImport,
-  storeWith,
-  testOnPostgres,
-} from '../support/importing.ts';
+import { command, folderWith, importing, manyRows, startImport, storeWith } from '../support/importing.ts';
 import { haltCommit } from '../support/lost-commit.ts';
 import { connectTo } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import {
   endOf,
   fileOf,
-  OPEN_FILES_HIDDEN,
   POSTGRES,
   SQLITE,
   STORES,
   spawnService,
   temporaryFolder,
+  testOnPostgres,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -290,9 +282,7 @@ describe('import', () => {
     return { child, exit };
   }
 
-  test('a dry run has its temporary files beside the store; without room there, an error names the way out', {
-    skip: OPEN_FILES_HIDDEN,
-  }, async (context) => {
+  test('a dry run has its temporary files beside the store; without room there, an error names the way out', async (context) => {
     const url = await storeWith([]);
     const long = `${'x'.repeat(4000)}\n`;
     // A limit of 9 MB on the size of files simulates a full disk.
