@@ -8,6 +8,10 @@ const CHANGES = 'test/browser/page-changes.test.ts';
 const FINDING = 'test/browser/page.test.ts';
 const FILES = 'test/browser/page-import.test.ts';
 const LOGIC = 'test/page/logic.test.ts';
+const EXPORT = 'test/page/export.test.ts';
+const ROWS = 'test/page/file-of-books.test.ts';
+const SHELF = 'test/page/shelf.test.ts';
+const STORING = 'test/page/storing.test.ts';
 const TOGETHER = 'test/browser/page-together.test.ts';
 const TROUBLE = 'test/browser/page-trouble.test.ts';
 const EVERYBODY = 'test/browser/page-accessibility.test.ts';
@@ -59,24 +63,24 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .in('page/changes/deletions.ts')
   .mutant('a deletion is lost when the page is left', CHANGES, 'a person who closes the page')
   .change("addEventListener('pagehide', () => void this.send());", '')
-  .mutant('nobody is asked to stay before a deletion is certain', CHANGES, 'before the page has learned')
+  .mutant('nobody is asked to stay before a deletion is certain', ORDERS, 'undoing on the page')
   .change('if (!this.#canBeLeft()) event', 'if (false) event')
   .mutant('a book is deleted, whatever it is by now', ORDERS, 'undoing on the page')
   .change('{ expected: sent.book }', '{}')
   .mutant('a book is put back twice', ORDERS, 'undoing on the page')
   .change('this.#keys.get(id) ?? randomKey()', 'randomKey()')
-  .mutant('Undo is too late while a deletion is sent', CHANGES, 'while a deletion is being sent')
+  .mutant('Undo is too late while a deletion is sent', ORDERS, 'undoing on the page')
   .change('this.#set({ ...deletion, isTakenBack: true });', '')
   .mutant('a change is lost with its deletion', ORDERS, 'undoing on the page')
   .change('const left = await this.finishEdits(id);', 'const left = undefined;')
-  .mutant('Undo brings back a book that is there', CHANGES, 'and each once')
+  .mutant('Undo brings back a book that is there', ORDERS, 'undoing on the page')
   .change('if (deletion !== undefined) this.#undo.drop(deletion.takeBack);', '')
-  .mutant('a book that was not deleted can be put back', TOGETHER, 'somebody else has changed is not deleted')
+  .mutant('a book that was not deleted can be put back', ORDERS, 'undoing on the page')
   .change('this.#undo.drop(takeBack);\n      this.#forget', 'this.#forget')
   .mutant('a changed book seems to be deleted until Undo is over', TOGETHER, 'without the time for Undo')
   .change('if (found !== undefined && isSame)', 'if (found !== undefined)')
   .in('page/changes/edits.ts')
-  .mutant('a change overwrites that of somebody else', TOGETHER, 'change the same field: Keep theirs')
+  .mutant('a change overwrites that of somebody else', TOGETHER, 'change the same field')
   .change('const options = { expected: before };', 'const options = {};')
   .mutant('a change that follows another at once is lost', ORDERS, 'undoing on the page')
   .change('if (later.length > 0) {', 'if (later.length > FIELDS.length) {')
@@ -85,14 +89,14 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant(
     'Undo looks for a book that was put back under its old id',
     CHANGES,
-    'long after its deletion was sent',
+    'sent after ten seconds, or with a search',
   )
   .change('this.#latest.set(id, book).set(book.id, book);', 'this.#latest.set(book.id, book);')
   .mutant('what somebody else has deleted is lost with what was typed', TOGETHER, 'the typed text is shown')
   .change('this.onGone({ ...before, ...changes });', '')
   .mutant('two people who change different fields are asked which', TOGETHER, 'change different fields')
   .change('own.some((one) => one[field] === theirs[field])', 'own.length === 0')
-  .mutant('what was given up can be undone', TOGETHER, 'change the same field: Keep theirs')
+  .mutant('what was given up can be undone', TOGETHER, 'change the same field')
   .change('for (const takeBack of takeBacks) this.#undo.drop(takeBack);\n    this.#forget', 'this.#forget')
   .in('page/changes/undo.ts')
   .mutant('the oldest change is undone first', LOGIC, 'and each once')
@@ -118,13 +122,13 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('a theme is forgotten', FINDING, 'only the theme is stored')
   .change("choose(storage()?.getItem(NAME) ?? '');", "choose('');")
   .in('page/export/books.ts')
-  .mutant('a file lacks books that are not indexed yet', FILES, 'once the search finds all')
+  .mutant('a file lacks books that are not indexed yet', EXPORT, 'does not find all books')
   .change('if (unindexed > 0) throw', 'if (unindexed < 0) throw')
   .in('page/import/calls.ts')
   .mutant('blanks make a book another one', LOGIC, 'make no other book')
   .change('trimmed(title)}', 'title}')
   .in('page/import/dialog.ts')
-  .mutant('a corrected row is not compared with the catalogue', FILES, 'is also compared with the catalogue')
+  .mutant('a corrected row is not compared with the catalogue', FILES, 'twice in the file, or doubtful')
   .change('this.#comparedAt = Number.NEGATIVE_INFINITY;\n          this.#warning', 'this.#warning')
   .mutant('corrections are lost without a warning', FILES, 'imports by keyboard alone')
   .change(
@@ -138,24 +142,24 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('other columns lose what was corrected', FILES, 'an export of Goodreads')
   .change('this.#typed.set(typedAt, read);', '')
   .in('page/import/storing.ts')
-  .mutant('books that may be stored are stored again', FILES, 'while the service is silent')
+  .mutant('books that may be stored are stored again', STORING, 'is repeated as it was')
   .change('createAll(books, options)', 'createAll(books, { ...options, idempotencyKey: randomKey() })')
-  .mutant('a book that is too long stops an import', FILES, 'too long for the catalogue')
+  .mutant('a book that is too long stops an import', STORING, 'too long are left out')
   .change('this.#split(books);\n    }\n    const', 'throw error;\n    }\n    const')
-  .mutant('to undo an import removes what somebody has changed', FILES, 'that somebody has changed')
+  .mutant('to undo an import removes what somebody has changed', STORING, 'unless somebody has changed them')
   .change('if (digestOf(book) !== digest) return false;', '')
-  .mutant('after a day, books may be stored twice', FILES, 'after a day without the service')
+  .mutant('after a day, books may be stored twice', STORING, 'after a day')
   .change('if (Date.now() - chunk.sentAt > SETTLED_WITHIN) throw', 'if (Date.now() < 0) throw')
-  .mutant('an import ends when the catalogue is away', FILES, 'after a day without the service')
+  .mutant('an import ends when the catalogue is away', STORING, 'is repeated as it was')
   .change('if (signal.aborted || !isAway(error)) throw error;', 'throw error;')
   .in('page/import/worker.ts')
-  .mutant('books that are here are imported again', FILES, 'here already, or twice')
+  .mutant('books that are here are imported again', ROWS, 'here already, twice in the file')
   .change('if (row !== undefined) this.#states[row] = HERE;', '')
-  .mutant('books that are twice in a file are imported twice', FILES, 'here already, or twice')
+  .mutant('books that are twice in a file are imported twice', ROWS, 'here already, twice in the file')
   .change('this.#firstRows.has(key) ? TWICE : FRESH', 'FRESH')
-  .mutant('a file of an older program is refused', FILES, 'files of other forms')
+  .mutant('a file of an older program is refused', ROWS, 'of any form and encoding')
   .change("return this.#readAs(file, columns, 'Windows-1252');", 'throw error;')
-  .mutant('doubtful books are imported unasked', FILES, 'doubtful books are shown')
+  .mutant('doubtful books are imported unasked', ROWS, 'here already, twice in the file')
   .change('if (!isDoubtfulToo && this.#doubts.has(this.#next)) continue;', '')
   .in('page/keys.ts')
   .mutant('Control Z in a field undoes the latest deletion', CHANGES, 'in a field, Control Z')
@@ -191,11 +195,7 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'changed !== undefined && changed.at >= began ? changed.book : book',
     'changed?.at === began ? changed.book : book',
   )
-  .mutant(
-    'books are missing below those that were changed',
-    CHANGES,
-    'not found any more, and goes to the end',
-  )
+  .mutant('books are missing below those that were changed', SHELF, 'not found any more, and goes to the end')
   .change('if (cursor === undefined && index > 0 && this.#hasMoved) {', 'if (index < 0) {')
   .mutant('the end of a list that has become shorter is empty', LOGIC, 'is one of the last page')
   .change(
@@ -223,7 +223,11 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   )
   .mutant('a search closes the field that somebody types in', CHANGES, 'and no field is in use')
   .change('if (editing !== undefined) {', 'if (false) {')
-  .mutant('a search leaves deleted books in the catalogue', CHANGES, 'long after its deletion was sent')
+  .mutant(
+    'a search leaves deleted books in the catalogue',
+    CHANGES,
+    'sent after ten seconds, or with a search',
+  )
   .change('void search(false, deletions.send());', 'void search(false);')
   .mutant('a search that failed is never tried again', TROUBLE, 'a service that does not answer')
   .change(

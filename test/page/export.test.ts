@@ -1,0 +1,42 @@
+// The files of books that the page saves, in Node.js.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { BookCatalogue } from '../../client/src/book-catalogue.ts';
+import { booksOf, fill, manyBooks } from '../support/books.ts';
+import { runCommand } from '../support/command.ts';
+import { pathTo } from '../support/repository.ts';
+import { SQLITE, startTestService } from '../support/service.ts';
+
+// By its path, and so without its types, which need those of a browser.
+const { exportBooks } = await import(pathTo('page/export/books.ts'));
+
+test('a file of all books has the bytes of the command export; one of books found has the order of the search', async (context) => {
+  const dbUrl = await SQLITE.freshUrl();
+  const odd = { title: 'a "quoted", title;\r\n\twith \u0001\u007f\u2028', author: '=1+1', year: -1 };
+  await fill(dbUrl, [{ id: 7, ...odd }, ...manyBooks(1200).map((book) => ({ ...book, id: book.id + 10 }))]);
+  const service = await startTestService(dbUrl);
+  context.after(() => service.stop());
+  const catalogue = new BookCatalogue(service.url, { username: 'librarian', password: 'correct horse' });
+  const session = { call: (work: (one: BookCatalogue) => unknown) => work(catalogue) };
+  for (const format of ['csv', 'json']) {
+    const counts: number[] = [];
+    const onProgress = (count: number) => void counts.push(count);
+    const file = await exportBooks(session, undefined, format, { onProgress });
+    assert.match(file.name, new RegExp(`^books-\\d{4}-\\d\\d-\\d\\d\\.${format}$`));
+    const { stdout } = await runCommand(['export', '--format', format], { DB_URL: dbUrl });
+    assert.equal(await file.text(), stdout);
+    assert.deepEqual(counts, [500, 1000, 1201]);
+  }
+  const file = await exportBooks(session, { author: 'somebody', sort: '-year' }, 'json');
+  assert.match(file.name, /^books-found-/);
+  assert.deepEqual(JSON.parse(await file.text()), (await booksOf(dbUrl)).slice(1).toReversed());
+});
+
+test('nothing is saved while the search does not find all books', async () => {
+  const catalogue = { page: async () => ({ books: [], next: undefined, unindexed: 1 }) };
+  const session = { call: (work: (one: object) => unknown) => work(catalogue) };
+  await assert.rejects(exportBooks(session, { q: 'emma' }, 'csv'), {
+    message: 'the catalogue is still indexing about 1 book',
+  });
+});

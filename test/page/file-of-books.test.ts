@@ -1,0 +1,221 @@
+// How the page understands a file of books, and which of its rows it offers for import, in Node.js.
+
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { booksOf } from '../support/books.ts';
+import { runCommand } from '../support/command.ts';
+import { pathTo } from '../support/repository.ts';
+import { SQLITE, temporaryFolder } from '../support/service.ts';
+
+type Listener = (event: { readonly data: unknown }) => void;
+
+let workers = 0;
+
+/** A worker of this process: its program listens and answers through the global object. */
+class WorkerHere {
+  readonly #listener = Promise.withResolvers<Listener>();
+  #answered: Listener = () => {};
+
+  constructor(program: string) {
+    Object.assign(globalThis, {
+      addEventListener: (_: string, listener: Listener) => this.#listener.resolve(listener),
+      postMessage: (data: unknown) => this.#answered({ data }),
+    });
+    workers += 1;
+    import(`${program}?${workers}`).catch(this.#listener.reject);
+  }
+
+  addEventListener(type: string, listener: Listener): void {
+    if (type === 'message') this.#answered = listener;
+  }
+
+  async postMessage(data: unknown): Promise<void> {
+    (await this.#listener.promise)({ data });
+  }
+}
+
+Object.assign(globalThis, { Worker: WorkerHere });
+// By its path, and so without its types, which need those of a browser.
+const { ImportFile } = await import(pathTo('page/import/file.ts'));
+
+type Content = string | Buffer;
+type Titled = { readonly title: string };
+
+/** Chooses a file, and reads it. */
+async function choose(name: string, content: Content, hasHeader?: boolean, columns = {}) {
+  const file = new ImportFile(new File([Buffer.from(content as string)], name), () => {});
+  return { file, understood: await file.ask('read', file.file, columns, hasHeader) };
+}
+
+/** The books that would be stored, a few at a time. */
+async function wantedOf(file: InstanceType<typeof ImportFile>, wanted = {}): Promise<Titled[]> {
+  const some = { books: 9, text: 200 };
+  const next = () => file.ask('next', { isAll: false, isDoubtfulToo: false, ...wanted }, some);
+  const books: Titled[] = [];
+  for (let more = await next(); more.length > 0; more = await next()) {
+    assert.ok(more.length < 10);
+    books.push(...more);
+  }
+  return books;
+}
+
+const titlesOf = (books: readonly Titled[]) => books.map(({ title }) => title);
+
+const YEARS = ['', '1999', '2008.0', 'c1997', '750 BC', '1997-1998', '[1524?]', 'June 26, 1997', 'x', '-44'];
+const TITLES = [
+  'plain',
+  '"with ""quotes"" and\nlines\r\n"',
+  "L'Étranger 😀 שלום",
+  ' blank ',
+  '',
+  '"<b>"',
+  'a"b',
+];
+
+/** Everything that a file of CSV may have. */
+const TRICKY = [
+  'Year Published,"Title",Authors,original_publication_year,Title,"empty ""name"""',
+  ...YEARS.flatMap((year) =>
+    TITLES.flatMap((title) => [`1900,${title},Somebody,${year},other,`, `,${title},,${year},other,"x"`]),
+  ),
+  ...[',,,,,', '1900,title,too few', '1900,title,a,2000,b,c,too many', '"text"after,a,b,1,c,d'],
+  '1900,"never closed',
+].join('\r\n');
+
+test('a file has the same books and rejected rows as with the command import, but for blanks around a text', async () => {
+  const [path, rejects] = ['tricky.csv', 'rejects.csv'].map((name) => join(temporaryFolder(), name));
+  writeFileSync(path as string, TRICKY);
+  const url = await SQLITE.freshUrl();
+  await runCommand(['import', path as string, '--rejects', rejects as string], { DB_URL: url });
+  const stored = (await booksOf(url)).map(({ title, author, year }) => {
+    return { title: title.trim(), author: author.trim(), year };
+  });
+  const { file } = await choose('tricky.csv', TRICKY);
+  assert.deepEqual(await wantedOf(file, { isDoubtfulToo: true }), stored);
+  const refused = await file.ask('refusedFile');
+  assert.deepEqual([refused.name, refused.type], ['tricky.rejects.csv', 'text/csv']);
+  assert.equal(await refused.text(), readFileSync(rejects as string, 'utf8'));
+});
+
+const ELSEWHERE = { title: 'Cien años de soledad', author: 'García Márquez', year: 1967 };
+const ROW = Object.values(ELSEWHERE);
+const FORMS: readonly (readonly [name: string, content: Content, understood: object])[] = [
+  ['a.csv', `title;author;year\n${ROW.join(';')}\n`, { delimiter: ';', encoding: 'UTF-8' }],
+  [
+    'windows.csv',
+    Buffer.from(`title;author;year\n${ROW.join(';')}`, 'latin1'),
+    { delimiter: ';', encoding: 'Windows-1252' },
+  ],
+  [
+    'excel.txt',
+    Buffer.from(`\ufefftitle\tauthor\tyear\r\n${ROW.join('\t')}`, 'utf16le'),
+    { delimiter: '\t', encoding: 'UTF-16' },
+  ],
+  ['a.json', JSON.stringify([ELSEWHERE]), { format: 'json', delimiter: undefined }],
+  ['a.jsonl', JSON.stringify(ELSEWHERE), { format: 'jsonl' }],
+  ['a.csv', `id,title,author,year\n77,${ROW.join()}\n`, { hasIds: true }],
+];
+
+test('a file of any form and encoding is understood', async () => {
+  for (const [name, content, expected] of FORMS) {
+    const { file, understood } = await choose(name, content);
+    assert.deepEqual(understood, { ...understood, ...expected, first: [ELSEWHERE], rows: 1 }, name);
+    assert.deepEqual(await wantedOf(file), [ELSEWHERE]);
+  }
+});
+
+test('a file that cannot be read is refused in words; one that breaks off is read until there', async () => {
+  for (const [name, content, complaint] of [
+    ['photo.csv', Buffer.from([0xff, 0xd8, 0xff, 0, 0, 1, 2, 3]), /^This file is not text/],
+    ['books.xlsx', 'PK\u0003\u0004', /^This file is not text/],
+    ['half.csv', Buffer.from('title\n', 'utf16le'), /^This file is not text/],
+    ['empty.csv', '', /The file is empty/],
+    ['books.json', 'title\n', /books.json is not JSON/],
+    ['damaged.csv', Buffer.from('efbbbf7469746c650a610ae90a', 'hex'), /^Line 3 is damaged/],
+  ] as const) {
+    await assert.rejects(choose(name, content), { message: complaint }, name);
+  }
+  const { file, understood } = await choose('cut.json', '[{"title":"a"},{"title');
+  assert.match(understood.fault, /The array is incomplete/);
+  assert.deepEqual(titlesOf(await wantedOf(file)), ['a']);
+});
+
+test('the first row is a book if a cell of it is a year; otherwise only a person can tell', async () => {
+  const [withYear, without] = ['Emma,Jane Austen,1815\nIt,,1986', 'Emma,Jane Austen\nIt,'];
+  const seen = async (...chosen: Parameters<typeof choose>) => {
+    const { understood } = await choose(...chosen);
+    return [understood.firstRow?.[0], understood.hasHeader, titlesOf(understood.first)];
+  };
+  const byNumber = { title: 'column 1' };
+  assert.deepEqual(await seen('a.csv', withYear), ['Emma', false, []]);
+  assert.deepEqual(await seen('a.csv', withYear, false, byNumber), [undefined, false, ['Emma', 'It']]);
+  assert.deepEqual(await seen('a.csv', without), ['Emma', undefined, []]);
+  assert.deepEqual(await seen('a.csv', without, true, { title: 'Emma' }), [undefined, true, ['It']]);
+  assert.deepEqual(await seen('a.json', '[{"1815":"Emma"}]'), [undefined, undefined, []]); // keys are no book
+});
+
+test('rows that are here already, twice in the file, or doubtful, are stored only if they are wanted', async () => {
+  const rows = ['Emma,,1815', 'Emma, ,1815', ' It ,,0', 'Late,,9999', ' ,Nobody,1900', 'Late,,9999'];
+  const { file } = await choose('a.csv', `title,author,year\n${rows.join('\n')}`);
+  const compared = async (keys: readonly string[]) => {
+    await file.ask('beginComparison');
+    await file.ask('compare', keys);
+    const { fresh, here, twice, yearless, doubtful } = await file.ask('figures');
+    return [fresh, here, twice, yearless, doubtful.fresh, doubtful.all];
+  };
+  assert.deepEqual(await compared(['It\0\x000', 'Persuasion\0\x000']), [3, 1, 2, { fresh: 0, all: 1 }, 2, 3]);
+  assert.deepEqual(await compared([]), [4, 0, 2, { fresh: 1, all: 1 }, 2, 3]); // it has been deleted meanwhile
+  await compared(['It\0\x000']);
+  for (const [isAll, isDoubtfulToo, titles] of [
+    [false, false, ['Emma']],
+    [false, true, ['Emma', 'Late', '']],
+    [true, false, ['Emma', 'Emma', 'It']],
+    [true, true, ['Emma', 'Emma', 'It', 'Late', '', 'Late']],
+  ] as const) {
+    await file.ask('read', file.file, {});
+    await compared(['It\0\x000']);
+    assert.deepEqual(titlesOf(await wantedOf(file, { isAll, isDoubtfulToo })), titles);
+  }
+  const [late, untitled] = (await file.ask('figures')).doubtful.first;
+  assert.deepEqual([late.book.title, late.doubt], ['Late', 'this year is yet to come']);
+  assert.deepEqual([untitled.book.author, untitled.doubt], ['Nobody', 'has no title']);
+});
+
+test('a refused row that is corrected is stored, unless it then equals another, or is corrected to nonsense', async () => {
+  const { file } = await choose('a.csv', 'title,year\nEmma,18?15\nEmma,1815\nIt,soon\n');
+  const correct = async (place: number, text: string) => {
+    const { book, row, figures } = await file.ask('correct', place, text);
+    return [book?.year, row.reason, figures.fresh, figures.twice, figures.refused];
+  };
+  const reason = 'is not an unambiguous year';
+  assert.deepEqual(await correct(0, '1815'), [1815, reason, 1, 1, 1]);
+  assert.deepEqual(await correct(0, 'x'), [undefined, reason, 1, 0, 2]);
+  assert.deepEqual(await correct(0, '1816'), [1816, reason, 2, 0, 1]);
+  assert.deepEqual(await wantedOf(file), [
+    { title: 'Emma', author: '', year: 1815 },
+    { title: 'Emma', author: '', year: 1816 },
+  ]);
+  assert.equal(
+    await (await file.ask('refusedFile')).text(),
+    `title,year,refused\nIt,soon,"year: ${reason}"\n`,
+  );
+});
+
+test('of thousands of refused rows the first hundred are shown; one that is too long cannot be corrected', async () => {
+  const rows = Array.from(
+    { length: 3000 },
+    (_, at) => `Book ${at},year ${at}${'x'.repeat(at === 1 ? 2000 : 0)}`,
+  );
+  const { file, understood } = await choose('a.csv', `title,year\n${rows.join('\n')}\n`);
+  assert.deepEqual([understood.refused.length, understood.figures.refused], [100, 3000]);
+  const shown = understood.refused
+    .slice(0, 2)
+    .map(({ line, text }: { line: number; text?: string }) => [line, text]);
+  assert.deepEqual(shown, [
+    [2, 'year 0'],
+    [3, undefined],
+  ]);
+  assert.equal((await (await file.ask('refusedFile')).text()).split('\n').length, 3002);
+});
