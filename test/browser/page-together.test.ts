@@ -25,7 +25,7 @@ describePage('several people on the librarians’ page', ({ openCatalogue }) => 
     assert.equal(await conflict(page).isVisible(), false);
   });
 
-  test('two people change the same field: one is asked, now or later, and goes on typing in the next field', async (context) => {
+  test('two people change the same field: one is asked, now or later, and continues typing in the next field', async (context) => {
     const held: (() => void)[] = [];
     let isAsked = false;
     const { page, client, complaints } = await openCatalogue(context, {

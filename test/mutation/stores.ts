@@ -6,6 +6,7 @@ const SQLITE = 'test/stores/sqlite.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
+const PRIMARIES = 'test/nightly/primaries.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
@@ -171,7 +172,7 @@ export const STORES_MUTANTS = new Mutants()
   .change('if (state.hasReplayed) return state.server;', 'return state.server;')
   .mutant(
     'a standby is read although the primary does not show yet what it shows',
-    STANDBY,
+    PRIMARIES,
     'does not show yet',
   )
   .change('if (state.isShown) return;', 'return;')
@@ -180,12 +181,12 @@ export const STORES_MUTANTS = new Mutants()
     "then pg_logical_emit_message(true, 'book-catalogue', '') else written end",
     'then flushed else written end',
   )
-  .mutant('a standby is read that has gone over to another timeline', STANDBY, 'another primary from now on')
+  .mutant('a standby is read that has gone over to another timeline', PRIMARIES, 'another primary from now on')
   .change("status = 'streaming' and received_tli = $1", "status = 'streaming' and $1 > 0")
-  .mutant('the question and the reading may reach two standbys behind a pooler', STANDBY, 'behind a pooler')
+  .mutant('the question and the reading may reach two standbys behind a pooler', PRIMARIES, 'behind a pooler')
   .change('and pg_postmaster_start_time()::text = $2 as follows', "and $2 <> '' as follows")
   .in('src/stores/postgres/standby/standby.ts')
-  .mutant('a standby of a copy of the primary is read', STANDBY, 'follows a copy')
+  .mutant('a standby of a copy of the primary is read', PRIMARIES, 'follows a copy')
   .change('await assertMarked(client, primary, times);', '')
   .mutant('a statement that a standby ends is an error', STANDBY, 'cancels or breaks off')
   .change('if (!isEnded) this.#leave(current);', 'if (isEnded) throw error;')
