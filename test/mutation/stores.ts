@@ -181,7 +181,11 @@ export const STORES_MUTANTS = new Mutants()
     "then pg_logical_emit_message(true, 'book-catalogue', '') else written end",
     'then flushed else written end',
   )
-  .mutant('a standby is read that has gone over to another timeline', PRIMARIES, 'another primary from now on')
+  .mutant(
+    'a standby is read that has gone over to another timeline',
+    PRIMARIES,
+    'another primary from now on',
+  )
   .change("status = 'streaming' and received_tli = $1", "status = 'streaming' and $1 > 0")
   .mutant('the question and the reading may reach two standbys behind a pooler', PRIMARIES, 'behind a pooler')
   .change('and pg_postmaster_start_time()::text = $2 as follows', "and $2 <> '' as follows")
