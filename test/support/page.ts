@@ -9,13 +9,7 @@ import type { Book } from '../../conformance/service.ts';
 import { openPage, startBrowser } from './browser.ts';
 import type { Client } from './client.ts';
 import { passOn, startFront } from './front.ts';
-import {
-  type RunningService,
-  type ServiceProcess,
-  SQLITE,
-  startServiceProcess,
-  startTestService,
-} from './service.ts';
+import { type RunningService, SQLITE, startTestService } from './service.ts';
 import { waitUntil } from './wait.ts';
 
 export type Field = 'title' | 'author' | 'year';
@@ -49,6 +43,9 @@ const PATIENCE = `{
   globalThis.setTimeout = (work, time = 0) => own(work, time < 10_000 ? time : 20 * time);
 }`;
 
+/** That of the file. */
+let browser: Browser;
+
 /** The texts said on a page that no test has waited for yet, in their order. */
 const heard = new WeakMap<Page, string[]>();
 
@@ -63,9 +60,8 @@ export interface Desk {
 }
 
 /** Opens the page as another person, who is not logged in yet. */
-export async function openDesk(
+async function openDesk(
   context: TestContext,
-  browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
 ): Promise<Desk> {
@@ -89,8 +85,8 @@ export async function openDesk(
 }
 
 /** A service with books, and a person who is logged in. */
-export interface Catalogue<Service = RunningService> extends Desk {
-  readonly service: Service;
+export interface Catalogue extends Desk {
+  readonly service: RunningService;
   readonly client: Client;
   /** As they were stored, with their ids. */
   readonly books: readonly Book[];
@@ -109,38 +105,23 @@ interface CatalogueOptions {
 /** @param give see `passOn`. */
 type Forward = (give?: (answered: IncomingMessage) => void) => void;
 
-/** What a test opens in the browser of its file. */
-export interface Doors {
-  /** See `openDesk`. */
-  openDesk(context: TestContext, url: string, options?: BrowserContextOptions): Promise<Desk>;
-  openCatalogue(context: TestContext, options?: CatalogueOptions): Promise<Catalogue>;
-  /** With a service that can be killed, or stopped for a while. */
-  openProcess(context: TestContext, options?: CatalogueOptions): Promise<Catalogue<ServiceProcess>>;
-}
-
 /** Tests of the page, with one browser for all of them. */
-export function describePage(title: string, tests: (doors: Doors) => void): void {
+export function describePage(title: string, tests: (doors: typeof DOORS) => void): void {
   describe(title, () => {
-    let browser: Browser;
     before(async () => {
       browser = await startBrowser();
     });
     after(() => browser?.close());
-    tests({
-      openDesk: (context, url, options) => openDesk(context, browser, url, options),
-      openCatalogue: (context, options) => openCatalogue(context, browser, startTestService, options),
-      openProcess: (context, options) => openCatalogue(context, browser, startServiceProcess, options),
-    });
+    tests(DOORS);
   });
 }
 
-async function openCatalogue<Service extends RunningService>(
+/** Opens the page as a person who is logged in, with a service of its own. */
+async function openCatalogue(
   context: TestContext,
-  browser: Browser,
-  start: (dbUrl: string, env: Record<string, string>) => Promise<Service>,
   { books = BOOKS, query = '', env = {}, options = {}, front }: CatalogueOptions = {},
-): Promise<Catalogue<Service>> {
-  const service = await start(await SQLITE.freshUrl(), env);
+): Promise<Catalogue> {
+  const service = await startTestService(await SQLITE.freshUrl(), env);
   context.after(() => service.stop());
   const body = books.map(({ title, author, year }) => ({ title, author, year }));
   const { status } = await service.client.request('POST', '/books', { body });
@@ -152,11 +133,14 @@ async function openCatalogue<Service extends RunningService>(
       : await startFront(context, (incoming, outgoing) =>
           front(incoming, outgoing, (give) => passOn(page, incoming, outgoing, give)),
         );
-  const desk = await openDesk(context, browser, `${url}/${query}`, options);
+  const desk = await openDesk(context, `${url}/${query}`, options);
   await logIn(desk.page);
   await listed(desk.page);
   return { ...desk, service, client: service.client, books: await service.client.list() };
 }
+
+/** What a test opens in the browser of its file. */
+const DOORS = { openDesk, openCatalogue };
 
 /** The login, as a person who knows nothing but the name and the password. */
 export async function logIn(page: Page, password = 'correct horse'): Promise<void> {
@@ -211,15 +195,7 @@ export function editor(page: Page, title: string, field: Field): Locator {
 
 /** The titles of the rows in their order. */
 export async function titles(page: Page): Promise<string[]> {
-  return await page.getByRole('rowheader').evaluateAll((cells) =>
-    cells
-      .map((cell) => ({
-        place: Number(cell.closest('[role=row]')?.getAttribute('aria-rowindex')),
-        text: cell.textContent ?? '',
-      }))
-      .sort((one, other) => one.place - other.place)
-      .map(({ text }) => text),
-  );
+  return await page.getByRole('rowheader').allTextContents();
 }
 
 /** Waits until the rows have these titles. */
