@@ -116,7 +116,7 @@ export function describePage(title: string, tests: (doors: typeof DOORS) => void
   });
 }
 
-/** Opens the page as a person who is logged in, with a service of its own. */
+/** Opens the page as a person who is logged in, with a separate service. */
 async function openCatalogue(
   context: TestContext,
   { books = BOOKS, query = '', env = {}, options = {}, front }: CatalogueOptions = {},
