@@ -11,7 +11,7 @@ import { TIMES, type Times } from '../../src/times.ts';
 import { accepts, Client, Connection, exchange, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
-import { adjacentPorts, listen, otherAddresses, unusedPort } from '../support/ports.ts';
+import { adjacentPorts, listen, OTHER_ADDRESSES, unusedPort } from '../support/ports.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
@@ -35,7 +35,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
   });
 
   test('rule 31: is at the address in ADMIN_HOST, and at no other', async (context) => {
-    const addresses = ['127.0.0.1', ...(await otherAddresses(context))];
+    const addresses = ['127.0.0.1', ...OTHER_ADDRESSES];
     for (const ADMIN_HOST of addresses) {
       const ADMIN_PORT = String(await unusedPort()); // not one that the system also gives to another listener
       const service = await start(context, { ADMIN_HOST, ADMIN_PORT });

@@ -14,7 +14,7 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { readSecretFile } from '../../src/secret-file.ts';
 import { accepts, Client, request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
-import { listen, otherAddresses } from '../support/ports.ts';
+import { listen, OTHER_ADDRESSES } from '../support/ports.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
 import {
   endOf,
@@ -288,7 +288,7 @@ describe('a valid configuration', { concurrency: 2 }, () => {
     const service = await startCommand({ PORT: '0' }, folder);
     context.after(() => service.process.kill('SIGKILL'));
     assert.match(service.url, /^http:\/\/127\.0\.0\.1:/);
-    for (const address of await otherAddresses(context)) {
+    for (const address of OTHER_ADDRESSES) {
       assert.equal(await accepts(address, service.port), false, address);
       assert.equal(await accepts(address, pageOf(service).port), false, address);
     }
@@ -306,7 +306,7 @@ describe('a valid configuration', { concurrency: 2 }, () => {
 
   test('rules 14 and 25: with username, password and secret set, it serves all interfaces, for that password only', async (context) => {
     const service = await start(context, GUARDED);
-    for (const address of ['127.0.0.1', ...(await otherAddresses(context))]) {
+    for (const address of ['127.0.0.1', ...OTHER_ADDRESSES]) {
       assert.ok(await accepts(address, service.port), address);
       assert.ok(await accepts(address, pageOf(service).port), address);
     }
@@ -326,7 +326,7 @@ describe('a valid configuration', { concurrency: 2 }, () => {
       const { stdout } = await runCommand(['config'], env);
       assert.equal(/^HOST=(.*)$/m.exec(stdout)?.[1], host);
     }
-    for (const HOST of await otherAddresses(context)) {
+    for (const HOST of OTHER_ADDRESSES) {
       const service = await start(context, { HOST }); // with the built-in password
       assert.ok(await accepts(HOST, service.port));
       assert.ok(service.url.includes(HOST));

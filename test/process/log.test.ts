@@ -11,7 +11,9 @@ import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { Faults } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
-import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
+import { Tokens } from '../../src/auth/tokens.ts';
+import { Catalogue } from '../../src/books/catalogue.ts';
+import { StoreUnavailable } from '../../src/books/store.ts';
 import { run } from '../../src/cli.ts';
 import type { LogLevel } from '../../src/config.ts';
 import { NoRoomForBody } from '../../src/http/body.ts';
@@ -19,7 +21,6 @@ import { type LogTarget, LogWriter } from '../../src/log/destination.ts';
 import { createLog } from '../../src/log/log.ts';
 import { TIMES } from '../../src/times.ts';
 import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
-import { runCommand } from '../support/command.ts';
 import { FULL } from '../support/full-disk.ts';
 import { unusedPort } from '../support/ports.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
@@ -28,14 +29,12 @@ import {
   fileOf,
   preloaded,
   type RunningService,
-  SECRET,
   SQLITE,
   spawnService,
   startTestService,
   temporaryFolder,
 } from '../support/service.ts';
 import { holdWrites } from '../support/sql.ts';
-import { startUnableApp } from '../support/unable.ts';
 import { waitUntil } from '../support/wait.ts';
 
 type Line = Readonly<Record<string, unknown>>;
@@ -136,7 +135,7 @@ describe('how often there is a line', () => {
   });
 });
 
-describe('the log of faults', { concurrency: 4 }, () => {
+describe('the log of faults', () => {
   test('the last lines are written when a fault ends the process; one that is due after the end does no harm', async () => {
     const file = join(temporaryFolder(), 'log');
     const fd = openSync(file, 'a');
@@ -153,37 +152,29 @@ describe('the log of faults', { concurrency: 4 }, () => {
   });
 
   test('T5, rules 19 and 20: a token that cannot be signed, and any other fault of the service, are logged', async (context) => {
-    const { log, lines } = logTo('error');
-    const limit = { size: 1, weight: 1, inFlight: 1 };
-    const kinds = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
-    const limits = Object.fromEntries(kinds.map((kind) => [kind, limit]));
-    const find = async () => {
-      throw new Error('as the test wishes');
-    };
-    const app = await startUnableApp({ limits, find } as unknown as BookStore, () => true, log);
-    context.after(() => app.stop());
-    const token = (await runCommand(['token'], { SECRET_TOKEN: SECRET })).stdout.trim();
-    for (const [method, path, answered, msg, message] of [
-      [
-        'POST',
-        '/token',
-        'Could not generate token',
-        'a token could not be signed',
-        'the signer is out of order',
-      ],
-      ['GET', '/book/1', 'Internal server error', 'a request failed', 'as the test wishes'],
+    const { service, lines } = await start(context);
+    const { token } = service.client;
+    context.mock.method(Tokens.prototype, 'issue', () => {
+      throw new Error('the signer is out of order');
+    });
+    context.mock.method(Catalogue.prototype, 'find', async () => {
+      throw new Error('the store is out of order');
+    });
+    const { AUTH_USERNAME: username, AUTH_PASSWORD: password } = ENVIRONMENT;
+    for (const [method, path, answered, msg, what] of [
+      ['POST', '/token', 'Could not generate token', 'a token could not be signed', 'signer'],
+      ['GET', '/book/1', 'Internal server error', 'a request failed', 'store'],
     ] as const) {
-      const answer = await request(app, method, path, { token, body: method === 'POST' ? {} : undefined });
+      const body = method === 'POST' ? { username, password } : undefined;
+      const answer = await request(service, method, path, { token, body });
       assert.deepEqual([answer.status, answer.message, answer.data], [500, answered, null]);
       const reqId = answer.headers.get('x-request-id');
       const [line = {}, asked, ...others] = lines.filter((line) => line.reqId === reqId);
       const { stack, ...err } = line.err as { stack: string[] };
-      assert.deepEqual(
-        { ...line, time: '', err },
-        { level: 'error', time: '', reqId, err: { name: 'Error', message }, msg },
-      );
+      const expected = { name: 'Error', message: `the ${what} is out of order` };
+      assert.deepEqual({ ...line, time: '', err }, { level: 'error', time: '', reqId, err: expected, msg });
       // The place of the error, in files of the project.
-      assert.match(stack[0] ?? '', /^at .*test\/(support\/unable|process\/log\.test)\.ts:\d+:\d+\)?$/);
+      assert.match(stack[0] ?? '', /^at .*test\/process\/log\.test\.ts:\d+:\d+\)?$/);
       assert.ok(stack.some((call) => call.includes('(src/api/') || call.includes('(src/books/')));
       assert.deepEqual([asked?.msg, asked?.level, asked?.status, others], ['request', 'error', 500, []]);
     }

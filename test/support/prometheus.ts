@@ -47,88 +47,70 @@ export function sumOf(
     .reduce((sum, { value }) => sum + value, 0);
 }
 
+const FAMILY =
+  /# HELP ((?:book_catalogue|process|nodejs)_[a-z0-9_]+) ((?:[^\\\n]|\\\\|\\n)*\.)\n# TYPE \1 (counter|gauge|histogram)\n((?:[^#\n].*\n)*)/y;
+const SAMPLE = /^([a-z0-9_]+)(?:\{(.+)\})? (-?\d+(?:\.\d+)?(?:e[+-]\d+)?)$/;
+const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)/y;
+
 /** Reads a whole exposition; fails if any part of it is invalid. */
-export function readMetrics(text: string): Map<string, Family> {
-  assert.ok(text.endsWith('\n'), 'the last line must end with a line feed');
+function readMetrics(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
-  let help: [name: string, text: string] | undefined;
-  let current: [name: string, family: Family] | undefined;
-  for (const line of text.slice(0, -1).split('\n')) {
-    const comment = /^# (HELP|TYPE) ([a-zA-Z_:][a-zA-Z0-9_:]*) (.+)$/.exec(line);
-    if (comment?.[1] === 'HELP') {
-      help = [comment[2] as string, comment[3] as string];
-      assert.match(help[1], /^(?:[^\\]|\\\\|\\n)+$/);
-      assert.ok(!families.has(help[0]), `${help[0]} occurs twice`);
-    } else if (comment?.[1] === 'TYPE') {
-      const [, , name = '', type = ''] = comment;
-      assert.match(type, /^(counter|gauge|histogram)$/);
-      assert.equal(help?.[0], name, `${name} has no HELP before its TYPE`);
-      current = [name, { help: help?.[1] ?? '', type, samples: [] }];
-      families.set(...current);
-    } else {
-      const sample = readSample(line);
-      const [name, family] = current ?? ['', undefined];
-      const names =
-        family?.type === 'histogram' ? ['_bucket', '_sum', '_count'].map((end) => name + end) : [name];
-      assert.ok(names.includes(sample.name), `${sample.name} is listed under ${name}`);
-      family?.samples.push(sample);
-    }
+  for (const [name = '', help = '', type = '', lines = ''] of matches(FAMILY, text)) {
+    assert.ok(!families.has(name), `${name} occurs twice`);
+    const family = { help, type, samples: lines.split('\n').slice(0, -1).map(readSample) };
+    families.set(name, family);
+    check(name, family);
   }
-  for (const [name, family] of families) check(name, family);
   return families;
 }
 
 function readSample(line: string): Sample {
-  const [, name = '', , pairs = '', number = ''] =
-    /^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(.+)\})? (-?(?:\d+(?:\.\d+)?(?:e[+-]\d+)?))$/.exec(line) ?? [];
-  assert.notEqual(name, '', `not a sample: ${line}`);
-  const pair = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|$)/y;
+  const [, name = '', pairs = '', number = ''] = SAMPLE.exec(line) ?? assert.fail(`not a sample: ${line}`);
   const labels: Record<string, string> = {};
-  while (pair.lastIndex < pairs.length) {
-    const found = pair.exec(pairs);
-    assert.ok(found !== null, `invalid labels: ${line}`);
-    const [, label = '', value = ''] = found;
+  for (const [label = '', value = ''] of matches(LABEL, pairs)) {
     assert.ok(!(label in labels), `${label} twice: ${line}`);
     labels[label] = value.replace(/\\(.)/g, (_, escaped) => (escaped === 'n' ? '\n' : escaped));
   }
   return { name, labels, value: Number(number) };
 }
 
-function check(name: string, { help, type, samples }: Family): void {
-  assert.match(name, /^(book_catalogue|process|nodejs)_[a-z0-9_]+$/);
-  assert.match(help, /\.$/);
+/** The groups of each match, one after the other, of which the text must consist. */
+function* matches(part: RegExp, text: string): Generator<string[]> {
+  for (let at = 0; at < text.length; at = part.lastIndex) {
+    part.lastIndex = at;
+    const [, ...groups] = part.exec(text) ?? assert.fail(`invalid: ${text.slice(at, at + 200)}`);
+    yield groups;
+    part.lastIndex = part.lastIndex || text.length;
+  }
+}
+
+function check(name: string, { type, samples }: Family): void {
   assert.equal(name.endsWith('_total'), type === 'counter', `${name} is a ${type}`);
-  assert.doesNotMatch(
-    name,
-    /_(milliseconds|ms|minutes|kilobytes|kb|mib|megabytes|count|sum|bucket|info_total)$/,
-  );
+  const units = /_(milliseconds|ms|minutes|kilobytes|kb|mib|megabytes|count|sum|bucket|info_total)$/;
+  assert.doesNotMatch(name, units);
+  const names = type === 'histogram' ? ['_bucket', '_sum', '_count'].map((end) => name + end) : [name];
+  for (const sample of samples) {
+    assert.ok(names.includes(sample.name), `${sample.name} is listed under ${name}`);
+    assert.ok(type === 'gauge' || sample.value >= 0);
+  }
   const series = samples.map((sample) => JSON.stringify([sample.name, Object.entries(sample.labels).sort()]));
   assert.equal(new Set(series).size, series.length, `${name} has a series twice`);
-  for (const { value } of samples) assert.ok(type === 'gauge' || value >= 0);
-  if (type === 'histogram') checkHistogram(name, samples);
+  if (type !== 'histogram') return;
+  for (const group of Map.groupBy(samples, ({ labels: { le: _, ...others } }) => JSON.stringify(others)).values())
+    checkHistogram(name, group);
 }
 
 /** Bounds and counts of buckets ascend: each bucket includes the smaller ones, and the last one counts everything. */
 function checkHistogram(name: string, samples: readonly Sample[]): void {
-  const groups = Map.groupBy(samples, ({ labels: { le: _, ...others } }) => JSON.stringify(others));
-  for (const [labels, group] of groups) {
-    const of = (end: string) => group.filter((sample) => sample.name === name + end);
-    const bounds = of('_bucket').map(({ labels: { le } }) =>
-      le === '+Inf' ? Number.POSITIVE_INFINITY : Number(le),
-    );
-    const counts = of('_bucket').map(({ value }) => value);
-    for (const list of [bounds, counts]) {
-      assert.deepEqual(
-        list,
-        list.toSorted((one, other) => one - other),
-        `${name}${labels}`,
-      );
-    }
-    assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY);
-    assert.equal(of('_sum').length, 1);
-    assert.deepEqual(
-      of('_count').map(({ value }) => value),
-      [counts.at(-1)],
-    );
-  }
+  const of = (end: string) => samples.filter((sample) => sample.name === name + end);
+  const bounds = of('_bucket').map(({ labels: { le } }) => Number(le?.replace('+Inf', 'Infinity')));
+  const counts = of('_bucket').map(({ value }) => value);
+  for (const list of [bounds, counts])
+    assert.ok(list.every((one, at) => at === 0 || one >= Number(list[at - 1])), `${name}: ${list}`);
+  assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY);
+  assert.equal(of('_sum').length, 1);
+  assert.deepEqual(
+    of('_count').map(({ value }) => value),
+    [counts.at(-1)],
+  );
 }
