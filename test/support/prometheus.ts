@@ -48,14 +48,14 @@ export function sumOf(
 }
 
 const FAMILY =
-  /# HELP ((?:book_catalogue|process|nodejs)_[a-z0-9_]+) ((?:[^\\\n]|\\\\|\\n)*\.)\n# TYPE \1 (counter|gauge|histogram)\n((?:[^#\n].*\n)*)/y;
+  /^# HELP ((?:book_catalogue|process|nodejs)_[a-z0-9_]+) ((?:[^\\\n]|\\\\|\\n)*\.)\n# TYPE \1 (counter|gauge|histogram)\n((?:[^#\n].*\n)*)/gm;
 const SAMPLE = /^([a-z0-9_]+)(?:\{(.+)\})? (-?\d+(?:\.\d+)?(?:e[+-]\d+)?)$/;
-const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)/y;
+const LABEL = /([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(?:,|$)/g;
 
 /** Reads a whole exposition; fails if any part of it is invalid. */
 function readMetrics(text: string): Map<string, Family> {
   const families = new Map<string, Family>();
-  for (const [name = '', help = '', type = '', lines = ''] of matches(FAMILY, text)) {
+  for (const [, name = '', help = '', type = '', lines = ''] of parts(FAMILY, text)) {
     assert.ok(!families.has(name), `${name} occurs twice`);
     const family = { help, type, samples: lines.split('\n').slice(0, -1).map(readSample) };
     families.set(name, family);
@@ -67,21 +67,17 @@ function readMetrics(text: string): Map<string, Family> {
 function readSample(line: string): Sample {
   const [, name = '', pairs = '', number = ''] = SAMPLE.exec(line) ?? assert.fail(`not a sample: ${line}`);
   const labels: Record<string, string> = {};
-  for (const [label = '', value = ''] of matches(LABEL, pairs)) {
+  for (const [, label = '', value = ''] of parts(LABEL, pairs)) {
     assert.ok(!(label in labels), `${label} twice: ${line}`);
     labels[label] = value.replace(/\\(.)/g, (_, escaped) => (escaped === 'n' ? '\n' : escaped));
   }
   return { name, labels, value: Number(number) };
 }
 
-/** The groups of each match, one after the other, of which the text must consist. */
-function* matches(part: RegExp, text: string): Generator<string[]> {
-  for (let at = 0; at < text.length; at = part.lastIndex) {
-    part.lastIndex = at;
-    const [, ...groups] = part.exec(text) ?? assert.fail(`invalid: ${text.slice(at, at + 200)}`);
-    yield groups;
-    part.lastIndex = part.lastIndex || text.length;
-  }
+/** The matches of which a text must consist. */
+function parts(part: RegExp, text: string) {
+  assert.equal(text.replaceAll(part, ''), '', 'invalid');
+  return text.matchAll(part);
 }
 
 function check(name: string, { type, samples }: Family): void {
@@ -96,21 +92,20 @@ function check(name: string, { type, samples }: Family): void {
   const series = samples.map((sample) => JSON.stringify([sample.name, Object.entries(sample.labels).sort()]));
   assert.equal(new Set(series).size, series.length, `${name} has a series twice`);
   if (type !== 'histogram') return;
-  for (const group of Map.groupBy(samples, ({ labels: { le: _, ...others } }) => JSON.stringify(others)).values())
-    checkHistogram(name, group);
-}
-
-/** Bounds and counts of buckets ascend: each bucket includes the smaller ones, and the last one counts everything. */
-function checkHistogram(name: string, samples: readonly Sample[]): void {
-  const of = (end: string) => samples.filter((sample) => sample.name === name + end);
-  const bounds = of('_bucket').map(({ labels: { le } }) => Number(le?.replace('+Inf', 'Infinity')));
-  const counts = of('_bucket').map(({ value }) => value);
-  for (const list of [bounds, counts])
-    assert.ok(list.every((one, at) => at === 0 || one >= Number(list[at - 1])), `${name}: ${list}`);
-  assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY);
-  assert.equal(of('_sum').length, 1);
-  assert.deepEqual(
-    of('_count').map(({ value }) => value),
-    [counts.at(-1)],
-  );
+  const groups = Map.groupBy(samples, ({ labels: { le: _, ...others } }) => JSON.stringify(others));
+  for (const group of groups.values()) {
+    const [buckets, [sum], [count]] = names.map((one) => group.filter((sample) => sample.name === one)) as [
+      ...[Sample[], Sample[], Sample[]],
+    ];
+    const bounds = buckets.map(({ labels: { le } }) => Number(le?.replace('+Inf', 'Infinity')));
+    // Each bucket includes the smaller ones, and the last one counts everything.
+    for (const list of [bounds, buckets.map(({ value }) => value)])
+      assert.ok(
+        list.every((one, at) => at === 0 || one >= Number(list[at - 1])),
+        `${name}: ${list}`,
+      );
+    assert.equal(bounds.at(-1), Number.POSITIVE_INFINITY);
+    assert.ok(sum, `${name}_sum`);
+    assert.equal(count?.value, buckets.at(-1)?.value);
+  }
 }
