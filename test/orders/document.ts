@@ -5,6 +5,12 @@ class Element {
   open = false;
   textContent = '';
   readonly children: readonly unknown[] = [];
+  readonly matches = () => false;
+  readonly contains = () => false;
+  readonly append = () => {};
+  readonly remove = () => {};
+  readonly replaceChildren = () => {};
+  readonly setAttribute = () => {};
   readonly #listeners = new Map<string, (event: object) => void>();
 
   addEventListener(type: string, listener: (event: object) => void): void {
@@ -22,19 +28,6 @@ class Element {
   close(): void {
     this.open = false;
   }
-
-  matches(): boolean {
-    return false;
-  }
-
-  contains(): boolean {
-    return false;
-  }
-
-  append(): void {}
-  remove(): void {}
-  replaceChildren(): void {}
-  setAttribute(): void {}
 }
 
 const elements = new Map<string, Element>();

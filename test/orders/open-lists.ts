@@ -131,7 +131,7 @@ export const openLists = fc.asyncProperty(
       const made: Observed<string>[] = [];
       for (const [number, reader] of readers.entries())
         void order.later(`list ${number}`, () =>
-          made.push(new Observed(order, read(reader, `list ${number}`))),
+          made.push(new Observed(order, 'a list', read(reader, `list ${number}`))),
         );
       if (breaksOff)
         void order.later('all lists are broken off', () => {

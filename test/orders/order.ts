@@ -5,6 +5,9 @@ import assert from 'node:assert/strict';
 import type { Scheduler } from 'fast-check';
 import { settled, VirtualTime } from '../support/virtual-time.ts';
 
+/** Milliseconds from a call to its answer at most (rule 23: within 5 s). */
+export const DEADLINE = 4500;
+
 /** Steps after which an order does not end any more. */
 const MOST_STEPS = 10_000;
 
@@ -96,19 +99,26 @@ export interface Settled<Answer> {
 
 /** Makes a call, and notes what becomes of it. */
 export class Observed<Answer> {
+  readonly #name: string;
   settled: Settled<Answer> | undefined;
 
-  constructor({ time }: Order, call: Promise<Answer>, whenSettled: () => void = () => {}) {
+  constructor({ time }: Order, name: string, call: Promise<Answer>, whenSettled: () => void = () => {}) {
+    this.#name = name;
     const began = time.now;
+    const note = (outcome: { answer: Answer } | { error: unknown }) => {
+      this.settled = { ...outcome, after: time.now - began };
+      whenSettled();
+    };
     call.then(
-      (answer) => {
-        this.settled = { answer, after: time.now - began };
-        whenSettled();
-      },
-      (error: unknown) => {
-        this.settled = { error, after: time.now - began };
-        whenSettled();
-      },
+      (answer) => note({ answer }),
+      (error: unknown) => note({ error }),
     );
+  }
+
+  /** What has become of it, which was in time. */
+  get outcome(): Settled<Answer> {
+    assert.ok(this.settled, `${this.#name} waits for ever`);
+    assert.ok(this.settled.after <= DEADLINE, `${this.#name} waited for ${this.settled.after} ms`);
+    return this.settled;
   }
 }

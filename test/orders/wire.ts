@@ -119,6 +119,11 @@ export class Session extends Duplex {
   #received: Buffer = Buffer.alloc(0);
   #isStarted = false;
   #isEnded = false;
+  readonly setNoDelay = () => this;
+  readonly setKeepAlive = () => this;
+  readonly ref = () => this;
+  readonly unref = () => this;
+  readonly resetAndDestroy = () => this.destroy();
   /** Received, but not to be carried out before the packet is complete. */
   #statements: Statement[] = [];
   #answered: Promise<unknown> = Promise.resolve();
@@ -132,26 +137,6 @@ export class Session extends Duplex {
     this.#server = this.#find(Number(port));
     void this.#server.accept(this);
     return this;
-  }
-
-  setNoDelay(): this {
-    return this;
-  }
-
-  setKeepAlive(): this {
-    return this;
-  }
-
-  ref(): this {
-    return this;
-  }
-
-  unref(): this {
-    return this;
-  }
-
-  resetAndDestroy(): void {
-    this.destroy();
   }
 
   /** What the server does at its end. */
@@ -239,9 +224,7 @@ function message(type: string, ...parts: readonly Buffer[]): Buffer {
 }
 
 function int16(value: number): Buffer {
-  const bytes = Buffer.alloc(2);
-  bytes.writeInt16BE(value);
-  return bytes;
+  return int32(value).subarray(2);
 }
 
 function int32(value: number): Buffer {
