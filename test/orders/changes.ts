@@ -11,10 +11,7 @@ import { BookChanger } from '../../src/stores/postgres/books/changes.ts';
 import type { Connections } from '../../src/stores/postgres/server/connections.ts';
 import { TIMES } from '../../src/times.ts';
 import { faultOf, impossible, type Operation } from '../support/linearizable.ts';
-import { Observed, Order } from './order.ts';
-
-/** Milliseconds of a statement at most. */
-const STATEMENT_TIMEOUT = 4000;
+import { Observed, Order, Statements } from './order.ts';
 
 const LIMITS = { size: 3, weight: 1000, inFlight: 2 };
 
@@ -60,14 +57,11 @@ class Table {
   readonly books = new Map(FIRST.map((book) => [book.id, book]));
   readonly #locks = new Map<number, PromiseWithResolvers<void>>();
   readonly #order: Order;
-  readonly #fates: readonly string[];
-  /** Whether statements are answered at once. */
-  isPrompt = false;
-  #statements = 0;
+  readonly statements: Statements;
 
   constructor(order: Order, fates: readonly string[]) {
     this.#order = order;
-    this.#fates = fates;
+    this.statements = new Statements(order, fates);
   }
 
   /** What another program does. */
@@ -87,24 +81,11 @@ class Table {
 
   /** The method of `Connections`, for the statements of `BookChanger`. */
   async query(pool: string, text: string, values: readonly unknown[], deadline: number) {
-    const { time } = this.#order;
-    const fate = this.#fates[this.#statements % this.#fates.length];
-    this.#statements += 1;
-    const end = Math.min(time.now + STATEMENT_TIMEOUT, deadline);
-    if (time.now >= deadline) throw new StoreUnavailable('nothing is sent', 'late');
-    if (this.isPrompt) {
+    const untilFree = async (end: number) => {
       if (pool === 'held') await this.#untilFree(Number([values[0]].flat()[0]), end);
-      const rows = this.#carryOut(pool, text, values);
-      return { rows, rowCount: rows.length };
-    }
-    return await this.#order.later(`${pool} statement ${fate}`, async () => {
-      if (pool === 'held') await this.#untilFree(Number([values[0]].flat()[0]), end);
-      if (time.now >= end) throw new StoreUnavailable('the server has ended it', 'late');
-      if (fate === 'fails') throw new StoreUnavailable('it fails');
-      const rows = this.#carryOut(pool, text, values);
-      if (fate === 'answer is lost') throw new StoreUnavailable('the connection breaks');
-      return { rows, rowCount: rows.length };
-    });
+    };
+    const act = () => this.#carryOut(pool, text, values);
+    return await this.statements.send(`${pool} statement`, deadline, act, untilFree);
   }
 
   async #untilFree(id: number, end: number): Promise<void> {
@@ -161,9 +142,7 @@ function applied(call: Call, text: string, answer: unknown, before: State): Stat
   if (before === null) return isAnswered(call.kind === 'remove' ? false : undefined) ? null : impossible;
   if ('condition' in call) {
     const isAsAtFirst = JSON.stringify(before) === JSON.stringify(first);
-    const isMet = { 'as at first': isAsAtFirst, there: true, 'not as at first': !isAsAtFirst }[
-      call.condition
-    ];
+    const isMet = call.condition === 'there' || isAsAtFirst === (call.condition === 'as at first');
     if (!isMet) return isAnswered('unmet') ? before : impossible;
   }
   if (call.kind === 'remove') return isAnswered(true) ? null : impossible;
@@ -268,7 +247,7 @@ export const changes = fc.asyncProperty(
       for (const one of [updates, removals, conditional]) assert.ok(one.idle);
       assert.equal(time.pending, 0, 'a timer is left');
 
-      table.isPrompt = true;
+      table.statements.isPrompt = true;
       for (const id of table.books.keys()) {
         for (const kind of ['update', 'update if', 'remove'] as const) {
           table.do({ kind: 'lock', id }, '');

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import type { Scheduler } from 'fast-check';
+import { StoreUnavailable } from '../../src/books/store.ts';
 import { settled, VirtualTime } from '../support/virtual-time.ts';
 
 /** Milliseconds from a call to its answer at most (rule 23: within 5 s). */
@@ -86,6 +87,47 @@ export class Order {
       assert.ok(this.#steps < MOST_STEPS, 'it never ends');
       await this.#scheduler.waitOne();
     }
+  }
+}
+
+/** Milliseconds of a statement at most. */
+const STATEMENT_TIMEOUT = 4000;
+
+/** Statements that a database carries out late, or not, or without an answer: as the fates say, by turns. */
+export class Statements {
+  /** Whether they are answered at once. */
+  isPrompt = false;
+  readonly #order: Order;
+  readonly #fates: readonly string[];
+  #sent = 0;
+
+  constructor(order: Order, fates: readonly string[]) {
+    this.#order = order;
+    this.#fates = fates;
+  }
+
+  /** @param wait what it waits for, until that time at most. */
+  async send(
+    name: string,
+    deadline: number,
+    carryOut: () => object[],
+    wait: (end: number) => Promise<void> = async () => {},
+  ): Promise<{ rows: object[]; rowCount: number }> {
+    const { time } = this.#order;
+    if (time.now >= deadline) throw new StoreUnavailable('nothing is sent', 'late');
+    const fate = this.isPrompt ? 'is answered' : this.#fates[this.#sent % this.#fates.length];
+    this.#sent += 1;
+    const end = Math.min(time.now + STATEMENT_TIMEOUT, deadline);
+    const run = async () => {
+      if (fate === 'takes long') await new Promise((resolve) => setTimeout(resolve, 1500));
+      await wait(end);
+      if (time.now >= end) throw new StoreUnavailable('the server has ended it', 'late');
+      if (fate === 'fails') throw new StoreUnavailable('it fails');
+      const rows = carryOut();
+      if (fate === 'answer is lost') throw new StoreUnavailable('the connection breaks');
+      return { rows, rowCount: rows.length };
+    };
+    return await (this.isPrompt ? run() : this.#order.later(`${name} ${fate}`, run));
   }
 }
 

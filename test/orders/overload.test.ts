@@ -60,22 +60,18 @@ async function flood(carry: (items: readonly number[]) => Promise<readonly numbe
   const time = new VirtualTime();
   const outcomes: Outcome[] = [];
   await time.during(async () => {
-    const batches = new Batches(
-      carry,
-      { size: SIZE, weight: Number.POSITIVE_INFINITY, inFlight: 1 },
-      TIMES.books,
-    );
+    const limits = { size: SIZE, weight: Number.POSITIVE_INFINITY, inFlight: 1 };
+    const batches = new Batches(carry, limits, TIMES.books);
     const began = time.now;
     const call = () => {
       const madeAt = time.now - began;
-      if (madeAt >= FLOOD) return;
       const note = (result: Outcome['result']) =>
         outcomes.push({ madeAt, after: time.now - began - madeAt, result });
       batches.call(madeAt).then(
         () => note('answered'),
         (error: StoreUnavailable) => note(error.kind),
       );
-      setTimeout(call, BETWEEN);
+      if (madeAt + BETWEEN < FLOOD) setTimeout(call, BETWEEN);
     };
     call();
     for (await settled(); time.pending > 0; await settled()) time.pass();
