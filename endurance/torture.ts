@@ -116,14 +116,10 @@ async function tortureClients(operations: number): Promise<number> {
   let faults = 0;
   let code = 0;
   try {
-    const figures = await retryThroughFaults(context, faulty, {
-      operations,
-      life: LIFE,
-      progress(done) {
-        faults += 1;
-        const text = `${done} of ${operations} operations, ${faults} faults`;
-        progress(text, done === operations, faults % PLAIN_FAULTS === 0);
-      },
+    const figures = await retryThroughFaults(context, faulty, operations, LIFE, (done) => {
+      faults += 1;
+      const text = `${done} of ${operations} operations, ${faults} faults`;
+      progress(text, done === operations, faults % PLAIN_FAULTS === 0);
     });
     report({
       operations: `${operations}`,

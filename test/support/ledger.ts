@@ -9,7 +9,7 @@ import { History } from './history.ts';
 import { random, randomSequence } from './random.ts';
 
 /** How a write ended: acknowledged, answered with 503 so that its outcome is unknown, or with a broken connection. */
-export type Outcome = 'acknowledged' | 'unavailable' | 'gone';
+type Outcome = 'acknowledged' | 'unavailable' | 'gone';
 
 /** The approximate number of books: above it, more are removed than created. */
 const SHELF = 100;
@@ -53,12 +53,8 @@ export class Ledger {
     const observed = this.of(client);
     const writer: Writer = {
       latest: '/book/1',
-      write: async (around = () => {}) => {
-        for (;;) {
-          const outcome = await this.#write(writer, observed, draw, around);
-          if (outcome !== undefined) return outcome;
-        }
-      },
+      write: async (around = () => {}) =>
+        (await this.#write(writer, observed, draw, around)) ?? (await writer.write(around)),
     };
     return writer;
   }

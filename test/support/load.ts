@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Requester } from './client.ts';
-import { Ledger, type Outcome } from './ledger.ts';
+import { Ledger } from './ledger.ts';
 import { waitUntil } from './wait.ts';
 
 const WRITERS = 6;
@@ -14,27 +14,28 @@ const WRITERS = 6;
 const REST = 5;
 const REST_OF_LISTS = 100;
 
+type Services = readonly [Requester, ...Requester[]];
+
 export class Load {
-  readonly #services: readonly [Requester, ...Requester[]];
+  readonly #services: Services;
   readonly #ledger = new Ledger();
-  /** How often each writer was answered with 503. */
-  readonly #refusals = Array.from({ length: WRITERS }, () => 0);
+  /** The writers that have been answered with 503 of late. */
+  readonly #refused = new Set<number>();
   readonly #work: Promise<unknown>;
-  #stopped = false;
-  /** Writes that were acknowledged, and those that were 503. */
-  acknowledged = 0;
+  #isStopped = false;
+  /** Writes that were answered with 503. */
   unavailable = 0;
 
-  private constructor(services: readonly [Requester, ...Requester[]]) {
+  private constructor(services: Services) {
     this.#services = services;
-    const writers = this.#refusals.map((_, position) => this.#write(position));
+    const writers = Array.from({ length: WRITERS }, (_, position) => this.#write(position));
     const readers = services.flatMap((service) => [
-      this.#read(service, '/books', REST_OF_LISTS),
-      this.#read(service, undefined, REST),
+      this.#repeat(REST_OF_LISTS, () => this.#ledger.read(service, '/books')),
+      this.#repeat(REST, () => this.#ledger.read(service)),
     ]);
     this.#work = Promise.all([...writers, ...readers]);
     this.#work.catch(() => {
-      this.#stopped = true; // `stop` throws the reason
+      this.#isStopped = true; // `stop` throws the reason
     });
   }
 
@@ -42,10 +43,10 @@ export class Load {
    * Starts the clients, which stop when the test ends if not before. There must be no books yet.
    * @param services all of one catalogue.
    */
-  static async start(context: TestContext, ...services: readonly [Requester, ...Requester[]]): Promise<Load> {
+  static async start(context: TestContext, ...services: Services): Promise<Load> {
     const load = new Load(services);
     context.after(() => {
-      load.#stopped = true;
+      load.#isStopped = true;
     });
     await load.moreWrites(50);
     return load;
@@ -53,53 +54,44 @@ export class Load {
 
   /** Resolves once so many more writes have been acknowledged. */
   async moreWrites(count: number): Promise<void> {
-    const target = this.acknowledged + count;
-    await this.#until(() => this.acknowledged >= target);
+    const target = this.#ledger.acknowledged + count;
+    await this.#until(() => this.#ledger.acknowledged >= target);
   }
 
   /** Resolves once every writer has been answered with 503 since this call. */
   async allRefused(): Promise<void> {
-    const before = [...this.#refusals];
-    const isRefused = (refusals: number, position: number) => refusals > (before[position] as number);
-    await this.#until(() => this.#refusals.every(isRefused));
+    this.#refused.clear();
+    await this.#until(() => this.#refused.size === WRITERS);
   }
 
   /** Stops the clients and compares the stored books with the answers that they got. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     await this.#work;
     this.#ledger.reconcile(await this.#services[0].list());
   }
 
   /** Rejects when a client gets an answer that it must not get. */
   async #until(holds: () => boolean): Promise<void> {
-    await Promise.race([waitUntil(() => holds() || this.#stopped), this.#work]);
-  }
-
-  async #write(position: number): Promise<void> {
-    const services = this.#services;
-    const here = services[position % services.length] as Requester;
-    const there = services[(position + 1) % services.length] as Requester;
-    const writer = this.#ledger.writer(here);
-    while (!this.#stopped) {
-      const outcome: Outcome = await writer.write();
-      assert.notEqual(outcome, 'gone');
-      if (outcome === 'acknowledged') {
-        this.acknowledged += 1;
-        if (there !== here) await this.#ledger.read(there, writer.latest);
-      } else {
-        this.unavailable += 1;
-        this.#refusals[position] = (this.#refusals[position] as number) + 1;
-      }
-      await pause(REST);
-    }
+    await Promise.race([waitUntil(() => holds() || this.#isStopped), this.#work]);
   }
 
   /** A list that breaks half way breaks the connection (rule 13). */
-  async #read(service: Requester, path: string | undefined, rest: number): Promise<void> {
-    while (!this.#stopped) {
-      await this.#ledger.read(service, path);
-      await pause(rest);
-    }
+  async #repeat(rest: number, act: () => Promise<unknown>): Promise<void> {
+    for (; !this.#isStopped; await pause(rest)) await act();
+  }
+
+  /** Each writer reads what it has written from another one of the services, if there are several. */
+  async #write(position: number): Promise<void> {
+    const [here, there] = [position, position + 1].map((at) => this.#services[at % this.#services.length]);
+    const writer = this.#ledger.writer(here as Requester);
+    await this.#repeat(REST, async () => {
+      const outcome = await writer.write();
+      assert.notEqual(outcome, 'gone');
+      if (outcome === 'unavailable') {
+        this.unavailable += 1;
+        this.#refused.add(position);
+      } else if (there !== here) await this.#ledger.read(there as Requester, writer.latest);
+    });
   }
 }

@@ -24,23 +24,19 @@ const COUNTERS = 3;
 /** The most books of one array. */
 const MOST_BOOKS = 8;
 
-/** Shares of the operations; the others count. */
+/** Shares of the operations; the others count. Of the creations, this share is sent twice at the same moment. */
 const CREATIONS = 0.4;
 const ARRAYS = 0.2;
+const TWICE = 0.2;
 
 /** The share of the answers that are dropped, and as many end half way, and of as many the connection breaks before them. */
 const LOST = 0.05;
 
-/** The share of the creations that are sent twice at the same moment. */
-const TWICE = 0.2;
-
 /** Of so many creations, one is repeated at the end. */
 const REPEATED_AT_THE_END = 10;
 
-/** Milliseconds, at random up to this, from the last byte of a request to the break of its connection. */
+/** Milliseconds: from the last byte of a request to a break of its connection, at most; and of rest after a failed one. */
 const BREAK = 5;
-
-/** Milliseconds that a client rests after a request without success. */
 const REST = 5;
 
 /** The service and its store, which fail now and then while the clients work. */
@@ -50,32 +46,34 @@ export interface Faulty {
   failStore?(): Promise<void>;
 }
 
-interface Plan {
-  readonly operations: number;
-  /** Operations between two faults: at random, half as many to one and a half times as many. */
-  readonly life: number;
-  /** Called after each fault. */
-  progress?(operations: number): void;
-}
-
-/** Runs so many operations through faults, and checks the stored books. There must be no books before. */
+/**
+ * Runs so many operations through faults, and checks the stored books. There must be no books before.
+ * @param life operations between two faults: at random, half as many to one and a half times as many.
+ * @param progress called after each fault with the operations that are done.
+ */
 export async function retryThroughFaults(
   context: { after(work: () => void): void },
   faulty: Faulty,
-  { operations, life, progress = () => {} }: Plan,
+  operations: number,
+  life: number,
+  progress: (operations: number) => void = () => {},
 ): Promise<Work['figures']> {
-  let service = await faulty.start();
+  let service: ServiceProcess;
   const front = await startFront(context, (...exchange) => forwardOrLose(service, ...exchange));
   const work = new Work(operations);
-  work.client.resolve(new Client(front, service.client.token));
+  const start = async () => {
+    service = await faulty.start();
+    work.client.resolve(new Client(front, service.client.token));
+    return service;
+  };
   const restart = async () => {
     const closed = once(service.process, 'close');
     work.client = Promise.withResolvers();
     killAll(service);
     await closed;
-    service = await faulty.start();
-    work.client.resolve(new Client(front, service.client.token));
+    return await start();
   };
+  service = await start();
   const clients = work.run();
   try {
     for (let fault = 1; work.done < operations; fault += 1) {
@@ -133,12 +131,8 @@ interface Creation {
 
 /** The clients' work, and the books that must come of it. */
 class Work {
-  /** Answers that the clients got, requests without one, and the faults that they went through. */
+  /** What the clients went through. */
   readonly figures = {
-    'books created alone': 0,
-    'books created in arrays': 0,
-    'steps counted': 0,
-    requests: 0,
     'requests without an answer': 0,
     'answers with 503': 0,
     'answers with 412': 0,
@@ -183,16 +177,13 @@ class Work {
       const choice = draw();
       if (choice < CREATIONS) {
         await this.#create(name, { title: name, year: this.#begun }, times);
-        this.figures['books created alone'] += 1;
       } else if (choice < CREATIONS + ARRAYS) {
         const length = Math.floor(draw() * (MOST_BOOKS + 1));
         const books = Array.from({ length }, (_, year) => ({ title: name, author: 'array', year }));
         await this.#create(name, books, times);
-        this.figures['books created in arrays'] += length;
       } else {
         const ids = [...this.#steps.keys()];
         await this.#count(ids[Math.floor(draw() * COUNTERS)] as number, position);
-        this.figures['steps counted'] += 1;
       }
       this.done += 1;
     }
@@ -262,7 +253,6 @@ class Work {
     const service = await this.client.promise;
     const client = path.startsWith('/book/') ? this.#history.of(service) : service;
     if (this.isStopped) throw new Error('stopped');
-    this.figures.requests += 1;
     try {
       const answer = await client.request(method, path, options);
       if (answer.headers.get('idempotent-replayed') === 'true') this.figures.replays += 1;
@@ -299,14 +289,8 @@ class Work {
   }
 }
 
-export interface FailingPostgres {
-  readonly dbUrl: string;
-  failStore(): Promise<void>;
-  remove(): Promise<void>;
-}
-
 /** PostgreSQL on a primary and its synchronous standby. First the standby takes over; then it crashes, each time. */
-export async function startFailingPostgres(): Promise<FailingPostgres> {
+export async function startFailingPostgres() {
   const { primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']);
   const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`);
   let isPromoted = false;
@@ -322,8 +306,6 @@ export async function startFailingPostgres(): Promise<FailingPostgres> {
         isPromoted = true;
       }
     },
-    remove: async () => {
-      await Promise.all([primary.remove(), standby.remove()]);
-    },
+    remove: () => Promise.all([primary.remove(), standby.remove()]),
   };
 }

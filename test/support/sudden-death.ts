@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Ledger } from './ledger.ts';
 import { random } from './random.ts';
-import { fileOf, type RunningService, type ServiceProcess, spawnService } from './service.ts';
+import { endOf, fileOf, type RunningService, type ServiceProcess, spawnService } from './service.ts';
 
 const WRITERS = 8;
 
@@ -16,10 +16,8 @@ const WRITERS = 8;
 const SHORTEST_LIFE = 50;
 const LONGEST_LIFE = 450;
 
-/** Milliseconds that a reader rests between two requests. */
+/** Milliseconds: of rest between two reads; after the last request at most, so that death also comes between two of them. */
 const REST = 50;
-
-/** The most milliseconds that it lasts after the last of them, so that death also comes between two of them. */
 const AFTERMATH = 5;
 
 /**
@@ -65,17 +63,11 @@ export function killAll(service: ServiceProcess): void {
 /** Starts the service and kills it at a random moment of its start. */
 export async function dieYoung(env: Record<string, string>, longestLife: number): Promise<void> {
   const child = spawnService(env);
-  child.stdout?.resume();
-  let refusal = '';
-  child.stderr?.on('data', (text) => {
-    refusal += text;
-  });
-  const ended = once(child, 'close');
+  const ended = endOf(child);
   await Promise.race([pause(random() * longestLife), ended]);
-  if (child.exitCode !== null) await ended;
-  assert.equal(child.exitCode, null, `it exited by itself while it started: ${refusal}`);
   child.kill('SIGKILL');
-  await ended;
+  const { code, stderr } = await ended;
+  assert.equal(code, null, `it exited by itself while it started: ${stderr}`);
 }
 
 /** Compares the stored books with the ledger, and checks the file. */
