@@ -126,5 +126,5 @@ async function older(version: OlderVersion): Promise<Started> {
 async function executable(): Promise<Started> {
   await promisify(execFile)('npm', ['run', 'build:binary'], { cwd: pathTo('') });
   const env = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
-  return await startCommand(env, undefined, undefined, undefined, [pathTo('dist/book-catalogue')]);
+  return await startCommand(env, { command: [pathTo('dist/book-catalogue')] });
 }

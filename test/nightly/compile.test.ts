@@ -71,7 +71,7 @@ describe('an installation', () => {
     writeFileSync(pageCache, JSON.stringify(marked));
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() };
     const command = [process.execPath, join(folder, 'src/main.js')];
-    const service = await startCommand(env, undefined, undefined, undefined, command);
+    const service = await startCommand(env, { command });
     await (await Client.logIn(service)).create({});
     const index = await fetch(pageOf(service).url, { headers: { 'accept-encoding': 'identity' } });
     assert.match(await index.text(), /<!-- from the installation -->$/);

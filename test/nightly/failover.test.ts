@@ -147,7 +147,7 @@ describe('failover', { concurrency: 2 }, () => {
   const transfers: Readonly<Record<string, (to: string, from: string) => Promise<Outcome>>> = {
     import: (DB_URL) => {
       const rows = Readable.from([Buffer.from('title\nafter\n')]);
-      return runCommand(['import', '-', '--on-duplicate', 'add'], { DB_URL }, undefined, undefined, rows);
+      return runCommand(['import', '-', '--on-duplicate', 'add'], { DB_URL }, { stdin: rows });
     },
     copy: (to, from) => runCommand(['copy', from, to], {}),
   };

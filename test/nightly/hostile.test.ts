@@ -58,7 +58,7 @@ for (const store of STORES) {
 
 test('rule 20: the service survives a lack of file descriptors, and answers once some are free', async (context) => {
   const environment = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl(), LOG_LEVEL: 'info' };
-  const limited = await startCommand(environment, undefined, 'ulimit -n 64');
+  const limited = await startCommand(environment, { setting: 'ulimit -n 64' });
   context.after(() => limited.stop());
   const client = await Client.logIn(limited);
   const list = compose('GET', '/books', client);

@@ -173,7 +173,7 @@ for (const store of STORES) {
         return Number(row?.books ?? 0);
       };
       const begun = waitUntil(async () => (await indexed()) > 0);
-      const { code, stderr } = await runCommand(['index'], { DB_URL: dbUrl }, undefined, begun);
+      const { code, stderr } = await runCommand(['index'], { DB_URL: dbUrl }, { stop: begun });
       assert.equal(code, 1);
       assert.match(stderr, /Stopped\. The next run resumes here\.\n$/);
       assert.ok((await indexed()) > 0);

@@ -76,7 +76,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
     const DB_URL = `postgres://user:password@127.0.0.1:${silent.port}/library`;
     const stop = Promise.withResolvers<void>();
     const env = { ...ENVIRONMENT, ADMIN_PORT, DB_URL };
-    const outcome = runCommand([], env, undefined, stop.promise);
+    const outcome = runCommand([], env, { stop: stop.promise });
     await waitUntil(() => accepts('127.0.0.1', Number(ADMIN_PORT)), outcome);
     const operations = `http://127.0.0.1:${ADMIN_PORT}`;
     assert.deepEqual(await ask(operations, '/readyz'), [503, 'starting\n']);

@@ -30,7 +30,7 @@ test('an installation without the tools of development, in a folder of any name,
   const args = ['ci', '--omit=dev', '--prefer-offline', '--no-audit', '--no-fund'];
   await promisify(execFile)('npm', args, { cwd: folder, env: { ...process.env, PATH } });
   const command = [process.execPath, join(folder, 'src/main.js')];
-  const service = await startCommand({ PORT: '0' }, folder, undefined, undefined, command);
+  const service = await startCommand({ PORT: '0' }, { folder, command });
   context.after(service.stop);
   const client = await Client.logIn(service, { username: 'admin', password: 'password' });
   const book = { title: 'Effi Briest', author: 'Theodor Fontane', year: 1895 };

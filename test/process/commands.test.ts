@@ -137,7 +137,7 @@ describe('commands', { concurrency: 3 }, () => {
   test('rule 25: config prints the warnings that serve would log', async () => {
     const folder = temporaryFolder();
     const env = { DATABASE_URL: `postgres://librarian:${MARK}@db.example.org/library` };
-    const { code, stdout, stderr } = await runCommand(['config'], env, folder);
+    const { code, stdout, stderr } = await runCommand(['config'], env, { folder });
     assert.equal(code, 0);
     assert.match(stdout, /^PORT=8080\n[\s\S]*^ADMIN_PORT=8081$[\s\S]*^PAGE_PORT=8082$/m);
     const [ignored, ...others] = stderr.trimEnd().split('\n');

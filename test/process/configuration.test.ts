@@ -285,7 +285,7 @@ describe('rule 27: a start is refused that waits for', { concurrency: 4 }, () =>
 describe('a valid configuration', { concurrency: 2 }, () => {
   test('rules 14, 16, 25 and 26: with nothing set, it serves this machine only, from data/books.db', async (context) => {
     const folder = temporaryFolder();
-    const service = await startCommand({ PORT: '0' }, folder);
+    const service = await startCommand({ PORT: '0' }, { folder });
     context.after(() => service.process.kill('SIGKILL'));
     assert.match(service.url, /^http:\/\/127\.0\.0\.1:/);
     for (const address of OTHER_ADDRESSES) {

@@ -72,9 +72,7 @@ describe('demo', { concurrency: 3 }, () => {
       ['/nowhere', undefined],
       [folder, 'ulimit -f 200'], // a file may have 100 KiB, or 200 with bash
     ] as const) {
-      const { code, stderr } = await endOf(
-        spawnService({ PORT: '0', TMPDIR }, ['demo'], undefined, 'ignore', setting),
-      );
+      const { code, stderr } = await endOf(spawnService({ PORT: '0', TMPDIR }, ['demo'], { setting }));
       assert.equal(code, 1);
       assert.match(
         stderr,
@@ -89,7 +87,7 @@ describe('demo', { concurrency: 3 }, () => {
 async function start(context: TestContext, env: Record<string, string>) {
   const folder = temporaryFolder();
   const demo = [...COMMAND, 'demo'];
-  const service = await startCommand({ ...env, TMPDIR: folder }, undefined, undefined, undefined, demo);
+  const service = await startCommand({ ...env, TMPDIR: folder }, { command: demo });
   context.after(() => service.process.kill('SIGKILL'));
   const lines = service.log.map((line) => JSON.parse(line));
   assert.ok(lines.every(({ level }) => level === 'info'));

@@ -120,7 +120,7 @@ function fill({ outside }: Disk): () => void {
 /** Starts the real command on a disk. */
 async function start(context: TestContext, { url, enter }: Disk, folder = '/') {
   const env = { ...ENVIRONMENT, PATH: process.env.PATH ?? '', DB_URL: url, LOG_LEVEL: 'info' };
-  const command = await startCommand(env, undefined, `exec ${enter} --wd=${folder} "$@"`);
+  const command = await startCommand(env, { setting: `exec ${enter} --wd=${folder} "$@"` });
   context.after(() => command.process.kill('SIGKILL'));
   return { client: await Client.logIn(command), operations: operationsOf(command), stop: command.stop };
 }

@@ -223,7 +223,7 @@ describe('a SQLite file', () => {
   test('rule 23: if a file cannot grow, writes get 503, reads succeed, and no acknowledged write is lost', async (context) => {
     const DB_URL = await SQLITE.freshUrl();
     const env = { ...ENVIRONMENT, LOG_LEVEL: 'info', DB_URL };
-    const limited = await startCommand(env, undefined, FILE_LIMIT);
+    const limited = await startCommand(env, { setting: FILE_LIMIT });
     context.after(() => limited.stop());
     const client = await Client.logIn(limited);
     const create = () => client.request('POST', '/book', { body: { title: 'x'.repeat(20_000) } });

@@ -29,25 +29,28 @@ export interface CommandHere extends Target {
 /** Commands in a folder run one after the other, since a process has one working directory. */
 let previous: Promise<unknown> = Promise.resolve();
 
-/**
- * Runs a command to its end, with only the given variables in its environment.
- * @param folder where it runs; without one, its paths must be absolute.
- * @param stop resolves when the command is asked to stop, as by a signal.
- * @param stdin its standard input; empty if absent.
- */
+/** What a command finds around it. */
+interface Surroundings {
+  /** Where it runs; without one, its paths must be absolute. */
+  readonly folder?: string | undefined;
+  /** Resolves when it is asked to stop, as by a signal. */
+  readonly stop?: Promise<unknown> | undefined;
+  /** Its standard input; empty if absent. */
+  readonly stdin?: Readable;
+}
+
+/** Runs a command to its end, with only the given variables in its environment. */
 export async function runCommand(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  folder?: string,
-  stop: Promise<unknown> = new Promise(() => {}),
-  stdin = Readable.from([]),
+  { folder, ...around }: Surroundings = {},
 ): Promise<Outcome> {
-  if (folder === undefined) return begin(args, env, stop, stdin).ended;
+  if (folder === undefined) return begin(args, env, around).ended;
   const ended = previous.then(async () => {
     const home = process.cwd();
     process.chdir(folder);
     try {
-      return await begin(args, env, stop, stdin).ended;
+      return await begin(args, env, around).ended;
     } finally {
       process.chdir(home);
     }
@@ -59,7 +62,7 @@ export async function runCommand(
 /** Starts `serve` and waits until it listens; LOG_LEVEL must be one at which that is logged. */
 export async function startHere(env: Readonly<Record<string, string>>): Promise<CommandHere> {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<string>();
-  const { stdout, ended } = begin([], env, stopped, Readable.from([]));
+  const { stdout, ended } = begin([], env, { stop: stopped });
   let outcome: Outcome | undefined;
   void ended.then((reached) => {
     outcome = reached;
@@ -88,8 +91,7 @@ export async function startHere(env: Readonly<Record<string, string>>): Promise<
 function begin(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
-  stop: Promise<unknown>,
-  stdin: Readable,
+  { stop = new Promise(() => {}), stdin = Readable.from([]) }: Surroundings,
 ) {
   const stdout = new Output();
   const stderr = new Output();

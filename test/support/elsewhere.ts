@@ -35,5 +35,8 @@ export async function settle(dbUrl: string): Promise<void> {
 
 /** Starts the service as a process with such settings. */
 export async function startElsewhere(dbUrl: string): Promise<{ url: string; stop(): Promise<void> }> {
-  return await startCommand({ ...ENVIRONMENT, ...VARIABLES, DB_URL: dbUrl, LOG_LEVEL: 'info' }, '/', SETTING);
+  return await startCommand(
+    { ...ENVIRONMENT, ...VARIABLES, DB_URL: dbUrl, LOG_LEVEL: 'info' },
+    { folder: '/', setting: SETTING },
+  );
 }

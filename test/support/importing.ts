@@ -30,7 +30,7 @@ export function manyRows(count: number): string {
 
 /** Runs a command, whose words have one blank between them. */
 export function command(words: string, DB_URL?: string, folder?: string) {
-  return runCommand(words.split(' '), DB_URL === undefined ? {} : { DB_URL }, folder);
+  return runCommand(words.split(' '), DB_URL === undefined ? {} : { DB_URL }, { folder });
 }
 
 /** Runs an import; checks the store that its output names, and removes it from the output. */
@@ -48,5 +48,5 @@ export async function importing(url: string, folder: string, words: string) {
 /** Starts an import of what is written to its standard input, with all rows as new books. */
 export function startImport(url: string) {
   const [args, stdin] = [['import', '-', '--on-duplicate', 'add'], new PassThrough()];
-  return { stdin, ended: runCommand(args, { DB_URL: url }, undefined, undefined, stdin) };
+  return { stdin, ended: runCommand(args, { DB_URL: url }, { stdin }) };
 }

@@ -105,20 +105,23 @@ export interface CommandProcess extends Target {
   stop(): Promise<void>;
 }
 
-/**
- * Starts the real command with only the given variables in its environment, and waits until it listens, which its log must say.
- * @param setting a command of the shell for its process, such as `umask 077` or `ulimit -n 64`.
- * @param observe gets each line of its log.
- * @param command another one than this clone's.
- */
+/** How the real command runs. */
+interface Launch {
+  /** Where it runs; this process's own folder when absent. */
+  readonly folder?: string;
+  /** A command of the shell for its process, such as `umask 077` or `ulimit -n 64`. */
+  readonly setting?: string | undefined;
+  /** Another one than this clone's. */
+  readonly command?: readonly string[];
+  readonly stdin?: 'ignore' | 'pipe';
+}
+
+/** Starts the real command with only the given variables in its environment, and waits until it listens, which its log must say. */
 export async function startCommand(
   env: Record<string, string>,
-  folder?: string,
-  setting?: string,
-  observe: (line: string) => void = () => {},
-  command: readonly string[] = COMMAND,
+  launch: Launch = {},
 ): Promise<CommandProcess> {
-  const child = spawnService(env, [], folder, 'ignore', setting, command);
+  const child = spawnService(env, [], launch);
   const ended = once(child, 'close'); // when all that it printed has been read
   const log: string[] = [];
   const { url, page = '' } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {
@@ -131,7 +134,6 @@ export async function startCommand(
     );
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) => {
       log.push(line);
-      observe(line);
       try {
         const entry = JSON.parse(line) as { msg: string; url: string; page?: string };
         if (entry.msg === 'listening') resolve(entry);
@@ -160,37 +162,25 @@ export interface ServiceProcess extends RunningService, CommandProcess {}
 export async function startServiceProcess(
   dbUrl: string,
   env: Record<string, string> = {},
-  observe?: (line: string) => void,
 ): Promise<ServiceProcess> {
   const environment = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info', ...env };
-  const command = await startCommand(environment, undefined, undefined, observe);
+  const command = await startCommand(environment);
   const client = await Client.logIn(command);
   return { ...command, dbUrl, client };
 }
 
-/**
- * Runs the real command with only the given variables in its environment.
- * @param folder where it runs; this process's own when absent.
- * @param setting a command of the shell for its process, such as `umask 077` or `ulimit -n 64`.
- */
+/** Runs the real command with only the given variables in its environment. */
 export function spawnService(
   env: Record<string, string>,
   args: readonly string[] = [],
-  folder?: string,
-  stdin: 'ignore' | 'pipe' = 'ignore',
-  setting?: string,
-  command: readonly string[] = COMMAND,
+  { folder, setting, command = COMMAND, stdin = 'ignore' }: Launch = {},
 ): ChildProcess {
   const words = [...command, ...args];
   const set = ['/bin/sh', '-c', `${setting}; exec "$@"`, 'sh', ...words];
   const [program = '', ...rest] = setting === undefined ? words : set;
   const isPatient = IS_PATIENT && command === COMMAND;
   const options = isPatient && { NODE_OPTIONS: `${PATIENCE} ${env.NODE_OPTIONS ?? ''}` };
-  return spawn(program, rest, {
-    env: { ...env, ...options },
-    cwd: folder,
-    stdio: [stdin, 'pipe', 'pipe'],
-  });
+  return spawn(program, rest, { env: { ...env, ...options }, cwd: folder, stdio: [stdin, 'pipe', 'pipe'] });
 }
 
 /** NODE_OPTIONS that run a script before the service. */
@@ -206,34 +196,24 @@ export function preloading(file: string): string {
 }
 
 /** Resolves at the end of a process, with its exit code and what it printed. */
-export async function endOf(
-  child: ChildProcess,
-): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk;
-  });
+export async function endOf(child: ChildProcess) {
+  const printed = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const)
+    child[stream]?.on('data', (chunk) => {
+      printed[stream] += chunk;
+    });
   try {
-    const [code] = await once(child, 'close');
-    return { code, stdout, stderr };
+    const [code] = (await once(child, 'close')) as [number | null];
+    return { code, ...printed };
   } finally {
     child.kill('SIGKILL');
   }
 }
 
-/** Whether a process has the file at a path open now. */
+/** Whether a process has the file at a path, which may be one in another root, open now. */
 export function hasOpen({ pid }: ChildProcess, path: string): boolean {
-  const file = fileNumberOf(path);
-  return readdirSync(`/proc/${pid}/fd`).some((fd) => fileNumberOf(`/proc/${pid}/fd/${fd}`) === file);
-}
-
-/** Of a descriptor's file if it is still open; its path may be one in another root. */
-function fileNumberOf(path: string): number | undefined {
-  return statSync(path, { throwIfNoEntry: false })?.ino;
+  const numberOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
+  return readdirSync(`/proc/${pid}/fd`).some((fd) => numberOf(`/proc/${pid}/fd/${fd}`) === numberOf(path));
 }
 
 /** The file of a SQLite store. */
@@ -241,19 +221,17 @@ export function fileOf(dbUrl: string): string {
   return dbUrl.slice('sqlite:'.length);
 }
 
-const folders: string[] = [];
-
 /**
  * A new folder that is removed when the test process ends.
  * @param within the folder in which it is made.
  */
 export function temporaryFolder(within = tmpdir()): string {
   const folder = mkdtempSync(join(within, 'book-catalogue-test-'));
-  if (folders.length === 0) process.once('exit', removeFolders);
   folders.push(folder);
   return folder;
 }
 
-function removeFolders(): void {
+const folders: string[] = [];
+process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-}
+});

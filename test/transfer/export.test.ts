@@ -159,7 +159,7 @@ describe('export', () => {
   test('a file that is replaced keeps its permissions, and its content until the new one is complete', async () => {
     const [url, folder] = [await storeWith(BOOKS), folderWith({ 'a.csv': 'mine' })];
     const [file, args] = [join(folder, 'a.csv'), ['export', 'a.csv', '--overwrite']];
-    const stopped = await runCommand(args, { DB_URL: url }, folder, Promise.resolve());
+    const stopped = await runCommand(args, { DB_URL: url }, { folder, stop: Promise.resolve() });
     assert.deepEqual(stopped, refusedWith('Nothing was exported: stopped.'));
     assert.equal(fs.readFileSync(file, 'utf8'), 'mine');
     assert.deepEqual(fs.readdirSync(folder), ['a.csv']);

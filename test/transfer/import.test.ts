@@ -259,7 +259,7 @@ describe('import', () => {
     ] as const) {
       const stdin = Object.assign(Readable.from([Buffer.from(rows)]), { isTTY });
       const env = { DB_URL: url };
-      const ended = await runCommand(['import', '-'], env, temporaryFolder(), undefined, stdin);
+      const ended = await runCommand(['import', '-'], env, { folder: temporaryFolder(), stdin });
       assert.equal(ended.code, 1);
       const advice = /^1 rejected row written to rejects\.jsonl: fix it there and import that file\.$/m;
       assert.match(ended.stdout, advice);

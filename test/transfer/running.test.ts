@@ -142,7 +142,7 @@ describe('export, copy and backup', () => {
   test('backup ends with one sentence if the disk is full, and nothing is left', async () => {
     const [url, folder] = [await storeWith(manyBooks(100, 20_000)), temporaryFolder()];
     // A limit on the size of files simulates a full disk.
-    const child = spawnService({ DB_URL: url }, ['backup', 'copy.db'], folder, 'ignore', 'ulimit -f 1000');
+    const child = spawnService({ DB_URL: url }, ['backup', 'copy.db'], { folder, setting: 'ulimit -f 1000' });
     const { code, stderr } = await endOf(child);
     assert.equal(code, 1);
     assert.match(stderr, /^No backup was made of \S+: (disk I\/O error|database or disk is full)\.\n$/);
@@ -158,7 +158,7 @@ describe('export, copy and backup', () => {
       [`restore ${fileOf(source)}`, restored, `${restored} was not restored: stopped.`],
       [`copy ${source} ${target} --overwrite`, '', 'Nothing was copied: stopped.'],
     ] as const) {
-      const stopped = await runCommand(words.split(' '), { DB_URL: url }, undefined, Promise.resolve());
+      const stopped = await runCommand(words.split(' '), { DB_URL: url }, { stop: Promise.resolve() });
       assert.deepEqual(stopped, refusedWith(sentence));
     }
     assert.deepEqual(readdirSync(folder), []);
@@ -205,7 +205,7 @@ describe('import', () => {
       const args = ['import', file, '--on-duplicate', 'add', '--rejects', `${pipe}.rejects`];
       const { promise: stop, resolve } = Promise.withResolvers<void>();
       const stdin = new PassThrough();
-      const ended = runCommand(args, { DB_URL: url }, undefined, stop, stdin);
+      const ended = runCommand(args, { DB_URL: url }, { stop, stdin });
       const writer = await open(file === '-' ? '/dev/null' : pipe, 'w'); // waits until the import has opened it
       const rows = manyRows(1000).replace('\n', '\nEmma,Jane Austen,MCM\n'); // after the header
       stdin.write(rows);
@@ -276,7 +276,9 @@ describe('import', () => {
   /** An import that has stored its only book, and has more messages than any system keeps for a reader. */
   async function withMessagesLeft() {
     const url = await SQLITE.freshUrl();
-    const child = spawnService({ DB_URL: url }, ['import', 'books.csv', '--year', YEAR], wrongRows(300));
+    const child = spawnService({ DB_URL: url }, ['import', 'books.csv', '--year', YEAR], {
+      folder: wrongRows(300),
+    });
     const exit = once(child, 'exit');
     await waitUntil(async () => (await countOf(url)) === 1, exit);
     return { child, exit };
@@ -287,7 +289,11 @@ describe('import', () => {
     const long = `${'x'.repeat(4000)}\n`;
     // A limit of 9 MB on the size of files simulates a full disk.
     const args = ['import', '-', '--dry-run'];
-    const child = spawnService({ DB_URL: url }, args, temporaryFolder(), 'pipe', 'ulimit -f 18000');
+    const child = spawnService({ DB_URL: url }, args, {
+      folder: temporaryFolder(),
+      stdin: 'pipe',
+      setting: 'ulimit -f 18000',
+    });
     context.after(() => child.kill('SIGKILL'));
     const ended = endOf(child);
     const input = child.stdin?.on('error', () => {});

@@ -50,7 +50,7 @@ describe('verify', () => {
   /** Its wrong logins delay no other run's. */
   function run(args: readonly string[], env: Record<string, string> = ACCOUNT, stop?: Promise<unknown>) {
     service.client += 1;
-    return runCommand(['verify', service.url, '--level', 'core', ...args], env, undefined, stop);
+    return runCommand(['verify', service.url, '--level', 'core', ...args], env, { stop });
   }
 
   function kitFor(context: TestContext): Service {

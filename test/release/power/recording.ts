@@ -60,7 +60,7 @@ export class Recording {
     const dbUrl = this.urlOf(file);
     const setting = recordingFromStart(output, ['-e', `inject=fsync,fdatasync:${syncs}`]);
     const variables = { ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' };
-    const command = await startCommand(variables, undefined, setting);
+    const command = await startCommand(variables, { setting });
     const ended = once(command.process, 'close');
     try {
       await work({ ...command, dbUrl, client: await Client.logIn(command) });
@@ -78,13 +78,8 @@ export class Recording {
     feed: (stdin: Writable, syncs: () => number) => Promise<void> = async (stdin) => void stdin.end(),
   ): Promise<void> {
     const output = this.#nextOutput();
-    const child = spawnService(
-      { DB_URL: this.urlOf(file) },
-      args,
-      undefined,
-      'pipe',
-      recordingFromStart(output),
-    );
+    const setting = recordingFromStart(output);
+    const child = spawnService({ DB_URL: this.urlOf(file) }, args, { stdin: 'pipe', setting });
     const ended = endOf(child);
     const syncs = () =>
       (existsSync(output) ? readFileSync(output, 'latin1') : '').split(/ f(?:data)?sync\(/).length;
