@@ -3,7 +3,15 @@
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { fill } from '../support/books.ts';
-import { afterThe, assertFound, COMMON_SEARCHES, fewFilters, knownAs, newBook } from '../support/finding.ts';
+import {
+  assertFound,
+  fewFilters,
+  knownAs,
+  newBook,
+  type Part,
+  read,
+  type Search,
+} from '../support/finding.ts';
 import { waitUntil } from '../support/wait.ts';
 import '../support/random.ts';
 import { STORES, startTestService } from '../support/service.ts';
@@ -14,6 +22,23 @@ const MANY = { SQLite: { books: 60_000, early: 22_000 }, PostgreSQL: { books: 28
 const SEARCHES_OF_MANY = 20;
 
 const LATE_YEAR = 3000;
+
+/** Searches that find many books, in every order. */
+const COMMON_SEARCHES: readonly Search[] = [
+  {},
+  ...['title', '-title', 'author,title', '-year,title', '-id'].map((sort) => ({ sort })),
+].flatMap((order) => {
+  const filters: readonly Search[] = [
+    {},
+    { q: [...read('the=the')] },
+    { q: [...read('Harr*=harr=harr*')] },
+    { q: [...read('the=the fine=fine')] },
+    { title_contains: [...read('the=the')], year_gte: 0 },
+    { year_gte: -1, year_lte: 2024 },
+    { title_starts_with: { text: 'the', key: 'the', words: [] } },
+  ];
+  return filters.map((filters) => ({ ...filters, ...order }));
+});
 
 for (const store of STORES) {
   describe(`searches on ${store.name}`, () => {
@@ -40,4 +65,11 @@ for (const store of STORES) {
         await assertFound(client, known, search, 20, 2);
     });
   });
+}
+
+/** The text with `The` before it, unless it has only signs. */
+function afterThe(part: Part): Part {
+  const { text, key, words } = part;
+  if (key === '' || key.startsWith('#')) return part;
+  return { text: `The ${text}`, key: `the ${key}`, words: ['the', ...words] };
 }

@@ -2,14 +2,24 @@
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
-import { Pooler } from '../support/pooler.ts';
+import { listen } from '../support/ports.ts';
 import { execute, PostgresServer } from '../support/postgres.ts';
 import { waitUntil } from '../support/wait.ts';
 import { FILLED, fill, OPERATIONS, Service, set, UNINDEXED, urlOf } from './standby.ts';
+
+/** In the protocol: no TLS; logged in, and ready; the end of a transaction. */
+const NO_TLS = 'N';
+const WELCOME = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
+const DONE = Buffer.from([0x5a, 0, 0, 0, 5, 0x49]);
+
+const TLS_REQUEST = 80_877_103;
 
 describe('a standby and its primaries', { concurrency: 2 }, () => {
   test('rules 13 and 23: what a primary does not show yet, since another standby has not got it, is not shown', async (context) => {
@@ -169,12 +179,8 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   test('rules 13 and 23: behind a pooler, one of several standbys is not asked in place of another', async (context) => {
     const { primary, standby: late } = await PostgresServer.startPair();
     const standby = await primary.startStandby();
-    const pooler = await Pooler.start([standby, late]);
-    context.after(async () => {
-      await pooler.stop();
-      await Promise.all([primary, standby, late].map((server) => server.remove()));
-    });
-    const service = await Service.start(primary.url(), urlOf(pooler.port));
+    context.after(() => Promise.all([primary, standby, late].map((server) => server.remove())));
+    const service = await Service.start(primary.url(), urlOf(await startPooler(context, [standby, late])));
     context.after(() => service.stop());
     await service.client.create({ title: 'on all' });
     await service.untilUsable();
@@ -203,3 +209,47 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
     assert.equal(await service.reads('list', 'standby'), 0);
   });
 });
+
+/**
+ * Starts a pooler in front of several servers, in transaction mode: each transaction of a connection reaches the next server.
+ * @returns its port.
+ */
+async function startPooler(context: TestContext, servers: readonly PostgresServer[]): Promise<number> {
+  const { port } = await listen(context, (client) => {
+    serve(client, servers).catch(() => client.destroy()); // the client has gone
+  });
+  return port;
+}
+
+async function serve(client: Socket, servers: readonly PostgresServer[]): Promise<void> {
+  client.setNoDelay();
+  const [first] = (await once(client, 'data')) as [Buffer];
+  if (first.readInt32BE(4) === TLS_REQUEST) {
+    client.write(NO_TLS);
+    await once(client, 'data');
+  }
+  const hosts = await Promise.all(servers.map(loggedIn));
+  let turn = 0;
+  for (const host of hosts) {
+    host.on('error', () => {});
+    client.on('close', () => host.destroy());
+    let end = Buffer.alloc(0);
+    host.on('data', (bytes: Buffer) => {
+      client.write(bytes);
+      end = Buffer.concat([end, bytes]).subarray(-DONE.length);
+      if (end.equals(DONE)) turn += 1;
+    });
+  }
+  client.on('data', (bytes: Buffer) => hosts[turn % hosts.length]?.write(bytes));
+  client.write(WELCOME);
+}
+
+/** The socket of a connection that is logged in; the driver has nothing to do with it any more. */
+async function loggedIn(server: PostgresServer): Promise<Socket> {
+  const client = new pg.Client({ connectionString: server.url() });
+  client.on('error', () => {});
+  await client.connect();
+  const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
+  stream.removeAllListeners('data');
+  return stream;
+}

@@ -8,7 +8,7 @@ import type { Book } from '../../conformance/service.ts';
 import { type Client, Connection } from '../support/client.ts';
 import { runCommand } from '../support/command.ts';
 import { unusedPort } from '../support/ports.ts';
-import { connectTo, execute, PostgresServer } from '../support/postgres.ts';
+import { connectTo, execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { ENVIRONMENT } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -273,7 +273,7 @@ describe('a standby that follows', { concurrency: 1 }, () => {
       return `postgres://${name}:${password}@127.0.0.1:${standby.port}/${database}`;
     };
     const reader = url('reader', 'secret, never shown');
-    const foreign = await PostgresServer.startOther();
+    const foreign = await PostgresServer.start([], {}, await makeTemplate());
     const refusals: [url: string, reason: RegExp][] = [
       [url('postgres', 'secret'), /password authentication failed for user "postgres"/],
       [url('nobody', 'secret'), /password authentication failed for user "nobody"/],

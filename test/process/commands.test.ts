@@ -8,10 +8,9 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { request } from '../support/client.ts';
 import { refusedWith, runCommand, startHere } from '../support/command.ts';
-import { runOnFullDisk } from '../support/full-disk.ts';
 import { operationsOf } from '../support/operations.ts';
 import { listen } from '../support/ports.ts';
-import { pathTo } from '../support/repository.ts';
+import { COMMAND, pathTo } from '../support/repository.ts';
 import { ENVIRONMENT, endOf, SECRET, SQLITE, spawnService, temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -184,3 +183,9 @@ describe('commands', { concurrency: 3 }, () => {
     );
   });
 });
+
+/** Runs a command whose standard output, or whose messages on standard error, find the disk full. */
+function runOnFullDisk(stream: 'stdout' | 'stderr', args: readonly string[], env: Record<string, string>) {
+  const script = `exec "$@" ${stream === 'stdout' ? 1 : 2}>/dev/full`;
+  return endOf(spawn('/bin/sh', ['-c', script, 'sh', ...COMMAND, ...args], { env }));
+}

@@ -21,7 +21,6 @@ import { type LogTarget, LogWriter } from '../../src/log/destination.ts';
 import { createLog } from '../../src/log/log.ts';
 import { TIMES } from '../../src/times.ts';
 import { accepts, Connection, exchange, request, type Target } from '../support/client.ts';
-import { FULL } from '../support/full-disk.ts';
 import { unusedPort } from '../support/ports.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import {
@@ -183,7 +182,7 @@ describe('the log of faults', () => {
 
 describe('a log that nothing reads', { concurrency: 3 }, () => {
   test('rule 27: with a full disk, requests are answered, and SIGTERM is a graceful shutdown', async () => {
-    const service = await serveInto(openSync(FULL, 'w'));
+    const service = await serveInto(openSync('/dev/full', 'w'));
     await fillLog(service, 200);
     assert.equal(await service.end(), 0);
   });

@@ -11,8 +11,8 @@ import { countOf, fill } from '../support/books.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
 import { endOf, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
-import { attach, detach } from '../support/strace.ts';
 import { waitUntil } from '../support/wait.ts';
+import { attach, detach } from './strace.ts';
 
 /** Options of strace that break or delay system calls. */
 const injecting = (calls: string, injection: string) => [

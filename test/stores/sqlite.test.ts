@@ -2,6 +2,7 @@
 // contract itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
+import type { ChildProcess } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -29,7 +30,6 @@ import {
   ENVIRONMENT,
   endOf,
   fileOf,
-  hasOpen,
   type RunningService,
   SQLITE,
   spawnService,
@@ -354,4 +354,10 @@ function assertNoRowIsNoBook(db: DatabaseSync): void {
   }
   assert.throws(() => db.prepare('update books set year = ?').run(9007199254740992n));
   assert.throws(() => db.prepare('update books set title = ?').run(null));
+}
+
+/** Whether a process has the file at a path, which may be one in another root, open now. */
+function hasOpen({ pid }: ChildProcess, path: string): boolean {
+  const numberOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
+  return readdirSync(`/proc/${pid}/fd`).some((fd) => numberOf(`/proc/${pid}/fd/${fd}`) === numberOf(path));
 }

@@ -7,7 +7,7 @@ import type { Book } from '../../conformance/service.ts';
 import type { Client } from './client.ts';
 
 /** A part of a text, with its part of the text's key, and with its words. */
-interface Part {
+export interface Part {
   readonly text: string;
   readonly key: string;
   readonly words: readonly string[];
@@ -29,7 +29,7 @@ const WANTED = read(`
   l'etranger=l~etranger=letranger étranger=etranger obr*=obr=obr* jrr=jrr J.R.R.=j~r~r=jrr j~k=j~k=jk r=r strasse=strasse
   lodz=lodz οδοσ=οδοσ елка=елка 孤独=孤独 年=年 野=野 﨎=﨎 fine=fine new*=new=new* 9=9 nowhere=nowhere`);
 
-function read(parts: string): readonly Part[] {
+export function read(parts: string): readonly Part[] {
   return parts
     .trim()
     .split(/\s+/)
@@ -48,13 +48,6 @@ function joined(parts: readonly Part[]): Part {
   const key = isBare ? `#${codes.join('')}` : keys.join(' ');
   const words = isBare ? [key] : parts.flatMap(({ words }) => words);
   return { text: parts.map(({ text }) => text).join(' '), key, words };
-}
-
-/** The text with `The` before it, unless it has only signs. */
-export function afterThe(part: Part): Part {
-  const { text, key, words } = part;
-  if (key === '' || key.startsWith('#')) return part;
-  return { text: `The ${text}`, key: `the ${key}`, words: ['the', ...words] };
 }
 
 type TextField = 'title' | 'author';
@@ -100,23 +93,6 @@ export const fewFilters = fc
   .map(([all, kept]): Search => {
     return Object.fromEntries(Object.entries(all).filter(([name]) => name === 'sort' || kept.includes(name)));
   });
-
-/** Searches that find many books, in every order. */
-export const COMMON_SEARCHES: readonly Search[] = [
-  {},
-  ...['title', '-title', 'author,title', '-year,title', '-id'].map((sort) => ({ sort })),
-].flatMap((order) => {
-  const filters: readonly Search[] = [
-    {},
-    { q: [...read('the=the')] },
-    { q: [...read('Harr*=harr=harr*')] },
-    { q: [...read('the=the fine=fine')] },
-    { title_contains: [...read('the=the')], year_gte: 0 },
-    { year_gte: -1, year_lte: 2024 },
-    { title_starts_with: { text: 'the', key: 'the', words: [] } },
-  ];
-  return filters.map((filters) => ({ ...filters, ...order }));
-});
 
 /** The books that a search finds, in its order (rules F2, F7 to F10). */
 export function found(books: readonly Known[], search: Search): readonly Known[] {

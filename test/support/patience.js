@@ -11,30 +11,18 @@ const FACTOR = 20;
 
 /** What may take longer on a slow machine, and would then fail. */
 const LIMITS = {
-  http: ['headers', 'wholeRequest', 'reader', 'readerWithoutRoom', 'linger'],
-  books: ['deadline', 'queue'],
-  lists: ['wait', 'stall'],
-  sqlite: ['busy', 'busyInBulk', 'write', 'search', 'catchUp', 'count', 'logWait'],
-  postgres: [
-    ...[
-      'connectAtStart',
-      'connect',
-      'wait',
-      'listLock',
-      'query',
-      'firstChunk',
-      'count',
-      'catchUp',
-      'statement',
-    ],
-    ...['indexStatement', 'indexLock', 'indexStep', 'describe', 'bulkLock', 'endOfSessions'],
-  ],
-  standby: ['snapshot', 'heartbeat', 'connect', 'start'],
-  service: ['grace', 'answer', 'probe'],
-  workers: ['boot', 'lastResort', 'answer'],
-  admin: ['ready', 'request'],
-  commands: ['ready', 'lastResort'],
-  secretFile: ['pipe'],
+  http: 'headers wholeRequest reader readerWithoutRoom linger',
+  books: 'deadline queue',
+  lists: 'wait stall',
+  sqlite: 'busy busyInBulk write search catchUp count logWait',
+  postgres: `connectAtStart connect wait listLock query firstChunk count catchUp statement
+    indexStatement indexLock indexStep describe bulkLock endOfSessions`,
+  standby: 'snapshot heartbeat connect start',
+  service: 'grace answer probe',
+  workers: 'boot lastResort answer',
+  admin: 'ready request',
+  commands: 'ready lastResort',
+  secretFile: 'pipe',
 };
 
 /** Whether this process has patience. */
@@ -64,5 +52,5 @@ if (IS_PATIENT) {
   /** @type {{ TIMES: object }} */
   const { TIMES } = await import('../../src/times.ts');
   const areas = /** @type {Record<string, Record<string, unknown>>} */ (TIMES);
-  for (const [area, names] of Object.entries(LIMITS)) lengthen(areas[area] ?? {}, names);
+  for (const [area, names] of Object.entries(LIMITS)) lengthen(areas[area] ?? {}, names.split(/\s+/));
 }

@@ -75,14 +75,6 @@ export class PostgresServer {
     return server;
   }
 
-  /** A server that has nothing in common with all others, which begin as copies of one. */
-  static async startOther(): Promise<PostgresServer> {
-    const server = await PostgresServer.#prepare(await templateFolder(), []);
-    await initialise(server.#folder, join(server.#template, 'programs'));
-    await server.startAgain();
-    return server;
-  }
-
   /**
    * A server and its standby, which follows it by PostgreSQL's streaming replication.
    * @param settings of the primary, such as `synchronous_standby_names=*`.

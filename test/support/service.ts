@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -208,12 +208,6 @@ export async function endOf(child: ChildProcess) {
   } finally {
     child.kill('SIGKILL');
   }
-}
-
-/** Whether a process has the file at a path, which may be one in another root, open now. */
-export function hasOpen({ pid }: ChildProcess, path: string): boolean {
-  const numberOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
-  return readdirSync(`/proc/${pid}/fd`).some((fd) => numberOf(`/proc/${pid}/fd/${fd}`) === numberOf(path));
 }
 
 /** The file of a SQLite store. */

@@ -21,24 +21,21 @@ export async function executeOn(dbUrl: string, sql: string): Promise<readonly Re
 
 /** Blocks writes to the store until the returned function is called; books can be read. */
 export function holdWrites(dbUrl: string): Promise<() => Promise<void>> {
-  return hold(dbUrl, 'exclusive');
+  return hold(dbUrl, 'lock table books in exclusive mode');
 }
 
 /** The same; on PostgreSQL, books cannot be read either. */
 export function holdBooks(dbUrl: string): Promise<() => Promise<void>> {
-  return hold(dbUrl, 'access exclusive');
+  return hold(dbUrl, 'lock table books in access exclusive mode');
 }
 
 /** Blocks the index of books; on SQLite, all writes. */
-export async function holdIndex(dbUrl: string): Promise<() => Promise<void>> {
-  if (dbUrl.startsWith('sqlite:')) return holdWrites(dbUrl);
-  const client = new pg.Client({ connectionString: dbUrl });
-  await client.connect();
-  await client.query('begin; select from book_index_state for update');
-  return () => client.end();
+export function holdIndex(dbUrl: string): Promise<() => Promise<void>> {
+  return hold(dbUrl, 'select from book_index_state for update');
 }
 
-async function hold(dbUrl: string, mode: string): Promise<() => Promise<void>> {
+/** @param lock what blocks on PostgreSQL. */
+async function hold(dbUrl: string, lock: string): Promise<() => Promise<void>> {
   if (dbUrl.startsWith('sqlite:')) {
     const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
     db.exec('begin immediate');
@@ -46,6 +43,6 @@ async function hold(dbUrl: string, mode: string): Promise<() => Promise<void>> {
   }
   const client = new pg.Client({ connectionString: dbUrl });
   await client.connect();
-  await client.query(`begin; lock table books in ${mode} mode`);
+  await client.query(`begin; ${lock}`);
   return () => client.end();
 }

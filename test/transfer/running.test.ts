@@ -15,7 +15,6 @@ import { Progress } from '../../src/terminal/progress.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
 import { command, folderWith, importing, manyRows, startImport, storeWith } from '../support/importing.ts';
-import { haltCommit } from '../support/lost-commit.ts';
 import { connectTo } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import {
@@ -396,4 +395,32 @@ function openFiles({ pid }: ChildProcess): string[] {
       return ''; // it is closed by now
     }
   });
+}
+
+/** Halts, from now on, the commit of the transaction that stores a book with this title. */
+async function haltCommit(context: TestContext, url: string, title: string) {
+  const holder = await connectTo(context, url);
+  await holder.query(
+    `select pg_advisory_lock(1);
+     create function halt() returns trigger language plpgsql set lock_timeout = 0 as
+       $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
+     create constraint trigger halt after insert on books deferrable initially deferred
+       for each row when (new.title = '${title}') execute function halt()`,
+  );
+  const has = async (rows: string) => (await holder.query(`select ${rows}`)).rowCount !== 0;
+  return {
+    /**
+     * Waits for that commit, lets it take effect, and breaks the connections of the proxy, which drops the answer.
+     * @param ended of the command that commits.
+     */
+    async loseAnswer(proxy: TcpProxy, ended: Promise<unknown>): Promise<void> {
+      const waiting = `from pg_stat_activity
+        where datname = current_database() and wait_event = 'advisory' and query = 'commit'`;
+      await waitUntil(() => has(waiting), ended);
+      proxy.swallowAnswers();
+      await holder.query('select pg_advisory_unlock(1)');
+      await waitUntil(() => has(`from books where title = '${title}'`));
+      proxy.reset();
+    },
+  };
 }

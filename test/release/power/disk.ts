@@ -11,7 +11,7 @@
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { type Call, filesOf, textsOf } from '../../support/strace.ts';
+import { type Call, filesOf, textsOf } from '../strace.ts';
 import { type Change, type Content, choices, chosen, contentAt, lossOf, pageOf, pagesOf } from './content.ts';
 
 /** The index of a SQLite log is not written by calls. An older one, zeros or nothing may be there. */

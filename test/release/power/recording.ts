@@ -17,8 +17,8 @@ import {
   temporaryFolder,
 } from '../../support/service.ts';
 import { STORES_FOLDER } from '../../support/stores-folder.ts';
-import { callsIn, isComplete, recordingFromStart } from '../../support/strace.ts';
 import { waitUntil } from '../../support/wait.ts';
+import { callsIn, isComplete, recordingFromStart } from '../strace.ts';
 import { Disk } from './disk.ts';
 
 /** Microseconds that a sync lasts at least, so that requests arrive meanwhile, as on a disk. */
