@@ -5,8 +5,15 @@ import { after, before, describe, test } from 'node:test';
 import { perform } from '../../conformance/checking.ts';
 import { type Rule, titleOf } from '../../conformance/rule.ts';
 import { RULES } from '../../conformance/rules.ts';
-import type { Service } from '../../conformance/service.ts';
-import { Given } from '../support/description.ts';
+import type { Exchange, Service } from '../../conformance/service.ts';
+import {
+  API,
+  type Document,
+  isMessage,
+  messagesOf,
+  operationOf,
+  templateOf,
+} from '../support/description.ts';
 import { STORES } from '../support/service.ts';
 import { verifiedAt } from '../support/verified.ts';
 import type { Target } from './targets.ts';
@@ -69,4 +76,43 @@ export function testTargets(
       });
     }
   });
+}
+
+/** Collects answers, to find those that are described and never given. */
+class Given {
+  readonly #answers = new Map<string, Pick<Exchange, 'headers'> & { readonly message: string }>();
+
+  add({ method, path, status, headers, body }: Exchange): void {
+    if (method === '') return;
+    const name = `${operationOf({ method, path }) ? `${method} ${templateOf(path)}` : 'another request'} ${status}`;
+    const message = method === 'HEAD' || status === 304 ? '' : (/"message":"([^"]*)"/.exec(body)?.[1] ?? '');
+    const known = this.#answers.get(`${name} ${message}`);
+    this.#answers.set(`${name} ${message}`, { message, headers: { ...known?.headers, ...headers } });
+  }
+
+  /** Each described answer, and each header of one, that has not been given, as `method path status message`. */
+  get missing(): string[] {
+    const operations = Object.entries<Document>(API.paths).flatMap(([path, methods]) => {
+      return Object.entries<Document>(methods).flatMap(([method, { responses }]) =>
+        method === 'parameters' ? [] : [[`${method.toUpperCase()} ${path}`, responses] as const],
+      );
+    });
+    const all = [...operations, ['another request', API['x-responses-to-other-requests']] as const];
+    return all.flatMap(([operation, responses]) => {
+      return Object.entries<Document>(responses).flatMap(([status, { headers, content }]) => {
+        const name = `${operation} ${status}`;
+        const said = content?.['application/json'].schema.properties.message;
+        return (said === undefined ? [''] : messagesOf(said)).flatMap((message) => {
+          const given = [...this.#answers].filter(
+            ([key, answer]) => key.startsWith(`${name} `) && isMessage(message, answer.message),
+          );
+          if (given.length === 0) return [`${name} ${message}`];
+          const absent = Object.keys(headers).filter((header) => {
+            return given.every(([, answer]) => !(header.toLowerCase() in answer.headers));
+          });
+          return absent.map((header) => `${name} ${message}: ${header}`);
+        });
+      });
+    });
+  }
 }

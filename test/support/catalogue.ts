@@ -77,12 +77,7 @@ type Player = (sent: Sent) => Response | Promise<Response>;
 /** For a player that never answers. */
 export const SILENCE = new Promise<never>(() => {});
 
-export function answer(
-  status: number,
-  data: unknown,
-  message = '',
-  headers: Record<string, string> = {},
-): Response {
+export function answer(status: number, data: unknown, message = '', headers: Record<string, string> = {}) {
   return new Response(JSON.stringify({ status, message, data }), { status, headers });
 }
 
@@ -112,12 +107,11 @@ class Clock extends VirtualTime {
       isOver = true;
     };
     call.then(over, over);
-    for (;;) {
-      await settled();
-      if (isOver) return call;
+    for (await settled(); !isOver; await settled()) {
       assert.ok(this.pending > 0, 'the call waits for ever');
       this.pass();
     }
+    return call;
   }
 
   /** How a call fails, and after how many milliseconds. */

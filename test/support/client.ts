@@ -2,6 +2,7 @@
 // the checks that apply to every answer on the service's port.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { type Answer, AnswerReader, type RawAnswer } from '../../conformance/answers.ts';
 import { Complaint } from '../../conformance/complaint.ts';
@@ -113,15 +114,11 @@ export async function exchange(
 }
 
 /** Whether a program listens there. */
-export function accepts(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, host);
-    socket.once('connect', () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once('error', () => resolve(false));
-  });
+export async function accepts(host: string, port: number): Promise<boolean> {
+  const socket = connect(port, host);
+  const isOpen = await once(socket, 'connect').catch(() => undefined);
+  socket.destroy();
+  return isOpen !== undefined;
 }
 
 /** The complete answers at the beginning of a stream. */

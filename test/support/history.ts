@@ -56,7 +56,7 @@ export class History {
   /** Lists that have ended, and are not checked yet. */
   #lists: readonly List[] = [];
   /** Creations without an answer, by their fields: when the first one began, and how many books may come of them. */
-  readonly #unanswered = new Map<string, { readonly begin: number; left: number }>();
+  readonly #unanswered = new Map<string, { begin: number; left: number }>();
   #fault: unknown;
   /** By id and tag, the books that were seen. */
   readonly #seen = new Map<number, Map<string, Book>>();
@@ -216,12 +216,10 @@ export class History {
     return [...this.#books].flatMap(([id, book]) => {
       const state = books.get(id);
       if (book.isCertainly(state ?? 'removed')) return [];
-      const apply = (before: State) => {
-        const isSo = state === undefined ? typeof before === 'string' : isDeepStrictEqual(before, state);
-        return isSo ? before : impossible;
-      };
+      const isSo = (one: State) =>
+        state === undefined ? typeof one === 'string' : isDeepStrictEqual(one, state);
       const read = {
-        ...{ begin, end, apply },
+        ...{ begin, end, apply: (before: State) => (isSo(before) ? before : impossible) },
         get name() {
           return `listed as ${shown(state ?? 'absent')}`;
         },

@@ -26,9 +26,6 @@ export const SHARED_SERVER = 'TEST_POSTGRES_URL';
  */
 export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 
-/** A setting with which a server can get a standby later. */
-export const KEEPS_LOG = 'wal_keep_size=256MB';
-
 /**
  * As whom the programs run: PostgreSQL refuses to run as root, and `initdb` wants its user to have a name. The user
  * `nobody` has this number everywhere.
@@ -37,6 +34,13 @@ const ACCOUNT = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
 /** This machine cannot run the PostgreSQL that the tests need; the message says what to do. */
 export class NoPostgres extends Error {}
+
+/** Nothing here has to survive a crash of the machine, so nothing needs to reach the disk. */
+const SETTINGS = [
+  ...['fsync=off', 'max_connections=200', 'timezone=UTC'],
+  'unix_socket_directories=', // their paths have a limit of about 100 bytes
+  'dynamic_shared_memory_type=mmap', // containers have little of any other
+];
 
 export class PostgresServer {
   readonly port: number;
@@ -49,13 +53,7 @@ export class PostgresServer {
     this.port = port;
     this.#folder = folder;
     this.#template = template;
-    this.#settings = [
-      // Nothing here has to survive a crash of the machine, so nothing needs to reach the disk.
-      ...['fsync=off', 'max_connections=200', 'timezone=UTC'],
-      'unix_socket_directories=', // their paths have a limit of about 100 bytes
-      'dynamic_shared_memory_type=mmap', // containers have little of any other
-      ...settings,
-    ];
+    this.#settings = [...SETTINGS, ...settings];
   }
 
   /**
@@ -69,7 +67,6 @@ export class PostgresServer {
     template?: string,
   ): Promise<PostgresServer> {
     const server = await PostgresServer.#prepare(template ?? (await templateFolder()), settings);
-    await copyData(server.#template, server.#folder);
     for (const [name, content] of Object.entries(files)) await server.#write(name, content);
     await server.startAgain();
     return server;
@@ -83,32 +80,30 @@ export class PostgresServer {
     settings: readonly string[] = [],
     ofStandby: readonly string[] = [],
   ): Promise<{ primary: PostgresServer; standby: PostgresServer }> {
-    const primary = await PostgresServer.start([KEEPS_LOG, ...settings]);
-    const standby = await primary.startStandby(ofStandby);
-    return { primary, standby };
+    const primary = await PostgresServer.start(['wal_keep_size=256MB', ...settings]); // the whole log, for standbys
+    return { primary, standby: await primary.startStandby(ofStandby) };
   }
 
-  /** Starts a standby of this server, which must still have its whole log (KEEPS_LOG). */
+  /** Starts a standby of this server, which is one of a pair. */
   async startStandby(settings: readonly string[] = []): Promise<PostgresServer> {
-    const standby = await PostgresServer.#prepare(this.#template, [
-      'wal_retrieve_retry_interval=100ms',
-      ...settings,
-    ]);
-    await copyData(standby.#template, standby.#folder);
+    const retry = 'wal_retrieve_retry_interval=100ms';
+    const standby = await PostgresServer.#prepare(this.#template, [retry, ...settings]);
+    const name = `standby${standby.port}`;
+    const primary = `host=127.0.0.1 port=${this.port} user=postgres password=password application_name=${name}`;
     await standby.#write('standby.signal', '');
-    await standby.#write(
-      'postgresql.auto.conf',
-      `primary_conninfo = '${this.conninfo(`standby${standby.port}`)}'\n`,
-    );
+    await standby.#write('postgresql.auto.conf', `primary_conninfo = '${primary}'\n`);
     await standby.startAgain();
-    const streaming = `select from pg_stat_replication where application_name = 'standby${standby.port}'`;
+    const streaming = `select from pg_stat_replication where application_name = '${name}'`;
     await waitUntil(async () => (await execute(this.url(), streaming)).length > 0);
     return standby;
   }
 
   static async #prepare(template: string, settings: readonly string[]): Promise<PostgresServer> {
     const within = settings.includes('fsync=on') ? tmpdir() : STORES_FOLDER; // a server that syncs needs a disk
-    return new PostgresServer(await unusedPort(), await serverFolder(within), template, settings);
+    const folder = await serverFolder(within);
+    // A copy of the template's data, without the zeros of its log.
+    await runProgram('cp', ['-Rp', '--sparse=always', join(template, 'data'), folder]);
+    return new PostgresServer(await unusedPort(), folder, template, settings);
   }
 
   async #write(name: string, content: string): Promise<void> {
@@ -125,11 +120,6 @@ export class PostgresServer {
   /** The number of its process, while it runs. */
   get pid(): number {
     return this.#process?.pid as number;
-  }
-
-  /** How a standby connects to it. */
-  conninfo(name: string): string {
-    return `host=127.0.0.1 port=${this.port} user=postgres password=password application_name=${name}`;
   }
 
   async stop(): Promise<void> {
@@ -206,10 +196,8 @@ export async function makeTemplate(
     await initialise(folder, programs);
     return folder;
   } catch (error) {
-    const [account, advice] =
-      ACCOUNT.uid === undefined
-        ? ['', 'CONTRIBUTING.md says what the tests need']
-        : [' as the user nobody, since it refuses root', 'run the tests as an ordinary user'];
+    const account = ACCOUNT.uid === undefined ? '' : ' as the user nobody, since it refuses root';
+    const advice = 'CONTRIBUTING.md says what the tests need';
     throw new NoPostgres(`PostgreSQL cannot be started${account}: ${advice}. ${(error as Error).message}`);
   }
 }
@@ -252,11 +240,6 @@ async function give(path: string): Promise<void> {
 /** The programs begin in a folder that they may enter, and without the locale of this machine. */
 function optionsIn(folder: string) {
   return { ...ACCOUNT, cwd: folder, env: { ...process.env, LC_ALL: 'C' } };
-}
-
-/** Copies the data of a server that is not running, without the zeros of its log. */
-async function copyData(from: string, to: string): Promise<void> {
-  await runProgram('cp', ['-Rp', '--sparse=always', join(from, 'data'), to]);
 }
 
 /** Another program, connected until the end of a test. */

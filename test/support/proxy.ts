@@ -3,9 +3,9 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-export interface Endpoint {
+/** On this machine without a host. */
+interface Endpoint {
   readonly port: number;
-  /** This machine when absent. */
   readonly host?: string;
 }
 
@@ -79,10 +79,8 @@ export class TcpProxy {
     const database = connect({ host: '127.0.0.1', ...this.target, noDelay: true });
     const connection = { sockets: [client, database], lost: this.#cut };
     this.#connections.add(connection);
-    for (const [from, to] of [
-      [client, database],
-      [database, client],
-    ] as const) {
+    for (const from of [client, database]) {
+      const to = from === client ? database : client;
       from.on('data', (bytes) => {
         if (from === client && this.#unanswered !== undefined && bytes.includes(this.#unanswered)) {
           this.#unanswered = undefined;

@@ -6,8 +6,8 @@ import fc from 'fast-check';
 /** The environment variable with the seed of this run. */
 export const SEED = 'TEST_SEED';
 
-/** A whole number from 0 to 2^32−1. */
-export const seed = readSeed(process.env[SEED]);
+/** A whole number from 0 to 2^32−1; a random one if the run was not given any. */
+export const seed = Number(process.env[SEED] ?? Math.floor(Math.random() * 2 ** 32)) >>> 0;
 
 // A property that fails prints its own seed, which is derived from this one.
 fc.configureGlobal({ seed });
@@ -37,9 +37,4 @@ export function sequenceOf(anySeed: number): () => number {
     mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
-}
-
-/** @param text undefined if the run was not given a seed: a random one is chosen. */
-function readSeed(text: string | undefined): number {
-  return text === undefined ? Math.floor(Math.random() * 2 ** 32) : Number(text) >>> 0;
 }
