@@ -42,10 +42,8 @@ const departure = fc.constantFrom('stays', 'stays', 'leaves, unless asked to sta
 
 const NEVER = new Promise<never>(() => {});
 
-const fates = fc.array(fc.constantFrom('is answered', 'is answered', 'answer is lost', 'is not sent'), {
-  minLength: 1,
-  maxLength: 6,
-});
+const FATES = ['is answered', 'is answered', 'answer is lost', 'is not sent'];
+const fates = fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 6 });
 
 /** The service, as the client of the page sees it. */
 class Catalogue {
@@ -68,6 +66,10 @@ class Catalogue {
   constructor(order: Order, fates: readonly string[]) {
     this.#order = order;
     this.#fates = fates;
+  }
+
+  get contents(): string[] {
+    return [...this.books.values()].map(contentOf).toSorted();
   }
 
   update(id: number, changes: BookChanges, { expected }: { expected: Book }): Promise<Book> {
@@ -119,10 +121,7 @@ class Catalogue {
   }
 
   page() {
-    return this.#call('search', () => {
-      const books = [...this.books.values()];
-      return { books, total: books.length, unindexed: 0, next: undefined };
-    });
+    return this.#call('search', () => pageOf([...this.books.values()]));
   }
 
   #find(id: number, expected: Book | undefined): Book {
@@ -199,6 +198,10 @@ class Wanted {
   }
 }
 
+function pageOf(books: readonly Book[]) {
+  return { books: [...books], total: books.length, unindexed: 0, next: undefined };
+}
+
 function contentOf({ title, author, year }: Omit<Book, 'id'>): string {
   return JSON.stringify([year, title, author]);
 }
@@ -218,11 +221,7 @@ export const page = fc.asyncProperty(
       };
       forgetListeners();
       const shelf = new Shelf(session);
-      shelf.show({
-        search: {},
-        index: 0,
-        page: { books: [...FIRST], total: FIRST.length, unindexed: 0, next: undefined },
-      });
+      shelf.show({ search: {}, index: 0, page: pageOf(FIRST) });
       const undo = new Undo();
       const edits = new Edits(session, shelf, undo);
       const deletions = new Deletions(session, shelf, undo);
@@ -289,8 +288,7 @@ export const page = fc.asyncProperty(
           if (!undo.isBusy) wanted.undo();
           void undo.run();
         }
-        if (kind === 'retry') edits.retry();
-        if (kind === 'retry') deletions.retry();
+        if (kind === 'retry') for (const one of [edits, deletions]) one.retry();
         if (kind === 'keep mine' && element('#conflict').open) element('#keep-mine').click();
         if (kind === 'keep theirs' && element('#conflict').open) element('#keep-theirs').click();
         const stored = catalogue.books.get(book.id);
@@ -307,8 +305,7 @@ export const page = fc.asyncProperty(
 
       const fails = touched.size > 0 || fates.some((fate) => fate !== 'is answered');
       if (catalogue.hasLeft) {
-        if (!fails && !isAskedToStay)
-          assert.deepEqual([...catalogue.books.values()].map(contentOf).toSorted(), wanted.books);
+        if (!fails && !isAskedToStay) assert.deepEqual(catalogue.contents, wanted.books);
         return;
       }
 
@@ -337,7 +334,7 @@ export const page = fc.asyncProperty(
       // What could not be put back before another search can only be taken back once more.
       const isInReach = (place: number) => !wanted.isKept(place) || rowOf(place) !== undefined;
       if (touched.size === 0 && [...FIRST.keys()].every(isInReach))
-        assert.deepEqual([...catalogue.books.values()].map(contentOf).toSorted(), wanted.books);
+        assert.deepEqual(catalogue.contents, wanted.books);
 
       for (const place of FIRST.keys()) {
         const book = rowOf(place);

@@ -10,19 +10,6 @@ import { pathTo } from './repository.ts';
 // biome-ignore lint/suspicious/noExplicitAny: JSON of any form from the service; each test asserts what it must be
 export type Document = any;
 
-/** Every operation, with a path that a client can request. */
-export const OPERATIONS: [method: string, path: string][] = [
-  ['POST', '/token'],
-  ['POST', '/book'],
-  ['GET', '/books'],
-  ['HEAD', '/books'],
-  ['POST', '/books'],
-  ['GET', '/book/1'],
-  ['HEAD', '/book/1'],
-  ['PUT', '/book/1'],
-  ['DELETE', '/book/1'],
-];
-
 export const DOCUMENT: Document = JSON.parse(readFileSync(pathTo('docs/openapi/openapi.json'), 'utf8'));
 
 /** The document with every reference resolved. */

@@ -86,11 +86,9 @@ async function claimBlock(): Promise<number> {
 }
 
 async function occupy(port: number): Promise<Server | undefined> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, '127.0.0.1'), 'listening');
-    return server;
-  } catch {
-    return undefined;
-  }
+  const server = createServer().listen(port, '127.0.0.1');
+  return await once(server, 'listening').then(
+    () => server,
+    () => undefined,
+  );
 }

@@ -12,11 +12,10 @@ export async function startScenario(
   serve: (incoming: IncomingMessage, outgoing: ServerResponse) => void = (_, outgoing) => outgoing.destroy(),
 ): Promise<Front> {
   const dbUrl = await SQLITE.freshUrl();
-  const titles = Array.from({ length: 1500 }, (_, index) => `${index + 1} `.padEnd(1000, 'x'));
-  await fill(
-    dbUrl,
-    titles.map((title, index) => ({ id: index + 1, title, author: '', year: 0 })),
-  );
+  const books = Array.from({ length: 1500 }, (_, index) => {
+    return { id: index + 1, title: `${index + 1} `.padEnd(1000, 'x'), author: '', year: 0 };
+  });
+  await fill(dbUrl, books);
   const service = await startTestService(dbUrl);
   context.after(() => service.stop());
   let breaking: ServerResponse | undefined;

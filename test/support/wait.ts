@@ -45,14 +45,10 @@ export async function waitUntil(
 /** What a promise has become, if it is settled. */
 function seenOf(promise: Promise<unknown>): () => unknown {
   let seen: unknown;
-  promise.then(
-    (value) => {
-      seen = value ?? 'settled';
-    },
-    (error: unknown) => {
-      seen = error;
-    },
-  );
+  const note = (value: unknown) => {
+    seen = value ?? 'settled';
+  };
+  promise.then(note, note);
   return () => seen;
 }
 
