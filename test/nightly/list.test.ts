@@ -9,8 +9,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, type TestContext, test } from 'node:test';
 import { fill, manyBooks } from '../support/books.ts';
 import { Connection, readEnvelope } from '../support/client.ts';
-import { openLists } from '../support/operations.ts';
+import { operationsOf } from '../support/operations.ts';
 import { execute } from '../support/postgres.ts';
+import { scrape, sumOf } from '../support/prometheus.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { compose } from '../support/raw-requests.ts';
 import {
@@ -285,4 +286,17 @@ function openReader(dbUrl: string): DatabaseSync {
   const db = new DatabaseSync(fileOf(dbUrl), { readOnly: true });
   db.exec('begin; select * from books limit 1');
   return db;
+}
+
+/** How many lists the service has open, according to its metrics. */
+async function openLists(service: ServiceProcess): Promise<number> {
+  const metrics = await scrape(operationsOf(service).url);
+  if (service.dbUrl.startsWith('sqlite:')) return sumOf(metrics, 'book_catalogue_sqlite_open_lists');
+  const open = ['lists', 'standby'].map((pool) => {
+    return (
+      sumOf(metrics, 'book_catalogue_postgres_connections', { pool }) -
+      sumOf(metrics, 'book_catalogue_postgres_idle_connections', { pool })
+    );
+  });
+  return open.reduce((sum, count) => sum + count);
 }

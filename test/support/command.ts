@@ -6,8 +6,7 @@ import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import { run } from '../../src/cli.ts';
-import type { Target } from './client.ts';
-import { temporaryFolder } from './service.ts';
+import { type Served, servedAt, temporaryFolder } from './service.ts';
 import { waitUntil } from './wait.ts';
 
 /** The exit code of a command and what it printed, as into a pipe. */
@@ -17,9 +16,7 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-export interface CommandHere extends Target {
-  /** The URL of the librarians' page; '' without a page. */
-  readonly pageUrl: string;
+export interface CommandHere extends Served {
   /** The lines that it has logged so far. */
   readonly log: readonly string[];
   /** Ends it as a signal would. */
@@ -73,11 +70,9 @@ export async function startHere(env: Readonly<Record<string, string>>): Promise<
   const line = listening();
   if (line === undefined)
     throw new Error(`the service exited with code ${outcome?.code}: ${outcome?.stderr}`);
-  const { url, page = '' } = JSON.parse(line) as { url: string; page?: string };
+  const { url, page } = JSON.parse(line) as { url: string; page?: string };
   return {
-    url,
-    pageUrl: page,
-    port: Number(new URL(url).port),
+    ...servedAt(url, page),
     get log() {
       return log();
     },

@@ -53,10 +53,14 @@ export const ENVIRONMENT = {
   LOG_LEVEL: 'silent',
 };
 
-export interface RunningService extends Target {
-  readonly dbUrl: string;
+/** What listens. */
+export interface Served extends Target {
   /** The URL of the librarians' page; '' without a page. */
   readonly pageUrl: string;
+}
+
+export interface RunningService extends Served {
+  readonly dbUrl: string;
   readonly client: Client;
   /** Resolves when it has ended and its log is complete; may be called again. */
   stop(): Promise<void>;
@@ -76,29 +80,26 @@ export async function startTestService(
   const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...env };
   const config = readConfig(variables, () => new Uint8Array());
   const service = await startService(config, createLog(config.logLevel, log, times.log), undefined, times);
-  const { pageUrl = '' } = service;
-  const target = targetAt(service.url);
-  const client = await Client.logIn(target);
+  const served = servedAt(service.url, service.pageUrl);
+  const client = await Client.logIn(served);
   let closing: Promise<void> | undefined;
   const stop = () => {
     closing ??= service.close();
     return closing;
   };
-  return { ...target, dbUrl, pageUrl, client, stop };
+  return { ...served, dbUrl, client, stop };
 }
 
 /** The port of the librarians' page. */
-export function pageOf({ pageUrl }: { readonly pageUrl: string }): Target {
-  return targetAt(pageUrl);
+export function pageOf({ pageUrl }: Pick<Served, 'pageUrl'>): Target {
+  return servedAt(pageUrl);
 }
 
-function targetAt(url: string): Target {
-  return { url, port: Number(new URL(url).port) };
+export function servedAt(url: string, pageUrl = ''): Served {
+  return { url, pageUrl, port: Number(new URL(url).port) };
 }
 
-export interface CommandProcess extends Target {
-  /** The URL of the librarians' page; '' without a page. */
-  readonly pageUrl: string;
+export interface CommandProcess extends Served {
   readonly process: ChildProcess;
   /** The lines that it has logged so far. */
   readonly log: string[];
@@ -124,7 +125,7 @@ export async function startCommand(
   const child = spawnService(env, [], launch);
   const ended = once(child, 'close'); // when all that it printed has been read
   const log: string[] = [];
-  const { url, page = '' } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {
+  const { url, page } = await new Promise<{ url: string; page?: string }>((resolve, reject) => {
     let refusal = '';
     child.stderr?.on('data', (text) => {
       refusal += text;
@@ -145,8 +146,7 @@ export async function startCommand(
     });
   });
   return {
-    ...targetAt(url),
-    pageUrl: page,
+    ...servedAt(url, page),
     process: child,
     log,
     async stop() {
