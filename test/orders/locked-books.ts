@@ -82,10 +82,10 @@ export const lockedBooks = fc.asyncProperty(
         if (error === undefined) assert.deepEqual(answer, answerTo(item));
         assert.ok(sent.includes(item) || error !== undefined);
       }
-      const order1 = (id: number) => sent.filter((item) => item.id === id);
       for (const id of [1, 2]) {
-        const expected = made.map(({ item }) => item).filter((item) => order1(id).includes(item));
-        assert.deepEqual(order1(id), expected, 'not in the order of the calls');
+        const sentFor = sent.filter((item) => item.id === id);
+        const expected = made.map(({ item }) => item).filter((item) => sentFor.includes(item));
+        assert.deepEqual(sentFor, expected, 'not in the order of the calls');
       }
 
       for (const items of answered) {
