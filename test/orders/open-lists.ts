@@ -20,6 +20,8 @@ const LOOK_PAUSE = 500;
 const BROKEN_OFF = 'the log is too long';
 
 const reader = fc.record({
+  /** Milliseconds: while others stall, or at once. */
+  arrivesAfter: fc.constantFrom(0, 0, 4000),
   opens: fc.constantFrom('opens', 'opens', 'fails'),
   chunks: fc.integer({ min: 0, max: 3 }),
   /** The chunk after which it stalls, and the one after which it leaves. */
@@ -122,9 +124,10 @@ export const openLists = fc.asyncProperty(
 
       const made: Observed<string>[] = [];
       for (const [number, reader] of readers.entries())
-        void order.later(`list ${number}`, () =>
-          made.push(new Observed(order, 'a list', read(reader, `list ${number}`))),
-        );
+        void order.later(`list ${number}`, async () => {
+          await pause(reader.arrivesAfter);
+          made.push(new Observed(order, 'a list', read(reader, `list ${number}`)));
+        });
       if (breaksOff)
         void order.later('all lists are broken off', () => {
           if (opening === 0) lists.breakOff(BROKEN_OFF);
