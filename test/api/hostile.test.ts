@@ -7,9 +7,6 @@ import { after, before, describe, type TestContext, test } from 'node:test';
 import { CHUNKED } from '../../conformance/raw-requests.ts';
 import { expectBodyLimit, expectHeaderLimit } from '../../conformance/wire.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
-import { readConfig } from '../../src/config.ts';
-import { createLog } from '../../src/log/log.ts';
-import { startService } from '../../src/service.ts';
 import { TIMES } from '../../src/times.ts';
 import { fill } from '../support/books.ts';
 import {
@@ -26,7 +23,15 @@ import { assertDescribed } from '../support/description.ts';
 import { operationsOf } from '../support/operations.ts';
 import { scrape, sumOf } from '../support/prometheus.ts';
 import { compose } from '../support/raw-requests.ts';
-import { ENVIRONMENT, pageOf, SECRET, SQLITE, startTestService } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  pageOf,
+  SECRET,
+  SQLITE,
+  servedAt,
+  startTestService,
+  startWithoutLogin,
+} from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
 import { verifiedAt } from '../support/verified.ts';
 import { waitUntil } from '../support/wait.ts';
@@ -236,17 +241,10 @@ async function startHurried(
   http: Record<string, number>,
   dbUrl?: string,
 ): Promise<Target> {
-  const variables = { ...ENVIRONMENT, DB_URL: dbUrl ?? (await SQLITE.freshUrl()) };
-  const config = readConfig(variables, () => new Uint8Array());
-  const times = timesWith({ http });
-  const service = await startService(
-    config,
-    createLog('silent', process.stderr, times.log),
-    undefined,
-    times,
-  );
+  const url = dbUrl ?? (await SQLITE.freshUrl());
+  const service = await startWithoutLogin(url, {}, process.stderr, timesWith({ http }));
   context.after(() => service.close());
-  return { url: service.url, port: Number(new URL(service.url).port) };
+  return servedAt(service.url);
 }
 
 /** All that a client is answered before the service ends its connection. */

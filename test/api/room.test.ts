@@ -213,7 +213,7 @@ describe('the turns of pipelined requests', () => {
     });
   }
 
-  test('rules 9 and 22: beyond 16,384 waiting requests, who has many short requests waiting is disconnected', async () => {
+  test('rules 9 and 22: beyond 16,384 waiting requests, a client with many short requests waiting is disconnected', async () => {
     const [greedy, modest] = [connect(), connect()];
     modest.send('POST', 33);
     greedy.send('POST', 1 + 16_384 - 32);

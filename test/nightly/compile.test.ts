@@ -102,7 +102,7 @@ describe('an installation', () => {
     assert.equal(after?.text, `${before?.text}\nexport const added         = 'added';\n`);
   });
 
-  test('rule 34: while they cannot be built, there are none; afterwards there are', async () => {
+  test('rule 34: while its files cannot be built, the page is an error; afterwards it is served', async () => {
     writeFileSync(source, `${main}\nlet let = 1;\n`);
     const { PageFiles } = await pageFiles();
     const served = new PageFiles(undefined);

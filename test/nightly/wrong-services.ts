@@ -259,7 +259,7 @@ const OTHERS: readonly WrongService[] = [
   ['rule F5: a walk', 'pages continue by their number', walkByOffset],
   ['rules F3 and F5', 'a cursor is valid with any order', ask(/(?<=^GET .*cursor=.*sort=)-title/, 'title')],
   ['rule F10', 'titles that are q come by id', ask(/^(GET \/books\?)(?=.*q=)(?!.*sort=)/, '$1sort=id&')],
-  ['rule F11', 'a search shows what was there a moment before', repeat(/^GET \/books\?.*$/m)],
+  ['rule F11', 'a search shows the books of a moment before', repeat(/^GET \/books\?.*$/m)],
   ['rule F12', 'OR is an operator', ask(/(?<=^GET .*)\+OR\+[^&\n]*/, '')],
   [WORDS, 'case counts', unfound(/[A-Z]+/)],
   [WORDS, 'accents count', unfound(/etr.*/, /Étr/)],

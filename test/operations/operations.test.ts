@@ -6,14 +6,21 @@ import { describe, type TestContext, test } from 'node:test';
 import { openOperations } from '../../src/admin/listener.ts';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
-import { startService } from '../../src/service.ts';
 import { TIMES, type Times } from '../../src/times.ts';
 import { accepts, Client, Connection, exchange, type Target } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { adjacentPorts, listen, OTHER_ADDRESSES, unusedPort } from '../support/ports.ts';
 import { TcpProxy } from '../support/proxy.ts';
-import { ENVIRONMENT, POSTGRES, SQLITE, STORES, startCommand } from '../support/service.ts';
+import {
+  ENVIRONMENT,
+  POSTGRES,
+  SQLITE,
+  STORES,
+  servedAt,
+  startCommand,
+  startWithoutLogin,
+} from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
 import { waitUntil } from '../support/wait.ts';
 
@@ -125,18 +132,11 @@ describe('the operations listener', { concurrency: 4 }, () => {
   }
 
   test('rule 31: is ready while the service refuses calls because too many wait', async (context) => {
-    const variables = { ...ENVIRONMENT, DB_URL: await SQLITE.freshUrl() };
-    const config = readConfig(variables, () => new Uint8Array());
     const times = timesWith({ books: { queue: -1 } }); // every call waits too long
-    const service = await startService(
-      config,
-      createLog('silent', process.stderr, times.log),
-      undefined,
-      times,
-    );
+    const service = await startWithoutLogin(await SQLITE.freshUrl(), {}, process.stderr, times);
     context.after(() => service.close());
-    const target: Target = { url: service.url, port: Number(new URL(service.url).port) };
-    assert.equal((await (await Client.logIn(target)).request('GET', '/book/1')).status, 503);
+    const client = await Client.logIn(servedAt(service.url));
+    assert.equal((await client.request('GET', '/book/1')).status, 503);
     assert.equal(await service.storeAnswers(), true);
   });
 });

@@ -1,4 +1,4 @@
-// Owns: reading a file of books from memory, in pieces of any size, and what was found in it, in short; tables of such files.
+// Owns: reading a file of books from memory, in pieces of any size, and its books in short; tables of such files.
 
 import { readBooks } from '../../src/files/reading.ts';
 import type { ReadBatch, ReadBook, Reading, ReadingOptions, RefusedRecord } from '../../src/files/rows.ts';

@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
-import { startService } from '../../src/service.ts';
+import { type Service, startService } from '../../src/service.ts';
 import { TIMES, type Times } from '../../src/times.ts';
 import { Client, type Target } from './client.ts';
 import { IS_PATIENT, PATIENCE } from './patience.js';
@@ -77,9 +77,7 @@ export async function startTestService(
   log: { write(line: string): void } = process.stderr,
   times = TIMES as Times,
 ): Promise<RunningService> {
-  const variables = { ...ENVIRONMENT, DB_URL: dbUrl, ...env };
-  const config = readConfig(variables, () => new Uint8Array());
-  const service = await startService(config, createLog(config.logLevel, log, times.log), undefined, times);
+  const service = await startWithoutLogin(dbUrl, env, log, times);
   const served = servedAt(service.url, service.pageUrl);
   const client = await Client.logIn(served);
   let closing: Promise<void> | undefined;
@@ -88,6 +86,17 @@ export async function startTestService(
     return closing;
   };
   return { ...served, dbUrl, client, stop };
+}
+
+/** The same without a login, which is a request as well. */
+export function startWithoutLogin(
+  dbUrl: string,
+  env: Record<string, string>,
+  log: { write(line: string): void },
+  times: Times,
+): Promise<Service> {
+  const config = readConfig({ ...ENVIRONMENT, DB_URL: dbUrl, ...env }, () => new Uint8Array());
+  return startService(config, createLog(config.logLevel, log, times.log), undefined, times);
 }
 
 /** The port of the librarians' page. */
