@@ -37,7 +37,10 @@ export const STORES_ALONE: readonly Target[] = STORES.map((store) => {
 
 /** Its core is checked after each push. */
 export const EXECUTABLE: Target = {
-  ...{ name: 'the executable', store: SQLITE, level: 'full', start: executable },
+  name: 'the executable',
+  store: SQLITE,
+  level: 'full',
+  start: executable,
 };
 
 /** Checked each night, beside those. */
