@@ -357,5 +357,13 @@ export const page = fc.asyncProperty(
             assert.deepEqual(alive, [book], 'the page shows another book than the stored one');
         }
       }
+
+      // Undo, until there is nothing to undo, stores no book a second time.
+      for (let press = 0; press < events.length; press += 1) {
+        void undo.run();
+        await order.untilQuiet();
+      }
+      const years = [...catalogue.books.values()].map(({ year }) => year);
+      assert.deepEqual(years, [...new Set(years)], 'Undo stores a book twice');
     }),
 );
