@@ -8,7 +8,7 @@ import pg from 'pg';
 import { fill, manyBooks } from '../support/books.ts';
 import { type Outcome, runCommand } from '../support/command.ts';
 import { Load } from '../support/load.ts';
-import { execute, PostgresServer } from '../support/postgres.ts';
+import { execute, PostgresServer, startPair } from '../support/postgres.ts';
 import { TcpProxy } from '../support/proxy.ts';
 import { SQLITE, startTestService } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
@@ -178,12 +178,6 @@ async function startServer(context: TestContext): Promise<PostgresServer> {
   const server = await PostgresServer.start();
   context.after(() => server.remove());
   return server;
-}
-
-async function startPair(context: TestContext, settings?: readonly string[]) {
-  const { primary, standby } = await PostgresServer.startPair(settings);
-  context.after(() => Promise.all([primary.remove(), standby.remove()]));
-  return { primary, standby };
 }
 
 async function start(context: TestContext, url: string) {

@@ -10,7 +10,7 @@ import pg from 'pg';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import { listen } from '../support/ports.ts';
-import { execute, PostgresServer } from '../support/postgres.ts';
+import { execute, PostgresServer, startPair } from '../support/postgres.ts';
 import { waitUntil } from '../support/wait.ts';
 import { FILLED, fill, OPERATIONS, Service, set, UNINDEXED, urlOf } from './standby.ts';
 
@@ -23,10 +23,8 @@ const TLS_REQUEST = 80_877_103;
 
 describe('a standby and its primaries', { concurrency: 2 }, () => {
   test('rules 13 and 23: what a primary does not show yet, since another standby has not got it, is not shown', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair();
-    context.after(() => Promise.all([primary.remove(), standby.remove()]));
-    const service = await Service.start(primary.url(), standby.url());
-    context.after(() => service.stop());
+    const { primary, standby } = await startPair(context);
+    const service = await serve(context, primary.url(), standby.url());
     const { client } = service;
     const create = () => client.request('POST', '/book', { body: { title: 'shown' } });
     const shown = [(await create()).data];
@@ -61,13 +59,8 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   });
 
   test('rules 13 and 23: no answer is older than one before it, by two processes, with a synchronous standby', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair(['synchronous_standby_names=*']);
-    context.after(() => Promise.all([primary.remove(), standby.remove()]));
-    const services = await Promise.all([
-      Service.start(primary.url(), standby.url()),
-      Service.start(primary.url(), standby.url()),
-    ]);
-    context.after(() => Promise.all(services.map((service) => service.stop())));
+    const { primary, standby } = await startPair(context, ['synchronous_standby_names=*']);
+    const services = await Promise.all([1, 2].map(() => serve(context, primary.url(), standby.url())));
     const clientAt = (turn: number) => (services[turn % 2] as Service).client;
 
     // The year of a book only grows, and so does the greatest one that an answer has shown.
@@ -136,10 +129,8 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   });
 
   test('rules 13 and 23: it is promoted while its primary lives on: nothing of it is read any more', async (context) => {
-    const { primary, standby } = await PostgresServer.startPair();
-    context.after(() => Promise.all([primary.remove(), standby.remove()]));
-    const service = await Service.start(primary.url(), standby.url());
-    context.after(() => service.stop());
+    const { primary, standby } = await startPair(context);
+    const service = await serve(context, primary.url(), standby.url());
     const { client } = service;
     const book = await client.create({ title: 'shown' });
     await service.untilReads('list');
@@ -155,11 +146,10 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   });
 
   test('rules 13 and 23: one that follows another primary from now on is not read, although it is further in its log', async (context) => {
-    const { primary: old, standby: promoted } = await PostgresServer.startPair();
+    const { primary: old, standby: promoted } = await startPair(context);
     const standby = await promoted.startStandby();
-    context.after(() => Promise.all([old, promoted, standby].map((server) => server.remove())));
-    const service = await Service.start(old.url(), standby.url());
-    context.after(() => service.stop());
+    context.after(() => standby.remove());
+    const service = await serve(context, old.url(), standby.url());
     const { client } = service;
     const books = [await client.create({ title: 'on all' })];
     await service.untilReads('list');
@@ -177,11 +167,10 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   });
 
   test('rules 13 and 23: behind a pooler, one of several standbys is not asked in place of another', async (context) => {
-    const { primary, standby: late } = await PostgresServer.startPair();
+    const { primary, standby: late } = await startPair(context);
     const standby = await primary.startStandby();
-    context.after(() => Promise.all([primary, standby, late].map((server) => server.remove())));
-    const service = await Service.start(primary.url(), urlOf(await startPooler(context, [standby, late])));
-    context.after(() => service.stop());
+    context.after(() => standby.remove());
+    const service = await serve(context, primary.url(), urlOf(await startPooler(context, [standby, late])));
     await service.client.create({ title: 'on all' });
     await service.untilUsable();
     await execute(late.url(), 'select pg_wal_replay_pause()');
@@ -192,13 +181,12 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   });
 
   test('one that follows a copy of the primary is not read', async (context) => {
-    const { primary: copy, standby } = await PostgresServer.startPair();
+    const { primary: copy, standby } = await startPair(context);
     const primary = await PostgresServer.start();
-    context.after(() => Promise.all([copy, standby, primary].map((server) => server.remove())));
+    context.after(() => primary.remove());
     await (await Service.start(copy.url(), copy.url())).stop(); // creates the tables
     await fill(copy);
-    const service = await Service.start(primary.url(), standby.url());
-    context.after(() => service.stop());
+    const service = await serve(context, primary.url(), standby.url());
     const book = await service.client.create({ title: 'here' });
     for (let round = 0; round < 20; round += 1) {
       const list = await service.client.list();
@@ -210,18 +198,25 @@ describe('a standby and its primaries', { concurrency: 2 }, () => {
   });
 });
 
+/** Starts a service that stops at the end of the test. */
+async function serve(context: TestContext, dbUrl: string, readUrl: string): Promise<Service> {
+  const service = await Service.start(dbUrl, readUrl);
+  context.after(() => service.stop());
+  return service;
+}
+
 /**
  * Starts a pooler in front of several servers, in transaction mode: each transaction of a connection reaches the next server.
  * @returns its port.
  */
 async function startPooler(context: TestContext, servers: readonly PostgresServer[]): Promise<number> {
   const { port } = await listen(context, (client) => {
-    serve(client, servers).catch(() => client.destroy()); // the client has gone
+    forward(client, servers).catch(() => client.destroy()); // the client has gone
   });
   return port;
 }
 
-async function serve(client: Socket, servers: readonly PostgresServer[]): Promise<void> {
+async function forward(client: Socket, servers: readonly PostgresServer[]): Promise<void> {
   client.setNoDelay();
   const [first] = (await once(client, 'data')) as [Buffer];
   if (first.readInt32BE(4) === TLS_REQUEST) {

@@ -24,7 +24,7 @@ export const SHARED_SERVER = 'TEST_POSTGRES_URL';
  * The environment variable with a folder in which there are the programs and a data folder as `initdb` leaves it. A
  * whole run makes one; each server has a copy of the data.
  */
-export const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
+const TEMPLATE = 'TEST_POSTGRES_TEMPLATE';
 
 /**
  * As whom the programs run: PostgreSQL refuses to run as root, and `initdb` wants its user to have a name. The user
@@ -240,6 +240,13 @@ async function give(path: string): Promise<void> {
 /** The programs begin in a folder that they may enter, and without the locale of this machine. */
 function optionsIn(folder: string) {
   return { ...ACCOUNT, cwd: folder, env: { ...process.env, LC_ALL: 'C' } };
+}
+
+/** A server and its standby, until the end of a test. */
+export async function startPair(context: { after(work: () => unknown): void }, settings?: readonly string[]) {
+  const { primary, standby } = await PostgresServer.startPair(settings);
+  context.after(() => Promise.all([primary.remove(), standby.remove()]));
+  return { primary, standby };
 }
 
 /** Another program, connected until the end of a test. */
