@@ -132,7 +132,7 @@ export class Statements {
 }
 
 /** What became of a call. */
-export interface Settled<Answer> {
+interface Settled<Answer> {
   readonly answer?: Answer;
   readonly error?: unknown;
   /** Milliseconds. */

@@ -53,7 +53,7 @@ function joined(parts: readonly Part[]): Part {
 type TextField = 'title' | 'author';
 
 /** A book as the oracle sees it. */
-export interface Known extends Book {
+interface Known extends Book {
   readonly keys: Readonly<Record<TextField, string>>;
   /** The UTF-8 bytes of the keys, one character each: JavaScript compares texts by UTF-16 units. */
   readonly bytes: Readonly<Record<TextField, string>>;

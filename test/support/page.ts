@@ -37,7 +37,7 @@ const LISTENER = `new MutationObserver((changes) => {
   for (const text of new Set(regions.map((region) => region?.textContent.trim()))) if (text) hear(text);
 }).observe(document, { subtree: true, childList: true });`;
 
-/** What lasts ten seconds or more, as the time for Undo, lasts 20 times as long: until a test installs Playwright's clock. */
+/** Timers of ten seconds or more, such as that of Undo, take 20 times as long, until a test installs Playwright's clock. */
 const PATIENCE = `{
   const own = setTimeout;
   globalThis.setTimeout = (work, time = 0) => own(work, time < 10_000 ? time : 20 * time);
@@ -49,7 +49,7 @@ let browser: Browser;
 /** The texts said on a page that no test has waited for yet, in their order. */
 const heard = new WeakMap<Page, string[]>();
 
-export interface Desk {
+interface Desk {
   readonly page: Page;
   /** Errors of the page, apart from those of the network, which Chromium reports itself. */
   complaints(): string[];
