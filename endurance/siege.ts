@@ -335,7 +335,8 @@ async function guessing(store: string, service: Measured): Promise<void> {
     'long password': ['bench', 'x'.repeat(1000)],
   } as const;
   const times = new Map<string, number[]>(Object.keys(kinds).map((kind) => [kind, []]));
-  for (let round = 0; round < 7000; round += 1) {
+  // Three failures of a new address, 10,000 of all, are answered at once (rule 29).
+  for (let round = 0; round < 3000; round += 1) {
     for (const [kind, [username, password]] of Object.entries(kinds)) {
       const { milliseconds } = await logIn(service, `10.1.${round >> 8}.${round & 255}`, username, password);
       times.get(kind)?.push(milliseconds);

@@ -31,9 +31,9 @@ export const TIMES = {
   auth: {
     /** Of a token (A6). */
     tokenLifetime: 15 * MINUTE,
-    /** In which the failed logins of an address are counted (rule 29). */
+    /** For which failed logins are counted, from the first one (rule 29). */
     failureWindow: 15 * MINUTE,
-    /** Between two delayed answers to one address. */
+    /** Between two delayed answers to one address or network. */
     failurePace: SECOND,
   },
   books: {

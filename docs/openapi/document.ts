@@ -91,7 +91,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
       description:
         'Issues a token for the configured username and password. It is a JSON Web Token, signed with HMAC ' +
         'SHA-256, and valid for 15 minutes. After ten failed logins from one address, each further failed login ' +
-        'is answered late, one a second.',
+        'is answered late, one a second; addresses that have not logged in are limited together, too.',
       open: true,
       body: { schema: 'Login', examples: { login: { username: 'admin', password: 'password' } } },
       responses: [

@@ -267,7 +267,7 @@ export const RESPONSES = {
     failure(
       tooManyAttempts(1),
       'rule 29',
-      'Too many logins from this address have failed. For now every login is refused, right or wrong.',
+      'Too many logins from this address or its network have failed, or from all new addresses. For now every login from there is refused, right or wrong.',
     ),
   ],
   HeadersTooLarge: [

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { LoginGuard } from '../../src/auth/login-guard.ts';
+import { LoginGuard, type LoginTurn } from '../../src/auth/login-guard.ts';
 import { TIMES } from '../../src/times.ts';
 import { assertRefusal, Connection, exchange } from '../support/client.ts';
 import { compose } from '../support/raw-requests.ts';
@@ -16,6 +16,7 @@ describe('the turn of a login', () => {
   const time = new VirtualTime();
   const atOnce = { kind: 'answer', delay: 0 };
   const late = (delay: number) => ({ kind: 'answer', delay });
+  const refused = (retryAfter: number) => ({ kind: 'refuse', retryAfter });
 
   test('rule 29: after ten failures wrong ones are answered one a second, right ones at once; while five wait, all get 429', () =>
     time.during(async () => {
@@ -25,8 +26,7 @@ describe('the turn of a login', () => {
       for (const delay of [1000, 2000, 3000]) assert.deepEqual(logIn(false), late(delay));
       assert.deepEqual(logIn(true), atOnce);
       for (const delay of [4000, 5000]) assert.deepEqual(logIn(false), late(delay));
-      for (const succeeded of [false, true])
-        assert.deepEqual(logIn(succeeded), { kind: 'refuse', retryAfter: 1 });
+      for (const succeeded of [false, true]) assert.deepEqual(logIn(succeeded), refused(1));
       assert.deepEqual(guard.takeTurn('192.0.2.2', false), atOnce);
       time.now += 1000;
       assert.deepEqual(logIn(true), atOnce);
@@ -34,7 +34,7 @@ describe('the turn of a login', () => {
       assert.deepEqual(guard.outcomes, { succeeded: 2, failed: 11, delayed: 6, refused: 2 });
     }));
 
-  test('rule 29: each failure is forgotten after 15 minutes', () =>
+  test('rule 29: failures are counted for 15 minutes from the first one', () =>
     time.during(async () => {
       const guard = new LoginGuard(TIMES.auth);
       const began = time.now;
@@ -43,21 +43,89 @@ describe('the turn of a login', () => {
         return guard.takeTurn('192.0.2.1', false);
       };
       for (let minute = 0; minute < 10; minute += 1) assert.deepEqual(failAt(minute), atOnce);
-      assert.deepEqual(failAt(15.1), atOnce); // the one of minute 0 is forgotten
-      assert.deepEqual(failAt(15.2), late(1000)); // those of minutes 1 to 9 and 15.1 are not
-      assert.deepEqual(failAt(40), atOnce);
+      assert.deepEqual(failAt(14.9), late(1000));
+      for (let count = 0; count < 10; count += 1) assert.deepEqual(failAt(15.1), atOnce);
+      assert.deepEqual(failAt(30), late(1000));
+      assert.deepEqual(failAt(30.2), atOnce);
     }));
 
-  test('rule 29: addresses with failed logins are forgotten once there are too many, the oldest first', () =>
+  for (const [size, free, addressOf] of [
+    ['/64', 10, (count: number) => `2001:db8:1:2::${count}`],
+    ['/56', 50, (count: number) => `2001:db8:1:2${(count % 256).toString(16).padStart(2, '0')}::1`],
+    ['/48', 250, (count: number) => `2001:db8:1:${(count % 65_536).toString(16)}::1`],
+  ] as const) {
+    test(`rule 29: the addresses of an IPv6 ${size} have ${free} failures together, then one answer a second`, () =>
+      time.during(async () => {
+        const guard = new LoginGuard(TIMES.auth);
+        const turns = Array.from({ length: free + 7 }, (_, count) => {
+          return guard.takeTurn(addressOf(count * (size === '/48' ? 257 : 1)), false);
+        });
+        for (const turn of turns.slice(0, free)) assert.deepEqual(turn, atOnce);
+        assert.deepEqual(turns.slice(free, -2), [1000, 2000, 3000, 4000, 5000].map(late));
+        assert.deepEqual(turns.slice(-2), [refused(1), refused(1)]);
+      }));
+  }
+
+  test('rule 29: in one network the addresses that are delayed wait together, others do not', () =>
     time.during(async () => {
       const guard = new LoginGuard(TIMES.auth);
-      const fails = (address: string) => guard.takeTurn(address, false);
-      const another = (count: number) => `10.${count >> 16}.${(count >> 8) & 255}.${count & 255}`;
-      for (let count = 0; count < 11; count += 1) fails('192.0.2.1');
-      for (let count = 0; count < 9000; count += 1) fails(another(count));
-      assert.deepEqual(fails('192.0.2.1'), late(2000));
-      for (let count = 0; count < 40_000; count += 1) fails(another(count));
-      assert.deepEqual(fails('192.0.2.1'), atOnce);
+      const fail = (address: string) => guard.takeTurn(address, false);
+      for (const address of ['2001:db8::1', '2001:db8:0:1::1', '192.0.2.1', '192.0.2.2'])
+        for (let count = 0; count < 10; count += 1) assert.deepEqual(fail(address), atOnce);
+      assert.deepEqual(fail('2001:db8::1'), late(1000));
+      assert.deepEqual(fail('2001:db8:0:1::1'), late(2000));
+      assert.deepEqual(fail('2001:db8:0:2::1'), atOnce);
+      for (const address of ['192.0.2.1', '192.0.2.2']) assert.deepEqual(fail(address), late(1000));
+    }));
+
+  test('rule 29: of 60,000 guesses from the networks of one /48 in 15 minutes 250 are free, and they use up no more of what all new addresses have', () =>
+    time.during(async () => {
+      const guard = new LoginGuard(TIMES.auth);
+      const began = time.now;
+      for (let guess = 0; guess < 60_000; guess += 1) {
+        time.now = began + guess * 15;
+        guard.takeTurn(`2001:db8:1:${guess.toString(16)}::1`, false);
+        if (guess % 6000 > 0) continue;
+        // People at a new address, of whom one mistypes.
+        const people = `192.0.2.${guess / 6000}`;
+        assert.deepEqual(guard.takeTurn(people, false), atOnce);
+        for (let person = 0; person < 5; person += 1) assert.deepEqual(guard.takeTurn(people, true), atOnce);
+      }
+      assert.equal(guard.outcomes.failed, 250 + 10);
+      assert.ok(guard.outcomes.delayed <= 900 + 5, `${guard.outcomes.delayed} delayed`);
+      for (const turn of failEach(guard, 740, 10)) assert.deepEqual(turn, atOnce);
+      for (let count = 0; count < 3; count += 1)
+        assert.deepEqual(guard.takeTurn('198.51.100.1', false), atOnce);
+      assert.deepEqual(guard.takeTurn('198.51.100.1', false), late(1000));
+    }));
+
+  test('rule 29: all new addresses have 1,000 failures, and 10,000 while they are among the first three of a network; one that has logged in counts alone, and is never forgotten for others', () =>
+    time.during(async () => {
+      const guard = new LoginGuard(TIMES.auth);
+      const fail = (address: string) => guard.takeTurn(address, false);
+      const logIn = (address: string) => guard.takeTurn(address, true);
+      assert.deepEqual(logIn('192.0.2.1'), atOnce);
+      for (let count = 0; count < 10; count += 1) assert.deepEqual(fail('192.0.2.1'), atOnce);
+      assert.deepEqual(fail('192.0.2.1'), late(1000));
+      for (let count = 0; count < 3; count += 1) assert.deepEqual(fail('192.0.2.2'), atOnce);
+      for (const turn of failEach(guard, 997, 10)) assert.deepEqual(turn, atOnce);
+
+      for (const delay of [1000, 2000, 3000, 4000, 5000]) assert.deepEqual(fail('192.0.2.2'), late(delay));
+      assert.deepEqual(fail('192.0.2.2'), refused(1));
+      assert.deepEqual(logIn('192.0.2.2'), refused(1));
+      assert.deepEqual(logIn('192.0.2.3'), atOnce);
+      for (let count = 0; count < 2; count += 1) assert.deepEqual(fail('192.0.2.4'), atOnce);
+      assert.deepEqual(logIn('192.0.2.4'), atOnce);
+
+      for (const turn of failEach(guard, 10_000 - 1002, 1)) assert.deepEqual(turn, atOnce);
+      assert.deepEqual(logIn('192.0.2.5'), refused(1));
+      for (const turn of failEach(guard, 40_000, 1)) assert.deepEqual(turn, refused(1));
+      assert.deepEqual(logIn('192.0.2.1'), atOnce);
+      assert.deepEqual(fail('192.0.2.1'), late(2000));
+      assert.deepEqual(fail('192.0.2.3'), atOnce);
+      time.now += 15 * 60_000 + 1;
+      assert.deepEqual(fail('192.0.2.1'), atOnce);
+      assert.deepEqual(fail('192.0.2.5'), atOnce);
     }));
 });
 
@@ -144,4 +212,12 @@ describe('the address of a login', () => {
 /** How many of these lines of the log are about answers that are delayed. */
 function delayed(lines: readonly string[]): number {
   return lines.join('').split('too many failed logins: the answer is delayed').length - 1;
+}
+
+/** Failures of addresses that no other call has, with so many each. */
+function failEach(guard: LoginGuard, failures: number, each: number): LoginTurn[] {
+  return Array.from({ length: failures }, (_, count) => {
+    const number = Math.floor(count / each);
+    return guard.takeTurn(`10.${each + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`, false);
+  });
 }

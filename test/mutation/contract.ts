@@ -17,6 +17,35 @@ export const CONTRACT_MUTANTS = new Mutants()
   )
   .mutant('six logins of one address wait, not five', GUESSING, 'after ten failures')
   .change('const MOST_DELAYED = 5;', 'const MOST_DELAYED = 6;')
+  .mutant('the addresses of a /56 have more failures together', GUESSING, 'IPv6 /56 have 50')
+  .change('const FREE_OF_56 = 50;', 'const FREE_OF_56 = 51;')
+  .mutant('each /64 of a /48 guesses by itself', GUESSING, 'IPv6 /48 have 250')
+  .change('newTally(digits.slice(0, 12), FREE_OF_48)', 'newTally(digits.slice(0, 16), FREE_OF_48)')
+  .mutant('each delayed /64 of a /48 gets an answer a second', GUESSING, 'that are delayed wait together')
+  .change('networks.slice(spent);', 'networks.slice(spent, spent + 1);')
+  .mutant('one /48 uses up the failures of all new addresses', GUESSING, 'of 60,000 guesses')
+  .change(
+    'queue.lastTurn = turn;',
+    '{\n        queue.lastTurn = turn;\n        if (all) all.failures += 1;\n      }',
+  )
+  .mutant('one delayed address delays another one', GUESSING, 'that are delayed wait together')
+  .change(
+    'if (all !== undefined && all.failures >=',
+    'if (all !== undefined && (spent === -1 ? all.failures : 10_000) >=',
+  )
+  .mutant('each new address guesses by itself', GUESSING, 'all new addresses have 1,000')
+  .change(': all.free)', ': 1001)')
+  .mutant('a thousand guesses keep out new people who mistype', GUESSING, 'all new addresses have 1,000')
+  .change('const FIRST_FAILURES = 3;', 'const FIRST_FAILURES = 2;')
+  .mutant('each new address guesses three times', GUESSING, 'all new addresses have 1,000')
+  .change('const FREE_OF_ALL_FOR_FIRST = 10_000;', 'const FREE_OF_ALL_FOR_FIRST = 10_001;')
+  .mutant('guesses elsewhere delay an address that has logged in', GUESSING, 'all new addresses have 1,000')
+  .change('this.#known.set(name, true);', '')
+  .mutant('guesses of other addresses make one forgotten', GUESSING, 'all new addresses have 1,000')
+  .change(
+    'if (this.#tallies.size === 0)',
+    'if (this.#tallies.size % 9000 === 0) this.#tallies.clear();\n    if (!this.#tallies.size)',
+  )
   .in('src/times.ts')
   .mutant('delayed answers go out faster than one a second', GUESSING, 'after ten failures')
   .change('failurePace: SECOND', 'failurePace: 900')
