@@ -10,6 +10,7 @@ import {
   BOOK_NOT_FOUND,
   created,
   DELETED,
+  FOREIGN_PAGE,
   INVALID,
   INVALID_LOGIN,
   INVALID_TOKEN,
@@ -111,6 +112,30 @@ export const LOGIN: readonly Rule[] = [
     const [username, password] = quoted(service);
     const body = `{"password":"x","username":${username},"password":${password},"__proto__":1}`;
     expectAnswer(await logIn(service, body), { status: 200 });
+  }),
+  full('rule 32', 'a login that a browser sends for a page of another origin gets 403', async (service) => {
+    const { username, password } = service.account;
+    const send = (headers: Record<string, string>) =>
+      service.request('POST', '/token', { body: { username, password }, token: null, headers });
+    const { origin, protocol, hostname } = service.url;
+    for (const headers of [
+      { 'sec-fetch-site': 'cross-site', origin: 'https://evil.test' },
+      { 'sec-fetch-site': 'same-site', origin },
+      { 'sec-fetch-site': 'cross-site' },
+      ...['http://evil.test', `${protocol}//${hostname}.evil.test`, `${protocol}//${hostname}:1`, 'null'].map(
+        (other) => ({ origin: other }),
+      ),
+    ]) {
+      expectAnswer(await send(headers), FOREIGN_PAGE, JSON.stringify(headers));
+    }
+    for (const headers of [
+      { 'sec-fetch-site': 'same-origin', origin },
+      { 'sec-fetch-site': 'same-origin', origin: 'https://evil.test' },
+      { 'sec-fetch-site': 'none' },
+      { origin },
+    ]) {
+      expectAnswer(await send(headers), { status: 200 }, JSON.stringify(headers));
+    }
   }),
 ];
 

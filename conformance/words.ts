@@ -14,6 +14,7 @@ export const INVALID_LOGIN = refusal(400, 'Invalid request payload');
 export const INVALID_KEY = refusal(400, 'Invalid idempotency key');
 export const BAD_REQUEST = refusal(400, 'Bad request');
 export const WRONG_LOGIN = refusal(401, 'Invalid credentials');
+export const FOREIGN_PAGE = refusal(403, 'Origin not allowed');
 export const TOKEN_REQUIRED = refusal(401, 'Authorization token required');
 export const INVALID_TOKEN = refusal(401, 'Invalid token');
 export const BOOK_NOT_FOUND = refusal(404, 'Book not found');

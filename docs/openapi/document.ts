@@ -98,6 +98,7 @@ const PATHS: Readonly<Record<string, Readonly<Record<string, Operation>>>> = {
         'TokenGenerated',
         'InvalidLogin',
         'InvalidCredentials',
+        'OriginNotAllowed',
         'PayloadTooLarge',
         'TooManyAttempts',
         'TokenNotGenerated',

@@ -27,6 +27,7 @@ import {
   MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
+  ORIGIN_NOT_ALLOWED,
   PAYLOAD_TOO_LARGE,
   PRECONDITION_FAILED,
   PRECONDITION_REQUIRED,
@@ -233,6 +234,9 @@ export const RESPONSES = {
       'The operator demands `If-Match` with every change and removal. Nothing was changed. Send the `etag` of the book.',
     ),
   ],
+  OriginNotAllowed: [
+    failure(ORIGIN_NOT_ALLOWED, 'rule 32', 'A browser sends this login for a page of another origin.'),
+  ],
   NotFound: [
     failure(
       NOT_FOUND,
@@ -260,14 +264,14 @@ export const RESPONSES = {
       MISDIRECTED_REQUEST,
       'rule 33',
       'Only the machine of the service may call it until the operator sets account and secret, and `Host` does not name ' +
-        'that machine: `localhost`, an address of 127.0.0.0/8 or `[::1]`.',
+        'that machine.',
     ),
   ],
   TooManyAttempts: [
     failure(
       tooManyAttempts(1),
       'rule 29',
-      'Too many logins from this address or its network have failed, or from all new addresses. For now every login from there is refused, right or wrong.',
+      'Too many logins from this address, its network or all new addresses have failed. For now all from there are refused, right or wrong.',
     ),
   ],
   HeadersTooLarge: [

@@ -171,6 +171,8 @@ export class Session {
     if (error instanceof WrongCredentials) return 'The name or the password is wrong.';
     if (error instanceof CatalogueError && error.status === 429)
       return `There were too many wrong passwords. Try again in ${counted(this.#retryAfter, 'second')}.`;
+    if (error instanceof CatalogueError && error.status === 403 && !error.isForeign)
+      return 'The proxy in front of the catalogue changes the header Host, so no one can log in here.';
     return 'The catalogue does not answer. Try again in a moment.';
   }
 

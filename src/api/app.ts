@@ -11,7 +11,7 @@ import { pathOf } from '../http/path.ts';
 import { HttpServer, type UnreadableStatus } from '../http/server.ts';
 import { isForPage, PageFiles } from '../page/files.ts';
 import { createBook, createBooks, listBooks, readBook, removeBook, updateBook } from './books.ts';
-import { allowOrigins, isPreflight, permission } from './cors.ts';
+import { allowOrigins, isOfOtherOrigin, isPreflight, permission } from './cors.ts';
 import {
   BAD_REQUEST,
   HEADERS_TOO_LARGE,
@@ -19,6 +19,7 @@ import {
   MISDIRECTED_REQUEST,
   methodNotAllowed,
   NOT_FOUND,
+  ORIGIN_NOT_ALLOWED,
   REQUEST_ID,
   REQUEST_TIMEOUT,
   TOKEN_REQUIRED,
@@ -113,7 +114,7 @@ export function buildApp(parts: AppParts): App {
     send(response, answer, more, (reason) => faults.listBroke(reason, id));
   }
 
-  /** The gate, in the order of rule 9: path, method, token. Then the handler. */
+  /** The gate, in the order of rule 9: path, method, token or page. Then the handler. */
   function answerTo(
     route: Route | undefined,
     exchange: Exchange,
@@ -125,7 +126,10 @@ export function buildApp(parts: AppParts): App {
     if (route === undefined) return NOT_FOUND;
     const handler = route.handlers[request.method as string];
     if (handler === undefined) return methodNotAllowed(methodsOf(route));
-    return (route.needsToken ? refuseToken(request) : undefined) ?? handler(exchange, parts);
+    // A login counts for the address of the browser, also one that another page makes it send (rule 32).
+    if (route.needsToken) return refuseToken(request) ?? handler(exchange, parts);
+    const isAllowed = cors !== undefined || !isOfOtherOrigin(request.headers);
+    return isAllowed ? handler(exchange, parts) : ORIGIN_NOT_ALLOWED;
   }
 
   function refuseToken(request: IncomingMessage): Answer | undefined {

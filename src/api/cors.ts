@@ -1,6 +1,6 @@
-// Owns: which pages may call the service from a browser (rule 32): CORS in the Fetch standard.
+// Owns: which pages may call the service from a browser (rule 32): CORS in the Fetch standard, and which requests other pages
+// have sent. There are no cookies, so a page can only act with a token that it has, or log in.
 // Does not: change any other answer: without an allowed Origin an answer is the same as without this file.
-// There are no cookies, so a page can only act with a token that it has.
 
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Answer, HeaderList } from '../http/answer.ts';
@@ -37,6 +37,19 @@ export function allowOrigins(origins: readonly string[], docsPort: number | unde
       'Origin',
     ];
   };
+}
+
+/**
+ * Whether a browser sends this for a page of another origin, as Go's `http.CrossOriginProtection` finds out. Browsers send
+ * `Sec-Fetch-Site` only to HTTPS and to their own machine, and `Origin` to all; other clients send neither.
+ */
+export function isOfOtherOrigin(headers: IncomingHttpHeaders): boolean {
+  const { 'sec-fetch-site': site, origin, host } = headers;
+  if (site) return site !== 'same-origin' && site !== 'none';
+  if (!origin) return false;
+  const page = URL.parse(origin);
+  // Some proxies add the default port to `Host`, and no browser does.
+  return page === null || URL.parse(`${page.protocol}//${host}`)?.host !== page.host;
 }
 
 /** Whether a request is a preflight, with which a browser asks what a page may send. It has no token. */

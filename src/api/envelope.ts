@@ -63,6 +63,7 @@ function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswe
 // Tokens
 export const tokenGenerated = (token: string) => success(200, 'Token generated successfully', { token });
 export const INVALID_LOGIN = failure(400, 'Invalid request payload');
+export const ORIGIN_NOT_ALLOWED = failure(403, 'Origin not allowed');
 export const INVALID_CREDENTIALS = failure(401, 'Invalid credentials');
 /** @param seconds until another attempt may be answered. */
 export const tooManyAttempts = (seconds: number) =>

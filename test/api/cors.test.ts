@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { Connection, exchange } from '../support/client.ts';
+import { assertRefusal, Connection, exchange, type Target } from '../support/client.ts';
 import { startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
-import { ENVIRONMENT, type RunningService, SQLITE, startTestService } from '../support/service.ts';
+import { ENVIRONMENT, pageOf, type RunningService, SQLITE, startTestService } from '../support/service.ts';
 
 const PAGE = 'http://books.test';
 const OTHER_PAGE = 'https://shelf.test:8443';
@@ -76,7 +76,7 @@ describe('pages in CORS_ORIGINS', () => {
     assert.equal(first, `access-control-allow-origin: ${OTHER_PAGE}`);
   });
 
-  test('rule 32: for any other page each answer is byte for byte the same as without an origin', async () => {
+  test('rule 32: for any other page each answer but that of a login is byte for byte the same as without an origin', async () => {
     const foreign = [
       ...['null', '', '*', 'undefined', 'http://evil.test'],
       ...['http://books.test.evil.test', 'http://evil-books.test', 'http://books.test:8081'],
@@ -85,9 +85,9 @@ describe('pages in CORS_ORIGINS', () => {
       ...[`${OTHER_PAGE}, ${PAGE}`, `${PAGE}\r\norigin: ${PAGE}`],
     ];
     // Every foreign origin with one request, and the one that is most likely to be let through with all others.
-    const [login, ...others] = requests();
+    const [list, ...others] = requests().filter(([, line]) => line !== 'POST /token');
     const cases = [
-      ...foreign.map((origin) => [login, origin] as const),
+      ...foreign.map((origin) => [list, origin] as const),
       ...others.map((request) => [request, 'http://books.test.evil.test'] as const),
     ];
     for (const more of [[], ['access-control-request-method: GET']]) {
@@ -152,4 +152,55 @@ test('rule 32: the /docs page may call the host that it was loaded from, and no 
     const given = answer?.headers['access-control-allow-origin'];
     assert.equal(given, isAllowed ? origin : undefined, `${host} ${origin}`);
   }
+});
+
+test('rules 29 and 32: logins that other pages make a browser send get 403 on both ports and do not count; those of allowed pages do', async (context) => {
+  const env = { CORS_ORIGINS: PAGE, ADMIN_PORT: '0', LOG_LEVEL: 'info', DB_URL: await SQLITE.freshUrl() };
+  const service = await startHere({ ...ENVIRONMENT, ...env });
+  context.after(() => service.stop());
+  const logIn = async (password: string, lines: readonly string[], target: Target = service) => {
+    const body = `{"username":"librarian","password":"${password}"}`;
+    const head = ['POST /token HTTP/1.1', `content-length: ${body.length}`, ...lines];
+    const [answer] = await exchange(target, `${head.join('\r\n')}\r\n\r\n${body}`);
+    return answer;
+  };
+  const host = 'host: library.test';
+  const docs = `http://library.test:${operationsOf(service).port}`;
+  for (const [isOwn, ...lines] of [
+    [false, 'sec-fetch-site: cross-site', host, 'origin: https://evil.test'],
+    [false, 'sec-fetch-site: cross-site', host],
+    [false, 'sec-fetch-site: same-site', host, 'origin: http://library.test'],
+    [false, 'sec-fetch-site: SAME-ORIGIN', host],
+    [false, host, 'origin: http://evil.test'],
+    [false, host, 'origin: http://library.test.evil.test'],
+    [false, host, 'origin: http://library.test:8080'],
+    [false, 'host: library.test:8080', 'origin: http://library.test'],
+    [false, 'host: library.test:80', 'origin: https://library.test'],
+    [false, host, 'origin: null'],
+    [false, host, 'origin: http://library.test, http://library.test'],
+    [true, host],
+    [true, 'sec-fetch-site: none', host],
+    [true, 'sec-fetch-site: same-origin', host, 'origin: http://evil.test'],
+    [true, host, 'origin: http://library.test'],
+    [true, host, 'origin: https://library.test'],
+    [true, 'host: library.test:80', 'origin: http://library.test'],
+    [true, 'host: library.test:443', 'origin: https://library.test'],
+    [true, 'host: LIBRARY.test', 'origin: http://library.test'],
+    [true, 'host: [::1]:8080', 'origin: http://[::1]:8080'],
+    [true, 'sec-fetch-site: cross-site', host, `origin: ${PAGE}`],
+    [true, host, `origin: ${PAGE}`],
+    [true, 'sec-fetch-site: same-site', host, `origin: ${docs}`],
+  ] as [boolean, ...string[]][]) {
+    for (const target of [service, pageOf(service)]) {
+      const answer = await logIn(isOwn ? 'correct horse' : 'wrong', lines, target);
+      if (isOwn) assert.equal(answer?.status, 200, lines.join());
+      else assertRefusal(answer, 403, 'Origin not allowed', lines.join());
+    }
+  }
+  for (let count = 0; count < 10; count += 1)
+    assert.equal((await logIn('wrong', [host, `origin: ${PAGE}`]))?.status, 401);
+  const isDelayed = () => service.log.some((line) => line.includes('too many failed logins'));
+  assert.ok(!isDelayed());
+  assert.equal((await logIn('wrong', [host]))?.status, 401);
+  assert.ok(isDelayed());
 });

@@ -41,9 +41,14 @@ for (const [title, env, admin] of [
     for (const host of [...OWN_HOSTS, ...FOREIGN_HOSTS]) {
       const isServed = OWN_HOSTS.includes(host) || !isBuiltIn;
       // A wrong login would soon be delayed.
-      const logins = isBuiltIn ? [await logIn(service, host, operations.port), await logIn(page, host)] : [];
+      const logins = isBuiltIn
+        ? [
+            [await logIn(service, host, operations.port), 200] as const,
+            [await logIn(page, host), 403] as const,
+          ]
+        : [];
       for (const [answer, status] of [
-        ...logins.map((answer) => [answer, 200] as const),
+        ...logins,
         [await get(page, host, '/'), 200],
         [await get(page, host, '/login.json'), 200],
         [await get(page, host, '/v/x'), 404],

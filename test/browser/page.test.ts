@@ -56,15 +56,16 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     });
   }
 
-  test('a login that is refused says why: a wrong pair, too many wrong passwords, no answer', async (context) => {
+  test('a login that is refused says why: a wrong pair, too many wrong passwords, a proxy, no answer', async (context) => {
     const service = await startTestService(await SQLITE.freshUrl());
     context.after(service.stop);
-    let trouble: 'none' | 'too many' | 'no answer' = 'none';
+    let trouble: 'none' | 'too many' | 'another host' | 'no answer' = 'none';
     const front = await startFront(context, (incoming, outgoing) => {
       const { url } = incoming;
       if (url === '/login.json') outgoing.end('{"username":"librarian","password":"password"}');
       else if (url !== '/token' || trouble === 'none') passOn(pageOf(service), incoming, outgoing);
       else if (trouble === 'no answer') incoming.socket.destroy();
+      else if (trouble === 'another host') answer(outgoing, 403, null, 'Origin not allowed');
       else answer(outgoing.setHeader('retry-after', '42'), 429, null);
     });
     const { page, asked, complaints } = await openDesk(context, front.url);
@@ -80,6 +81,9 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
     trouble = 'too many';
     await page.keyboard.press('Enter');
     await complaint('There were too many wrong passwords. Try again in 42 seconds.').waitFor();
+    trouble = 'another host';
+    await page.keyboard.press('Enter');
+    await complaint('The proxy in front of the catalogue changes the header Host').waitFor();
     trouble = 'no answer';
     await page.keyboard.press('Enter');
     await waitUntil(async () => {

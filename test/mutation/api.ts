@@ -91,6 +91,20 @@ export const API_MUTANTS = new Mutants()
   .in('src/api/cors.ts')
   .mutant('every page may read answers', CORS, 'for any other page')
   .change('named.has(origin)', 'named.size > 0')
+  .mutant('pages of the same site count as the own page', CORS, 'logins that other pages make')
+  .change("site !== 'same-origin' && site !== 'none'", "site === 'cross-site'")
+  .mutant('without TLS every page may log in', CORS, 'logins that other pages make')
+  .change('if (!origin) return false;', 'if (host) return false;')
+  .mutant('the own page cannot log in if a proxy adds the port', CORS, 'logins that other pages make')
+  .change(')?.host !== page.host', ') === null || host !== page.host')
+  .in('src/api/app.ts')
+  .mutant('pages of CORS_ORIGINS cannot log in', CORS, 'logins that other pages make')
+  .change('cors !== undefined || !isOfOtherOrigin', '!isOfOtherOrigin')
+  .mutant('a login that another page sends counts', CORS, 'logins that other pages make')
+  .change(
+    'return isAllowed ? handler(exchange, parts) : ORIGIN_NOT_ALLOWED;',
+    'return handler(exchange, parts).then((answer) => (isAllowed ? answer : ORIGIN_NOT_ALLOWED));',
+  )
   .in('docs/openapi/responses.ts')
   .mutant(
     'the description has no Retry-After with 429',

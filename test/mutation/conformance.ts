@@ -90,6 +90,8 @@ export const CONFORMANCE_MUTANTS = new Mutants()
   .change("expectEqual(others, {}, 'The claims of the token beside exp', answer);", 'void others;')
   .mutant('any username may log in', WRONG, 'every username logs in: found out')
   .change('x`, password }), WRONG_LOGIN);', "x`, password: '' }), WRONG_LOGIN);")
+  .mutant('pages of other origins may log in', WRONG, 'pages of other origins log in: found out')
+  .change('expectAnswer(await send(headers), FOREIGN_PAGE,', 'String(await send(headers), FOREIGN_PAGE,')
   .mutant('failed logins need no limit', WRONG, 'failed logins are not limited: found out')
   .change(
     'others.length > 0 && checked.length <= most && seconds > WAITING - 1;',

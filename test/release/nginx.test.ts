@@ -32,16 +32,18 @@ const TRUSTING = { HOST: '127.0.0.1', TRUST_PROXY: '127.0.0.1' };
 const REPLACEMENTS = 6;
 const SOME = 100;
 
-test('rules 29 and 34: deploy/nginx.conf counts the logins of a client, and has the page under a path while one process has another version', async (context) => {
+test('rules 29, 32 and 34: deploy/nginx.conf counts the logins of a client, lets the page log in, and has the page under a path while one process has another version', async (context) => {
   const service = await startServiceProcess(await SQLITE.freshUrl(), TRUSTING);
   context.after(() => service.stop());
   const older = await startFront(context, (_request, outgoing) => answer(outgoing, 404, null, 'Not found'));
   const pages = [pageOf(service).port, older.port];
   const proxy = await startNginx((port) => documented(port, [service.port], pages));
   context.after(() => proxy.stop());
-  await untilRefused(async (headers, body) => {
-    return (await fetch(`${proxy.url}/token`, { method: 'POST', headers, body })).status;
-  });
+  const logIn = async (path: string, headers: Record<string, string>, body: string) =>
+    (await fetch(`${proxy.url}${path}`, { method: 'POST', headers, body })).status;
+  const body = '{"username":"librarian","password":"correct horse"}';
+  assert.equal(await logIn('/catalogue/token', { origin: proxy.url }, body), 200); // as a browser without TLS
+  await untilRefused((headers, guess) => logIn('/token', headers, guess));
   const moved = await fetch(`${proxy.url}/catalogue`, { redirect: 'manual' });
   assert.deepEqual([moved.status, moved.headers.get('location')], [301, `${proxy.url}/catalogue/`]);
   let index = new Response();
