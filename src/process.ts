@@ -9,6 +9,7 @@ const { doubleSignal, farewell } = TIMES.process;
 
 /** Runs the command that the arguments name, then ends the process. */
 export async function runProcess(): Promise<never> {
+  process.umask(0o077); // files and folders that a command makes are for its own user
   process.on('uncaughtException', (error) => {
     process.stderr.write(`Internal error, exiting: ${error.stack}\n`);
     process.exit(1);

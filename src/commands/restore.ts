@@ -55,7 +55,7 @@ export async function run(
     const store = claim(path, url, options.overwrite === true);
     const claimed = statSync(path);
     try {
-      const model = old ?? modelOf(path, backup);
+      const model = old ?? modelOf(path);
       const { books, checksum } = await makeWholeFile(path, true, model, async (unfinished) => {
         if (old !== undefined && statSync(unfinished).uid !== old.uid) {
           throw new OperatorError(`DB_URL: ${url} belongs to another user: run restore as that user.`);
@@ -117,8 +117,8 @@ function lockOrRefuse(path: string, url: string): LockedFile {
   return store;
 }
 
-/** Owner and permissions of a file where there was none: the folder's owner and the backup's permissions. */
-function modelOf(path: string, backup: Stats): Pick<Stats, 'uid' | 'gid' | 'mode'> {
+/** Owner and permissions of a file where there was none. Its folder's owner runs the service. */
+function modelOf(path: string): Pick<Stats, 'uid' | 'gid' | 'mode'> {
   const { uid, gid } = statSync(dirname(path));
-  return { uid, gid, mode: backup.mode | 0o600 };
+  return { uid, gid, mode: 0o600 };
 }

@@ -10,6 +10,7 @@ const LIFECYCLE = 'test/process/lifecycle.test.ts';
 const WORKERS = 'test/process/workers.test.ts';
 const CONFIGURATION = 'test/process/configuration.test.ts';
 const LOG = 'test/process/log.test.ts';
+const PERMISSIONS = 'test/process/permissions.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
 const COMPILE = 'test/nightly/compile.test.ts';
 const NIGHTLY_METRICS = 'test/nightly/metrics.test.ts';
@@ -31,6 +32,9 @@ export const PROCESS_MUTANTS = new Mutants()
     'two signals at the same moment',
   )
   .change('doubleSignal: 500', 'doubleSignal: 0')
+  .in('src/process.ts')
+  .mutant('every user of the machine reads the store', PERMISSIONS, 'for their user only')
+  .change('process.umask(0o077);', '')
   .in('src/service.ts')
   .mutant(
     'an idle connection is closed at SIGTERM without time for a last request',

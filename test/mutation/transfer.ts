@@ -4,6 +4,7 @@ import { Mutants } from './mutant.ts';
 
 const EXPORT = 'test/transfer/export.test.ts';
 const MEMORY = 'test/nightly/memory.test.ts';
+const PERMISSIONS = 'test/process/permissions.test.ts';
 const BACKUP = 'test/transfer/backup.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
@@ -94,6 +95,8 @@ export const TRANSFER_MUTANTS = new Mutants()
     'if (options.isDryRun) await openScratch();\n    const store = options.isDryRun',
   )
   .in('src/commands/restore.ts')
+  .mutant('a restored store has the permissions of its backup', PERMISSIONS, 'for their user only')
+  .change('mode: 0o600', 'mode: 0o644')
   .mutant('a restore replaces books without --overwrite', BACKUP, 'never while a service runs')
   .change(
     'if (store.isEmpty || overwrite) return store;',
