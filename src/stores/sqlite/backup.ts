@@ -21,13 +21,11 @@ import { finalPath } from '../../final-path.ts';
 import type { Times } from '../../times.ts';
 import { Checksum } from '../checksum.ts';
 import { INDEX_NAMES } from './book-index.ts';
-import { companionsOf, hasBooks, openExisting, openForWriting, sizeOf } from './structure.ts';
+import { companionsOf, hasBooks, openExisting, openForWriting, SQLITE_BUSY, sizeOf } from './structure.ts';
 import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Pages copied between two checks for a stop: about a millisecond of work. */
 const STEP_PAGES = 256;
-
-const SQLITE_BUSY = 5;
 
 /** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
 export interface Content {

@@ -124,9 +124,9 @@ class SqliteFinder implements SearchableIndex {
   /** @returns the bytes that others keep in the log; 0 if it cannot be emptied, for which no search has to wait. */
   #emptyLog(): number {
     try {
-      return emptyLog(this.#db);
+      return emptyLog(this.#db, this.#times);
     } catch {
-      return 0; // the disk is full: the next write says so
+      return 0; // the disk is full, of which the next write says so, or another process takes long to empty it
     }
   }
 

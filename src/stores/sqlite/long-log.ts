@@ -2,7 +2,8 @@
 // overlap all the time would make it grow without end.
 
 import type { DatabaseSync } from 'node:sqlite';
-import { LOG_SIZE, sizeOf } from './structure.ts';
+import type { Times } from '../../times.ts';
+import { LOG_SIZE, now, retryWhileBusy, SQLITE_BUSY, sizeOf } from './structure.ts';
 
 /** Bytes beyond which new lists and searches wait for those in progress. */
 export const LONG_LOG = 1.5 * LOG_SIZE;
@@ -25,10 +26,17 @@ export function logSizeOf(file: string): number {
 /**
  * Moves the log into the file, and empties it unless others read from it or write to it.
  * @returns the bytes of committed writes that stay in it. A transaction in progress may have made the log longer than that.
+ * @throws Error while another connection moves it, since only that one sees how long it is; if it takes long.
  */
-export function emptyLog(db: DatabaseSync): number {
+export function emptyLog(db: DatabaseSync, times: Times['sqlite']): number {
   db.exec('pragma wal_checkpoint(passive)'); // nearly all of the work, without the lock for writing
   const row = (pragma: string) => db.prepare(`pragma ${pragma}`).get() as Record<string, number>;
-  const { log = 0 } = row('wal_checkpoint(truncate)');
+  const empty = () => {
+    const { log = 0 } = row('wal_checkpoint(truncate)');
+    if (log < 0)
+      throw Object.assign(new Error('another connection is moving the log'), { errcode: SQLITE_BUSY });
+    return log;
+  };
+  const log = retryWhileBusy(empty, now() + times.read, times);
   return log * (Number(row('page_size').page_size) + FRAME_HEADER);
 }

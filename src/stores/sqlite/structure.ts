@@ -27,7 +27,7 @@ const LOG_PIECE = 1024 * 1024;
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;
 
-const SQLITE_BUSY = 5;
+export const SQLITE_BUSY = 5;
 
 /** It never changes, so waiting for a change is a pause. */
 const PAUSE = new Int32Array(new SharedArrayBuffer(4));

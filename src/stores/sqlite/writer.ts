@@ -209,7 +209,7 @@ class Writer {
   }
 
   emptyLog(): number {
-    return emptyLog(this.#db);
+    return emptyLog(this.#db, this.#times.sqlite);
   }
 
   close(): void {
