@@ -20,7 +20,8 @@ export function limitsTable(): string[][] {
   const onPostgres = constantsOf('src/stores/postgres/server/connections.ts')('LIST_CONNECTIONS');
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
-  const log = size(constantsOf('src/stores/sqlite/long-log.ts')('LARGEST_LOG'));
+  const steady = size(constantsOf('src/stores/open-lists.ts')('STEADY_RATE'));
+  const logSize = constantsOf('src/stores/sqlite/long-log.ts');
   return [
     ['one body', `${size(bodyLimit)} (\`BODY_LIMIT\`)`, '413'],
     ['that of `POST /books`', `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books`, '413'],
@@ -60,9 +61,13 @@ export function limitsTable(): string[][] {
     [
       'open lists in a process',
       `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,
-      `503 after ${seconds(lists.wait)}; meanwhile a list breaks off whose reader has taken nothing for ${seconds(lists.stall)}`,
+      `503 after ${seconds(lists.wait)}; meanwhile the list breaks off whose reader lags most behind ${steady}/s, if by ${seconds(lists.lag)}`,
     ],
-    ["SQLite's log of writes while others read", log, 'lists break off, searches get 503'],
+    [
+      "SQLite's log of writes while others read",
+      `${size(logSize('LONG_LOG'))}; ${size(logSize('LARGEST_LOG'))}`,
+      'lists that lag so break off; all do, and searches get 503',
+    ],
     [
       'searches in a process',
       `one at a time; on SQLite each ${seconds(sqlite.search)}`,

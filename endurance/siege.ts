@@ -20,6 +20,7 @@ import {
   silent,
   slowBodies,
   slowHeaders,
+  slowReaders,
   stalledReaders,
   stalledReadersOf,
 } from './attackers.ts';
@@ -75,6 +76,7 @@ async function siege(): Promise<void> {
     await withService(name, open, {}, overload);
     await withService(name, open, {}, hostileClients, LONG_LIST);
     await withService(name, open, {}, heavyCalls, LONG_LIST);
+    await withService(name, open, {}, slowLists, 3 * LONG_LIST);
     await withService(name, open, OPEN_TO_ALL, callsWithoutToken);
   }
   await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
@@ -153,6 +155,29 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
       p99 <= 100 && growth <= 384,
     );
   }
+}
+
+/** Lists beside slow readers of it, one or two more of them than lists can be open. */
+async function slowLists(store: string, service: Measured): Promise<void> {
+  const count = store === 'SQLite' ? 34 : 9;
+  progress(`${store}: lists beside ${count} slow readers`);
+  const attack = slowReaders(service, count, TOKEN, 350_000);
+  await attack.begun;
+  const lists: { milliseconds: number }[] = [];
+  for (let list = 0; list < 10; list += 1) {
+    await pause(1000);
+    const began = performance.now();
+    while ((await send(service.port, 'GET', '/books', '').catch(() => 503)) !== 200) await pause(1000);
+    lists.push({ milliseconds: performance.now() - began });
+  }
+  attack.stop();
+  record(
+    `${count} readers of the list at 350 KB a second`,
+    store,
+    `the slowest of ${lists.length} lists of others after ${slowest(lists)} ms`,
+    'at most 10000 ms',
+    slowest(lists) <= 10_000,
+  );
 }
 
 /** Calls that take the store long: none is refused that could be carried out, and a search without end ends. */
@@ -402,6 +427,7 @@ function send(
     const request = httpRequest({ ...options, headers: all }, (response) => {
       response.resume();
       response.on('end', () => resolve(Number(response.statusCode)));
+      response.on('error', reject);
     });
     request.on('error', reject);
     request.end(body);

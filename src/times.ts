@@ -58,8 +58,10 @@ export const TIMES = {
   lists: {
     /** That a list waits for another one to end (rule 22). */
     wait: 3 * SECOND,
-    /** Without a read, after which a list may be closed for a waiting one. */
-    stall: 5 * SECOND,
+    /** Until a list that waits takes the place of one that lags, and between two such attempts. */
+    look: SECOND,
+    /** Lag of a list that may be closed for a waiting one, or for SQLite's log. */
+    lag: 4 * SECOND,
   },
   sqlite: {
     /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */

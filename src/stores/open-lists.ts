@@ -1,23 +1,46 @@
-// Owns: how many lists are open at once, and which of them is closed for a waiting one (rule 22). Each holds a snapshot and a
-// connection for as long as it is read; a few stalled readers must not block the lists of all others.
+// Owns: how many lists are open at once, and which of them breaks off (rule 22). Each holds a snapshot and a connection for as
+// long as it is read; a few slow readers must not block the lists of all others, nor keep a log from being emptied.
 
 import { type BookList, StoreUnavailable } from '../books/store.ts';
 import type { Times } from '../times.ts';
 
+/** Bytes a second that a reader takes who does not lag. */
+const STEADY_RATE = 1024 * 1024;
+
 class OpenList {
-  /** When the reader was given the chunk that it is still taking; undefined while the store is at work. */
-  handedAt: number | undefined;
   /** Why it was closed before its end. */
   closedFor: string | undefined;
   /** Undefined until it is open. */
   list: BookList | undefined;
+  /** The lag when its reader asked for the latest chunk. */
+  #lag = 0;
+  /** When a reader without a lag would ask for the next chunk; undefined while the store is at work. */
+  #dueAt: number | undefined;
+
+  /**
+   * Milliseconds for which its reader has had chunks, beyond those that a steady reader needs. The store's time does not count, nor
+   * is a fast beginning credit for later: only as much as buffers hold is fast for every reader.
+   */
+  get lag(): number {
+    return this.#dueAt === undefined ? this.#lag : Math.max(0, performance.now() - this.#dueAt);
+  }
+
+  hand(chunk: string | Uint8Array): void {
+    this.#dueAt = performance.now() - this.#lag + (Buffer.byteLength(chunk) / STEADY_RATE) * 1000;
+  }
+
+  take(): void {
+    this.#lag = this.lag;
+    this.#dueAt = undefined;
+  }
 }
 
 export class OpenLists {
   readonly #most: number;
   readonly #times: Times['lists'];
   readonly #open = new Set<OpenList>();
-  readonly #waiting = new Set<() => void>();
+  /** Those that wait for room, in the order in which they came, and how to end their pauses. */
+  readonly #waiting = new Map<OpenList, () => void>();
 
   /** @param most lists open at once. */
   constructor(most: number, times: Times['lists']) {
@@ -34,10 +57,9 @@ export class OpenLists {
    * @throws StoreUnavailable when there is no room in time; any error of `open`.
    */
   async open(open: () => Promise<BookList>): Promise<BookList> {
-    const deadline = performance.now() + this.#times.wait;
-    while (this.#open.size >= this.#most && !this.#makeRoom()) await this.#roomOr(deadline);
     const entry = new OpenList();
-    this.#open.add(entry);
+    if (this.#open.size < this.#most) this.#open.add(entry);
+    else await this.#waitForRoom(entry);
     try {
       entry.list = await open();
     } catch (error) {
@@ -47,18 +69,46 @@ export class OpenLists {
     return { chunks: this.#follow(entry, entry.list), close: () => this.#close(entry) };
   }
 
-  /** Breaks off all of them. */
-  breakOff(reason: string): void {
-    for (const entry of [...this.#open]) this.#breakOff(entry, reason);
+  /**
+   * Breaks off the list that lags most.
+   * @param least milliseconds of its lag, or it stays.
+   * @returns whether there was one.
+   */
+  breakOff(reason: string, least = this.#times.lag): boolean {
+    const [first] = [...this.#open]
+      .filter(({ list, lag }) => list !== undefined && lag >= least)
+      .sort((one, other) => other.lag - one.lag);
+    if (first === undefined) return false;
+    first.closedFor = reason;
+    this.#close(first);
+    return true;
   }
 
-  /** Passes the chunks on, and records since when the reader has had the latest. */
+  async #waitForRoom(entry: OpenList): Promise<void> {
+    const { wait, look } = this.#times;
+    const end = performance.now() + wait;
+    while (!this.#open.has(entry)) {
+      const remaining = end - performance.now();
+      if (remaining <= 0) {
+        this.#waiting.delete(entry);
+        throw new StoreUnavailable(`${this.#most} lists are open already`, 'overload');
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      this.#waiting.set(entry, resolve); // an entry that is there already keeps its place
+      const timer = setTimeout(resolve, Math.min(remaining, look));
+      await promise;
+      clearTimeout(timer);
+      if (!this.#open.has(entry)) this.breakOff('a list whose reader is slow was closed for another one');
+    }
+  }
+
+  /** Passes the chunks on, and follows how its reader takes them. */
   async *#follow(entry: OpenList, { chunks }: BookList): AsyncGenerator<string | Uint8Array, void, void> {
     try {
       for await (const chunk of chunks) {
-        entry.handedAt = performance.now();
+        entry.hand(chunk);
         yield chunk;
-        entry.handedAt = undefined;
+        entry.take();
         if (entry.closedFor !== undefined) break;
       }
     } catch (error) {
@@ -68,41 +118,15 @@ export class OpenLists {
     this.#close(entry);
   }
 
-  /** Closes the list whose reader has stalled the longest, if that is long enough. */
-  #makeRoom(): boolean {
-    const before = performance.now() - this.#times.stall;
-    const stalled = [...this.#open]
-      .filter(({ handedAt = Number.POSITIVE_INFINITY }) => handedAt < before)
-      .sort((one, other) => (one.handedAt as number) - (other.handedAt as number));
-    const [first] = stalled;
-    if (first === undefined) return false;
-    this.#breakOff(first, 'a list whose reader stalled was closed for another one');
-    return true;
-  }
-
-  #breakOff(entry: OpenList, reason: string): void {
-    entry.closedFor = reason;
-    this.#close(entry);
-  }
-
-  /** Waits until a list is closed, or may have stalled. */
-  async #roomOr(deadline: number): Promise<void> {
-    const remaining = deadline - performance.now();
-    if (remaining <= 0) throw new StoreUnavailable(`${this.#most} lists are open already`, 'overload');
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, Math.min(remaining, this.#times.stall / 10)); // a list may have stalled by then
-    this.#waiting.add(resolve);
-    await promise;
-    this.#waiting.delete(resolve);
-    clearTimeout(timer);
-  }
-
+  /** Its place goes to the list that has waited longest. */
   #close(entry: OpenList): void {
     entry.list?.close();
     if (!this.#open.delete(entry)) return;
-    const [next] = this.#waiting;
-    if (next === undefined) return;
-    this.#waiting.delete(next); // so that the next list to end wakes another waiter
-    next();
+    const [first] = this.#waiting;
+    if (first === undefined) return;
+    const [waiting, endPause] = first;
+    this.#waiting.delete(waiting);
+    this.#open.add(waiting);
+    endPause();
   }
 }

@@ -7,6 +7,7 @@ import { statSync, truncateSync } from 'node:fs';
 import { type ClientRequest, get, type IncomingMessage } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, type TestContext, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fill, manyBooks } from '../support/books.ts';
 import { Connection, readEnvelope } from '../support/client.ts';
 import { operationsOf } from '../support/operations.ts';
@@ -39,7 +40,7 @@ const TOO_LONG = 1024 ** 3;
 const MINUTE = 60_000;
 const PATIENT = timesWith({
   books: { deadline: MINUTE },
-  lists: { wait: MINUTE, stall: MINUTE },
+  lists: { wait: MINUTE, lag: MINUTE },
   sqlite: { search: MINUTE, logWait: MINUTE, logPause: 0 },
 });
 
@@ -71,7 +72,7 @@ for (const store of STORES) {
 
     const limit = store === SQLITE ? 32 : 8;
     test(`rules 13, 22 and 23: at most ${limit} lists are open; one more gets 503, and single books are still read and written`, async (context) => {
-      const patient = await start(context, service.dbUrl, timesWith({ lists: { stall: MINUTE } }), {
+      const patient = await start(context, service.dbUrl, timesWith({ lists: { lag: MINUTE } }), {
         FIND: 'off',
       });
       const held = await Promise.all(Array.from({ length: limit }, () => openList(patient)));
@@ -186,6 +187,15 @@ if (STORES.includes(SQLITE)) {
         }
       });
     }
+
+    test('rule 22: a list that lags breaks off once the log of writes has more than 96 MiB, although no other one waits', async (context) => {
+      const service = await startFilled(context, timesWith({ lists: { lag: 100 }, sqlite: { logLook: 10 } }));
+      const { list } = await openList(service);
+      lengthenLog(service.dbUrl, LONG);
+      const log = () => statSync(`${fileOf(service.dbUrl)}-wal`).size;
+      await waitUntil(() => log() < LONG, pause(MINUTE / 4, 'the log stays long', { ref: false }));
+      await assertBroken(list);
+    });
 
     test('rule 22: lists break off once the log of writes has more than 1 GiB, and searches get 503 while others read from it', async (context) => {
       const service = await startFilled(context);

@@ -49,6 +49,9 @@ const CHUNK_BOOKS = 1000;
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
 
+/** Why lists break off. */
+const LOG_IS_LONG = 'a list was closed, since it kept the log of writes from being emptied';
+
 type WriterThread = StoreThread<WriteRequest | EmptyLog, WriteAnswers>;
 type FinderThread = StoreThread<SearchRequest, Page>;
 
@@ -101,8 +104,9 @@ class SqliteStore implements BookStore {
   readonly #commit;
   readonly #times: Times['sqlite'];
   readonly #lists: OpenLists;
-  /** Settles when the log has been emptied, or could not be. */
+  /** Settle when the log has been emptied, or could not be; the first one has waited for lists before. */
   #emptying: Promise<void> | undefined;
+  #shortening: Promise<void> | undefined;
   /** No list waits for it again before this moment. */
   #emptiedAt = 0;
   /** Looks at the log while lists are open. */
@@ -234,9 +238,8 @@ class SqliteStore implements BookStore {
     if (this.#lists.count === 0) {
       clearInterval(this.#looks);
       this.#looks = undefined;
-    } else if (logSizeOf(this.#path) > LARGEST_LOG) {
-      this.#emptiedAt = 0;
-      void this.#emptyLog();
+    } else if (logSizeOf(this.#path) > LONG_LOG) {
+      this.#shortening ??= this.#shortenLog();
     }
   }
 
@@ -250,22 +253,28 @@ class SqliteStore implements BookStore {
     const { logWait, logStep, logPause } = this.#times;
     const end = now() + logWait;
     while (this.#lists.count > 0 && now() < end) await pause(logStep);
-    const timeUp = pause(logWait, 0);
+    this.#shortening ??= this.#shortenLog();
+    await this.#shortening;
+    this.#emptiedAt = end + logPause;
+    this.#emptying = undefined;
+  }
+
+  /** Empties the log. While lists keep it long, those that lag break off, one by one; all do if it is too large. */
+  async #shortenLog(): Promise<void> {
+    const timeUp = pause(this.#times.logWait, 0);
     const empty = async () => {
       const [bytes] = await this.#writer.call({ kind: 'emptyLog' });
       return bytes as number;
     };
     try {
-      const mayHelp = this.#lists.count === 0 || logSizeOf(this.#path) > LARGEST_LOG;
-      if (mayHelp && (await Promise.race([empty(), timeUp])) > LARGEST_LOG) {
-        this.#lists.breakOff('a list was broken off, since the log of writes has become too large');
-        await Promise.race([empty(), timeUp]);
-      }
+      let bytes: number;
+      do {
+        bytes = await Promise.race([empty(), timeUp]);
+      } while (bytes > LONG_LOG && this.#lists.breakOff(LOG_IS_LONG, bytes > LARGEST_LOG ? 0 : undefined));
     } catch {
       // the disk fails: the next write says so, and the log stays as it is
     }
-    this.#emptiedAt = end + logPause;
-    this.#emptying = undefined;
+    this.#shortening = undefined;
   }
 
   #write(request: WriteCall, deadline: number): Promise<WriteAnswers> {
