@@ -46,6 +46,8 @@ export const TIMES = {
     queue: 2 * SECOND,
     /** That a full batch may take; if a store is slower, a batch is full with fewer items. */
     fullBatch: 500,
+    /** After which a search waits for other long ones and begins again, so that no short one waits for it (rule 22). */
+    shortSearch: 100,
   },
   keys: {
     /** For which a key is known, at least (rule I4). */

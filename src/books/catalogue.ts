@@ -15,6 +15,7 @@ import {
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
+  type LongSearch,
   weightOf,
   weightOfAnswer,
 } from './store.ts';
@@ -30,6 +31,8 @@ export class Catalogue {
   /** Apart, so that changes without a condition take no longer. */
   readonly #conditionals: Batches<ConditionalChange, ConditionalOutcome>;
   readonly #searches: Batches<Search, Page>;
+  /** Apart, so that no short search waits for a long one. */
+  readonly #longSearches: Batches<LongSearch, Page>;
 
   constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
@@ -67,8 +70,16 @@ export class Catalogue {
       ({ changes }) => weightOf(changes ?? {}),
       weightOfAnswer,
     );
+    this.#longSearches = new Batches(
+      (searches) => Promise.all(searches.map((search) => search())),
+      limits.search,
+      times,
+    );
     this.#searches = new Batches(
-      (searches, deadline) => store.search(searches, deadline),
+      async (searches, deadline) => {
+        const found = await store.search(searches, deadline, times.shortSearch);
+        return found.map((one) => (typeof one === 'function' ? this.#longSearches.call(one) : one));
+      },
       limits.search,
       times,
     );
@@ -145,6 +156,7 @@ export class Catalogue {
       remove: this.#removals,
       conditional: this.#conditionals,
       search: this.#searches,
+      longSearch: this.#longSearches,
     };
   }
 

@@ -109,6 +109,9 @@ export function untilHeavy<Item, Answer extends ConditionalOutcome>(
   });
 }
 
+/** Begins a search again that takes long, beside short ones, for as long as its caller waits. One at a time is carried out. */
+export type LongSearch = () => Promise<Page>;
+
 /** Every book of one consistent snapshot, which is held until the list is closed. */
 export interface BookList {
   /** JSON text of the books, ascending by id, separated by commas (rule 13). A chunk may end anywhere. */
@@ -180,8 +183,13 @@ export interface BookStore {
   /**
    * Finds a page of books for each search. It sees every write that any process has acknowledged before; if there are
    * too many to be indexed in time, the page says so.
+   * @param most milliseconds after which a search is given up; a long one is returned in its place.
    */
-  search(searches: readonly Search[], deadline: number): Promise<readonly Page[]>;
+  search(
+    searches: readonly Search[],
+    deadline: number,
+    most: number,
+  ): Promise<readonly (Page | LongSearch)[]>;
 
   /** Opens a list; resolves once its first chunk is available, so that no answer begins before that. */
   list(): Promise<BookList>;

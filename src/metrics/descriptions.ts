@@ -109,7 +109,7 @@ export const DESCRIPTIONS = {
   sqlite_thread_restarts_total: {
     type: 'counter',
     labels: { thread: ['writer', 'finder'] },
-    help: 'Restarts of a thread that had died: the one that writes, the one that searches.',
+    help: 'Restarts of a thread that had died: the one that writes, those that search.',
   },
   log_lines_lost_total: {
     type: 'counter',

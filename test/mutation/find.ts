@@ -6,6 +6,7 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const WORDS = 'test/find/words.test.ts';
 const PAGES = 'test/find/pages.test.ts';
 const INDEX = 'test/find/index.test.ts';
+const SQLITE = 'test/stores/sqlite.test.ts';
 const NIGHTLY_INDEX = 'test/nightly/index.test.ts';
 const NIGHTLY_LIST = 'test/nightly/list.test.ts';
 const NIGHTLY_ORACLE = 'test/nightly/oracle.test.ts';
@@ -43,7 +44,14 @@ export const FIND_MUTANTS = new Mutants()
   .change('rows.length < needed ? this.#collectAll(selection, part) :', '')
   .mutant('the order by relevance begins again on each page', NIGHTLY_ORACLE, 'find many books')
   .change('first === 1 ? [key, id] :', '')
+  .in('src/stores/sqlite/store.ts')
+  .mutant('on SQLite, short searches wait for long ones', SQLITE, 'no short search waits')
+  .change('await this.#longFinder.call(', 'await thread.call(')
+  .mutant('a long search miscounts the books that are not indexed', INDEX, 'while the index cannot follow')
+  .change('mode: found }', 'mode: { unindexed: 2 * found.unindexed } }')
   .in('src/stores/sqlite/finder.ts')
+  .mutant('on SQLite, a search that is not short fails', SQLITE, 'no short search waits')
+  .change("error.kind === 'late') return { unindexed };", "error.kind === 'overload') return { unindexed };")
   .mutant('a search on SQLite does not wait for the index', INDEX, 'another service has answered')
   .change('while (since >= this.#freshAt)', 'while (false)')
   .mutant('a search does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')

@@ -38,6 +38,11 @@ export class Order {
     return this.#scheduler.schedule(Promise.resolve(), name).then(act);
   }
 
+  /** Lets so many milliseconds pass. */
+  pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => setTimeout(resolve, milliseconds));
+  }
+
   /** Notes a fault in a place whose errors the code under test would handle: then the order fails in the end. */
   expect(holds: boolean, fault: string): void {
     if (!holds) this.#faults.push(fault);
@@ -119,7 +124,7 @@ export class Statements {
     this.#sent += 1;
     const end = Math.min(time.now + STATEMENT_TIMEOUT, deadline);
     const run = async () => {
-      if (fate === 'takes long') await new Promise((resolve) => setTimeout(resolve, 1500));
+      if (fate === 'takes long') await this.#order.pause(Math.min(1500, end - time.now));
       await wait(end);
       if (time.now >= end) throw new StoreUnavailable('the server has ended it', 'late');
       if (fate === 'fails') throw new StoreUnavailable('it fails');

@@ -1,12 +1,12 @@
-// Owns: every order of searches on PostgreSQL, in batches, while books are written and indexed: in the background, before a
-// search, and by another process (rules F11 and 23). The statements act on a table, its index and the queue of what is to be
-// indexed, in memory.
+// Owns: every order of searches on PostgreSQL, short and long ones, while books are written and indexed: in the background,
+// before a search, and by another process (rules F11, 22 and 23). The statements act on a table, its index and the queue of
+// what is to be indexed, in memory.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { Batches } from '../../src/books/batches.ts';
+import { Catalogue } from '../../src/books/catalogue.ts';
 import type { Page, Search } from '../../src/books/search.ts';
-import { StoreUnavailable } from '../../src/books/store.ts';
+import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { INDEX_VERSION } from '../../src/stores/book-index.ts';
 import { PostgresFinder } from '../../src/stores/postgres/finding/finder.ts';
 import type { Connections } from '../../src/stores/postgres/server/connections.ts';
@@ -17,14 +17,30 @@ import { DEADLINE, Observed, Order, Statements } from './order.ts';
 /** Milliseconds after which what happened before has no consequence any more: the longest pauses and limits together. */
 const CALM = 20_000;
 
-const LIMITS = { size: 1, weight: 1, inFlight: 1 };
+const SINGLY = { size: 1, weight: 1, inFlight: 1 };
+const KINDS = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
+const LIMITS = Object.fromEntries(KINDS.map((kind) => [kind, SINGLY])) as unknown as BookStore['limits'];
+
+/** Milliseconds of a long statement, and until a short search is answered beside three long ones at most. */
+const LONG = 1000;
+const SHORT = 400;
+
+/** Milliseconds before the deadline of a statement at which the server ends it; one that begins later has a millisecond. */
+const NOTICE = 100;
+
+/** Books that a counted search finds. */
+const FOUND = 2000;
 
 /**
- * A search; a write of a book, which the queue gets with so many more ids; another process that indexes everything, or that
+ * A search, short, or with a statement that takes long: its first one, or the one that counts; a write of a book, which the queue gets with so many more ids; another process that indexes everything, or that
  * begins to make the index again.
  */
 const event = fc.oneof(
-  fc.record({ kind: fc.constantFrom('search', 'search', 'they index', 'they make it again') }),
+  fc.record({
+    kind: fc.constantFrom(
+      ...['search', 'search', 'long search', 'counted search', 'they index', 'they make it again'],
+    ),
+  }),
   fc.record({
     kind: fc.constant('write'),
     id: fc.integer({ min: 1, max: 4 }),
@@ -125,28 +141,43 @@ export const searches = fc.asyncProperty(
       const table = new Table();
       const statements = new Statements(order, fates);
       /** By its number: when a search was called, and which versions of the books were written then. */
-      const called = new Map<number, { at: number; written: ReadonlyMap<number, number> }>();
+      const called = new Map<number, { at: number; kind: string; written: ReadonlyMap<number, number> }>();
       /** By the number of a search, the index that it has read. */
       const read = new Map<number, ReadonlyMap<number, number>>();
 
+      /** Statements in progress that take long. */
+      let working = 0;
+
       const carryOut = (text: string, values: readonly unknown[]) => {
+        const number = Number(values.find((value) => called.has(Number(value))));
+        const row = { id: number, title_key: '', author_key: '', year: number };
         if (text.includes('materialized')) {
-          const number = Number(values[0]);
           read.set(number, table.index);
-          return [{ hits: 1, id: number, title_key: '', author_key: '', year: number }];
+          return called.get(number)?.kind === 'counted search' ? [{ hits: FOUND }] : [{ hits: 1, ...row }];
         }
         if (text.includes('with ordinality')) {
           const number = Number(`${values[0]}`.slice(1, -1));
           return [{ id: number, title: answerTo(number), author: '', year: number, found: 1 }];
         }
+        if (text.includes('as page')) return [row];
+        if (isCount(text)) return [{ count: FOUND }];
         return table.answer(text, values) ?? assert.fail(`an unknown statement: ${text}`);
       };
       const query = async (_: string, text: string, values: readonly unknown[], deadline: number) => {
-        if (text.includes('materialized')) {
-          const { at = 0 } = called.get(Number(values[0])) ?? {};
+        const { at = 0, kind } = called.get(Number(values[0])) ?? {};
+        if (text.includes('materialized'))
           order.expect(deadline <= at + DEADLINE, 'a search may take longer than its caller waits');
-        }
-        return await statements.send('statement', deadline, () => carryOut(text, values));
+        const isLong = kind === (isCount(text) ? 'counted search' : 'long search');
+        const work = async (end: number) => {
+          working += 1;
+          order.expect(working <= 2, 'more than one long search is carried out beside the others');
+          await order.pause(Math.min(LONG, end - time.now));
+          working -= 1;
+        };
+        const takesLong = isLong && (text.includes('materialized') || isCount(text));
+        const wait = takesLong ? work : undefined;
+        const end = Math.min(deadline, Math.max(time.now + 1, deadline - NOTICE));
+        return await statements.send('statement', end, () => carryOut(text, values), wait);
       };
 
       const finder = new PostgresFinder(
@@ -155,17 +186,19 @@ export const searches = fc.asyncProperty(
         undefined,
         TIMES.postgres,
       );
-      const batches = new Batches<Search, Page>(
-        (searches, deadline) => Promise.all(searches.map((search) => finder.find(search, deadline))),
-        LIMITS,
-        TIMES.books,
-      );
+      const store: Pick<BookStore, 'limits' | 'search'> = {
+        limits: LIMITS,
+        search: (searches, deadline, most) =>
+          Promise.all(searches.map((search) => finder.find(search, deadline, most))),
+      };
+      const catalogue = new Catalogue(store as BookStore, TIMES.books);
       const made: { readonly number: number; readonly observed: Observed<Page> }[] = [];
-      const search = (number: number) => {
-        called.set(number, { at: time.now, written: new Map(table.books) });
+      const search = (number: number, kind = 'search') => {
+        called.set(number, { at: time.now, kind, written: new Map(table.books) });
+        const wanted = searchFor(number, kind === 'counted search');
         made.push({
           number,
-          observed: new Observed(order, `search ${number}`, batches.call(searchFor(number))),
+          observed: new Observed(order, `${kind} ${number}`, catalogue.search(wanted)),
         });
       };
       const check = () => {
@@ -184,7 +217,7 @@ export const searches = fc.asyncProperty(
       };
       const happenings = events.map((one, number) => {
         const act = () => {
-          if (one.kind === 'search') search(number);
+          if (one.kind.endsWith('search')) search(number, one.kind);
           else if ('id' in one) table.write(one.id, one.more);
           else if (one.kind === 'they index') table.indexAll();
           else table.makeAgain();
@@ -194,31 +227,47 @@ export const searches = fc.asyncProperty(
       await order.happen(happenings);
       await order.during(CALM);
       check();
-      assert.ok(batches.idle, 'a search is in progress for ever');
+      const { search: short, longSearch: long } = catalogue.batches;
+      const left = [short, long].map((batches) => (batches?.inFlight ?? 0) + (batches?.waiting ?? 0));
+      assert.deepEqual(left, [0, 0], 'a search is in progress for ever');
 
       statements.isPrompt = true;
       await order.during(CALM);
       assert.deepEqual(table.index, table.books, 'a written book is never indexed');
       table.write(1, 0);
       made.length = 0;
-      for (let number = 100; number < 105; number += 1) search(number);
-      await order.atOnce();
+      for (const kind of ['long search', 'counted search', 'long search']) search(100 + made.length, kind);
+      for (let number = 103; number < 108; number += 1) search(number);
+      await order.during(DEADLINE);
       check();
-      for (const { observed } of made) assert.equal(observed.settled?.answer?.unindexed, 0);
+      for (const { number, observed } of made) {
+        const { answer, after } = observed.outcome;
+        assert.equal(answer?.unindexed, 0);
+        assert.equal(
+          answer?.total,
+          number === 101 ? FOUND : 1 /* rule F6 */,
+          `the total of search ${number}`,
+        );
+        assert.ok(number < 103 || after <= SHORT, `search ${number} waited ${after} ms for long ones`);
+      }
       finder.close();
       await order.untilQuiet();
     }),
 );
 
-function searchFor(number: number): Search {
+function isCount(text: string): boolean {
+  return text.trimStart().startsWith('select count(*)');
+}
+
+function searchFor(number: number, isCounted: boolean): Search {
   return {
     words: [],
     conditions: [{ field: 'year', operator: '=', value: number }],
     order: [{ field: 'id', isDescending: false }],
-    limit: 10,
+    limit: 500,
     after: undefined,
     offset: 0,
-    isCounted: false,
+    isCounted,
   };
 }
 

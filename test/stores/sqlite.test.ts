@@ -17,6 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
+import type { Worker } from 'node:worker_threads';
 import type { Answer } from '../../conformance/answers.ts';
 import type { Book } from '../../conformance/service.ts';
 import type { BulkStore } from '../../src/stores/bulk.ts';
@@ -361,3 +362,25 @@ function hasOpen({ pid }: ChildProcess, path: string): boolean {
   const numberOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
   return readdirSync(`/proc/${pid}/fd`).some((fd) => numberOf(`/proc/${pid}/fd/${fd}`) === numberOf(path));
 }
+
+test('rule 22: no short search waits for a long one, which has its own thread', async (context) => {
+  const books = { ...TIMES.books, shortSearch: -1 }; // no search is short
+  const times = { ...TIMES, books };
+  const { client, stop } = await startTestService(await SQLITE.freshUrl(), {}, undefined, times);
+  context.after(stop);
+  const { id } = await client.create({ title: 'Emma' });
+  const held: (() => void)[] = [];
+  process.once('worker', (thread: Worker) => {
+    const emit = thread.emit.bind(thread);
+    thread.emit = (event: string, ...values: unknown[]) =>
+      event === 'message' ? held.push(() => emit(event, ...values)) > 0 : emit(event, ...values);
+  });
+  const find = () => client.request('GET', '/books?q=emma');
+  const long = find();
+  await waitUntil(() => held.length > 1, long); // it is ready, and has found the book
+  books.shortSearch = 60_000;
+  const short = await find();
+  for (const tell of held) tell();
+  for (const { status, data } of [short, await long])
+    assert.deepEqual([status, data.map((book: Book) => book.id)], [200, [id]]);
+});

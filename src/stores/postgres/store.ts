@@ -16,6 +16,7 @@ import {
   type GroupOutcome,
   HEAVY,
   type Left,
+  type LongSearch,
   StoreUnavailable,
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
@@ -125,10 +126,14 @@ export class PostgresStore implements BookStore {
     return this.#operations.changes.changeIf(changes, deadline);
   }
 
-  async search(searches: readonly Search[], deadline: number): Promise<readonly Page[]> {
+  async search(
+    searches: readonly Search[],
+    deadline: number,
+    most: number,
+  ): Promise<readonly (Page | LongSearch)[]> {
     const finder = this.#finder;
     if (finder === undefined) throw new StoreUnavailable('FIND is off');
-    return Promise.all(searches.map((search) => finder.find(search, deadline)));
+    return Promise.all(searches.map((search) => finder.find(search, deadline, most)));
   }
 
   list(): Promise<BookList> {

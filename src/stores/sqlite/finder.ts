@@ -1,5 +1,6 @@
-// Owns: searching a SQLite file, in a separate thread: a search may take seconds, and reads on the main thread must not
-// wait for it. The same thread keeps the index up to date: in the background, and before a search.
+// Owns: searching a SQLite file, in separate threads: a search may take seconds, and reads on the main thread must not
+// wait for it. One keeps the index up to date, in the background and before a search, and gives up a search that takes long.
+// The other one has these.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,17 +19,27 @@ import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
 export interface SearchRequest {
   readonly search: Search;
-  /** When it was called, and when its caller gives up: milliseconds of `now()`. */
-  readonly since: number;
+  /** When its caller gives up: milliseconds of `now()`. */
   readonly deadline: number;
+  readonly mode:
+    | {
+        /** When it was called, on the same clock, and the milliseconds after which it is given up. */
+        readonly since: number;
+        readonly most: number;
+      }
+    | GivenUp;
 }
+
+/** Of a search that takes long: about how many of the books before it are not indexed. */
+export type GivenUp = Pick<Page, 'unindexed'>;
 
 /** A transaction of fewer books spends most of its time on itself, so the time for a book cannot be told from it. */
 const MANY_BOOKS = 32;
 
-function serve(port: MessagePort, { path, times }: ThreadData): void {
+function serve(port: MessagePort, { path, times, isLong }: ThreadData): void {
   const finder = new SqliteFinder(path, times.sqlite);
-  const say = (message: ThreadMessage<Page>) => port.postMessage(message);
+  if (!isLong) finder.keepIndex();
+  const say = (message: ThreadMessage<Page | GivenUp>) => port.postMessage(message);
   port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
     if (message === 'close') {
       finder.close();
@@ -70,7 +81,7 @@ class SqliteFinder implements SearchableIndex {
   #freshAt = 0;
   /** The content of the file, as of the latest background work. */
   #version = 0;
-  #timer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | undefined;
   /** When the last wait for searches of others ended, or was to end. */
   #waitedAt = Number.NEGATIVE_INFINITY;
 
@@ -80,25 +91,33 @@ class SqliteFinder implements SearchableIndex {
     this.#times = times;
     this.#db = db;
     this.#index = new SqliteIndex(db, times, false);
-    this.#index.prepare(times.busy); // rule 27
     db.function('in_time', () => {
       if (now() > this.#end) throw late();
       return 1;
     });
+  }
+
+  /** Makes the index if it is missing, and brings it up to date in the background from now on. */
+  keepIndex(): void {
+    this.#index.prepare(this.#times.busy); // rule 27
     this.#timer = setTimeout(() => this.#follow(), 0);
   }
 
-  async search({ search, since, deadline }: SearchRequest): Promise<Page> {
+  async search({ search, deadline, mode }: SearchRequest): Promise<Page | GivenUp> {
     this.#refuseUnusable();
     await this.#keepLogShort(deadline);
-    this.#end = Math.min(now() + this.#times.search, deadline);
-    const unindexed = this.#catchUp(since);
+    const isShort = 'most' in mode;
+    const unindexed = isShort ? this.#catchUp(mode.since) : mode.unindexed;
+    this.#end = Math.min(now() + (isShort ? mode.most : this.#times.search), deadline);
     this.#isSearching = true;
     try {
       this.#db.exec('begin');
       this.#refuseUnusable(); // another process may have started to rebuild the index
       this.#measure(search.words);
       return { ...(await findPage(search, this)), unindexed };
+    } catch (error) {
+      if (isShort && error instanceof StoreUnavailable && error.kind === 'late') return { unindexed };
+      throw error;
     } finally {
       this.#isSearching = false;
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
@@ -161,7 +180,7 @@ class SqliteFinder implements SearchableIndex {
       if (error instanceof StoreUnavailable) return undefined;
       throw error;
     } finally {
-      this.#end = end; // the books are found without their number
+      this.#end = end; // the books are found without their number, or, if the time of a short search is over, again
     }
   }
 

@@ -1,6 +1,6 @@
 // Owns: the store of books in a SQLite file, in this process. Twin of `postgres/store.ts`. Reads run here, on the
 // calling thread: a batch costs microseconds and never waits for a sync. Writes go to a separate thread
-// (`writer.ts`), searches to another one (`finder.ts`). Each list has its own connection, since other reads would
+// (`writer.ts`), searches to two others (`finder.ts`). Each list has its own connection, since other reads would
 // otherwise see its old snapshot.
 
 import { existsSync } from 'node:fs';
@@ -18,6 +18,7 @@ import {
   type GroupOutcome,
   HEAVY,
   type Left,
+  type LongSearch,
   StoreUnavailable,
   untilHeavy,
 } from '../../books/store.ts';
@@ -28,7 +29,7 @@ import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
-import type { SearchRequest } from './finder.ts';
+import type { GivenUp, SearchRequest } from './finder.ts';
 import { LARGEST_LOG, LONG_LOG, logSizeOf } from './long-log.ts';
 import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
@@ -52,8 +53,10 @@ const OPEN_LISTS = 32;
 /** Why lists break off. */
 const LOG_IS_LONG = 'a list was closed, since it kept the log of writes from being emptied';
 
+const FINDER = 'src/stores/sqlite/finder.ts';
+
 type WriterThread = StoreThread<WriteRequest | EmptyLog, WriteAnswers>;
-type FinderThread = StoreThread<SearchRequest, Page>;
+type FinderThread = StoreThread<SearchRequest, Page | GivenUp>;
 
 type Row = [id: number, title: string, author: string, year: number];
 
@@ -66,11 +69,9 @@ export async function openSqlite(file: string, { mustExist, find, times }: OpenO
   if (mustExist && isNew) throw new Error('it has been moved or deleted: put it back');
   makeFolderOf(file);
   sortBeside(file);
-  const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', file, times);
+  const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', { path: file, times });
   await writer.start();
-  const finder: FinderThread | undefined = find
-    ? new StoreThread('src/stores/sqlite/finder.ts', file, times)
-    : undefined;
+  const finder: FinderThread | undefined = find ? new StoreThread(FINDER, { path: file, times }) : undefined;
   try {
     await finder?.start();
   } catch (error) {
@@ -98,6 +99,8 @@ class SqliteStore implements BookStore {
   readonly #writer: WriterThread;
   /** Undefined with FIND=off. */
   readonly #finder: FinderThread | undefined;
+  /** Starts with the first long search, since it takes memory. */
+  readonly #longFinder: FinderThread;
   readonly #db: DatabaseSync;
   readonly #begin;
   readonly #find;
@@ -127,6 +130,7 @@ class SqliteStore implements BookStore {
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
     this.#db = openForReading(path, times.sqlite);
     this.#file = new OpenFile(path);
+    this.#longFinder = new StoreThread(FINDER, { path, times, isLong: true }, this.#file);
     this.#begin = this.#db.prepare('begin');
     this.#find = this.#db.prepare('select id, title, author, year from books where id = ?');
     this.#find.setReturnArrays(true);
@@ -187,12 +191,19 @@ class SqliteStore implements BookStore {
     )[];
   }
 
-  async search(searches: readonly Search[], deadline: number): Promise<readonly Page[]> {
-    const finder = this.#finder;
-    if (finder === undefined) throw new StoreUnavailable('FIND is off');
+  async search(
+    searches: readonly Search[],
+    until: number,
+    most: number,
+  ): Promise<readonly (Page | LongSearch)[]> {
+    const thread = this.#finder;
+    if (thread === undefined) throw new StoreUnavailable('FIND is off');
+    const deadline = performance.timeOrigin + until;
     return Promise.all(
-      searches.map((search) => {
-        return finder.call({ search, since: now(), deadline: performance.timeOrigin + deadline });
+      searches.map(async (search) => {
+        const found = await thread.call({ search, deadline, mode: { since: now(), most } });
+        if ('books' in found) return found;
+        return async () => (await this.#longFinder.call({ search, deadline, mode: found })) as Page;
       }),
     );
   }
@@ -217,7 +228,7 @@ class SqliteStore implements BookStore {
       metric('sqlite_open_lists', this.#lists.count),
       metric('sqlite_thread_restarts_total', [
         { labels: { thread: 'writer' }, value: this.#writer.restarts },
-        { labels: { thread: 'finder' }, value: this.#finder?.restarts ?? 0 },
+        { labels: { thread: 'finder' }, value: this.#longFinder.restarts + (this.#finder?.restarts ?? 0) },
       ]),
       metric('unindexed_books', countPending(this.#db) ?? []),
       metric('sqlite_file_bytes', [
@@ -230,7 +241,7 @@ class SqliteStore implements BookStore {
   async close(): Promise<void> {
     clearInterval(this.#looks);
     this.#db.close();
-    await this.#finder?.close();
+    await Promise.all([this.#finder?.close(), this.#longFinder.close()]);
     await this.#writer.close(); // alone: of two that close at the same moment, neither empties the log
   }
 

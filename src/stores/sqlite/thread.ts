@@ -28,37 +28,43 @@ export interface ThreadData {
   /** Of the file. */
   readonly path: string;
   readonly times: Times;
+  /** Of the thread that searches: whether it gets the long searches, and leaves the index to the other one. */
+  readonly isLong?: boolean;
 }
 
 export class StoreThread<Request extends object, Answer> {
   readonly #script: string;
-  readonly #path: string;
-  readonly #times: Times;
+  readonly #data: ThreadData;
   /** Undefined until it has been opened. */
   #file: OpenFile | undefined;
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
   #thread: Worker | undefined;
   #lastTicket = 0;
-  restarts = 0;
+  #starts = 0;
 
   /**
-   * @param script of the thread, as a path in the project; its `workerData` is ThreadData.
-   * @param path of the file.
+   * @param script of the thread, as a path in the project.
+   * @param file if it is open already: then the thread may start with its first call.
    */
-  constructor(script: string, path: string, times: Times) {
+  constructor(script: string, data: ThreadData, file?: OpenFile) {
     this.#script = script;
-    this.#path = path;
-    this.#times = times;
+    this.#data = data;
+    this.#file = file;
+  }
+
+  get restarts(): number {
+    return Math.max(0, this.#starts - 1);
   }
 
   /** Resolves once the thread is ready; rejects with the reason. */
   start(): Promise<void> {
     const ready = Promise.withResolvers<void>();
+    this.#starts += 1;
     const cache = getCompileCacheDir();
     const { program, eval: isText } = threadProgram(this.#script);
     const thread = new Worker(program, {
       eval: isText,
-      workerData: { path: this.#path, times: this.#times } satisfies ThreadData,
+      workerData: this.#data,
       // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
       // folder is the one that was set; in it, Node has created the cache for its version.
       env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
@@ -66,7 +72,7 @@ export class StoreThread<Request extends object, Answer> {
     let reason = 'its thread has ended';
     thread.on('message', (message: ThreadMessage<Answer>) => {
       if (message.kind === 'ready') {
-        this.#file ??= new OpenFile(this.#path);
+        this.#file ??= new OpenFile(this.#data.path);
         ready.resolve();
       } else {
         this.#settle(message);
@@ -89,7 +95,6 @@ export class StoreThread<Request extends object, Answer> {
     if (this.#thread === undefined) {
       try {
         this.#file?.assertInPlace();
-        this.restarts += 1;
         this.start().catch(() => {}); // the waiting calls get the error
       } catch (error) {
         throw new StoreUnavailable(error); // also if the system makes no thread

@@ -2,15 +2,15 @@
 // `sqlite/finder.ts`.
 
 import { setTimeout as pause } from 'node:timers/promises';
-import type pg from 'pg';
+import pg from 'pg';
 import type { Page, Search } from '../../../books/search.ts';
-import { StoreUnavailable } from '../../../books/store.ts';
+import { type LongSearch, StoreUnavailable } from '../../../books/store.ts';
 import type { Times } from '../../../times.ts';
 import { INDEX_VERSION } from '../../book-index.ts';
 import { findPage, type SearchableIndex } from '../../finding.ts';
 import { Pace } from '../../pace.ts';
 import type { Statement } from '../../search-sql.ts';
-import type { Connections } from '../server/connections.ts';
+import { CANCELED, type Connections } from '../server/connections.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
 import { withTimeout } from '../server/limits.ts';
 import { left } from '../standby/fence.ts';
@@ -30,6 +30,8 @@ const MANY_BOOKS = 250;
 // Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.
 const TIDY = "select gin_clean_pending_list('book_index_words')";
+
+const LONG = new StoreUnavailable('the search takes long', 'late');
 
 export class PostgresFinder {
   readonly #hosts: Hosts;
@@ -66,14 +68,26 @@ export class PostgresFinder {
   }
 
   /**
-   * Gets one search at a time.
+   * Gets one search at a time; of those that it returns, one is carried out beside it.
+   * @param most milliseconds of its statements, after which it is given up.
    * @throws StoreUnavailable
    */
-  async find(search: Search, deadline: number): Promise<Page> {
+  async find(search: Search, deadline: number, most: number): Promise<Page | LongSearch> {
+    try {
+      return await this.#find(search, deadline, most);
+    } catch (error) {
+      if (isLate(error)) return () => this.#find(search, deadline, undefined);
+      throw error;
+    }
+  }
+
+  /** @param most undefined for a long search. */
+  async #find(search: Search, deadline: number, most: number | undefined): Promise<Page> {
     for (;;) {
       const { files, unindexed } = await this.#catchUp(deadline);
       const page =
-        (await this.#findOnStandby(search, deadline)) ?? (await this.#findOnPrimary(search, deadline));
+        (await this.#findOnStandby(search, deadline, most)) ??
+        (await this.#findOnPrimary(search, deadline, most));
       // An index that is made again is empty at once, also in the midst of a search.
       if (await this.#isInFiles(files, deadline)) return { ...page, unindexed };
     }
@@ -84,14 +98,24 @@ export class PostgresFinder {
     return rows[0]?.isSame === true;
   }
 
-  #findOnPrimary(search: Search, deadline: number): Promise<Page> {
+  #findOnPrimary(search: Search, deadline: number, most: number | undefined): Promise<Page> {
     const connections = this.#connections;
-    const query: Select = (kind, sql, values) => connections.query(kind, sql, [...values], deadline);
-    return findPage(search, new PostgresSearch(query));
+    const end = this.#endOf(deadline, most);
+    const query: Select = (kind, sql, values) => connections.query(kind, sql, [...values], end);
+    return findPage(search, new PostgresSearch(query, most));
+  }
+
+  /** When the statements of a search that begin now have to end. */
+  #endOf(deadline: number, most = Number.POSITIVE_INFINITY): number {
+    return Math.min(deadline, performance.now() + most + this.#times.notice);
   }
 
   /** Includes what was indexed before the search, since the standby is read at a later moment. */
-  #findOnStandby(search: Search, deadline: number): Promise<Page | undefined> | undefined {
+  async #findOnStandby(
+    search: Search,
+    deadline: number,
+    most: number | undefined,
+  ): Promise<Page | undefined> {
     const { statement, query: silence } = this.#times;
     const notice = silence - statement.searches; // from the server's end of a statement to its notice here, at most
     const end = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
@@ -100,10 +124,13 @@ export class PostgresFinder {
       const limit = Math.max(1, Math.ceil(left)); // 0 would be no limit
       return `set local gin_fuzzy_search_limit = 0; set local statement_timeout = ${limit}`;
     };
-    return this.#standby?.read('search', limitTo(statement.searches), async (client) => {
+    const found = await this.#standby?.read('search', limitTo(most ?? statement.searches), async (client) => {
+      const shortEnd = this.#endOf(Number.POSITIVE_INFINITY, most);
       // The server ends a statement at its limit, unless this connection has fallen silent.
-      const send = (sql: string, values: readonly unknown[] = []) =>
-        client.query(withTimeout(sql, [...values], left(end) + notice));
+      const send = (sql: string, values: readonly unknown[] = []) => {
+        if (performance.now() >= shortEnd) throw LONG;
+        return client.query(withTimeout(sql, [...values], left(end) + notice));
+      };
       const query: Select = async (kind, sql, values) => {
         if (kind === 'searches') return send(sql, values);
         // A count may fail alone, and takes its own limit with it.
@@ -116,13 +143,19 @@ export class PostgresFinder {
           await send('rollback to before_count');
         }
       };
-      const page = await findPage(search, new PostgresSearch(query));
-      client.query(withTimeout('commit', [], notice)).then(
+      const page = await findPage(search, new PostgresSearch(query, most)).catch((error: unknown) => {
+        const isEnded = error instanceof pg.DatabaseError && error.code === CANCELED;
+        if (most !== undefined && (isEnded || isLate(error))) return LONG; // the standby stays
+        throw error;
+      });
+      client.query(withTimeout('rollback', [], notice)).then(
         () => client.release(),
         () => client.release(true),
       );
       return page;
     });
+    if (found instanceof StoreUnavailable) throw found;
+    return found;
   }
 
   close(): void {
@@ -234,6 +267,10 @@ export class PostgresFinder {
   }
 }
 
+function isLate(error: unknown): boolean {
+  return error instanceof StoreUnavailable && error.kind === 'late';
+}
+
 /** Sends a statement that reads. */
 type Select = (
   kind: 'searches' | 'counts',
@@ -245,9 +282,11 @@ type Select = (
 class PostgresSearch implements SearchableIndex {
   readonly dialect = POSTGRES_DIALECT;
   readonly #query: Select;
+  readonly #isShort: boolean;
 
-  constructor(query: Select) {
+  constructor(query: Select, most: number | undefined) {
     this.#query = query;
+    this.#isShort = most !== undefined;
   }
 
   select({ sql, values }: Statement): Promise<unknown[][]> {
@@ -256,11 +295,11 @@ class PostgresSearch implements SearchableIndex {
 
   async count({ sql, values }: Statement): Promise<number | undefined> {
     try {
-      const [[count] = []] = await this.#select('counts', sql, values);
+      const [[count] = []] = await this.#select(this.#isShort ? 'searches' : 'counts', sql, values);
       return Number(count);
     } catch (error) {
-      if (error instanceof StoreUnavailable) return undefined;
-      throw error;
+      if (this.#isShort || !(error instanceof StoreUnavailable)) throw error;
+      return undefined;
     }
   }
 

@@ -24,8 +24,8 @@ import { type Limit, limitConnection, queryWithin } from './limits.ts';
 // for the work that they cause, counts of all that a search finds for even more of it, lists for their readers.
 const BATCH_CONNECTIONS = 10;
 const HELD_CONNECTIONS = 4;
-/** One for the search in progress, and one that brings the index up to date beside it. */
-const SEARCH_CONNECTIONS = 2;
+/** One for the short search in progress, one for the long one, and one that brings the index up to date beside them. */
+const SEARCH_CONNECTIONS = 3;
 const COUNT_CONNECTIONS = 1;
 export const LIST_CONNECTIONS = 8;
 
@@ -34,7 +34,7 @@ const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
 
 /** The server ended the statement, at its limit of time for example. */
-const CANCELED = '57014';
+export const CANCELED = '57014';
 
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;

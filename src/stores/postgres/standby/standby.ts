@@ -23,8 +23,8 @@ import {
   replayed,
 } from './fence.ts';
 
-/** Lists, the search in progress, and the question whether the standby still answers. */
-const CONNECTIONS = LIST_CONNECTIONS + 2;
+/** Lists, the short search in progress, the long one, and the question whether the standby still answers. */
+const CONNECTIONS = LIST_CONNECTIONS + 3;
 
 /** Requests that come together ask the primary once. */
 const FENCES = { size: 512, weight: 1, inFlight: 1 };
