@@ -77,6 +77,7 @@ async function siege(): Promise<void> {
     await withService(name, open, {}, hostileClients, LONG_LIST);
     await withService(name, open, {}, heavyCalls, LONG_LIST);
     await withService(name, open, {}, slowLists, 3 * LONG_LIST);
+    await withService(name, open, {}, longSearches, LONG_LIST);
     await withService(name, open, OPEN_TO_ALL, callsWithoutToken);
   }
   await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
@@ -208,6 +209,30 @@ async function heavyCalls(store: string, service: Measured): Promise<void> {
     `honest p99 ${p99.toFixed(1)} ms, the slowest answer after ${slowest(searches)} ms`,
     'at most 100 ms, 5000 ms',
     p99 <= 100 && slowest(searches) <= 5000,
+  );
+}
+
+/** Short searches beside clients that repeat a long one, which sorts all books by texts. */
+async function longSearches(store: string, { port }: Measured): Promise<void> {
+  progress(`${store}: long searches`);
+  const search = (query: string) => send(port, 'GET', `/books?${query}`, '');
+  const isIndexed = async () => {
+    const headers = { authorization: TOKEN };
+    const answer = await fetch(`http://127.0.0.1:${port}/books?limit=1`, { headers });
+    return !answer.headers.has('x-unindexed-books');
+  };
+  while (!(await isIndexed())) await pause(100);
+  const [long, short] = await Promise.all([
+    inParallel(4, Number(options.seconds), () => search(`sort=author,-title,-year&offset=${LONG_LIST}`)),
+    inParallel(1, Number(options.seconds), () => search('sort=title&limit=20')),
+  ]);
+  const refused = short.filter(({ status }) => status !== 200).length;
+  record(
+    '4 clients that repeat a long search',
+    store,
+    `${refused} of ${short.length} short ones refused, the slowest answer after ${slowest(short)} ms; long ones ${slowest(long)} ms`,
+    'none, at most 500 ms, 5000 ms',
+    refused === 0 && slowest(short) <= 500 && slowest(long) <= 5000,
   );
 }
 
