@@ -28,11 +28,7 @@ export function limitsTable(): string[][] {
     ['that of `POST /token`', login, '413'],
     ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${HEADER_LINES} lines`, '431'],
     ['until the headers have arrived', seconds(http.headers), '408'],
-    [
-      'until the whole request has',
-      `${seconds(http.wholeRequest)}; behind others, after their answers`,
-      '408',
-    ],
+    ['until the whole request has', seconds(http.wholeRequest), '408'],
     ['a connection without a first request', seconds(http.headers), 'closed'],
     ['a connection without another request', seconds(http.keepAlive), 'closed'],
     [`memory of bodies above ${size(body('SMALL'))}`, size(body('ROOM')), '503'],
@@ -48,16 +44,11 @@ export function limitsTable(): string[][] {
       '503',
     ],
     [
-      `until a client takes the next part of its answer, ${size(connection('MAX_UNREAD'))} at most`,
+      'until a client takes the next part of its answer',
       `${seconds(http.reader)}; until half of that memory is free again, ${seconds(http.readerWithoutRoom)}`,
       'it is disconnected',
     ],
-    [
-      'requests behind earlier ones',
-      connection('MAX_WAITING').toLocaleString('en-US'),
-      'a connection with more than its share closes',
-    ],
-    ['unread answers on one connection', size(connection('MAX_UNREAD')), 'no other request on it starts'],
+    ['requests of a connection', '1 at a time', 'they wait, unread'],
     [
       'open lists in a process',
       `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,

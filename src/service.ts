@@ -110,7 +110,7 @@ export async function startService(
     await store.close();
     throw error;
   }
-  const servers = [app.service.server, ...(pageUrl === undefined ? [] : [app.page.server])];
+  const served = [app.service, ...(pageUrl === undefined ? [] : [app.page])];
 
   const measurement = measureProcess(times.metrics);
   return {
@@ -118,7 +118,7 @@ export async function startService(
     pageUrl,
     store: found,
     async metrics() {
-      const counts = servers.map((server) => promisify(server.getConnections.bind(server))());
+      const counts = served.map(({ server }) => promisify(server.getConnections.bind(server))());
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       return [
         buildMetric(),
@@ -136,21 +136,8 @@ export async function startService(
         () => false,
       ),
     async close() {
-      const closed = Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-      // In the next turn of the event loop, which first reads what arrived while other connections were served.
-      const idle = setInterval(
-        () =>
-          setImmediate(() => {
-            for (const server of servers) server.closeIdleConnections();
-          }),
-        times.service.lastRequest,
-      );
-      const overdue = setTimeout(() => {
-        for (const server of servers) server.closeAllConnections();
-      }, times.service.grace);
-      await closed;
-      clearInterval(idle);
-      clearTimeout(overdue);
+      const { lastRequest, grace } = times.service;
+      await Promise.all(served.map((http) => http.close(lastRequest, grace)));
       // If a disk hangs, so would the exit: the command ends the process then.
       await (store.holdsProcess ? store.close() : within(times.service.storeGrace, store.close()));
       measurement.stop();

@@ -2,7 +2,7 @@
 // Does not: affect the service, which responds to its clients whether or not this port does.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
 import { describeApi } from '../api/openapi.ts';
 import { knownLogin } from '../auth/credentials.ts';
@@ -83,15 +83,15 @@ export async function openOperations(
   );
   const { request, keepAlive } = times.admin;
   const timesOfPort = { ...times.http, headers: request, wholeRequest: request, keepAlive };
-  const { server } = new HttpServer(HEADER_LIMIT, timesOfPort, handle, refuse, (error) =>
+  const http = new HttpServer(HEADER_LIMIT, timesOfPort, handle, refuse, (error) =>
     log.error({ err: error }, 'an answer could not be sent'),
   );
-  server.maxConnections = MAX_CONNECTIONS;
+  http.server.maxConnections = MAX_CONNECTIONS;
 
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
   let url: string;
   try {
-    url = await listen(server, { port: admin.port, host, shared: false, variables });
+    url = await listen(http.server, { port: admin.port, host, shared: false, variables });
   } catch (error) {
     if (admin.required || !(error instanceof PortRefused)) throw error;
     return error;
@@ -108,9 +108,7 @@ export async function openOperations(
       unready = 'draining';
     },
     async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      server.closeAllConnections();
-      await closed;
+      await http.close(0, 0);
     },
   };
 
@@ -129,8 +127,8 @@ export async function openOperations(
     send(response, answer, [], () => {});
   }
 
-  function refuse(status: UnreadableStatus, socket: Socket): void {
-    sendLast(socket, text(status, UNREADABLE[status]), []);
+  function refuse(status: UnreadableStatus, connection: Writable): void {
+    sendLast(connection, text(status, UNREADABLE[status]), []);
   }
 }
 

@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { Writable } from 'node:stream';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
 import { namesThisMachine } from '../http/host.ts';
 import { pathOf } from '../http/path.ts';
@@ -24,7 +24,7 @@ import {
   REQUEST_TIMEOUT,
   TOKEN_REQUIRED,
 } from './envelope.ts';
-import { type AppParts, Exchange, type Handler } from './exchange.ts';
+import type { AppParts, Exchange, Handler } from './exchange.ts';
 import { Faults } from './faults.ts';
 import { logIn } from './login.ts';
 
@@ -72,7 +72,7 @@ export function buildApp(parts: AppParts): App {
     const http = new HttpServer(
       parts.config.headerLimit,
       times.http,
-      (request, response, before) => handle(http, page, request, response, before),
+      (request, response) => handle(http, page, request, response),
       refuse,
       (error) => log.error({ err: error }, 'an answer could not be sent'),
     );
@@ -84,7 +84,6 @@ export function buildApp(parts: AppParts): App {
     page: PageFiles | undefined,
     request: IncomingMessage,
     response: ServerResponse,
-    before: ServerResponse | undefined,
   ): Promise<void> {
     const began = performance.now();
     const { method = '', url = '', headers } = request;
@@ -100,7 +99,7 @@ export function buildApp(parts: AppParts): App {
       if (path === undefined) answer = BAD_REQUEST;
       else if (isMisdirected) answer = MISDIRECTED_REQUEST;
       else if (files !== undefined) answer = (await files.answer(path.decoded, headers)) ?? NOT_FOUND;
-      else answer = await answerTo(route, new Exchange(request, id, path, before), cors);
+      else answer = await answerTo(route, { request, id, path }, cors);
       if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {
       answer = faults.answer(error, id);
@@ -138,12 +137,12 @@ export function buildApp(parts: AppParts): App {
     return parts.tokens.isValid(token) ? undefined : INVALID_TOKEN;
   }
 
-  function refuse(status: UnreadableStatus, socket: Socket): void {
+  function refuse(status: UnreadableStatus, connection: Writable): void {
     const id = newRequestId();
     const answer = UNREADABLE[status];
     requests.addUnreadable(status);
     log.info({ reqId: id, status }, 'request'); // nothing else could be read
-    sendLast(socket, answer, ['x-request-id', id]);
+    sendLast(connection, answer, ['x-request-id', id]);
   }
 }
 

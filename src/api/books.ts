@@ -61,7 +61,6 @@ export async function createBooks(exchange: Exchange, parts: AppParts): Promise<
   }
 }
 
-/** Lists of one connection are opened one after the other: they are sent that way anyway, and few can be open. */
 export async function listBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
   const { catalogue } = parts;
   if (exchange.path.query !== '') return findBooks(exchange, parts);
@@ -69,7 +68,6 @@ export async function listBooks(exchange: Exchange, parts: AppParts): Promise<An
     await catalogue.find(1); // whether or not the book exists, the store answers
     return listRetrieved();
   }
-  await exchange.turn();
   return listRetrieved(await catalogue.list());
 }
 

@@ -1,7 +1,6 @@
 // Owns: one request as the gate and the handlers see it, and what they have to answer it.
 
-import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { CheckCredentials, Credentials } from '../auth/credentials.ts';
 import type { TakeTurn } from '../auth/login-guard.ts';
@@ -14,25 +13,12 @@ import type { Log } from '../log/log.ts';
 import type { Times } from '../times.ts';
 import type { RequestCounts } from './request-counts.ts';
 
-export class Exchange {
+/** One request, on its way to its answer. */
+export interface Exchange {
   readonly request: IncomingMessage;
   /** Identifies the request in the log. */
   readonly id: string;
   readonly path: Path;
-  readonly #before: ServerResponse | undefined;
-
-  /** @param before the answer that goes out before this one's; undefined if that has been sent. */
-  constructor(request: IncomingMessage, id: string, path: Path, before: ServerResponse | undefined) {
-    this.request = request;
-    this.id = id;
-    this.path = path;
-    this.#before = before;
-  }
-
-  /** Waits until all earlier requests on the same connection have been answered. */
-  async turn(): Promise<void> {
-    if (this.#before !== undefined && !this.#before.closed) await once(this.#before, 'close');
-  }
 }
 
 /** What the application is made of. */

@@ -2,8 +2,7 @@
 // Independent of books and envelopes.
 
 import type { ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import { pipeline, Readable } from 'node:stream';
+import { pipeline, Readable, type Writable } from 'node:stream';
 
 // An `import` of node:http would also load parts that are not used here.
 const { STATUS_CODES } = process.getBuiltinModule('node:http');
@@ -71,7 +70,7 @@ async function* unlessBroken(chunks: BodyStream['chunks'], { req, socket }: Serv
 
 /** Writes the last answer of a connection, to a request that could not be read and so has no response object. */
 export function sendLast(
-  socket: Socket,
+  connection: Writable,
   { status, headers, body }: Answer & { readonly body: string },
   more: HeaderList,
 ): void {
@@ -79,5 +78,5 @@ export function sendLast(
   const length = `${Buffer.byteLength(body)}`;
   const all = [...more, ...headers, 'date', date, 'content-length', length, 'connection', 'close'];
   const lines = all.map((text, position) => (position % 2 === 0 ? `${text}: ` : `${text}\r\n`));
-  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
+  connection.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }

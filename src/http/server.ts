@@ -1,12 +1,12 @@
 // Owns: the HTTP server. It applies the given limits, and answers the requests that Node would answer by itself or not
-// at all: those its parser cannot read, those that arrive too slowly, CONNECT, and methods of other protocols.
+// at all: those its parser cannot read, those that arrive too slowly, and methods of other protocols.
 // Independent of paths and of what an answer says.
 
-import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer as createListener, type Server } from 'node:net';
 import type { Times } from '../times.ts';
 import type { Answer } from './answer.ts';
-import { Connection, type Handle } from './connection.ts';
+import { Connection } from './connection.ts';
 
 // An `import` of node:http would also load parts that are not used here: 19 MiB, a sixth of all memory.
 const { createServer, METHODS } = process.getBuiltinModule('node:http');
@@ -17,13 +17,10 @@ const HTTP_METHODS: ReadonlySet<string | undefined> = new Set(METHODS);
 /** Statuses of the answers to requests that cannot be read. */
 export type UnreadableStatus = 400 | 408 | 431;
 
-/**
- * The server and its connections. The caller makes it listen. Closing it also closes idle connections: those on which
- * nothing has arrived since the last call of `closeIdleConnections`. A proxy may be about to use the others.
- */
+/** The server and its connections. The caller makes it listen. */
 export class HttpServer {
   readonly server: Server;
-  readonly #connections = new Map<Socket, Connection>();
+  readonly #connections = new Set<Connection>();
 
   /**
    * @param headerLimit bytes of one request's line and headers.
@@ -34,85 +31,56 @@ export class HttpServer {
   constructor(
     headerLimit: number,
     times: Times['http'],
-    handle: (...exchange: Parameters<Handle>) => Promise<void>,
-    refuse: (status: UnreadableStatus, socket: Socket) => void,
+    handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>,
+    refuse: (status: UnreadableStatus, connection: Connection) => void,
     onFault: (error: unknown) => void,
   ) {
-    const handleSafely: Handle = (request, response, before) =>
-      handle(request, response, before).catch((error) => {
-        onFault(error);
-        response.destroy();
-      });
-    const server = createServer(
+    // It gets its connections from the listener below. Its limits of time would begin to count when the listener listens.
+    const http = createServer(
       {
-        headersTimeout: times.headers,
-        requestTimeout: times.wholeRequest,
-        keepAliveTimeout: times.keepAlive,
-        connectionsCheckingInterval: times.check,
+        keepAliveTimeout: times.keepAlive, // which answers announce
         maxHeaderSize: headerLimit,
         requireHostHeader: false, // hasOneHost checks it
         optimizeEmptyRequests: true, // a request without a body emits no body events
       },
       (request, response) => {
-        const connection = this.#connections.get(request.socket);
+        const connection = connectionOf(request);
+        connection.begin(request, response);
         // Node drops what follows such a request: its client must not wait for answers to it.
         if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false;
-        if (isReadable(request)) connection?.take(request, response);
-        else refuseLatest(400, request.socket);
+        if (!isReadable(request)) return connection.refuse(() => refuse(400, connection));
+        handle(request, response).catch((error) => {
+          onFault(error);
+          response.destroy();
+        });
       },
     );
-    const refuseLatest = (status: UnreadableStatus, socket: Socket) => {
-      this.#connections.get(socket)?.refuse(() => refuse(status, socket));
-    };
-    const refuseIfSlow = (socket: Socket) => {
-      if (this.#connections.get(socket)?.isTooSlow(times.wholeRequest)) refuseLatest(408, socket);
-    };
-    this.server = server;
-    // A client that has closed its side after a whole request still gets its answer.
-    Object.assign(server, { httpAllowHalfOpen: true });
-    const { closeIdleConnections } = server;
-    server.closeIdleConnections = () => {
-      // Only Node can see which connections have an incomplete request. But it also counts a connection as idle whose
-      // answer is written and not yet sent, and it does not wait for a proxy that may be about to use a connection.
-      const spared = [...this.#connections].filter(([socket, connection]) => {
-        const isInUse = connection.isInUse();
-        if (!isInUse && socket.bytesRead === 0) socket.destroy(); // Node would wait for its request
-        return isInUse;
-      });
-      for (const [socket] of spared) socket.destroy = () => socket;
-      closeIdleConnections.call(server);
-      for (const [socket] of spared) Reflect.deleteProperty(socket, 'destroy');
-    };
-    // Node does not count a connection any more that has asked for a tunnel.
-    server.closeAllConnections = () => {
-      for (const socket of this.#connections.keys()) socket.destroy();
-    };
-    server.on('connection', (socket: Socket) => {
-      this.#connections.set(socket, new Connection(socket, handleSafely, times));
-      socket.once('close', () => this.#connections.delete(socket));
+    http.on('clientError', ({ code }: NodeJS.ErrnoException, duplex) => {
+      const connection = duplex as unknown as Connection;
+      connection.refuse(() => refuse(code === 'HPE_HEADER_OVERFLOW' ? 431 : 400, connection));
     });
-    server.once('listening', () => {
-      const check = setInterval(() => {
-        Connection.cutStalled(this.#connections.values(), times);
-        for (const socket of this.#connections.keys()) refuseIfSlow(socket);
-      }, times.check).unref();
-      server.once('close', () => clearInterval(check));
-    });
-    server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
-      else if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-        this.#connections.get(socket)?.noteSlow();
-        refuseIfSlow(socket);
-      } else refuseLatest(error.code === 'HPE_HEADER_OVERFLOW' ? 431 : 400, socket);
-    });
-    server.on('connect', (_request: IncomingMessage, socket: Socket) => {
-      socket.on('error', () => {}); // Node has taken its own listeners away; 'close' follows
-      this.#connections.get(socket)?.keepAnswering();
-      refuseLatest(400, socket);
+    http.on('connect', (_request, duplex) => {
+      const connection = duplex as unknown as Connection;
+      connection.refuse(() => refuse(400, connection));
     });
     // RFC 9110 section 10.1.1 leaves it to the server; an unknown expectation changes nothing.
-    server.on('checkExpectation', (request, response) => {
-      server.emit('request', request, response);
+    http.on('checkExpectation', (request, response) => {
+      http.emit('request', request, response);
+    });
+    this.server = createListener({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      const connection = new Connection(socket, times);
+      this.#connections.add(connection);
+      connection.once('close', () => this.#connections.delete(connection));
+      http.emit('connection', connection);
+    });
+    this.server.once('listening', () => {
+      const check = setInterval(() => {
+        const now = performance.now();
+        for (const connection of this.#connections) {
+          if (connection.isTooSlow(now)) connection.refuse(() => refuse(408, connection));
+        }
+      }, times.check).unref();
+      this.server.once('close', () => clearInterval(check));
     });
   }
 
@@ -120,8 +88,7 @@ export class HttpServer {
   takeRoom(response: ServerResponse, { body = '' }: Answer): boolean {
     // Other bodies are shared by all their answers, or produced while they are read.
     if (typeof body !== 'string') return true;
-    const connection = this.#connections.get(response.req.socket);
-    return connection === undefined || connection.takeRoom(response, Buffer.byteLength(body));
+    return connectionOf(response.req).takeRoom(response, Buffer.byteLength(body));
   }
 
   /**
@@ -129,8 +96,35 @@ export class HttpServer {
    * must then announce that.
    */
   isLast(response: ServerResponse): boolean {
-    return !this.server.listening && this.#connections.get(response.req.socket)?.endWith(response) === true;
+    return !this.server.listening && connectionOf(response.req).endWithAnswer();
   }
+
+  /**
+   * Stops accepting connections, and resolves when all have ended.
+   * @param lastRequest milliseconds that a connection has for another request.
+   * @param grace milliseconds for all answers, after which the rest is cut.
+   */
+  async close(lastRequest: number, grace: number): Promise<void> {
+    const closed = new Promise((resolve) => this.server.close(resolve));
+    for (const connection of this.#connections) connection.isInUse();
+    // In the next turn of the event loop, which first reads what arrived while other connections were served.
+    const idle = setInterval(
+      () => setImmediate(() => this.#end((connection) => !connection.isInUse())),
+      lastRequest,
+    );
+    const overdue = setTimeout(() => this.#end(() => true), grace);
+    await closed;
+    clearInterval(idle);
+    clearTimeout(overdue);
+  }
+
+  #end(isChosen: (connection: Connection) => boolean): void {
+    for (const connection of this.#connections) if (isChosen(connection)) connection.destroy();
+  }
+}
+
+function connectionOf({ socket }: IncomingMessage): Connection {
+  return socket as unknown as Connection;
 }
 
 function isReadable(request: IncomingMessage): boolean {

@@ -11,7 +11,7 @@ import {
   INVALID_LOGIN,
   PAYLOAD_TOO_LARGE,
 } from '../../src/api/envelope.ts';
-import { type AppParts, Exchange } from '../../src/api/exchange.ts';
+import type { AppParts, Exchange } from '../../src/api/exchange.ts';
 import { logIn } from '../../src/api/login.ts';
 import { credentialCheck } from '../../src/auth/credentials.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
@@ -32,7 +32,7 @@ export function requestWith(headers: IncomingMessage['headers'], body: Iterable<
 }
 
 export function exchangeOf(request: IncomingMessage): Exchange {
-  return new Exchange(request, 'id', { sent: '/', decoded: '/', query: '' }, undefined);
+  return { request, id: 'id', path: { sent: '/', decoded: '/', query: '' } };
 }
 
 /** The parts that a handler uses; all others are missing. */

@@ -8,6 +8,7 @@ const TIMES = 'test/project/times.test.ts';
 const OVERLOAD = 'test/orders/overload.test.ts';
 const CORS = 'test/api/cors.test.ts';
 const DOCUMENTATION = 'test/project/documentation.test.ts';
+const CONNECTION = 'test/api/connection.test.ts';
 const ROOM = 'test/api/room.test.ts';
 
 export const API_MUTANTS = new Mutants()
@@ -25,43 +26,40 @@ export const API_MUTANTS = new Mutants()
   .mutant('calls wait until they are late', OVERLOAD, 'all others are answered')
   .change('queue: 2 * SECOND', 'queue: 20 * SECOND')
   .in('src/http/connection.ts')
-  .mutant('a reader that stalls is never cut', ROOM, 'reads none')
-  .change('now - this.#sentAt >= timeout', 'false')
-  .mutant('the requests of one connection are handled one after the other', ROOM, 'handled concurrently')
-  .change('const MAX_CONCURRENT = 32;', 'const MAX_CONCURRENT = 1;')
-  .mutant('a 33rd request of one connection is handled concurrently', ROOM, 'handled concurrently')
-  .change('this.#begun < MAX_CONCURRENT', 'this.#begun <= MAX_CONCURRENT')
-  .mutant('any number of requests is handled before earlier ones have their answers', ROOM, '64 requests')
-  .change('const MAX_AHEAD = 64;', 'const MAX_AHEAD = 6400;')
-  .mutant('unread answers take any amount of memory', ROOM, 'reads none')
-  .change('if (room.taken + bytes > Math.max(ROOM, bytes)) {', 'if (room.taken < 0) {')
-  .mutant('Node makes requests of all that it reads at once', ROOM, 'many short requests')
-  .change('const MAX_WAITING = 16_384;', 'const MAX_WAITING = 16_384_000;')
-  .mutant('a connection is read while its requests wait', ROOM, 'bodies of requests that wait')
-  .change('(this.#waiting.length > 0 ? socket : this.#resume())', 'this.#resume()')
+  .mutant('the server gets all that arrives at once', CONNECTION, 'with the last 0 bytes')
+  .change('return end + END.length;', 'return bytes.length;')
+  .mutant('a request is read before the answer to the one before', CONNECTION, 'with the last 0 bytes')
+  .change('const isNext = this.#isAnswered ||', 'const isNext = true ||')
+  .mutant('the end of a request brings the next one along', CONNECTION, 'with the last 1 bytes')
+  .change('while (!this.#isOver && length > 0', 'while (false && length > 0')
+  .mutant('a body in chunks is read like one of a known length', CONNECTION, 'however requests are cut')
+  .change("request.headers['content-length'] ?? 0", "request.headers['content-length'] ?? Infinity")
+  .mutant('a body is read faster than the service takes it', CONNECTION, 'no faster than')
+  .change('isNext && this.#isRead && ', 'isNext && ')
+  .mutant('a client with many requests does not leave a turn to others', CONNECTION, 'leaves every turn')
+  .change('if (turns.push(this) === 1) setImmediate(Connection.#takeTurns);', 'this.#give();')
+  .mutant('a turn has no end', CONNECTION, 'leaves every turn')
+  .change('count > 0 && performance.now() < end', 'count > 0')
   .mutant(
-    'waiting requests of all connections begin before others are read',
-    ROOM,
-    'many short requests, one begins',
+    'a client that says nothing may stay as long as one that asks',
+    CONNECTION,
+    'before the first request',
   )
-  .change('setImmediate(Connection.#takeTurn);\n  }\n\n  static', 'Connection.#takeTurn();\n  }\n\n  static')
-  .mutant('a request is late while earlier ones are answered', ROOM, 'the time of a request')
-  .change('if (earlier?.writableFinished === false) slow.since = undefined;\n    else slow', 'slow')
-  .mutant('a removal is handled concurrently with the reads before it', ROOM, 'alone on its connection')
-  .change(
-    "new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE'])",
-    "new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE', 'POST', 'DELETE'])",
-  )
-  .mutant('a refusal overtakes the answers before it', CONTRACT, 'never overtakes')
-  .change('else if (this.#beforeLatest !== undefined) afterwards(this.#beforeLatest, refuse);', '')
+  .change('this.#count === 0 ? headers : keepAlive', 'keepAlive')
+  .mutant('headers may take as long as a whole request', CONNECTION, 'before the end of the headers')
+  .change('this.#isInHeaders ? headers : wholeRequest', 'wholeRequest')
+  .mutant('a reader that stalls is never cut', CONNECTION, 'reads none')
+  .change('read: room.isRefused ? readerWithoutRoom : reader', 'read: Infinity')
+  .mutant('unread answers take any amount of memory', CONNECTION, 'reads none')
+  .change('room.taken + bytes > Math.max(ROOM, bytes)', 'room.taken < 0')
   .mutant(
     'a client that is still sending does not read its last answer',
     CONTRACT,
     'sends far more before it reads',
   )
   .change(
-    "socket.end();\n    socket.removeAllListeners('data');",
-    "socket.end(() => socket.destroy());\n    socket.removeAllListeners('data');",
+    'this.#socket.end(done);\n    this.#socket.resume();',
+    'this.#socket.end(() => this.#socket.destroy());',
   )
   .in('src/http/server.ts')
   .mutant('request line and headers may have one byte more', CONTRACT, '16 KiB are read')

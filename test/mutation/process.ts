@@ -41,7 +41,7 @@ export const PROCESS_MUTANTS = new Mutants()
     LIFECYCLE,
     'last request',
   )
-  .change('        times.service.lastRequest,', '        0,')
+  .change('http.close(lastRequest, grace)', 'http.close(0, grace)')
   .mutant('workers share a port that is already in use', WORKERS, 'a port that other workers already share')
   .change("if (use === 'first') await assertPortFree(place, times);", '')
   .mutant('a service with an overloaded store is not ready', OPERATIONS, 'because too many wait')

@@ -53,13 +53,15 @@ export class VirtualTime {
 
   /** Carries out work by this time, with which it must end. */
   async during<Result>(work: () => Promise<Result>): Promise<Result> {
-    const { setTimeout, clearTimeout, setImmediate } = globalThis;
+    const { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate } = globalThis;
     const { random } = Math;
     const promises = { ...timersPromises };
     Object.assign(globalThis, {
       setTimeout: (run: (...values: unknown[]) => void, milliseconds = 0, ...values: unknown[]) =>
         this.#after(milliseconds, () => run(...values)),
       clearTimeout: (timer: Timer) => this.#timers.delete(timer),
+      setInterval: (run: () => void, milliseconds: number) => this.#every(milliseconds, run),
+      clearInterval: (interval: { timer: Timer }) => this.#timers.delete(interval.timer),
       setImmediate: (run: () => void) => this.#immediates.add(run),
     });
     Object.defineProperty(performance, 'now', { configurable: true, value: () => this.now });
@@ -83,7 +85,7 @@ export class VirtualTime {
     try {
       return await work();
     } finally {
-      Object.assign(globalThis, { setTimeout, clearTimeout, setImmediate });
+      Object.assign(globalThis, { setTimeout, clearTimeout, setInterval, clearInterval, setImmediate });
       Math.random = random;
       Reflect.deleteProperty(performance, 'now');
       Object.assign(timersPromises, promises);
@@ -95,5 +97,14 @@ export class VirtualTime {
     const timer = { dueAt: this.now + Math.max(1, milliseconds), run, unref: () => timer, ref: () => timer };
     this.#timers.add(timer);
     return timer;
+  }
+
+  #every(milliseconds: number, run: () => void): { timer: Timer; unref(): unknown } {
+    const again = () => {
+      interval.timer = this.#after(milliseconds, again);
+      run();
+    };
+    const interval = { timer: this.#after(milliseconds, again), unref: () => interval };
+    return interval;
   }
 }

@@ -1,0 +1,236 @@
+// One connection between its client and Node's HTTP server, without a network: the test is the client, and answers the requests.
+// Titles name the rules of docs/contract.md.
+
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Duplex, duplexPair } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { describe, test } from 'node:test';
+import fc from 'fast-check';
+import { HttpServer } from '../../src/http/server.ts';
+import { TIMES } from '../../src/times.ts';
+import '../support/random.ts';
+import { settled, VirtualTime } from '../support/virtual-time.ts';
+
+const MEBIBYTE = 1024 * 1024;
+
+const GET = 'GET / HTTP/1.1\r\nhost: test\r\n\r\n';
+
+interface Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+const times = {
+  ...TIMES.http,
+  ...{ headers: 15_000, wholeRequest: 30_000, keepAlive: 72_000, check: 1000 },
+  ...{ reader: 60_000, readerWithoutRoom: 5000 },
+};
+
+/** A server whose clients connect without a network. */
+class Server {
+  /** The requests that it has got. */
+  readonly got: Exchange[] = [];
+  readonly refusals: number[] = [];
+  onRequest: () => void = () => {};
+  readonly http = new HttpServer(
+    16 * 1024,
+    times,
+    async (request, response) => {
+      this.got.push({ request, response });
+      this.onRequest();
+    },
+    (status, connection) => {
+      this.refusals.push(status);
+      connection.write(`HTTP/1.1 ${status} Refused\r\n\r\n`);
+    },
+    assert.ifError,
+  );
+
+  /** @returns the client's end, whose `socket` is the server's. */
+  connect(): Duplex & { socket: Duplex & { bytesWritten: number } } {
+    const [client, end] = duplexPair();
+    const socket = Object.assign(end, { bytesRead: 0, bytesWritten: 0 });
+    this.http.server.emit('connection', socket);
+    return Object.assign(client, { socket });
+  }
+}
+
+describe('pipelined requests', () => {
+  for (const cut of [0, 1, 2, 3]) {
+    test(`rule 9: the next request of a connection is read once the one before has its answer, also if it comes with the last ${cut} bytes of that`, async () => {
+      const server = new Server();
+      const client = server.connect().resume();
+      client.write(GET.slice(0, GET.length - cut));
+      await settled();
+      client.write(GET.slice(GET.length - cut) + GET.repeat(2));
+      for (const count of [1, 2, 3]) {
+        await settled();
+        await settled();
+        assert.equal(server.got.length, count);
+        server.got.at(-1)?.response.end('answer');
+      }
+    });
+  }
+
+  test('rule 9: however requests are cut into packets, each is read as it was sent, after the answer before it', async () => {
+    const body = fc.string({ unit: fc.constantFrom('\r', '\n', '\r\n\r\n', 'GET / HTTP/1.1\r\n\r\n', 'x') });
+    const request = fc.record({ body, isChunked: fc.boolean(), isAnsweredEarly: fc.boolean() });
+    const requests = fc.array(request, { minLength: 1, maxLength: 5 });
+    const property = fc.asyncProperty(requests, fc.array(fc.nat(400)), async (requests, cuts) => {
+      const server = new Server();
+      const client = server.connect().resume();
+      const text = requests.map(textOf).join('');
+      const ends = [...cuts.filter((cut) => cut < text.length).toSorted((a, b) => a - b), text.length];
+      for (const [index, end] of ends.entries()) {
+        client.write(text.slice(ends[index - 1] ?? 0, end));
+        await settled();
+      }
+      for (const [index, { body, isAnsweredEarly }] of requests.entries()) {
+        const { request, response } = await nextOf(server, index);
+        assert.equal(server.got.length, index + 1);
+        if (isAnsweredEarly) response.end('answer');
+        assert.equal((await buffer(request)).toString(), body);
+        if (!isAnsweredEarly) assert.equal(server.got.length, index + 1);
+        response.end('answer');
+      }
+      assert.deepEqual([server.got.length, server.refusals], [requests.length, []]);
+      client.destroy();
+    });
+    await fc.assert(property, { numRuns: 200 });
+  });
+
+  test('rule 22: a body is read no faster than the service takes it', async () => {
+    const server = new Server();
+    const client = server.connect();
+    client.write(`POST / HTTP/1.1\r\nhost: test\r\ncontent-length: ${MEBIBYTE}\r\n\r\n`);
+    let taken = 0;
+    for (let sent = 0; sent < 64; sent += 1) client.write('x'.repeat(MEBIBYTE / 64), () => (taken += 1));
+    await settled();
+    await settled();
+    assert.ok(taken < 32, `${taken} of 64 parts were taken`);
+    const { request } = await nextOf(server, 0);
+    assert.equal((await buffer(request)).length, MEBIBYTE);
+  });
+
+  test('rule 9: a client with many short requests also leaves every turn of the event loop to others', async () => {
+    const time = new VirtualTime();
+    await time.during(async () => {
+      const server = new Server();
+      server.onRequest = () => {
+        time.now += 5; // more than such requests may take of a turn
+      };
+      for (const client of [server.connect(), server.connect()]) client.resume().write(GET.repeat(20));
+      await settled();
+      const turns: number[] = [];
+      while (turns.length < 38) {
+        for (const { response } of server.got.splice(0)) response.end('answer');
+        await settled();
+        await settled();
+        assert.equal(server.got.length, 0, 'a request is read in the turn of the answer before it');
+        time.pass();
+        turns.push(server.got.length);
+      }
+      for (const { response } of server.got) response.end('answer');
+      await settled();
+      assert.equal(time.pending, 0);
+      assert.deepEqual(turns, new Array(38).fill(1));
+    });
+  });
+});
+
+describe('slow clients', () => {
+  /** Runs the seconds, and the reactions to each of them. */
+  async function pass(time: VirtualTime, seconds: number): Promise<void> {
+    for (const end = time.now + seconds * 1000; time.now < end; ) {
+      time.pass(end - time.now);
+      await settled();
+    }
+  }
+
+  /** A client of a server that looks at its clients every second. */
+  async function connectedTo(server: Server) {
+    const client = server.connect();
+    server.http.server.emit('listening');
+    await settled();
+    return client;
+  }
+
+  const HEAD = 'POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 2\r\n\r\n';
+  for (const { what, sent, seconds, refusals } of [
+    { what: 'the first request', sent: '', seconds: 15, refusals: [] },
+    { what: 'the end of the headers', sent: 'GET / HTTP/1.1\r\nhost: te', seconds: 15, refusals: [408] },
+    { what: 'the end of the body', sent: `${HEAD}{`, seconds: 30, refusals: [408] },
+    { what: 'the next request', sent: GET, seconds: 72, refusals: [] },
+  ]) {
+    test(`rule 22: a client that sends no more before ${what} is cut off after ${seconds} s`, async () => {
+      const time = new VirtualTime();
+      await time.during(async () => {
+        const server = new Server();
+        const client = (await connectedTo(server)).resume();
+        client.write(sent);
+        await settled();
+        if (sent === GET) server.got[0]?.response.end('answer');
+        await pass(time, seconds - 1);
+        assert.deepEqual([client.readableEnded, server.refusals], [false, []]);
+        await pass(time, 3);
+        assert.deepEqual([client.readableEnded || client.destroyed, server.refusals], [true, refusals]);
+      });
+    });
+  }
+
+  test('rule 22: the time of a request does not begin while the one before is answered', async () => {
+    const time = new VirtualTime();
+    await time.during(async () => {
+      const server = new Server();
+      const client = (await connectedTo(server)).resume();
+      client.write(`${GET}GET / HTTP/1.1\r\n`);
+      await pass(time, 100);
+      server.got[0]?.response.end('answer');
+      await settled();
+      await pass(time, 14);
+      client.write('host: test\r\n\r\n');
+      await settled();
+      assert.deepEqual([server.got.length, server.refusals], [2, []]);
+    });
+  });
+
+  test('rule 22: a client that reads none of 128 MiB of answers is cut off after 5 s if others find no room, else after a minute', async () => {
+    const time = new VirtualTime();
+    await time.during(async () => {
+      const server = new Server();
+      const takeRoom = (response: ServerResponse, bytes: number) =>
+        server.http.takeRoom(response, { status: 200, headers: [], body: 'x'.repeat(bytes) });
+      const [silent, other] = [await connectedTo(server), server.connect()];
+      for (const client of [silent, other]) client.write(GET);
+      await settled();
+      const [first, second] = server.got.map(({ response }) => response) as [ServerResponse, ServerResponse];
+      assert.ok(takeRoom(first, 128 * MEBIBYTE));
+      first.write('x'.repeat(MEBIBYTE));
+      await pass(time, 59);
+      silent.socket.bytesWritten += 1; // it has read something
+      await pass(time, 59);
+      assert.equal(silent.destroyed, false);
+      assert.ok(takeRoom(second, 4096), 'an answer that needs no room');
+      assert.equal(takeRoom(second, MEBIBYTE), false);
+      silent.socket.bytesWritten += 1;
+      await pass(time, 5);
+      assert.equal(silent.socket.destroyed, false);
+      await pass(time, 2);
+      assert.equal(silent.socket.destroyed, true);
+      assert.ok(takeRoom(second, 128 * MEBIBYTE), 'its room is free again');
+    });
+  });
+});
+
+function textOf({ body, isChunked }: { readonly body: string; readonly isChunked: boolean }): string {
+  const head = 'POST / HTTP/1.1\r\nhost: test\r\n';
+  if (!isChunked) return `${head}content-length: ${body.length}\r\n\r\n${body}`;
+  const chunk = body === '' ? '' : `${body.length.toString(16)};name=value\r\n${body}\r\n`;
+  return `${head}transfer-encoding: chunked\r\n\r\n${chunk}0\r\ntrailer: value\r\n\r\n`;
+}
+
+async function nextOf({ got }: Server, index: number): Promise<Exchange> {
+  for (let look = 0; look < 100 && got.length <= index; look += 1) await settled();
+  return got[index] as Exchange;
+}
