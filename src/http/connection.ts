@@ -177,7 +177,7 @@ export class Connection extends Duplex {
     if (this.#isGiving) return;
     this.#isGiving = true;
     let length = 1;
-    while (this.#mayGive && this.#received !== undefined && length > 0) {
+    while (this.#received !== undefined && length > 0 && this.#mayGive) {
       const bytes = this.#received;
       length = this.#lengthOfNext(bytes);
       if (length > 0) this.#giveNext(bytes, length);

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Duplex, duplexPair } from 'node:stream';
+import { type Duplex, duplexPair, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -111,6 +111,25 @@ describe('pipelined requests', () => {
     assert.ok(taken < 32, `${taken} of 64 parts were taken`);
     const { request } = await nextOf(server, 0);
     assert.equal((await buffer(request)).length, MEBIBYTE);
+  });
+
+  test('rule 22: an answer is produced no faster than its client reads it', async () => {
+    const server = new Server();
+    const client = server.connect();
+    client.write(GET);
+    const { response } = await nextOf(server, 0);
+    let produced = 0;
+    const chunks = Array(64).fill('x'.repeat(MEBIBYTE / 16));
+    const source = Readable.from(chunks).map((chunk) => {
+      produced += 1;
+      return chunk;
+    });
+    source.pipe(response);
+    for (let turn = 0; turn < 200; turn += 1) await settled();
+    assert.ok(produced < 32, `${produced} of 64 chunks`);
+    client.resume();
+    for (let turn = 0; turn < 1000 && !response.writableFinished; turn += 1) await settled();
+    assert.equal(produced, 64);
   });
 
   test('rule 9: a client with many short requests also leaves every turn of the event loop to others', async () => {
