@@ -31,7 +31,7 @@ Attacks and overloads a service that it starts itself, on both stores, and print
 bound was broken.
 
   --seconds <n>     seconds of each measurement (5)
-  --attackers <n>   connections of each kind of hostile client (1000)
+  --attackers <n>   connections of each kind of hostile client (1300)
   --addresses <n>   addresses that guess the password (1000000)
   --help            print this
 `;
@@ -39,7 +39,7 @@ bound was broken.
 const { values: options } = parseArgs({
   options: {
     seconds: { type: 'string', default: '5' },
-    attackers: { type: 'string', default: '1000' },
+    attackers: { type: 'string', default: '1300' },
     addresses: { type: 'string', default: '1000000' },
     help: { type: 'boolean', default: false },
   },
@@ -50,6 +50,9 @@ const LONG_LIST = 100_000;
 
 /** Settings with which every path that needs no token can be called. */
 const OPEN_TO_ALL = { TRUST_PROXY: '127.0.0.1', CORS_ORIGINS: 'https://books.test' };
+
+/** As many short requests as Node reads at once, 64 KiB. */
+const MANY_CALLS = call('GET', '/').repeat(1800);
 
 /** A login that fails. */
 const GUESS = '{"username":"bench","password":"guess"}';
@@ -78,6 +81,7 @@ async function siege(): Promise<void> {
     await withService(name, open, {}, heavyCalls, LONG_LIST);
     await withService(name, open, {}, slowLists, 3 * LONG_LIST);
     await withService(name, open, {}, longSearches, LONG_LIST);
+    if (name === 'SQLite') await withService(name, open, {}, longLog, 3 * LONG_LIST);
     await withService(name, open, OPEN_TO_ALL, callsWithoutToken);
   }
   await withService('SQLite', openSqliteBench, { TRUST_PROXY: '127.0.0.1' }, guessing);
@@ -133,9 +137,8 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
     'bodies that lack a byte': () => almostWholeBodies(target, count),
     'stalled readers of the list': () => stalledReaders(target, count, TOKEN),
     'dripping readers of the list': () => drippingReaders(target, count, TOKEN),
-    'readers of no refusal': () => stalledReadersOf(target, count, call('GET', '/').repeat(1000)),
-    'readers of no file of the page': () =>
-      stalledReadersOf({ ...target, port: pagePort(service) }, count, call('GET', '/').repeat(100)),
+    'readers of no refusal': () => stalledReadersOf(target, count, MANY_CALLS),
+    'readers of no file of the page': () => stalledReadersOf({ port: pagePort(service) }, count, MANY_CALLS),
   };
   await honestP99(service); // warm
   const resident = service.residentBytes();
@@ -156,6 +159,35 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
       p99 <= 100 && growth <= 384,
     );
   }
+}
+
+/** A list that is read slowly beside changes, which fill SQLite's log. */
+async function longLog(store: string, service: Measured): Promise<void> {
+  progress(`${store}: changes beside a slow reader of the list`);
+  const attack = slowReaders(service, 1, TOKEN, 25_000);
+  await attack.begun;
+  const title = JSON.stringify({ title: 'x'.repeat(500_000) });
+  let largest = 0;
+  const logSize = async () => {
+    const answer = await fetch(`http://127.0.0.1:${operationsPort(service)}/metrics`);
+    const [, bytes] = /sqlite_file_bytes\{file="log"\} (\d+)/.exec(await answer.text()) ?? [];
+    largest = Math.max(largest, Number(bytes));
+    await pause(100);
+    return answer.status;
+  };
+  const changes = await Promise.all([
+    inParallel(2, 4 * Number(options.seconds), () => send(service.port, 'PUT', '/book/1', title)),
+    inParallel(1, 4 * Number(options.seconds), logSize),
+  ]);
+  attack.stop();
+  const mebibytes = largest / 1024 / 1024;
+  record(
+    'a reader of the list at 25 KB a second beside changes',
+    store,
+    `a log of at most ${mebibytes.toFixed(0)} MiB, ${changes[0].length / 2} MB written`,
+    'at most 256 MiB',
+    mebibytes <= 256,
+  );
 }
 
 /** Lists beside slow readers of it, one or two more of them than lists can be open. */
@@ -186,7 +218,7 @@ async function heavyCalls(store: string, service: Measured): Promise<void> {
   progress(`${store}: books of 1 MB`);
   const title = JSON.stringify({ title: 'x'.repeat(1_000_000) });
   const changes = await inParallel(24, Number(options.seconds), (client) =>
-    send(service.port, 'PUT', `/book/${client + 1}`, title),
+    send(service.port, 'PUT', `/book/${client + 2}`, title),
   );
   const refused = changes.filter(({ status }) => status === 503).length;
   record(
@@ -195,6 +227,19 @@ async function heavyCalls(store: string, service: Measured): Promise<void> {
     `${refused} of ${changes.length} refused, the slowest answer after ${slowest(changes)} ms`,
     'at most 1 %',
     refused * 100 <= changes.length,
+  );
+
+  progress(`${store}: readers of no book of 1 MB`);
+  const largeBook = call('GET', '/book/2', [`Authorization: ${TOKEN}`]);
+  const attack = stalledReadersOf(service, 60, largeBook.repeat(31));
+  const beside = await honestTimes(service);
+  attack.stop();
+  record(
+    '60 connections with 31 calls for a book of 1 MB each, which read no answer',
+    store,
+    `the slowest honest answer after ${beside.at(-1)?.toFixed(0)} ms`,
+    'at most 2000 ms',
+    (beside.at(-1) as number) <= 2000,
   );
 
   progress(`${store}: searches for many beginnings of words`);
@@ -329,8 +374,14 @@ function addressOf(index: number): string {
   return `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`;
 }
 
-/** The 99th percentile of honest reads and creations in milliseconds, at some hundred requests a second. */
-async function honestP99({ port }: Measured): Promise<number> {
+/** The 99th percentile of honest reads and creations in milliseconds. */
+async function honestP99(service: Measured): Promise<number> {
+  const times = await honestTimes(service);
+  return times[Math.floor(times.length * 0.99)] as number;
+}
+
+/** How long honest reads and creations take, in milliseconds, the slowest last, at some hundred requests a second. */
+async function honestTimes({ port }: Measured): Promise<readonly number[]> {
   const times: number[] = [];
   const end = performance.now() + Number(options.seconds) * 1000;
   await Promise.all(
@@ -350,8 +401,7 @@ async function honestP99({ port }: Measured): Promise<number> {
       }
     }),
   );
-  times.sort((one, other) => one - other);
-  return times[Math.floor(times.length * 0.99)] as number;
+  return times.sort((one, other) => one - other);
 }
 
 /** Brute force against the password from one address and from very many, and by measuring the time of answers. */
@@ -375,6 +425,31 @@ async function guessing(store: string, service: Measured): Promise<void> {
     `${judged} checked in ${lasted.toFixed(0)} s, ${free} of them without delay`,
     'one a second',
     judged <= free + lasted + 1,
+  );
+
+  progress(`${store}: guessing from the networks of one IPv6 /48`);
+  const people = '2001:db8:1::7'; // also in that network
+  await logIn(service, people, 'bench', 'bench');
+  const guesses: number[] = [];
+  const network = Array.from({ length: 3200 }, (_, index) => `2001:db8:1:${(index * 20).toString(16)}::1`);
+  const guess = async () => {
+    for (let address = network.pop(); address !== undefined; address = network.pop()) {
+      const { status, milliseconds } = await logIn(service, address, 'bench', 'guess');
+      if (status === 401 && milliseconds < 900) guesses.push(milliseconds);
+    }
+  };
+  const rightLogins = inParallel(5, 1, async () => {
+    await pause(100);
+    return (await logIn(service, people, 'bench', 'bench')).status;
+  });
+  await Promise.all(Array.from({ length: 100 }, guess));
+  const right = await rightLogins;
+  record(
+    '3,200 guesses from the networks of one IPv6 /48',
+    store,
+    `${guesses.length} checked without delay; the slowest right login of five people there after ${slowest(right)} ms, ${right.filter(({ status }) => status !== 200).length} of ${right.length} refused`,
+    'at most 1000, 1000 ms, none',
+    guesses.length <= 1000 && slowest(right) <= 1000 && right.every(({ status }) => status === 200),
   );
 
   // Each kind of wrong login in turn, so that other work of the machine affects all of them alike.
