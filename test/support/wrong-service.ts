@@ -74,8 +74,10 @@ export const kitOf = (url: string) => {
   return new Service(new URL(url), { username, password, secret: SECRET }, LIMITS);
 };
 
+/** @param beginning of its title: `rule 3` does not begin the title of rule 32. */
 export function ruleOf(beginning: string): Rule {
-  const rule = RULES.find((one) => titleOf(one).startsWith(beginning));
+  const title = new RegExp(`^${RegExp.escape(beginning)}(?!\\d)`);
+  const rule = RULES.find((one) => title.test(titleOf(one)));
   if (rule === undefined) throw new Error(`no rule begins with ${beginning}`);
   return rule;
 }
