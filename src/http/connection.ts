@@ -17,13 +17,22 @@ const ROOM = 128 * 1024 * 1024;
 /** Largest answer, in bytes, that needs no room: its request took as much. So it is sent even if there is none. */
 const TINY = 4096;
 
-/** Milliseconds in a turn of the event loop for requests that have waited behind others of their connections. */
+/** Milliseconds in a turn of the event loop for what has waited behind other pieces of its connection. */
 const TURN = 4;
+
+/**
+ * Pieces of headers or chunks that the server gets at once, and bytes of one. Short chunks cost its parser a microsecond each, so
+ * clients without a token could take all the time.
+ */
+const PIECES = 4;
+const PIECE = 1024;
 
 const room = { taken: 0, isRefused: false };
 
-/** Connections that have sent an answer and have more for the server. */
+/** Connections that have more for the server, in the order in which they get a turn of the event loop. */
 const turns: Connection[] = [];
+/** Whether an immediate will give them theirs. */
+let areTurnsDue = false;
 
 type Done = (error?: Error | null) => void;
 
@@ -50,6 +59,8 @@ export class Connection extends Duplex {
   #response: ServerResponse | undefined;
   /** Whether the end of the answer to it is awaited, for what comes next. */
   #isAwaited = false;
+  /** Whether it is among `turns`. */
+  #hasTurn = false;
   /** What the client had to do at the last look, how far it was, and since when. */
   #task: 'send' | 'read' | 'ask' = 'ask';
   #progress = 0;
@@ -93,17 +104,24 @@ export class Connection extends Duplex {
     this.#response = response;
   }
 
-  /** The next request waits for a turn of the event loop, so that other clients get theirs. */
-  readonly #awaitTurn = (): void => {
-    this.#isAwaited = false;
-    if (turns.push(this) === 1) setImmediate(Connection.#takeTurns);
-  };
+  /** The next piece waits for a turn of the event loop, so that other clients get theirs. */
+  #awaitTurn(): void {
+    if (this.#hasTurn) return;
+    this.#hasTurn = true;
+    turns.push(this);
+    if (!areTurnsDue) setImmediate(Connection.#takeTurns);
+    areTurnsDue = true;
+  }
 
   static #takeTurns(): void {
     const end = performance.now() + TURN;
-    for (let count = turns.length; count > 0 && performance.now() < end; count -= 1)
-      (turns.shift() as Connection).#give();
-    if (turns.length > 0) setImmediate(Connection.#takeTurns);
+    for (let count = turns.length; count > 0 && performance.now() < end; count -= 1) {
+      const connection = turns.shift() as Connection;
+      connection.#hasTurn = false;
+      connection.#give();
+    }
+    areTurnsDue = turns.length > 0;
+    if (areTurnsDue) setImmediate(Connection.#takeTurns);
   }
 
   /** Takes room for an answer until the system has all of it. @returns whether there is room. */
@@ -119,9 +137,12 @@ export class Connection extends Duplex {
     return true;
   }
 
-  /** Makes the answer in progress the last one, unless another request has arrived. @returns whether it is. */
+  /**
+   * Makes the answer in progress the last one, unless another request has arrived: an end of a line may follow a request
+   * (RFC 9112 section 2.2). @returns whether it is.
+   */
   endWithAnswer(): boolean {
-    this.#isEnding ||= this.#received === undefined;
+    this.#isEnding ||= (this.#received?.length ?? 0) < END.length;
     return this.#isEnding;
   }
 
@@ -129,6 +150,8 @@ export class Connection extends Duplex {
   refuse(send: () => void): void {
     if (this.#isEnding) return;
     const isAnswered = this.#request?.complete === false && this.#response?.headersSent === true;
+    this.#isEnding = true; // the server gets nothing more
+    this.#received = undefined;
     if (!isAnswered) send();
     this.end();
   }
@@ -172,23 +195,30 @@ export class Connection extends Duplex {
     this.#socket.resetAndDestroy();
   }
 
-  /** Gives the server what it may have: of one request. */
+  /** Gives the server what it may have: of one request, and a few pieces of it. */
   #give(): void {
     if (this.#isGiving) return;
     this.#isGiving = true;
-    let length = 1;
-    while (this.#received !== undefined && length > 0 && this.#mayGive) {
-      const bytes = this.#received;
-      length = this.#lengthOfNext(bytes);
-      if (length > 0) this.#giveNext(bytes, length);
+    let pieces = 0;
+    while (this.#received !== undefined && pieces < PIECES && this.#mayGive) {
+      const length = this.#lengthOfNext(this.#received);
+      if (length === 0) break;
+      this.#giveNext(this.#received, length);
+      pieces += 1;
     }
     this.#isGiving = false;
-    if (this.#isOver && this.#mayGive) this.push(null);
-    const mustWait = this.#received !== undefined && !this.#mayGive;
-    if ((mustWait || this.#isOver) && !this.#isAnswered && !this.#isAwaited) {
+    const isAllGiven = this.#received === undefined;
+    if (this.#mayGive) {
+      if (!isAllGiven && pieces === PIECES) this.#awaitTurn();
+      if (isAllGiven && this.#isOver) this.push(null);
+    } else if ((!isAllGiven || this.#isOver) && !this.#isAnswered && !this.#isAwaited) {
       this.#isAwaited = true;
-      this.#response?.once('close', this.#awaitTurn);
+      this.#response?.once('close', () => {
+        this.#isAwaited = false;
+        this.#awaitTurn();
+      });
     }
+    const mustWait = !isAllGiven && (this.#hasTurn || !this.#mayGive);
     if (mustWait !== this.#socket.isPaused()) mustWait ? this.#socket.pause() : this.#socket.resume();
   }
 
@@ -211,15 +241,17 @@ export class Connection extends Duplex {
     return isNext && this.#isRead && !this.#isEnding;
   }
 
-  /** Bytes up to the end of the headers of a request, or of its body. */
+  /** Bytes up to the end of the headers of a request, or of its body; or some of them. */
   #lengthOfNext(bytes: Buffer): number {
     if (this.#bodyLeft > 0) return Math.min(this.#bodyLeft, bytes.length);
-    const end = bytes.indexOf(END);
+    const piece = bytes.length > PIECE ? bytes.subarray(0, PIECE) : bytes;
+    const end = piece.indexOf(END);
     if (end !== -1) return end + END.length;
+    if (this.#isOver && piece === bytes) return bytes.length;
     // What may be the beginning of END waits for the rest of it: it would bring the next request along.
-    let length = bytes.length;
-    while (!this.#isOver && length > 0 && (bytes[length - 1] === 13 || bytes[length - 1] === 10)) length -= 1;
-    return length;
+    let kept = Math.min(END.length - 1, piece.length);
+    while (kept > 0 && !piece.subarray(piece.length - kept).equals(END.subarray(0, kept))) kept -= 1;
+    return piece.length - kept;
   }
 
   /** Nothing is kept here for the server: `give` says what it gets, and when. */

@@ -156,6 +156,40 @@ describe('pipelined requests', () => {
       assert.deepEqual(turns, new Array(38).fill(1));
     });
   });
+
+  for (const unit of ['\n', '\r', '\r\n\r\n']) {
+    test(`rule 9: a chunk of ${JSON.stringify(unit)} only is read as it arrives, and also leaves every turn to others`, async () => {
+      const server = new Server();
+      const client = server.connect().resume();
+      client.write('POST / HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n8000\r\n');
+      const { request } = await nextOf(server, 0);
+      let [pieces, bytes, all] = [0, 0, 0];
+      request.on('data', (piece: Buffer) => {
+        pieces += 1;
+        bytes += piece.length;
+      });
+      client.write(unit.repeat(0x8000 / unit.length));
+      for (let turn = 0; turn < 10_000 && all < 0x8000 - 3; turn += 1) {
+        await settled();
+        assert.ok(pieces <= 8 && bytes <= 8 * 1024, `${pieces} pieces, ${bytes} bytes`);
+        all += bytes;
+        [pieces, bytes] = [0, 0];
+      }
+      assert.ok(all >= 0x8000 - 3, `${all} bytes`);
+    });
+  }
+
+  for (const { what, sent, isLast } of [
+    { what: 'an end of a line follows it', sent: `${GET}\r\n`, isLast: true },
+    { what: 'another request follows it', sent: GET + GET, isLast: false },
+  ]) {
+    test(`rule 27: while the service stops, the answer to a request is the last one: ${isLast}, if ${what}`, async () => {
+      const server = new Server();
+      server.connect().write(sent);
+      const { response } = await nextOf(server, 0);
+      assert.equal(server.http.isLast(response), isLast); // it does not listen
+    });
+  }
 });
 
 describe('slow clients', () => {
