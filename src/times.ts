@@ -48,6 +48,8 @@ export const TIMES = {
     fullBatch: 500,
     /** After which a search waits for other long ones and begins again, so that no short one waits for it (rule 22). */
     shortSearch: 100,
+    /** For all searches that wait to be the next short one, together. */
+    shortSearches: 500,
   },
   keys: {
     /** For which a key is known, at least (rule I4). */

@@ -77,7 +77,9 @@ export class Catalogue {
     );
     this.#searches = new Batches(
       async (searches, deadline) => {
-        const found = await store.search(searches, deadline, times.shortSearch);
+        // Many that turn out to be long get less each, so that a short one among them does not wait for long.
+        const most = Math.min(times.shortSearch, times.shortSearches / this.#searches.waiting);
+        const found = await store.search(searches, deadline, most);
         return found.map((one) => (typeof one === 'function' ? this.#longSearches.call(one) : one));
       },
       limits.search,

@@ -16,6 +16,13 @@ export const ORDERS_MUTANTS = new Mutants()
   .mutant('a call that fails while others are answered ends the process', ORDERS, 'calls in batches')
   .change('late.push(answer.then(', 'late.push(nextTurn().then(() => answer).then(')
   .in('src/books/catalogue.ts')
+  .mutant(
+    'many searches may each be short for 0.1 s',
+    'test/orders/overload.test.ts',
+    'its share of half a second',
+    'SQLite',
+  )
+  .change('times.shortSearches / this.#searches.waiting', 'Number.POSITIVE_INFINITY')
   .mutant('a short search waits for a long one', ORDERS, 'searches on PostgreSQL')
   .change(
     'return found.map((one) => (',

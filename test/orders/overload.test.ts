@@ -5,7 +5,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Batches } from '../../src/books/batches.ts';
-import { StoreUnavailable } from '../../src/books/store.ts';
+import { Catalogue } from '../../src/books/catalogue.ts';
+import type { Search } from '../../src/books/search.ts';
+import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { TIMES } from '../../src/times.ts';
 import { settled, VirtualTime } from '../support/virtual-time.ts';
 
@@ -50,6 +52,24 @@ describe('rule 23: calls beyond what can be done in time are refused on arrival'
     assert.ok(others.length > 0 && others.length <= 2 * SIZE * batches, `${others.length} calls waited`);
     assert.ok(outcomes.length > 10 * others.length);
   });
+});
+
+test('rule 22: of searches that wait together, each may be short for its share of half a second, and for 0.1 s at most', async () => {
+  const most: number[] = [];
+  const single = { size: 1, weight: 1, inFlight: 1 };
+  const kinds = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
+  const store = {
+    limits: Object.fromEntries(kinds.map((kind) => [kind, single])),
+    search: async (_: unknown, __: unknown, milliseconds: number) => {
+      most.push(milliseconds);
+      return [{ books: [] }];
+    },
+  };
+  const catalogue = new Catalogue(store as unknown as BookStore, TIMES.books);
+  await Promise.all(Array.from({ length: 26 }, () => catalogue.search({} as Search)));
+  // The first one is sent at once; then 25 wait, and one less each time.
+  const shares = Array.from({ length: 25 }, (_, sent) => Math.min(100, 500 / (24 - sent)));
+  assert.deepEqual(most, [100, ...shares]);
 });
 
 /**

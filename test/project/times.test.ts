@@ -26,6 +26,7 @@ describe('the times that documents promise', () => {
     ['rule 22: a call takes 4.5 s in all', books.deadline, 4500],
     ['rule 22: a call waits 2 s for its turn', books.queue, 2000],
     ['rule 22: a short search takes 0.1 s', books.shortSearch, 100],
+    ['all that wait to be one take 0.5 s together', books.shortSearches, 500],
     ['F11: a search waits 1 s for the index, on SQLite', sqlite.catchUp, 1000],
     ['F11: a search waits 1 s for the index, on PostgreSQL', postgres.catchUp, 1000],
     ['F6: counting takes 2 s, on SQLite', sqlite.count, 2000],
