@@ -42,6 +42,14 @@ export function almostWholeBodies(target: Target, count: number): Attack {
   });
 }
 
+/** Sends a body in chunks on a path that needs a token, without one: a few of them a second. */
+export function endlessBodies(target: Target, count: number, chunks: string): Attack {
+  return start(target, count, (socket) => {
+    socket.write('POST /book HTTP/1.1\r\nHost: books.test\r\nTransfer-Encoding: chunked\r\n\r\n');
+    eachSecond(socket, () => socket.write(chunks));
+  });
+}
+
 /** Requests the list and reads none of it. */
 export function stalledReaders(target: Target, count: number, token: string): Attack {
   return stalledReadersOf(target, count, listBy(token));

@@ -17,6 +17,7 @@ import { type BenchStore, openPostgresBench, openSqliteBench } from '../bench/st
 import {
   almostWholeBodies,
   drippingReaders,
+  endlessBodies,
   silent,
   slowBodies,
   slowHeaders,
@@ -135,6 +136,8 @@ async function hostileClients(store: string, service: Measured): Promise<void> {
     'slow headers': () => slowHeaders(target, count),
     'slow bodies': () => slowBodies(target, count),
     'bodies that lack a byte': () => almostWholeBodies(target, count),
+    'bodies of short chunks': () => endlessBodies(target, count, '1\r\na\r\n'.repeat(700)),
+    'bodies of ends of lines': () => endlessBodies(target, count, `1000\r\n${'\r\n\r\n'.repeat(1024)}\r\n`),
     'stalled readers of the list': () => stalledReaders(target, count, TOKEN),
     'dripping readers of the list': () => drippingReaders(target, count, TOKEN),
     'readers of no refusal': () => stalledReadersOf(target, count, MANY_CALLS),
