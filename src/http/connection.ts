@@ -22,7 +22,7 @@ const TURN = 4;
 
 /**
  * Pieces of headers or chunks that the server gets at once, and bytes of one. Short chunks cost its parser a microsecond each, so
- * clients without a token could take all the time.
+ * clients without a token could take all the time: chunks always wait for a turn.
  */
 const PIECES = 4;
 const PIECE = 1024;
@@ -118,7 +118,7 @@ export class Connection extends Duplex {
     for (let count = turns.length; count > 0 && performance.now() < end; count -= 1) {
       const connection = turns.shift() as Connection;
       connection.#hasTurn = false;
-      connection.#give();
+      connection.#give(true);
     }
     areTurnsDue = turns.length > 0;
     if (areTurnsDue) setImmediate(Connection.#takeTurns);
@@ -196,11 +196,15 @@ export class Connection extends Duplex {
   }
 
   /** Gives the server what it may have: of one request, and a few pieces of it. */
-  #give(): void {
+  #give(isItsTurn = false): void {
     if (this.#isGiving) return;
     this.#isGiving = true;
     let pieces = 0;
     while (this.#received !== undefined && pieces < PIECES && this.#mayGive) {
+      if (this.#isInChunks && !isItsTurn) {
+        this.#awaitTurn();
+        break;
+      }
       const length = this.#lengthOfNext(this.#received);
       if (length === 0) break;
       this.#giveNext(this.#received, length);
@@ -234,6 +238,11 @@ export class Connection extends Duplex {
 
   get #isAnswered(): boolean {
     return this.#response === undefined || this.#response.writableFinished;
+  }
+
+  /** Whether the server has the headers of a request, and not all of its body, whose length is not known. */
+  get #isInChunks(): boolean {
+    return this.#request?.complete === false && !this.#isInHeaders && this.#bodyLeft === 0;
   }
 
   get #mayGive(): boolean {
