@@ -146,12 +146,11 @@ export class Connection extends Duplex {
     return this.#isEnding;
   }
 
-  /** Ends the connection with an answer to what cannot be read, unless the request has one already. */
+  /** Ends the connection with an answer to a request that cannot be read, unless it has one already. */
   refuse(send: () => void): void {
     if (this.#isEnding) return;
     const isAnswered = this.#request?.complete === false && this.#response?.headersSent === true;
-    this.#isEnding = true; // the server gets nothing more
-    this.#received = undefined;
+    this.#giveNothingMore();
     if (!isAnswered) send();
     this.end();
   }
@@ -226,6 +225,11 @@ export class Connection extends Duplex {
     if (mustWait !== this.#socket.isPaused()) mustWait ? this.#socket.pause() : this.#socket.resume();
   }
 
+  #giveNothingMore(): void {
+    this.#isEnding = true;
+    this.#received = undefined;
+  }
+
   #giveNext(bytes: Buffer, length: number): void {
     this.#received = length === bytes.length ? undefined : bytes.subarray(length);
     if (this.#bodyLeft > 0) this.#bodyLeft -= length;
@@ -282,14 +286,15 @@ export class Connection extends Duplex {
    * dropped for a while (RFC 9112 section 9.6).
    */
   override _final(done: Done): void {
-    this.#isEnding = true;
-    this.#received = undefined;
+    this.#giveNothingMore();
     this.#socket.end(done);
     this.#socket.resume();
-    setTimeout(() => this.destroy(), this.#times.linger).unref();
+    const timer = setTimeout(() => this.destroy(), this.#times.linger).unref();
+    this.once('close', () => clearTimeout(timer));
   }
 
   override _destroy(error: Error | null, done: Done): void {
+    this.#giveNothingMore();
     this.#socket.destroy();
     done(error);
   }
