@@ -137,12 +137,9 @@ export class Connection extends Duplex {
     return true;
   }
 
-  /**
-   * Makes the answer in progress the last one, unless another request has arrived: an end of a line may follow a request
-   * (RFC 9112 section 2.2). @returns whether it is.
-   */
+  /** Makes the answer in progress the last one, unless another request has arrived. @returns whether it is. */
   endWithAnswer(): boolean {
-    this.#isEnding ||= (this.#received?.length ?? 0) < END.length;
+    this.#isEnding ||= !this.#hasNext;
     return this.#isEnding;
   }
 
@@ -155,12 +152,12 @@ export class Connection extends Duplex {
     this.end();
   }
 
-  /** Whether a request is in progress, or bytes have arrived since the last call. */
+  /** Whether a request is in progress or arriving, or bytes have arrived since the last call. */
   isInUse(): boolean {
     const { bytesRead } = this.#socket;
     const hasReceived = bytesRead > 0 && bytesRead !== this.#seen;
     this.#seen = bytesRead;
-    return hasReceived || !this.#isAnswered;
+    return hasReceived || this.#hasNext || this.#isInHeaders || !this.#isAnswered;
   }
 
   /**
@@ -238,6 +235,11 @@ export class Connection extends Duplex {
       this.#count += 1;
     }
     this.push(length === bytes.length ? bytes : bytes.subarray(0, length));
+  }
+
+  /** Whether another request has arrived. One may be followed by an end of a line (RFC 9112 section 2.2). */
+  get #hasNext(): boolean {
+    return (this.#received?.length ?? 0) >= END.length;
   }
 
   get #isAnswered(): boolean {

@@ -41,7 +41,13 @@ export const API_MUTANTS = new Mutants()
   .mutant('any number of pieces is read at once', CONNECTION, 'only is read as it arrives')
   .change('pieces < PIECES && this.#mayGive', 'this.#mayGive')
   .mutant('an end of a line counts as another request', CONNECTION, 'an end of a line follows it')
-  .change('(this.#received?.length ?? 0) < END.length', 'this.#received === undefined')
+  .change('(this.#received?.length ?? 0) >= END.length', 'this.#received !== undefined')
+  .mutant(
+    'a connection is closed at SIGTERM while a request arrives on it',
+    'test/process/lifecycle.test.ts',
+    'completed after SIGTERM',
+  )
+  .change('this.#hasNext || this.#isInHeaders || ', '')
   .mutant('a body in chunks is read like one of a known length', CONNECTION, 'however requests are cut')
   .change("request.headers['content-length'] ?? 0", "request.headers['content-length'] ?? Infinity")
   .mutant('a body is read faster than the service takes it', CONNECTION, 'no faster than')

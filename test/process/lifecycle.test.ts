@@ -58,7 +58,7 @@ describe('lifecycle', { concurrency: 3 }, () => {
   });
 
   test('rule 27: requests completed after SIGTERM are answered, and the answers say that the connection closes', async (context) => {
-    const service = await startPatient(context);
+    const service = await startPatient(context, 1); // connections are looked at often
     const { token } = service.client;
     const { id } = await service.client.create({ title: 'before' });
     const login = '{"username":"librarian","password":"correct horse"}';
