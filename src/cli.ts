@@ -7,6 +7,7 @@ import { type Environment, nearMisses, SECRETS, SETTINGS, type Setting } from '.
 import { nearest } from './nearest.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
+import { printable } from './terminal/printable.ts';
 import { version } from './version.ts';
 
 const ABOUT = `Usage: book-catalogue [COMMAND] [--help]
@@ -112,7 +113,7 @@ export async function run(
     return await (command ?? (await load())).run(context, { options, operands });
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;
-    stderr.write(`${error.message.replace(/\s+/g, ' ')}\n`); // one line, even if it quotes several
+    stderr.write(`${printable(error.message.replace(/\s+/g, ' '))}\n`); // one line, even if it quotes several
     return error instanceof UsageError ? 2 : 1;
   }
 }

@@ -5,6 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { LOGIN_LIMIT } from './auth/credentials.ts';
+import { reasonOf } from './error-words.ts';
+import { assertWrittenOut } from './final-path.ts';
 import { nearest } from './nearest.ts';
 import { OperatorError } from './operator-error.ts';
 
@@ -74,7 +76,7 @@ export const SETTINGS = {
     'username for logging in',
     `\`${BUILT_IN.username}\``,
     (given) => readPair(given)?.username ?? BUILT_IN.username,
-    (username) => (/\p{Cc}/u.test(username) ? JSON.stringify(username) : username),
+    String,
   ),
   password: setting(
     'AUTH_PASSWORD',
@@ -169,6 +171,9 @@ export interface Config extends Settings {
 /** Variables that may come from a file instead: `NAME_FILE` is the path of that file (rule 25). */
 export const SECRETS = 'DB_URL DB_READ_URL SECRET_TOKEN SECRET_TOKEN_PREVIOUS AUTH_PASSWORD'.split(' ');
 
+/** Keys, of which only the bytes matter: `openssl rand -base64 64` prints one in two lines. */
+const MAY_HAVE_LINES = ['SECRET_TOKEN', 'SECRET_TOKEN_PREVIOUS'];
+
 /** Names that other programs give to one of our variables. */
 const NAMES_ELSEWHERE: Readonly<Record<string, string>> = { DATABASE_URL: 'DB_URL', DB_URI: 'DB_URL' };
 
@@ -197,25 +202,56 @@ class Given {
     const text = this.#env[name];
     if (text === '') throw new OperatorError(`${name} is set but empty: give it a value, or leave it out.`);
     const path = SECRETS.includes(name) ? this.text(`${name}_FILE`) : undefined;
-    if (path === undefined) return text;
+    if (path === undefined) return text === undefined ? undefined : plain(text, name, name);
     if (text !== undefined) throw new OperatorError(`${name} and ${name}_FILE are both set: keep one.`);
-    const value = this.#read.get(name) ?? this.#readSecret(name, path);
+    const value = this.#read.get(name) ?? plain(this.#readSecret(name, path), name, `${name}_FILE`);
     this.#read.set(name, value);
     return value;
   }
 
   #readSecret(name: string, path: string): string {
+    assertWrittenOut(path, `${name}_FILE`);
     let content: string;
     try {
       content = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(this.#readFile(path));
     } catch (error) {
-      const reason = error instanceof TypeError ? 'it is not UTF-8 text' : (error as Error).message;
+      const reason = error instanceof TypeError ? 'it is not UTF-8 text' : reasonOf(error);
       throw new OperatorError(`${name}_FILE cannot be read: ${reason}.`);
     }
     const value = content.replace(/\r?\n$/, '');
     if (value === '') throw new OperatorError(`${name}_FILE names an empty file: put the value into it.`);
     return value;
   }
+}
+
+const CHARACTERS: Readonly<Record<string, string>> = {
+  '\t': 'a tab',
+  '\n': 'a line break',
+  '\r': 'a carriage return',
+  ' ': 'a blank',
+};
+
+/**
+ * Refuses what programs leave of an env-file's line in a value: quotation marks, a carriage return, blanks.
+ * @param source the variable that the operator can correct.
+ * @returns the value.
+ */
+function plain(value: string, name: string, source: string): string {
+  if (/^\p{Quotation_Mark}.*\p{Quotation_Mark}$/su.test(value)) {
+    throw new OperatorError(
+      `${source} has quotation marks around its value, which would be part of it: remove them.`,
+    );
+  }
+  const lines = MAY_HAVE_LINES.includes(name) ? value.replaceAll(/\r?\n(?=.)/gs, '') : value;
+  const position = lines.search(/^\s|\p{Cc}|\s$/u);
+  if (position === -1) return value;
+  const found = lines.charAt(position);
+  const end = position === lines.length - 1 ? 'at the end of' : 'in';
+  const place = position === 0 ? 'at the beginning of' : end;
+  const code = found.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
+  throw new OperatorError(
+    `${source} has ${CHARACTERS[found] ?? 'the character'} (U+${code}) ${place} its value: remove it.`,
+  );
 }
 
 /**
@@ -332,13 +368,21 @@ function readNumber(
   return text === undefined ? undefined : value;
 }
 
-/** YAML files turn `on` and `off` without quotation marks into `true` and `false`. */
+/**
+ * Reads `on` and `off` in any case, and `true` and `false`, into which YAML files turn them without quotation marks.
+ * @returns undefined for any other text.
+ */
+function switchOf(text: string): boolean | undefined {
+  if (/^(on|true)$/i.test(text)) return true;
+  return /^(off|false)$/i.test(text) ? false : undefined;
+}
+
 function onOrOff(name: string, help: string, absent: 'on' | 'off'): Setting<boolean> {
   const read = (given: Given) => {
     const text = given.text(name) ?? absent;
-    if (!/^(on|true|off|false)$/.test(text))
-      throw new OperatorError(`${name} must be on or off, not "${text}".`);
-    return text === 'on' || text === 'true';
+    const isOn = switchOf(text);
+    if (isOn === undefined) throw new OperatorError(`${name} must be on or off, not "${text}".`);
+    return isOn;
   };
   return setting(name, `\`on\` or \`off\`: ${help}`, `\`${absent}\``, read, (isOn) => (isOn ? 'on' : 'off'));
 }
@@ -431,7 +475,7 @@ function readAdmin(given: Given): PortSetting {
 /** By default the page is on the second port after PORT. It searches, so it needs FIND. */
 function readPage(given: Given): PortSetting | undefined {
   const text = given.text('PAGE_PORT');
-  if (text === 'off' || text === 'false') return undefined; // YAML turns one into the other
+  if (text !== undefined && switchOf(text) === false) return undefined;
   const [main, admin, find] = [SETTINGS.port.read(given), readAdmin(given).port, SETTINGS.find.read(given)];
   const port = readNumber(given, 'PAGE_PORT', 0, LAST_PORT, ', or off');
   if (port === undefined) {
@@ -459,7 +503,7 @@ function portBeside(port: number, distance: number): number {
 
 function readLogLevel(given: Given): LogLevel {
   const text = given.text('LOG_LEVEL') ?? 'info';
-  const level = LOG_LEVELS.find((known) => known === text);
+  const level = LOG_LEVELS.find((known) => known === text.toLowerCase());
   if (level !== undefined) return level;
   throw new OperatorError(`LOG_LEVEL must be one of ${LOG_LEVELS.join(', ')}, not "${text}".`);
 }

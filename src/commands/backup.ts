@@ -3,6 +3,7 @@
 import { existsSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readSetting } from '../config.ts';
+import { reasonOf } from '../error-words.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
@@ -72,7 +73,7 @@ export async function run(
   } catch (error) {
     steps.end();
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`No backup was made of ${url}: ${(error as Error).message}.`);
+    throw new OperatorError(`No backup was made of ${url}: ${reasonOf(error)}.`);
   }
 }
 

@@ -4,6 +4,7 @@ import { styleText } from 'node:util';
 import { type Config, type Environment, readConfig, SETTINGS, type Setting } from '../config.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
+import { printable } from '../terminal/printable.ts';
 import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue config
@@ -18,8 +19,10 @@ export async function run({ env, stdout, stderr }: CommandContext): Promise<numb
   await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);
   const settings = Object.entries<Setting>(SETTINGS).map(([key, { name, show }]) => {
     const value = config[key as keyof Config];
-    if (show !== undefined) return [name, show(value, sourceOf(env, name) !== 'default')] as const;
-    return [name, value === undefined ? '(none)' : describeStore(String(value))] as const;
+    const shown =
+      show?.(value, sourceOf(env, name) !== 'default') ??
+      (value === undefined ? '(none)' : describeStore(String(value)));
+    return [name, printable(shown)] as const;
   });
   if (stdout.isTTY) {
     const width = (column: readonly string[]) => Math.max(...column.map((text) => text.length));

@@ -4,6 +4,7 @@
 import { closeSync, existsSync, openSync, rmSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { readSetting } from '../config.ts';
+import { reasonOf } from '../error-words.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
@@ -78,7 +79,7 @@ export async function run(
   } catch (error) {
     steps.end();
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`${url} was not restored: ${(error as Error).message}.`);
+    throw new OperatorError(`${url} was not restored: ${reasonOf(error)}.`);
   }
 }
 

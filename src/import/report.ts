@@ -9,6 +9,7 @@ import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import { counted } from '../terminal/counted.ts';
+import { printable } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
@@ -197,11 +198,4 @@ function describe({ format, columns, keepsIds }: Reading): string {
   });
   const orElse = columns.editionYear === undefined ? '' : ` or else "${columns.editionYear}"`;
   return `${[FORMATS[format], ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
-}
-
-/** Escapes control characters, so that a file cannot control the terminal. */
-function printable(text: string): string {
-  return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => {
-    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
-  });
 }

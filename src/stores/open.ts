@@ -5,7 +5,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BookStore } from '../books/store.ts';
 import { reasonOf } from '../error-words.ts';
-import { finalPath } from '../final-path.ts';
+import { assertWrittenOut, finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { Times } from '../times.ts';
 import type { BookIndex } from './book-index.ts';
@@ -43,12 +43,17 @@ export interface StoreAt {
 export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string): Promise<StoreAt> {
   const refuse = (error: unknown): never => {
     if (error instanceof OperatorError) throw error;
-    throw cannotOpen(dbUrl, name, error);
+    throw cannotOpen(dbUrl, name, reasonOf(error));
   };
   const scheme = schemeOf(dbUrl);
   switch (scheme) {
     case 'sqlite': {
       const file = sqlitePath(dbUrl, name);
+      const refuseFile = async (error: unknown) => {
+        const { deniedAccess } = await import('./sqlite/access.ts');
+        const denied = deniedAccess(file);
+        return denied === undefined ? refuse(error) : refuse(new Error(denied));
+      };
       if (readUrl !== undefined) {
         throw new OperatorError(
           'DB_READ_URL names a standby of PostgreSQL, but DB_URL is sqlite: remove one of them.',
@@ -58,15 +63,15 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
         file,
         open: async (options) => {
           const { openSqlite } = await import('./sqlite/store.ts');
-          return openSqlite(file, options).catch(refuse);
+          return openSqlite(file, options).catch(refuseFile);
         },
         openBulk: async (mode: BulkMode, times: Times) => {
           const { openSqliteBulk } = await import('./sqlite/bulk.ts');
-          return openSqliteBulk(file, mode, times.sqlite).catch(refuse) as Promise<BulkStore>;
+          return openSqliteBulk(file, mode, times.sqlite).catch(refuseFile) as Promise<BulkStore>;
         },
         openIndex: async (times) => {
           const { openSqliteIndex } = await import('./sqlite/book-index.ts');
-          return openSqliteIndex(file, times.sqlite).catch(refuse);
+          return openSqliteIndex(file, times.sqlite).catch(refuseFile);
         },
       };
     }
@@ -108,18 +113,20 @@ async function readStandbys(readUrl: string): Promise<Standbys> {
 
 async function readPostgresUrl(url: string, name: string, purpose: 'writing' | 'reading'): Promise<Hosts> {
   if (!urlsOfHosts(url).every(isWellEscaped)) {
-    throw new OperatorError(`${name} is not a valid URL: percent-escape special characters in its parts.`);
+    throw new OperatorError(
+      `${name} is not a valid URL: percent-escape special characters in its parts, such as % as %25.`,
+    );
   }
   const { readHosts } = await import('./postgres/server/hosts.ts');
   try {
     return readHosts(url, purpose);
   } catch (error) {
-    throw cannotOpen(url, name, error);
+    throw cannotOpen(url, name, reasonOf(error));
   }
 }
 
-function cannotOpen(url: string, name: string, error: unknown): OperatorError {
-  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${reasonOf(error)}.`);
+function cannotOpen(url: string, name: string, reason: string): OperatorError {
+  return new OperatorError(`${name}: ${describeStore(url)} cannot be opened: ${reason}.`);
 }
 
 function schemeOf(url: string): string | undefined {
@@ -143,6 +150,11 @@ export function describeStore(dbUrl: string): string {
 function isWellEscaped(url: string): boolean {
   if (!URL.canParse(url)) return false;
   const { pathname, search, hash } = new URL(url);
+  try {
+    decodeURIComponent(url); // else the driver fails
+  } catch {
+    return false;
+  }
   return !`${pathname}${search}${hash}`.includes('@');
 }
 
@@ -157,10 +169,19 @@ function sqlitePath(dbUrl: string, name: string): string {
       `${name} must name a file: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
     );
   }
+  assertWrittenOut(path, name);
   const file = finalPath(path);
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
+  if (isFolder(file))
     throw new OperatorError(
       `${name}: ${file} is a folder: name a file in it, such as sqlite:${join(file, 'books.db')}.`,
     );
   return file;
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    return false; // it is missing, or this user may not look: opening it says so
+  }
 }

@@ -208,7 +208,7 @@ export function openExisting(file: string): DatabaseSync {
 
 /** @returns the catalogue in a file, opened read-only; undefined without one. */
 export function openCatalogue(path: string, times: Times['sqlite']): DatabaseSync | undefined {
-  if (!existsSync(path)) return undefined;
+  if (statSync(path, { throwIfNoEntry: false }) === undefined) return undefined; // it throws if this user may not look
   undoHalfWrite(path, times);
   const db = new DatabaseSync(path, { readOnly: true, timeout: times.busyInBulk });
   if (hasBooks(db)) return db;

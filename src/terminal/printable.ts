@@ -1,0 +1,8 @@
+// Owns: showing text of files and variables on a terminal.
+
+/** Escapes the characters that would control the terminal. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}
