@@ -69,7 +69,8 @@ export class Connection extends Duplex {
   #seen = -1;
 
   constructor(socket: Socket, times: Times['http']) {
-    super({ decodeStrings: false });
+    // A request takes over this mark: its body waits in one piece, however many chunks that has, unless it is read.
+    super({ decodeStrings: false, readableHighWaterMark: 1 });
     this.#socket = socket;
     this.#times = times;
     socket.on('data', (bytes: Buffer) => {
@@ -81,7 +82,8 @@ export class Connection extends Duplex {
       this.#isOver = true;
       this.#give();
     });
-    socket.on('error', () => {}); // 'close' follows
+    // 'close' follows. Node listens to neither once a client has asked for a tunnel.
+    for (const stream of [socket, this]) stream.on('error', () => {});
     socket.on('close', () => this.destroy());
     this.on('pause', () => {
       this.#isRead = false;
@@ -149,7 +151,9 @@ export class Connection extends Duplex {
     const isAnswered = this.#request?.complete === false && this.#response?.headersSent === true;
     this.#giveNothingMore();
     if (!isAnswered) send();
-    this.end();
+    if (isAnswered && this.#response?.writableEnded === false)
+      this.resetAndDestroy(); // half an answer must not seem whole
+    else this.end();
   }
 
   /** Whether a request is in progress or arriving, or bytes have arrived since the last call. */
@@ -168,7 +172,7 @@ export class Connection extends Duplex {
   isTooSlow(now: number): boolean {
     const { headers, wholeRequest, keepAlive, reader, readerWithoutRoom } = this.#times;
     const { bytesWritten, writableLength } = this.#socket;
-    const isArriving = this.#isInHeaders || this.#request?.complete === false;
+    const isArriving = !this.#isEnding && (this.#isInHeaders || this.#request?.complete === false);
     const task = isArriving ? 'send' : this.#isAnswered ? 'ask' : 'read';
     // The next part of an answer is written once the system has taken the one before.
     const progress = task === 'read' ? bytesWritten : this.#count;

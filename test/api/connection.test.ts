@@ -48,11 +48,16 @@ class Server {
   );
 
   /** @returns the client's end, whose `socket` is the server's. */
-  connect(): Duplex & { socket: Duplex & { bytesWritten: number } } {
-    const [client, end] = duplexPair();
-    const socket = Object.assign(end, { bytesRead: 0, bytesWritten: 0 });
+  connect(): Duplex & { socket: Duplex & { bytesWritten: number }; isReset: boolean } {
+    const [duplex, end] = duplexPair();
+    const resetAndDestroy = () => {
+      client.isReset = true;
+      end.destroy();
+    };
+    const socket = Object.assign(end, { bytesRead: 0, bytesWritten: 0, resetAndDestroy });
+    const client = Object.assign(duplex, { socket, isReset: false });
     this.http.server.emit('connection', socket);
-    return Object.assign(client, { socket });
+    return client;
   }
 }
 
@@ -111,6 +116,35 @@ describe('pipelined requests', () => {
     assert.ok(taken < 32, `${taken} of 64 parts were taken`);
     const { request } = await nextOf(server, 0);
     assert.equal((await buffer(request)).length, MEBIBYTE);
+  });
+
+  test('rule 22: of a body that nobody reads, little is kept, however short its chunks are', async () => {
+    const server = new Server();
+    const client = server.connect();
+    client.write(
+      `POST / HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\na\r\n'.repeat(2000)}`,
+    );
+    const { request } = await nextOf(server, 0);
+    for (let turn = 0; turn < 200; turn += 1) await settled();
+    assert.ok(request.readableLength < 1024, `${request.readableLength} chunks`);
+    client.write('0\r\n\r\n');
+    assert.equal((await buffer(request)).length, 2000);
+  });
+
+  test('rule 20: the refusal of a tunnel fails if its client is gone, which ends only that connection', async () => {
+    const server = new Server();
+    const client = server.connect();
+    const failed = new Promise<void>((resolve) => {
+      client.socket.write = (_chunk: unknown, _encoding: unknown, done?: (error: Error) => void) => {
+        process.nextTick(() => done?.(new Error('the client is gone')));
+        resolve();
+        return true;
+      };
+    });
+    client.write('CONNECT elsewhere.test:443 HTTP/1.1\r\nhost: test\r\n\r\n');
+    await failed;
+    for (let turn = 0; turn < 3; turn += 1) await settled();
+    assert.equal(client.socket.destroyed, true);
   });
 
   test('rule 22: an answer is produced no faster than its client reads it', async () => {
@@ -228,6 +262,29 @@ describe('slow clients', () => {
         assert.deepEqual([client.readableEnded, server.refusals], [false, []]);
         await pass(time, 3);
         assert.deepEqual([client.readableEnded || client.destroyed, server.refusals], [true, refusals]);
+      });
+    });
+  }
+
+  for (const { what, answer, isReset } of [
+    { what: 'the answer that nobody reads', answer: 'whole', isReset: false },
+    { what: 'half of its answer', answer: 'half', isReset: true },
+  ]) {
+    test(`rule 22: a body that does not end after ${what} ends the connection, by a reset: ${isReset}`, async () => {
+      const time = new VirtualTime();
+      await time.during(async () => {
+        const server = new Server();
+        const client = await connectedTo(server);
+        client.write(`${HEAD}{`);
+        await settled();
+        const { response } = server.got[0] as Exchange;
+        answer === 'whole' ? response.end('x'.repeat(MEBIBYTE)) : response.write('x');
+        await pass(time, 29);
+        assert.deepEqual([client.socket.destroyed, client.isReset], [false, false]);
+        await pass(time, 2);
+        assert.equal(client.isReset, isReset);
+        await pass(time, 62);
+        assert.deepEqual([client.socket.destroyed, server.refusals], [true, []]);
       });
     });
   }

@@ -52,6 +52,25 @@ export const API_MUTANTS = new Mutants()
   .change("request.headers['content-length'] ?? 0", "request.headers['content-length'] ?? Infinity")
   .mutant('a body is read faster than the service takes it', CONNECTION, 'no faster than')
   .change('isNext && this.#isRead && ', 'isNext && ')
+  .mutant('of a body that nobody reads, every chunk is kept', CONNECTION, 'little is kept')
+  .change('{ decodeStrings: false, readableHighWaterMark: 1 }', '{ decodeStrings: false }')
+  .mutant('a refused tunnel ends the process if its client is gone', CONNECTION, 'refusal of a tunnel')
+  .change('for (const stream of [socket, this])', 'for (const stream of [socket])')
+  .mutant(
+    'half an answer seems whole if its request does not end',
+    CONNECTION,
+    'ends the connection, by a reset',
+  )
+  .change(
+    'if (isAnswered && this.#response?.writableEnded === false)',
+    'if (isAnswered && isAnswered === undefined)',
+  )
+  .mutant(
+    'a refused connection waits for its reader without an end',
+    CONNECTION,
+    'ends the connection, by a reset',
+  )
+  .change('const isArriving = !this.#isEnding && (', 'const isArriving = (')
   .mutant('an answer is produced faster than its client reads it', CONNECTION, 'no faster than its client')
   .change('chunks.length - 1 ? done : undefined', 'chunks.length - 1 ? void done() : undefined')
   .mutant('a client with many requests does not leave a turn to others', CONNECTION, 'leaves every turn')
