@@ -174,7 +174,10 @@ const WORDS: readonly (readonly [title: string, queries: readonly string[]])[] =
   ['x'.repeat(70), ['x'.repeat(64), 'x'.repeat(65)]],
   [`${'y '.repeat(997)}zebra beyond`, ['zebra', 'zeb*']],
   ['हिन्दी किताब', ['किताब']],
-  ['がくせい', ['がく']],
+  ['がくせい', ['がく', 'ガク']],
+  ['Qurʾān ʿAbd Gogolʹ Obʺem', ["qur'an abd gogol ob'em", 'quran obem', 'ob"em']],
+  ['צה״ל', ['צהל', 'צה"ל', "צה''ל"]],
+  ['كتاب علي ٢٠٢٤', ['کتاب علی', '2024', '۲۰۲۴']],
 ];
 
 /** Titles, and texts of `title_contains` that do not find them. */
@@ -184,6 +187,7 @@ const OTHER_WORDS: readonly (readonly [title: string, queries: readonly string[]
   ['Acme™', ['acmetm']],
   [`${'x'.repeat(63)}a`, [`${'x'.repeat(63)}b`, 'x'.repeat(63), 'x'.repeat(24)]],
   [`${'y '.repeat(997)}zebra beyond`, ['beyond']],
+  ['ماء لڑکے', ['ما', 'لڑکی']],
   ['Emma', ['emm', 'emmas', 'mma', 'mma*', 'aemma']],
   ['häuser', ['haeuser']],
 ];

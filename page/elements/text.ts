@@ -1,7 +1,8 @@
 // Owns: how books and numbers are put into words, and which parts of a text were searched for.
 
 import type { Book, NewBook } from '../../client/src/book.ts';
-import { fold, type Term } from '../../src/books/words.ts';
+import { APOSTROPHES, fold, QUOTES } from '../../src/books/folding.ts';
+import type { Term } from '../../src/books/words.ts';
 
 export const FIELDS = ['title', 'author', 'year'] as const;
 export type Field = (typeof FIELDS)[number];
@@ -55,7 +56,8 @@ export function hueOf(author: string): number {
   return (hash >>> 0) % 360;
 }
 
-const WORD = /[\p{L}\p{N}\p{M}]+(?:['’][\p{L}\p{N}\p{M}]+)*/gu;
+const LETTERS = String.raw`[\p{L}\p{N}\p{M}\p{Cf}]+`;
+const WORD = new RegExp(`${LETTERS}(?:[${APOSTROPHES}${QUOTES}]+${LETTERS})*`, 'gu');
 
 /**
  * Fills an element with a text in which words are marked.
@@ -82,12 +84,14 @@ export function fillMarked(element: Element, text: string, wanted: readonly Term
 /** The part of a word that was searched for; 0 to 0 if it was not. */
 function foundIn(word: string, wanted: readonly Term[]): readonly [from: number, to: number] {
   const folded = fold(word);
-  const joined = folded.replaceAll("'", '');
+  const parts = folded.split(/['"]+/);
+  const joined = parts.join('');
+  // Letters that fold to several, and joined parts, would shift the end of the mark.
+  const isShifted = joined.length !== word.length;
   for (const { word: sought, isPrefix } of wanted) {
-    if (joined === sought || folded.split("'").includes(sought)) return [0, word.length];
-    // Letters that fold to several, and joined ones, would shift the end of the mark.
-    const isShifted = folded.length !== word.length;
-    if (isPrefix && joined.startsWith(sought)) return [0, isShifted ? word.length : sought.length];
+    if (joined === sought || parts.includes(sought)) return [0, word.length];
+    if (isPrefix && [joined, ...parts].some((one) => one.startsWith(sought)))
+      return [0, isShifted ? word.length : sought.length];
     const inside = folded.indexOf(sought);
     if (inside >= 0 && IN_RUN.test(sought))
       return isShifted ? [0, word.length] : [inside, inside + sought.length];

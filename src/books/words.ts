@@ -1,6 +1,8 @@
-// Owns: what a word is, and which texts are equal when books are searched and sorted (rules F7 to F9): one definition,
-// whose results every store indexes as they are.
-// Does not: depend on a language. `ä` is `a`, and `New York` comes before `Newark`, wherever the reader lives.
+// Owns: what a word and a key is when books are searched and sorted (rules F7 to F9): one definition, whose results every
+// store indexes as they are.
+// Does not: depend on a language. `New York` comes before `Newark`, wherever the reader lives.
+
+import { ASCII, fold } from './folding.ts';
 
 /** UTF-16 units of a text that are indexed; the rest cannot be found. */
 export const INDEXED_UNITS = 2000;
@@ -12,58 +14,20 @@ const KEY_POINTS = 250;
 /** Signs that stand for a text without letters and digits. */
 const SIGNS = 10;
 
-/** Letters that Unicode does not decompose, as people type them who do not have them on their keyboard. */
-const LETTERS: Readonly<Record<string, string>> = {
-  æ: 'ae',
-  œ: 'oe',
-  ø: 'o',
-  đ: 'd',
-  ð: 'd',
-  þ: 'th',
-  ħ: 'h',
-  ł: 'l',
-  ŧ: 't',
-  ŋ: 'n',
-  ĸ: 'k',
-  ƒ: 'f',
-  ǝ: 'e',
-  ə: 'e',
-  ɨ: 'i',
-  ƀ: 'b',
-  ǥ: 'g',
-  ɉ: 'j',
-  ɍ: 'r',
-  ʉ: 'u',
-  ƶ: 'z',
-  ı: 'i',
-  ς: 'σ',
-};
-const LETTER = new RegExp(`[${Object.keys(LETTERS).join('')}]`, 'gu');
-
-const ASCII = /^[\0-\x7f]*$/;
-const TRADE_MARKS = /[™℠]/g;
-const APOSTROPHES = /[’‘ʼʻ`]/g;
-/** An apostrophe that Unicode decomposes into a space with a mark. */
-const ACUTE = /[\u00b4\u1ffd]/g;
-
-/**
- * Marks on letters, and characters that are not seen: format characters and the tatweel. Not the vowel signs of scripts
- * that are written with them, nor the voicing of kana.
- */
-const MARKS =
-  /[[[\p{sc=Zinh}\p{sc=Latn}\p{sc=Grek}\p{sc=Cyrl}\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}]&&\p{Mn}]--[\u3099\u309A]]|\p{Cf}|\u0640/gv;
-
 /** Characters of scripts without spaces between words, and of Korean, whose words carry endings. */
 const UNSPACED = String.raw`[[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]&&[\p{L}\p{N}\p{M}]]`;
 const SPACED = `[[\\p{L}\\p{N}\\p{M}]--${UNSPACED}]`;
-const TOKEN = new RegExp(`(?<run>${UNSPACED}+)|${SPACED}+(?:'${SPACED}+)*`, 'gv');
-const ASCII_TOKEN = /[a-z0-9]+(?:'[a-z0-9]+)*/g;
+const TOKEN = new RegExp(`(?<run>${UNSPACED}+)|${SPACED}+(?:['"]+${SPACED}+)*`, 'gv');
+const ASCII_TOKEN = /[a-z0-9]+(?:['"]+[a-z0-9]+)*/g;
+
+/** An apostrophe, or a quotation mark that stands for one: `צה"ל`. */
+const WITHIN_WORD = /['"]+/;
 
 /** Between two initials. */
 const INITIALS_GAP = /^[. ]*$/;
 
 // Most texts are words with spaces and signs between them: their words are those of their key.
-const MORE_THAN_WORDS = /'|(?:^|[^a-z0-9])[a-z](?![a-z0-9])|[a-z0-9]{65}/;
+const MORE_THAN_WORDS = /'|[a-z0-9]"+[a-z0-9]|(?:^|[^a-z0-9])[a-z](?![a-z0-9])|[a-z0-9]{65}/;
 const BETWEEN_WORDS = /[^a-z0-9]+/g;
 
 /** A text as it is indexed. */
@@ -87,22 +51,6 @@ interface Token {
   /** Whether it is a run of a script without spaces. */
   readonly isRun: boolean;
   readonly isStarred: boolean;
-}
-
-/** Removes what does not count when texts are compared (rule F8). */
-export function fold(text: string): string {
-  if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'");
-  return text
-    .replace(TRADE_MARKS, ' ')
-    .replace(ACUTE, "'")
-    .normalize('NFKD')
-    .replace(APOSTROPHES, "'") // of which some are parts of other characters
-    .replace(MARKS, '')
-    .toLowerCase()
-    .toUpperCase()
-    .toLowerCase()
-    .replace(LETTER, (letter) => LETTERS[letter] as string)
-    .normalize('NFC');
 }
 
 /** @param text a title or an author. */
@@ -157,7 +105,7 @@ function tokensOf(folded: string): Token[] {
     if (isInitial && follows) {
       tokens.at(-1)?.parts.push(text);
     } else {
-      const parts = isRun ? [text] : text.split("'").map((part) => cut(part, WORD_POINTS));
+      const parts = isRun ? [text] : text.split(WITHIN_WORD).map((part) => cut(part, WORD_POINTS));
       tokens.push({ parts, isRun, isStarred });
     }
     initialsEnd = isInitial ? end : undefined;

@@ -4,8 +4,8 @@
 import type { Book } from '../books/book.ts';
 import { indexText } from '../books/words.ts';
 
-/** Increase it with every change to the definition of a word or a key (`books/words.ts`): an index of an older version is then rebuilt. */
-export const INDEX_VERSION = 2;
+/** Increase it with every change to the definition of a word or a key (`books/words.ts`, `books/folding.ts`): an index of an older version is then rebuilt. */
+export const INDEX_VERSION = 3;
 
 /** A result of `advance`: about how many books are not indexed yet. */
 export type Remaining = number;

@@ -102,11 +102,13 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
   test('a search marks what it has found; a year among the words is one unless a text has it, and may become a filter', async (context) => {
     const of1937 = { title: 'Out of Africa', author: 'Karen Blixen', year: 1937 };
     const named = { title: 'Spain 1605', author: 'Nobody', year: 2005 };
-    const { page } = await openCatalogue(context, { books: [...BOOKS, of1937, named] });
+    const romanised = { title: 'Obʺem', author: '', year: 0 };
+    const { page } = await openCatalogue(context, { books: [...BOOKS, of1937, named, romanised] });
     for (const [words, found, marked] of [
       ['anos', ['Cien años de soledad'], ['años']],
       ['jane pre', ['Pride and Prejudice'], ['Pre', 'Jane']],
       ['it', ['It'], []],
+      ['obem', ['Obʺem'], ['Obʺem']],
       ['1605', ['Spain 1605'], ['1605']],
       ['tolkien 1938', [], []],
       ['1937', ['The Hobbit', 'Out of Africa'], []],

@@ -12,6 +12,7 @@ const WORDS: readonly (readonly [title: string, found: readonly string[], not: r
   ["L'Étranger", ['letranger', 'etranger', "l'étranger", 'l’etranger', 'L`ETRANGER'], ['tranger']],
   ['Univers’', ['univers', "univers'"], []],
   ["Sorcerer's Stone", ["sorcerer's", 'sorcerers', 'sorcerer', 'stone sorcerers'], ['sorcerer s s']],
+  ['Die "Un"sichtbaren', ['unsichtbaren', 'un', 'sichtbaren', 'die "un"'], ['dieun']],
   ["Rock 'n' Roll", ['rock', 'n', 'roll'], ['rocknroll']],
   ['The Silmarillion (J.R.R. Tolkien)', ['j.r.r.', 'jrr', 'j r r', 'J. R. R.', 'jrr tolkien'], ['rr', 'jr']],
   ['Plan B', ['b', 'plan b'], ['planb']],
@@ -36,7 +37,7 @@ const WORDS: readonly (readonly [title: string, found: readonly string[], not: r
   ['채식주의자', ['채식', '주의'], ['채의']],
   ['ภาษาไทย', ['ไทย', 'ภาษา'], []],
   ['第1巻ABC', ['第', '1', '巻', 'abc', '第1巻'], ['bc']],
-  ['Word™ Soft\u00adHyphen Zero\u200bWidth', ['word', 'softhyphen', 'zerowidth'], ['soft']],
+  ['Word™ Soft\u00adHyphen Zero\u200bWidth \u1160x', ['word', 'softhyphen', 'zerowidth', 'x'], ['soft']],
   ['???', ['???', '? ? ?'], ['?', '??', '!']],
   ['🙂', ['🙂'], ['🙃']],
   [`${'x'.repeat(70)} y`, ['x'.repeat(70), 'x'.repeat(64), 'y'], ['x'.repeat(63)]],
@@ -52,9 +53,92 @@ const EQUAL: readonly (readonly [text: string, equal: readonly string[], not: re
     ['New York Trilogy', 'thenewyorktrilogy'],
   ],
   ["O'Brien", ['o brien', 'O’BRIEN', 'O´BRIEN', 'O\u1fefBRIEN', 'O\u1ffdBRIEN', 'O｀BRIEN'], ['obrien']],
+  ['Obʺem', ["ob'em", 'ob em', 'ob"em'], ['obem']],
+  ['کتاب\u200cها', ['کتاب ها', 'كتاب ها'], ['کتابها']],
+  ['الف ٢', ['الف 2', 'ألف ۲'], ['الف 3']],
   ['Dit is ŉ boek', ["dit is 'n boek", 'dit is ʼn boek'], []],
   ['', [' ', '\u200b'], ['?']],
   ['???', ['? ? ?'], ['??', '']],
+];
+
+/** Spellings of which each finds each; code points are spelled out where a reader would not see them. */
+const SPELLINGS: readonly (readonly string[])[] = [
+  // an alif, an ayn, a soft and a hard sign, an ʻokina, an apostrophe
+  ['Qurʾān', 'quran', "qur'an", 'Qur\u02bcān', 'Qur’an', 'qur`an', 'Qurˀan', 'Qurʔān', 'Qur\ua723an'],
+  ['ʿAbd', 'abd', "'Abd", 'ʻAbd', '‘Abd', 'ʕAbd', 'ʽAbd', '\ua725abd'],
+  ['Gogolʹ', 'gogol', "gogol'", 'Gogol′', 'Gogol’', 'Gogol´'],
+  ['Obʺem', 'obem', "ob'em", 'ob"em', 'ob″em', 'ob”em', "ob''em", 'obˮem'],
+  ['T͡sarʹ', 'tsar', 't\ufe20s\ufe21ar'],
+  ['Oʻzbek', "o'zbek", 'ozbek', 'Oʼzbek'],
+  ['Ma\ua78cya', 'maya', "ma'ya"],
+  ['м’ята', "м'ята", 'мʼята', 'м"ята', 'мята'],
+  ['ἀλλ\u1fbdἐγώ', 'αλλεγω', 'αλλ’εγω'],
+  ['Հա՚մ', "հա'մ", 'համ'],
+  // a geresh and a gershayim
+  ['צ׳רלי', "צ'רלי", 'צ’רלי', 'צרלי'],
+  ['צה״ל', 'צה"ל', 'צה”ל', "צה''ל", 'צהל'],
+  ['ה"שלום"', 'השלום', 'השלומ'],
+  // keyboards of Arabic, Persian, Urdu, Kurdish
+  ['كتاب علي', 'کتاب علی', 'كتاب على', 'كِتَابُ عَلِيٍّ', 'کتـاب علی', 'ﻛﺘﺎﺏ علي'],
+  ['أحمد', 'احمد', 'إحمد', 'آحمد', '\u0671حمد', '\u0672حمد'],
+  ['مكتبة', 'مكتبه', 'مکتبہ', 'مکتبۀ', 'مکتبه\u0654', 'مکتبە', 'مکتبھ'],
+  ['مسؤول هيئة', 'مسوول هييه'],
+  ['رحمٰن له\u06e5', 'رحمن له'],
+  ['کتاب\u200cها', 'کتابها'],
+  // digits
+  [
+    'سنة ٢٠٢٤',
+    'سنة ۲۰۲۴',
+    'سنه 2024',
+    'سنة ２０２４',
+    'سنة २०२४',
+    'سنة \u{1e952}\u{1e950}\u{1e952}\u{1e954}',
+  ],
+  ['ปี ๒๕๖๗', 'ปี 2567'],
+  // letters of other keyboards, and of older spelling
+  ['Ɗan Ƙasa', 'dan kasa'],
+  ['Ɔkɔm Ɛwɛ Ʒiv', 'okom ewe ziv'],
+  ['қазақ өзі ұлы', 'казак озі улы'],
+  ['ґанок кӏант', 'ганок кіант'],
+  ['Вѣстникъ Ѳома', 'Вестникъ Фома'],
+  ['ספרים', 'ספרימ'],
+  ['װאָס ייִד', 'וואס ייד'],
+  ['ԵՎ', 'և', 'եւ'],
+  ['Ինչո՞ւ', 'ինչու'],
+  ['col·lecció', 'coŀlecció', 'col•leccio', 'colleccio'],
+  // scripts of India, Thailand, Laos, Cambodia
+  ['हिन्दी गङ्गा सम्बन्ध', 'हिंदी गंगा संबंध'],
+  ['ज़मीन चाँद', 'जमीन चांद', 'ज\u093cमीन चाँद'],
+  ['હિન્દી', 'હિંદી'],
+  ['অহঙ্কার উৎসব', 'অহংকার উত্\u200dসব'],
+  ['ഞാൻ എന്റെ', 'ഞാന്\u200d എൻറെ', 'ഞാന് എൻ്റെ'],
+  ['ஶ்ரீ', 'ஸ்ரீ'],
+  ['\u0e40\u0e40ม่น้ำ', 'แม่น้\u0e4dา'],
+  ['\u0ec0\u0ec0ມ່', 'ແມ່'],
+  ['ស\u17d2\u178aី', 'ស\u17d2\u178fី'],
+  // homophones of Amharic
+  ['ዓለም ፀሐይ ሠላም', 'አለም ጸሀይ ሰላም', 'ኣለም ፀሃይ ሰላም', 'ዐለም ጸኃይ ሠላም'],
+  // kana, what is repeated, radicals, the ideograph of zero
+  ['ノルウェイの森', 'のるうぇいの森', 'ﾉﾙｳｪｲの森'],
+  ['こゝろ', 'こころ', 'ココロ', 'コヽロ'],
+  ['いすゞ', 'いすず', 'イスズ'],
+  ['佐々木', '佐佐木'],
+  ['関ヶ原', '関ケ原', '関け原'],
+  ['⻑野⽇本', '長野日本'],
+  ['二〇二四', '二○二四', '二◯二四'],
+];
+
+/** Texts that do not find each other. */
+const APART: readonly (readonly [string, string])[] = [
+  ['ماء', 'ما'],
+  ['لڑکی', 'لڑکے'],
+  ['گل', 'كل'],
+  ['は', 'ば'],
+  ['いって', 'いつて'],
+  ['国', '國'],
+  ['ড়', 'ড'],
+  ['и', 'і'],
+  ['foo "bar" baz', 'foobar'],
 ];
 
 /** Titles in their order (rule F9). */
@@ -79,6 +163,20 @@ for (const [title, found, not] of WORDS) {
   test(`rules F7 and F8: the words of ${JSON.stringify(title.slice(0, 40))}`, () => {
     for (const search of found) assert.ok(isFound(title, search), `not found by ${search}`);
     for (const search of not) assert.ok(!isFound(title, search), `found by ${search}`);
+  });
+}
+
+for (const spellings of SPELLINGS) {
+  test(`rule F8: the spellings of ${spellings[0]}`, () => {
+    for (const title of spellings)
+      for (const search of spellings) assert.ok(isFound(title, search), `${title} is not found by ${search}`);
+  });
+}
+
+for (const [one, other] of APART) {
+  test(`rule F8: ${one} and ${other} do not find each other`, () => {
+    assert.ok(!isFound(one, other), `${one} is found by ${other}`);
+    assert.ok(!isFound(other, one), `${other} is found by ${one}`);
   });
 }
 

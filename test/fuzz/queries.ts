@@ -1,8 +1,9 @@
 // Owns: what is promised of the query of `GET /books`, its cursors and its words (rules F2 to F9).
 
 import { pageHeaders, readQuery } from '../../src/api/query.ts';
+import { fold } from '../../src/books/folding.ts';
 import { type FilterName, matcher, type Place, readFilter } from '../../src/books/search.ts';
-import { fold, indexText, termsOf } from '../../src/books/words.ts';
+import { indexText, termsOf } from '../../src/books/words.ts';
 import { assertSame, type Reader } from './reader.ts';
 
 const TEXTS = ['title', 'author', 'title_starts_with', 'author_starts_with'];

@@ -1,0 +1,215 @@
+// Owns: which texts are equal when books are searched and sorted (rule F8): letters, digits and signs that people type for
+// one another.
+// Does not: depend on a language. `ä` is `a` wherever the reader lives.
+// Sources: Unicode's data (NFKD, Nd, Cf, DI) and collations (CLDR: equal at primary strength in the root, fa, ps and hi);
+// Lucene's foldings (UTR 30, ASCIIFolding, Arabic, Persian, Sorani, Hindi, Ukrainian, Japanese iteration marks); ALA-LC and NACO.
+
+export const ASCII = /^[\0-\x7f]*$/;
+
+/** Signs within a word that stand for an apostrophe, a hamza, an ayn, a soft or hard sign, a geresh, an ʻokina. */
+export const APOSTROPHES = "'`´΄᾽᾿῾´＇｀‘’‛′‵❛❜ʹʻʼʽʾʿˀˁˈˊˋˌˎˏꞌʔʕɂꜣꜥⸯꙿ՚ՙ׳ߴߵ";
+/** Those that are doubled: a gershayim, a hard sign. */
+export const QUOTES = '"“”„‟″‶❝❞〝〞〟＂ʺˮ״';
+
+/** By what people type, each form that NFKD leaves as it is. */
+const FORMS: Readonly<Record<string, string>> = {
+  "'": APOSTROPHES.replace("'", ''),
+  '"': QUOTES.replace('"', ''),
+  // Latin letters whose names in Unicode are "… with …", and those of living orthographies and of romanisations
+  a: 'ɑᶏⱥ',
+  b: 'ƀƃɓᵬᶀꞗ',
+  c: 'ƈȼɕꞓꞔ',
+  d: 'ðđƌȡɖɗᵭᶁᶑꟈꝺ',
+  e: 'ǝɇəɚɛɝᶒᶓᶔᶕⱸ',
+  f: 'ƒᵮᶂꞙꝼ',
+  g: 'ǥɠɡɣᶃᵹꞡ',
+  h: 'ħɦⱨꞕ',
+  i: 'ıɨɩɪᶖ',
+  j: 'ȷɉɟʄʝ',
+  k: 'ĸƙᶄⱪꝁꝃꝅꞣ',
+  l: 'łƚȴɫɬɭᶅⱡꝉꞎ',
+  m: 'ɱᵯᶆ',
+  n: 'ŋƞȵɲɳᵰᶇꞑꞥ',
+  o: 'øɔɵᶗⱺꝋꝍ',
+  p: 'ƥᵱᵽᶈꝑꝓꝕ',
+  q: 'ɋʠꝗꝙ',
+  r: 'ɍɼɽɾᵲᵳᶉꞃꞧꝛ',
+  s: 'ȿʂʃʆᵴᶊᶋᶘẜẝꞅꞩꟊ',
+  t: 'ŧƫƭȶʈᵵⱦꞇ',
+  u: 'ʉʊᶙꞹ',
+  v: 'ʋᶌⱱⱴꝟ',
+  w: 'ƿⱳ',
+  x: 'ᶍ',
+  y: 'ƴɏỿ',
+  z: 'ƶƺȥɀʐʑʒʓᵶᶎᶚⱬ',
+  ae: 'æ',
+  oe: 'œ',
+  ss: 'ß',
+  th: 'þꝥꝧ',
+  σ: 'ς',
+  // Cyrillic ones on a keyboard without them, and those of before 1918
+  а: 'ә',
+  в: 'ᲀ',
+  г: 'ґғҕӷӻ',
+  д: 'ᲁ',
+  е: 'ѣᲇ',
+  ж: 'җ',
+  з: 'ҙ',
+  и: 'ѵҋ',
+  і: 'ӏ',
+  к: 'қҝҟҡӄ',
+  л: 'ӆԓԡԯ',
+  м: 'ӎ',
+  н: 'ңӈӊԣԩ',
+  о: 'ѡѽөᲂ',
+  п: 'ҧԥ',
+  р: 'ҏ',
+  с: 'ҫᲃ',
+  т: 'ҭꚋᲄᲅ',
+  у: 'үұ',
+  ф: 'ѳ',
+  х: 'һҳӽӿԧ',
+  ч: 'ҷҹӌ',
+  ъ: 'ᲆ',
+  ꙋ: 'ᲈ',
+  // Arabic ones on the keyboards of Arabic, Persian, Urdu, Pashto and Kurdish
+  ا: 'ٱٲٳ',
+  ي: 'ىیۍێېۑ',
+  ك: 'کڪ',
+  گ: 'ګ',
+  ه: 'ةھہۃە',
+  ٹ: 'ټ',
+  ڈ: 'ډ',
+  ڑ: 'ړ',
+  ڻ: 'ڼ',
+  // Hebrew letters at the end of words, and those of Yiddish
+  כ: 'ך',
+  מ: 'ם',
+  נ: 'ן',
+  פ: 'ף',
+  צ: 'ץ',
+  וו: 'װ',
+  וי: 'ױ',
+  יי: 'ײ',
+  // letters that Unicode has also as a consonant with a virama; the candrabindu
+  ണ്: 'ൺ',
+  ന്: 'ൻ',
+  ര്: 'ർൎ',
+  ല്: 'ൽ',
+  ള്: 'ൾ',
+  ക്: 'ൿ',
+  ত্: 'ৎ',
+  '\u0902': '\u0901',
+  '\u0a82': '\u0a81',
+  // kana that are written small in names of places; signs that are typed for the ideograph of zero
+  か: 'ゕヵ',
+  け: 'ゖヶ',
+  〇: '○◯',
+};
+
+/** Texts whose characters stand for those of the first one: homophones of Amharic, katakana, radicals of Chinese. */
+const SERIES: readonly (readonly string[])[] = [
+  ['ሀሁሂሀሄህሆሀ', 'ሐሑሒሓሔሕሖሃ', 'ኀኁኂኃኄኅኆ', 'ኸኹኺኻኼኽኾ'],
+  ['አኡኢአኤእኦአ', 'ዐዑዒዓዔዕዖኣ'],
+  ['ሰሱሲሳሴስሶሷ', 'ሠሡሢሣሤሥሦሧ'],
+  ['ጸጹጺጻጼጽጾ', 'ፀፁፂፃፄፅፆ'],
+  [
+    'ぁあぃいぅうぇえぉおかきくけこさしすせそたちっつてとなにぬねのはひふへほまみむめもゃやゅゆょよらりるれろゎわゐゑをん',
+    'ァアィイゥウェエォオカキクケコサシスセソタチッツテトナニヌネノハヒフヘホマミムメモャヤュユョヨラリルレロヮワヰヱヲン',
+  ],
+  [
+    '厂乛乚乙亻冂几刀刂卜㔾小小尢尣尢尣巳幺彑彐忄心扌攵旡日月歺民氵氺灬爫爫丬牛犭王疋目示礻竹糹纟罓罒网网𦉫羊羊羋耂肀聿肉臼艹艹艹虎衤覀西见角𧢲讠贝足车辶辶辶邑钅長镸长门阜阝雨青韦页风飞食𩙿飠饣𩠐马骨鬼鱼鸟鹵麦黄黾斉齐歯齿龍龙龜亀',
+    '⺁⺂⺃⺄⺅⺆⺇⺈⺉⺊⺋⺌⺍⺎⺏⺐⺑⺒⺓⺔⺕⺖⺗⺘⺙⺛⺜⺝⺞⺠⺡⺢⺣⺤⺥⺦⺧⺨⺩⺪⺫⺬⺭⺮⺯⺰⺱⺲⺳⺴⺵⺶⺷⺸⺹⺺⺻⺼⺽⺾⺿⻀⻁⻂⻃⻄⻅⻆⻇⻈⻉⻊⻋⻌⻍⻎⻏⻐⻑⻒⻓⻔⻕⻖⻗⻘⻙⻚⻛⻜⻝⻞⻟⻠⻡⻢⻣⻤⻥⻦⻧⻨⻩⻪⻫⻬⻭⻮⻯⻰⻱⻲',
+  ],
+];
+
+/** By what they are the same as: patterns of several characters. */
+const SEQUENCES: Readonly<Record<string, readonly string[]>> = {
+  "l'l": ['l·l', 'l•l', 'l‧l'],
+  եւ: ['եվ'],
+  แ: ['เเ'],
+  ແ: ['ເເ'],
+  ஸ்ரீ: ['ஶ்ரீ'],
+  '\u17d2\u178f': ['\u17d2\u178a'], // the same below another letter
+  ണ്: ['ൺ്'],
+  ന്: ['ൻ്'],
+  ര്: ['ർ്'],
+  ല്: ['ൽ്'],
+  ള്: ['ൾ്'],
+  // a nasal before a consonant of its kind is also written as an anusvara: हिन्दी, हिंदी
+  '\u0902': ['ङ्(?=[क-घ])', 'ञ्(?=[च-झ])', 'ण्(?=[ट-ढ])', 'न्(?=[त-ध])', 'म्(?=[प-भ])'],
+  '\u0a82': ['ઙ્(?=[ક-ઘ])', 'ઞ્(?=[ચ-ઝ])', 'ણ્(?=[ટ-ઢ])', 'ન્(?=[ત-ધ])', 'મ્(?=[પ-ભ])'],
+  '\u0982': ['ঙ্(?=[ক-ঘ])'],
+  '\u0c02': ['ఙ్(?=[క-ఘ])', 'ఞ్(?=[చ-ఝ])', 'ణ్(?=[ట-ఢ])', 'న్(?=[త-ధ])', 'మ్(?=[ప-భ])'],
+  '\u0c82': ['ಙ್(?=[ಕ-ಘ])', 'ಞ್(?=[ಚ-ಝ])', 'ಣ್(?=[ಟ-ಢ])', 'ನ್(?=[ತ-ಧ])', 'ಮ್(?=[ಪ-ಭ])'],
+};
+
+const TRADE_MARKS = /[™℠]/g;
+/** Apostrophes that Unicode decomposes into a space with a mark. */
+const SPACING_MARKS = /[´΄᾽᾿῾´]/g;
+
+/**
+ * Marks on letters, and what is not seen: format characters, the tatweel, small Quranic letters, the high hamza. The nukta of
+ * borrowed sounds, and the intonation of Armenian. Not the vowel signs of scripts that are written with them, nor the voicing
+ * of kana.
+ */
+const MARKS =
+  /[[[\p{sc=Zinh}\p{sc=Latn}\p{sc=Grek}\p{sc=Cyrl}\p{sc=Arab}\p{sc=Hebr}\p{sc=Syrc}]&&[\p{Mn}\p{Me}]]--[\u3099\u309A]]|[\p{Cf}\p{DI}\u0640\u02c6\u02c7\u02c9\u02cd\u07fa\u06e5\u06e6\u08c9\u0674\u093c\u0a3c\u0abc\u0cbc\u055b\u055c\u055e\u055f]/gv;
+
+/** Between letters of Arabic, where keyboards without it have a space or nothing. */
+const ARABIC_GAP = /(?<=\p{scx=Arab})\u200c(?=\p{scx=Arab})/gu;
+
+const ITERATION = /[ゝヽ々〻]/;
+const REPEATABLE = /[\p{sc=Hira}\p{sc=Kana}\p{sc=Hani}○◯]/u;
+const VOICING = '\u3099';
+
+const DIGIT = /\p{Nd}/u;
+
+const FOLDED = new Map([
+  ...Object.entries(FORMS).flatMap(([plain, forms]) => [...forms].map((form) => [form, plain] as const)),
+  ...SERIES.flatMap(([first = '', ...others]) => {
+    const plain = [...first];
+    return others.flatMap((forms) =>
+      [...forms].map((form, place) => [form, plain[place] as string] as const),
+    );
+  }),
+]);
+const LETTERS = [...FOLDED.keys()].join('');
+for (const [plain, patterns] of Object.entries(SEQUENCES))
+  for (const pattern of patterns) FOLDED.set(pattern.replace(/\(.*/, ''), plain);
+
+/** The longer ones first. */
+const FORM = new RegExp([...Object.values(SEQUENCES).flat(), `[${LETTERS}[\\p{Nd}--[0-9]]]`].join('|'), 'gv');
+
+/** Removes what does not count when texts are compared. */
+export function fold(text: string): string {
+  if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'");
+  let folded = text.replace(TRADE_MARKS, ' ').replace(SPACING_MARKS, "'").normalize('NFKD');
+  if (folded.includes('\u200c')) folded = folded.replace(ARABIC_GAP, "'");
+  folded = folded.replace(MARKS, '').toLowerCase();
+  if (ITERATION.test(folded)) folded = withoutIteration(folded);
+  return folded.replace(FORM, (form) => FOLDED.get(form) ?? digitOf(form)).normalize('NFC');
+}
+
+/** The digits of a script follow one another from 0 to 9 (The Unicode Standard, section 4.6). */
+function digitOf(digit: string): string {
+  const point = digit.codePointAt(0) as number;
+  let before = 0;
+  while (DIGIT.test(String.fromCodePoint(point - before - 1))) before += 1;
+  return String(before % 10);
+}
+
+/** `こゝろ` as `こころ`. */
+function withoutIteration(text: string): string {
+  let written = '';
+  let latest = '';
+  for (const sign of text) {
+    if (latest !== '' && ITERATION.test(sign)) {
+      written += latest;
+    } else {
+      written += sign;
+      if (sign !== VOICING) latest = REPEATABLE.test(sign) ? sign : '';
+    }
+  }
+  return written;
+}
