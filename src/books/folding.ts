@@ -77,6 +77,9 @@ const FORMS: Readonly<Record<string, string>> = {
   ي: 'ىیۍێېۑ',
   ك: 'کڪ',
   گ: 'ګ',
+  ر: 'ڕ',
+  ل: 'ڵ',
+  و: 'ۆۉ',
   ه: 'ةھہۃە',
   ٹ: 'ټ',
   ڈ: 'ډ',
@@ -144,9 +147,9 @@ const SEQUENCES: Readonly<Record<string, readonly string[]>> = {
   '\u0c82': ['ಙ್(?=[ಕ-ಘ])', 'ಞ್(?=[ಚ-ಝ])', 'ಣ್(?=[ಟ-ಢ])', 'ನ್(?=[ತ-ಧ])', 'ಮ್(?=[ಪ-ಭ])'],
 };
 
-const TRADE_MARKS = /[™℠]/g;
-/** Apostrophes that Unicode decomposes into a space with a mark. */
-const SPACING_MARKS = /[´΄᾽᾿῾´]/g;
+/** What NFKD would make something else: trade marks; apostrophes; what the key of `ー` types after kana in another mode. */
+const SIGNS = /[™℠´΄᾽᾿῾´]|(?<=[\p{sc=Kana}\p{sc=Hira}])[ー－−⁻₋]+/gu;
+const TRADE_MARKS = '™℠';
 
 /**
  * Marks on letters, and what is not seen: format characters, the tatweel, small Quranic letters, the high hamza. The nukta of
@@ -158,6 +161,11 @@ const MARKS =
 
 /** Between letters of Arabic, where keyboards without it have a space or nothing. */
 const ARABIC_GAP = /(?<=\p{scx=Arab})\u200c(?=\p{scx=Arab})/gu;
+
+/** Latin letters beside Cyrillic ones that look alike, or stand for one that a keyboard lacks: `кiт`, `кIант`. */
+const LATIN = /(?<=\p{sc=Cyrl})[aceiopxy]+|(?<![aceiopxy])[aceiopxy]+(?=\p{sc=Cyrl})/gu;
+const LOOKALIKES = { latin: 'aceiopxy', cyrillic: 'асеіорху' };
+const CYRILLIC = /[\u0400-\u052f]/;
 
 const ITERATION = /[ゝヽ々〻]/;
 const REPEATABLE = /[\p{sc=Hira}\p{sc=Kana}\p{sc=Hani}○◯]/u;
@@ -184,11 +192,21 @@ const FORM = new RegExp([...Object.values(SEQUENCES).flat(), `[${LETTERS}[\\p{Nd
 /** Removes what does not count when texts are compared. */
 export function fold(text: string): string {
   if (ASCII.test(text)) return text.toLowerCase().replaceAll('`', "'");
-  let folded = text.replace(TRADE_MARKS, ' ').replace(SPACING_MARKS, "'").normalize('NFKD');
+  let folded = text.replace(SIGNS, signs).normalize('NFKD');
   if (folded.includes('\u200c')) folded = folded.replace(ARABIC_GAP, "'");
   folded = folded.replace(MARKS, '').toLowerCase();
   if (ITERATION.test(folded)) folded = withoutIteration(folded);
-  return folded.replace(FORM, (form) => FOLDED.get(form) ?? digitOf(form)).normalize('NFC');
+  folded = folded.replace(FORM, (form) => FOLDED.get(form) ?? digitOf(form)).normalize('NFC');
+  return CYRILLIC.test(folded) ? folded.replace(LATIN, cyrillic) : folded;
+}
+
+function signs(found: string): string {
+  if (TRADE_MARKS.includes(found)) return ' ';
+  return APOSTROPHES.includes(found) ? "'" : 'ー'.repeat(found.length);
+}
+
+function cyrillic(latin: string): string {
+  return latin.replace(/./g, (letter) => LOOKALIKES.cyrillic.charAt(LOOKALIKES.latin.indexOf(letter)));
 }
 
 /** The digits of a script follow one another from 0 to 9 (The Unicode Standard, section 4.6). */
