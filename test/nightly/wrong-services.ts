@@ -271,6 +271,8 @@ const OTHERS: readonly WrongService[] = [
   [WORDS, 'case counts', unfound(/[A-Z]+/)],
   [WORDS, 'accents count', unfound(/etr.*/, /Étr/)],
   [WORDS, 'ƶ is not folded', unfound(/.*x/, /ƶx/)],
+  [WORDS, 'an alif and a hard sign are letters', unfound(/quran obem/)],
+  [WORDS, 'digits of other scripts are others', unfound(/2024/)],
   [WORDS, 'words are found by their beginnings without *', same('emm', 'emma')],
   [WORDS, 'Chinese words are found as a whole only', unfound(/.{1,2}/, /^百/)],
   [WORDS, 'vowel signs are removed', same('कताब', 'किताब')],
