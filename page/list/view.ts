@@ -1,6 +1,7 @@
 // Owns: what the page shows: the words, the filter and the order; as a search, and as the page's address.
 
 import type { Search } from '../../client/src/search.ts';
+import { fold } from '../../src/books/folding.ts';
 import { termsOf } from '../../src/books/words.ts';
 
 export const ORDERS = ['title', '-title', 'author', '-author', 'year', '-year', '-id', 'id'] as const;
@@ -63,10 +64,13 @@ function wordsWanted(words: string): readonly Search[] {
   return pieces.length === 1 ? [{ q: text }] : [{ q: text }, { q: pieces.slice(0, -1).join(' ') }];
 }
 
-/** A year among the words, and the words without it. */
+/** A year among the words, in the digits of any script, and the words without it. */
 export function yearIn(words: string): { readonly year: number; readonly others: string } | undefined {
-  const [found] = /(?<!\S)[12]\d{3}(?!\S)/.exec(words) ?? [];
-  return found === undefined ? undefined : { year: Number(found), others: words.replace(found, '').trim() };
+  for (const [written] of words.matchAll(/(?<!\S)\p{Nd}{4}(?!\S)/gu)) {
+    const year = Number(fold(written));
+    if (year >= 1000 && year < 3000) return { year, others: words.replace(written, '').trim() };
+  }
+  return undefined;
 }
 
 /** @param query of the page's address. Whatever is invalid in it counts as missing. */

@@ -112,6 +112,7 @@ describePage('the librarians’ page', ({ openCatalogue, openDesk }) => {
       ['1605', ['Spain 1605'], ['1605']],
       ['tolkien 1938', [], []],
       ['1937', ['The Hobbit', 'Out of Africa'], []],
+      ['١٩٣٧', ['The Hobbit', 'Out of Africa'], []],
       ['tolkien 1937', ['The Hobbit'], ['Tolkien']],
     ]) {
       await mouse.search(page, words as string);
