@@ -1,5 +1,13 @@
 // Owns: the keys that work anywhere on the page, as long as no dialog is open.
 
+import {
+  isField,
+  isWithAltGr,
+  keepUndoInField,
+  leaveKeysToInputMethods,
+  letterOf,
+} from './elements/keyboard.ts';
+
 export interface Keys {
   search(): void;
   undo(): void;
@@ -9,15 +17,18 @@ export interface Keys {
 }
 
 export function listenToKeys(keys: Keys): void {
+  leaveKeysToInputMethods();
+  keepUndoInField();
   addEventListener('keydown', (event) => {
-    if (document.querySelector('dialog[open]') !== null) return;
+    if (document.querySelector('dialog[open]') !== null || event.shiftKey || isWithAltGr(event)) return;
+    const { key, altKey } = event;
     const isCommand = event.ctrlKey || event.metaKey;
-    const key = event.key.toLowerCase();
-    const isInField = event.target instanceof HTMLInputElement;
-    if (isCommand && key === 'k') keys.search();
-    else if (isCommand && key === 'z' && !event.shiftKey && !isInField) keys.undo();
-    else if (key === 'insert' || (event.altKey && key === 'n')) keys.add();
-    else if (key === 'f1') keys.explain();
+    const letter = isCommand || altKey ? letterOf(event) : '';
+    if (isCommand && letter === 'k') keys.search();
+    else if (isCommand && letter === 'z' && !isField(event.target)) {
+      if (!event.repeat) keys.undo(); // a press for each
+    } else if (!isCommand && (letter === 'n' || (key === 'Insert' && !altKey))) keys.add();
+    else if (key === 'F1') keys.explain();
     else return;
     event.preventDefault();
   });

@@ -89,10 +89,9 @@ const grid = new Grid(root, shelf, {
     if (deletions.stateOf(book) === undefined) edits.settle(book);
     else deletions.settle(book);
   },
-  type: (character) => {
+  type: () => {
     words.focus();
-    words.value += character;
-    words.dispatchEvent(new Event('input'));
+    words.setSelectionRange(words.value.length, words.value.length);
   },
   moved: (first, isLong) => place.move(first, isLong),
 });
@@ -266,7 +265,6 @@ words.addEventListener('blur', () => {
   if (typing !== undefined) show(viewWithWords()); // later, it would close a field that was opened meanwhile
 });
 words.addEventListener('keydown', (event) => {
-  if (event.isComposing) return;
   if (event.key === 'Escape' && words.value !== '') {
     event.preventDefault();
     clear();

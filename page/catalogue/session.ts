@@ -61,7 +61,7 @@ export class Session {
     });
     addEventListener('online', () => this.#probe());
     for (const event of ['keydown', 'pointerdown'])
-      addEventListener(event, () => this.#touch(), { passive: true });
+      addEventListener(event, () => this.#touch(), { passive: true, capture: true }); // also those of input methods
     find('#login-insecure').hidden = isSecureContext;
   }
 

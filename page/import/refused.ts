@@ -95,8 +95,7 @@ export class RefusedRows {
     };
     field.addEventListener('change', () => void begin());
     field.addEventListener('keydown', (event) => {
-      const { key, isComposing } = event as KeyboardEvent;
-      if (isComposing) return;
+      const { key } = event as KeyboardEvent;
       if (key === 'Enter' && !(event as KeyboardEvent).shiftKey) {
         event.preventDefault();
         void begin().then(() => {

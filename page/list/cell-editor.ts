@@ -117,7 +117,6 @@ export class CellEditor {
   }
 
   #key(event: KeyboardEvent): void {
-    if (event.isComposing) return; // an input method uses Enter and Escape itself
     if (event.key === 'Escape') {
       event.preventDefault();
       this.#close('stay');

@@ -4,6 +4,7 @@
 import type { Book } from '../../client/src/book.ts';
 import type { Term } from '../../src/books/words.ts';
 import { find } from '../elements/dom.ts';
+import { typesCharacter } from '../elements/keyboard.ts';
 import { FIELD_NAMES, FIELDS, type Field, fieldText, fillMarked, hueOf, NO_VALUE } from '../elements/text.ts';
 import { CellEditor, type Onward, type Refused } from './cell-editor.ts';
 import { LongScroll } from './long-scroll.ts';
@@ -46,8 +47,8 @@ export interface GridEvents {
   delete(book: Book): void;
   /** The button of the row's state. */
   settle(book: Book): void;
-  /** A character was typed on a cell. */
-  type(character: string): void;
+  /** A character is being typed on a cell: it goes to the field that gets the focus. */
+  type(): void;
   /** The reader has scrolled. */
   moved(first: number, isLong: boolean): void;
 }
@@ -347,9 +348,8 @@ export class Grid {
     } else if (book !== undefined && (key === 'Delete' || (key === 'Backspace' && isCommand))) {
       event.preventDefault();
       if (this.#isChangeable(book)) this.#events.delete(book);
-    } else if ([...key].length === 1 && key !== ' ' && !isCommand && !event.altKey) {
-      event.preventDefault();
-      this.#events.type(key);
+    } else if (typesCharacter(event)) {
+      this.#events.type();
     }
   }
 

@@ -5,6 +5,8 @@ import { Mutants } from './mutant.ts';
 
 const ORDERS = 'test/orders/orders.test.ts';
 const CHANGES = 'test/browser/page-changes.test.ts';
+const KEYS = 'test/browser/page-keys.test.ts';
+const KEYBOARD = 'test/page/keyboard.test.ts';
 const FINDING = 'test/browser/page.test.ts';
 const FILES = 'test/browser/page-import.test.ts';
 const LOGIC = 'test/page/logic.test.ts';
@@ -111,6 +113,21 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'element.append(...children.filter((child) => child !== undefined));',
     "for (const child of children) typeof child === 'string' ? element.insertAdjacentHTML('beforeend', child) : child && element.append(child);",
   )
+  .in('page/elements/keyboard.ts')
+  .mutant('keys of a Russian keyboard do nothing', KEYBOARD, 'counts by its place')
+  .change('if (isLetter && !/^\\p{sc=Latin}/u.test(typed)) return placed;', '')
+  .mutant('keys of a Dvorak keyboard count by their places', KEYBOARD, 'counts by its place')
+  .change("return isNamed ? placed : '';", 'return placed;')
+  .mutant('a Polish letter in the search adds a book', KEYBOARD, 'type what they type')
+  .change("(isLetter || target.id !== 'words')", "target.id !== 'words'")
+  .mutant('Enter of an input method saves half a word', KEYBOARD, 'kept from every listener')
+  .change('!event.isComposing && event.keyCode', 'event.keyCode')
+  .mutant('Enter of an input method saves half a word in Safari', KEYBOARD, 'kept from every listener')
+  .change(' && event.keyCode !== 229', '')
+  .mutant('Enter of an input method logs in', KEYS, 'end a conversion do nothing else')
+  .change("if (['Enter', 'Escape', 'Tab'].includes(event.key)) event.preventDefault();", '')
+  .mutant('undo in the list undoes the search', KEYS, 'only in the field that has the focus')
+  .change('if (isUndo && event.target !== document.activeElement) event.preventDefault();', '')
   .in('page/elements/text.ts')
   .mutant('years before Christ are shown without it', LOGIC, 'a year as people write it')
   .change('BC` : String(year)', '` : String(year)')
@@ -162,11 +179,13 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('doubtful books are imported unasked', ROWS, 'here already, twice in the file')
   .change('if (!isDoubtfulToo && this.#doubts.has(this.#next)) continue;', '')
   .in('page/keys.ts')
-  .mutant('Control Z in a field undoes the latest deletion', CHANGES, 'in a field, Control Z')
-  .change(' && !isInField', '')
+  .mutant('Control Z in a field undoes the latest deletion', KEYS, 'in a field, Control Z')
+  .change(' && !isField(event.target)', '')
+  .mutant('a key that is held undoes everything', KEYBOARD, 'one change a press')
+  .change('if (!event.repeat) keys.undo();', 'keys.undo();')
+  .mutant('AltGr is a shortcut', KEYBOARD, 'type what they type')
+  .change(' || isWithAltGr(event)', '')
   .in('page/list/cell-editor.ts')
-  .mutant('Enter of an input method saves half a word', CHANGES, 'Enter of an input method')
-  .change('if (event.isComposing) return;', '')
   .mutant(
     'a text that is not stored yet is lost when the page is left',
     CHANGES,
