@@ -8,7 +8,8 @@ import { readFields } from './changes/book-fields.ts';
 import { Deletions } from './changes/deletions.ts';
 import { Edits } from './changes/edits.ts';
 import { Undo } from './changes/undo.ts';
-import { find, refocus } from './elements/dom.ts';
+import { find, refocus, sentence } from './elements/dom.ts';
+import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
@@ -58,7 +59,7 @@ const bookDialog = new BookDialog(session, {
   change: (book, fields) => {
     const takeBack = edits.change(book, fields);
     const run = () => undo.runThis(takeBack);
-    showMessage(`“${titleOf(book)}” was changed.`, { label: 'Undo', run }); // a phone has no Ctrl Z
+    showMessage(sentence`“${titleOf(book)}” was changed.`, { label: 'Undo', run }); // a phone has no Ctrl Z
   },
   delete: remove,
   added: (book) => {
@@ -66,7 +67,7 @@ const bookDialog = new BookDialog(session, {
       show({ ...ALL, order: '-id' });
       grid.focus();
     };
-    showMessage(`“${titleOf(book)}” was added.`, { label: 'Show', run });
+    showMessage(sentence`“${titleOf(book)}” was added.`, { label: 'Show', run });
     reload();
   },
 });
@@ -81,7 +82,8 @@ const grid = new Grid(root, shelf, {
   leave: (book, field, refused) => {
     edits.keep(book, field, refused);
     if (refused === undefined) return;
-    showMessage(`${FIELD_NAMES[field]} of “${titleOf(book)}” was not changed: ${refused.reason}`);
+    const what = sentence` of “${titleOf(book)}” was not changed: `;
+    showMessage([FIELD_NAMES[field], ...what, refused.reason]);
   },
   open: (book) => bookDialog.change(book),
   delete: remove,
@@ -328,13 +330,16 @@ listenToKeys({
   explain: explainKeys,
 });
 
-// A file may be dropped anywhere.
-document.addEventListener('dragover', (event) => event.preventDefault());
-document.addEventListener('drop', (event) => {
-  event.preventDefault();
-  const file = event.dataTransfer?.files[0];
-  if (file === undefined || document.querySelector('dialog[open]') !== null) return;
-  void openImport(file);
+// A file may be dropped anywhere, a text into fields.
+for (const type of ['dragover', 'drop'] as const) {
+  document.addEventListener(type, (event) => {
+    const isFile = event.dataTransfer?.types.includes('Files') === true;
+    if (isFile || !isField(event.target)) event.preventDefault();
+  });
+}
+document.addEventListener('drop', ({ dataTransfer }) => {
+  const file = dataTransfer?.files[0];
+  if (file !== undefined && document.querySelector('dialog[open]') === null) void openImport(file);
 });
 
 document.addEventListener('close', refocus, true);

@@ -4,7 +4,7 @@ import type { Book, NewBook } from '../../client/src/book.ts';
 import { isRefusal } from '../catalogue/refusal.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find, make } from '../elements/dom.ts';
+import { find, make, sentence } from '../elements/dom.ts';
 import { show } from '../elements/messages.ts';
 import { bookText, type Field, fieldText, titleOf } from '../elements/text.ts';
 import { readFields } from './book-fields.ts';
@@ -141,7 +141,7 @@ export class BookDialog {
       this.#events.added(created);
       clearTimeout(this.#timer); // a lookup would take the place of the message below
       this.#lookup.abort();
-      same.textContent = `“${titleOf(created)}” was added.`; // messages are out of reach while a dialog is open
+      same.replaceChildren(...sentence`“${titleOf(created)}” was added.`); // messages are out of reach while a dialog is open
       if (this.#key !== idempotencyKey) return;
       this.#renew();
       if (isAnotherWanted) {
@@ -156,7 +156,7 @@ export class BookDialog {
       const reason = isRefused ? error.message : 'The catalogue does not answer';
       if (this.#key !== idempotencyKey || !dialog.open) {
         const outcome = isRefused ? 'was not added' : 'may not have been added';
-        show(`“${bookText(read.fields)}” ${outcome}: ${reason}.`);
+        show([...sentence`“${bookText(read.fields)}” `, `${outcome}: ${reason}.`]);
       } else {
         button.ariaDisabled = null;
         complaint.textContent = isRefused
@@ -189,9 +189,9 @@ export class BookDialog {
     const { books } = await this.#session.call((catalogue) =>
       catalogue.page({ title, limit: SHOWN + 1 }, { signal }),
     );
+    const named = books.slice(0, SHOWN).flatMap((one) => sentence` · ${bookText(one)}`);
     const more = books.length > SHOWN ? ' …' : '';
-    same.textContent =
-      books.length === 0 ? '' : `Already here: ${books.slice(0, SHOWN).map(bookText).join(' · ')}${more}`;
+    same.replaceChildren(...(books.length === 0 ? [] : ['Already here: ', ...named.slice(1), more]));
   }
 
   /** Suggests authors as the catalogue spells them. */

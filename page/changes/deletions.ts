@@ -8,6 +8,7 @@ import { BookChanged, CatalogueError } from '../../client/src/book-catalogue.ts'
 import { isRefusal } from '../catalogue/refusal.ts';
 import { randomKey } from '../catalogue/request-key.ts';
 import type { Session } from '../catalogue/session.ts';
+import { sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { FIELDS, titleOf } from '../elements/text.ts';
 import type { RowState } from '../list/grid.ts';
@@ -113,7 +114,7 @@ export class Deletions {
     const takeBack = deletion?.takeBack ?? (() => this.takeBack(book));
     if (deletion === undefined) this.#undo.push(takeBack);
     this.#done(book, takeBack);
-    show(`Somebody else has deleted “${titleOf(book)}”. “Put back” in its row stores it again.`);
+    show(sentence`Somebody else has deleted “${titleOf(book)}”. “Put back” in its row stores it again.`);
   }
 
   #set(deletion: Deletion): void {
@@ -179,13 +180,16 @@ export class Deletions {
       this.#undo.drop(takeBack);
       this.#forget(book.id);
       const reason = isChanged ? 'somebody else has changed it' : error.message;
-      show(`“${titleOf(book)}” was not deleted: ${reason}.`);
+      show([...sentence`“${titleOf(book)}” was not deleted: `, `${reason}.`]);
       return;
     }
     const mayBeGone = before === 'unanswered' || (error instanceof CatalogueError && error.mayBeDone);
     this.#set({ ...deletion, stage: mayBeGone ? 'unanswered' : 'waiting' });
     if (isTakenBack && !mayBeGone) void this.takeBack(book);
-    else show(`“${titleOf(book)}” is not deleted yet: the catalogue does not answer. This page tries again.`);
+    else
+      show(
+        sentence`“${titleOf(book)}” is not deleted yet: the catalogue does not answer. This page tries again.`,
+      );
   }
 
   /** Sends again the deletions that failed. Call it when the service answers again. */
@@ -232,13 +236,16 @@ export class Deletions {
       this.#forget(id);
       this.onRow(created.id);
       this.onStored();
-      show(`“${titleOf(created)}” is back, as a new entry.`);
+      show(sentence`“${titleOf(created)}” is back, as a new entry.`);
     } catch (error) {
       const { takeBack = () => this.takeBack(book) } = this.#deletions.get(id) ?? {};
       this.#undo.push(takeBack); // the same one, which the button in the row drops
       const isUnknown = error instanceof CatalogueError && error.mayBeDone;
       const state = isUnknown ? 'may be back' : 'was not put back';
-      show(`“${titleOf(book)}” ${state}: the catalogue does not answer. Try again in a moment.`);
+      show([
+        ...sentence`“${titleOf(book)}” `,
+        `${state}: the catalogue does not answer. Try again in a moment.`,
+      ]);
     } finally {
       this.#returning.delete(id);
     }

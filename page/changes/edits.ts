@@ -6,7 +6,7 @@ import type { Book, BookChanges } from '../../client/src/book.ts';
 import { BookChanged } from '../../client/src/book-catalogue.ts';
 import { isRefusal } from '../catalogue/refusal.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find, make, refocus } from '../elements/dom.ts';
+import { AS_IT_IS, find, make, refocus, sentence } from '../elements/dom.ts';
 import { announce, show } from '../elements/messages.ts';
 import { bookText, FIELD_NAMES, FIELDS, type Field, fieldText, NO_VALUE, titleOf } from '../elements/text.ts';
 import type { Refused } from '../list/cell-editor.ts';
@@ -103,7 +103,7 @@ export class Edits {
     );
     const takeBack = () => {
       const now = this.#now(book);
-      show(`Taken back: ${bookText({ ...now, ...values })}`); // its row may be out of sight
+      show(sentence`Taken back: ${bookText({ ...now, ...values })}`); // its row may be out of sight
       this.#begin(now, values);
     };
     this.#undo.push(takeBack);
@@ -254,7 +254,7 @@ export class Edits {
       this.onGone({ ...before, ...changes });
     } else if (isRefusal(error)) {
       this.#discard(edit);
-      show(`“${titleOf(before)}” was not changed: ${error.message}.`);
+      show([...sentence`“${titleOf(before)}” was not changed: `, `${error.message}.`]);
     } else {
       this.#set({ ...edit, unanswered: [...edit.unanswered, sent], kind: 'unsaved' });
     }
@@ -283,7 +283,7 @@ export class Edits {
     const mine = { ...theirs, ...changes };
     const rows = FIELDS.filter((field) => mine[field] !== theirs[field]).map((field) => {
       const cells = [before, theirs, mine].map((book) =>
-        make('td', {}, fieldText(book, field) || NO_VALUE[field]),
+        make('td', AS_IT_IS, fieldText(book, field) || NO_VALUE[field]),
       );
       return make('tr', {}, make('th', { scope: 'row' }, FIELD_NAMES[field]), ...cells);
     });

@@ -41,6 +41,17 @@ export function make<Tag extends keyof HTMLElementTagNameMap>(
 }
 
 /**
+ * Attributes of an element whose whole text is from the catalogue or from a file: a browser does not translate it, and writes
+ * it from the side on which its language begins.
+ */
+export const AS_IT_IS = { translate: 'no', dir: 'auto' } as const;
+
+/** The parts of a sentence with such texts in it. */
+export function sentence(parts: TemplateStringsArray, ...texts: readonly string[]): (string | Node)[] {
+  return parts.flatMap((part, at) => (at === 0 ? part : [make('bdi', AS_IT_IS, texts[at - 1]), part]));
+}
+
+/**
  * A table in a part of the page that scrolls by itself.
  * @param labelId of the element that names it.
  */

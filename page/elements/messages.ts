@@ -33,10 +33,10 @@ export function announce(text: string): void {
 }
 
 /** Shows a message, and announces it. */
-export function show(text: string, action?: Action): void {
+export function show(message: string | readonly (string | Node)[], action?: Action): void {
   const remove = () => {
-    const hadFocus = message.contains(document.activeElement);
-    message.remove();
+    const hadFocus = element.contains(document.activeElement);
+    element.remove();
     if (hadFocus) before?.focus();
   };
   const act = () => {
@@ -49,12 +49,13 @@ export function show(text: string, action?: Action): void {
     { type: 'button', class: 'icon', 'aria-label': 'Dismiss', click: remove },
     icon('close-icon'),
   );
-  const message = make('div', { class: 'message' }, make('span', {}, text), button, close);
-  place.append(message);
+  const text = make('span', {}, ...(typeof message === 'string' ? [message] : message));
+  const element = make('div', { class: 'message' }, text, button, close);
+  place.append(element);
   while (place.children.length > MOST) place.firstElementChild?.remove();
-  announce(text);
+  announce(text.textContent);
   const expire = () => {
-    if (message.matches(':hover, :focus-within')) setTimeout(expire, SHOWN);
+    if (element.matches(':hover, :focus-within')) setTimeout(expire, SHOWN);
     else remove();
   };
   setTimeout(expire, SHOWN);

@@ -1,7 +1,7 @@
 // Owns: the step "Check" of an import: how a file was understood, what its columns are, and which rows can be imported.
 
 import type { WantedColumns } from '../../src/files/columns.ts';
-import { make, scrollable } from '../elements/dom.ts';
+import { AS_IT_IS, make, scrollable } from '../elements/dom.ts';
 import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
 import { countOf, type Figures, type FileBook, type Understood, type Wanted } from './calls.ts';
 import { type RefusedActions, RefusedRows } from './refused.ts';
@@ -60,15 +60,21 @@ export class CheckStep {
     this.#actions = actions;
     this.#understood = understood;
     this.#figures = understood.figures;
-    this.heading = make('h3', { tabindex: -1 }, file.name);
+    this.heading = make('h3', { ...AS_IT_IS, tabindex: -1 }, file.name);
     this.#selects = byField((field) => this.#makeSelect(field));
     this.#firstRow = this.#makeFirstRow();
     this.#firstRowChoice = [
       make('label', { for: 'import-first-row' }, 'First row'),
       this.#firstRow,
-      make('span', { class: 'sample', id: 'import-sample-first-row' }, understood.firstRow?.join('  ·  ')),
+      make(
+        'span',
+        { ...AS_IT_IS, class: 'sample', id: 'import-sample-first-row' },
+        understood.firstRow?.join('  ·  '),
+      ),
     ];
-    this.#samples = byField((field) => make('span', { class: 'sample', id: `import-sample-${field}` }));
+    this.#samples = byField((field) =>
+      make('span', { ...AS_IT_IS, class: 'sample', id: `import-sample-${field}` }),
+    );
     this.#refused = new RefusedRows(actions, (figures) => {
       this.#figures = figures;
       this.#drawFigures();
@@ -232,7 +238,11 @@ export class CheckStep {
     const none = field === 'title' ? 'choose a column' : 'not in the file';
     const options = names.map((name, index) => {
       const shown = name.trim() === '' ? `column ${index + 1}, without a name` : name;
-      return make('option', { value: index }, hasHeader === false ? `${name}: ${firstRow?.[index]}` : shown);
+      return make(
+        'option',
+        { ...AS_IT_IS, value: index },
+        hasHeader === false ? `${name}: ${firstRow?.[index]}` : shown,
+      );
     });
     const isThere = field === 'title' && columns !== undefined;
     return isThere ? options : [make('option', { value: NONE }, none), ...options];
@@ -327,8 +337,8 @@ function bookRow({ title, author, year }: FileBook, ...others: readonly HTMLElem
   return make(
     'tr',
     {},
-    make('td', { class: 'serif' }, title),
-    make('td', {}, author),
+    make('td', { ...AS_IT_IS, class: 'serif' }, title),
+    make('td', AS_IT_IS, author),
     make('td', { class: 'number' }, yearText(year)),
     ...others,
   );

@@ -72,11 +72,9 @@ export class ImportDialog {
         dialog.showModal(); // browsers close a dialog on a second Escape, whatever the page says
       else this.#end();
     });
-    dialog.addEventListener('dragover', (event) => event.preventDefault());
-    dialog.addEventListener('drop', (event) => {
-      event.preventDefault();
-      event.stopPropagation();
-      this.open(event.dataTransfer?.files[0]);
+    dialog.addEventListener('drop', ({ dataTransfer }) => {
+      const file = dataTransfer?.files[0];
+      if (file !== undefined) this.open(file);
     });
     addEventListener('beforeunload', (event) => {
       if (this.#isBusy || this.#check?.hasCorrections === true) event.preventDefault();

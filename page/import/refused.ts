@@ -1,6 +1,6 @@
 // Owns: the rows of a file that are refused, and their correction by a person.
 
-import { icon, make, scrollable } from '../elements/dom.ts';
+import { AS_IT_IS, icon, make, scrollable, sentence } from '../elements/dom.ts';
 import { bookText, numberText } from '../elements/text.ts';
 import type { Corrected, Figures, RefusedRow } from './calls.ts';
 
@@ -56,7 +56,7 @@ export class RefusedRows {
       'tr',
       {},
       make('td', { class: 'number' }, numberText(line)),
-      make('td', {}, column ?? 'the whole row'),
+      column === undefined ? make('td', {}, 'the whole row') : make('td', AS_IT_IS, column),
     );
     if (text === undefined) {
       row.append(make('td', {}, 'is too long to be corrected here'), why);
@@ -69,6 +69,7 @@ export class RefusedRows {
     field.setAttribute('aria-describedby', why.id);
     field.setAttribute('aria-invalid', 'true');
     field.spellcheck = false;
+    field.dir = 'auto';
     let read = text;
     const typedAt = `${line} ${column}`;
     const correct = async () => {
@@ -81,7 +82,10 @@ export class RefusedRows {
       if (book === undefined) {
         why.replaceChildren(make('span', { role: 'alert' }, after.reason));
       } else {
-        why.replaceChildren(icon('done-icon'), make('span', { role: 'status' }, `will be ${bookText(book)}`));
+        why.replaceChildren(
+          icon('done-icon'),
+          make('span', { role: 'status' }, ...sentence`will be ${bookText(book)}`),
+        );
       }
       this.#onCorrected(figures);
     };

@@ -74,7 +74,7 @@ class BooksOfFile implements Calls {
 
   async read(file: File, columns: WantedColumns, hasHeader?: boolean): Promise<Understood> {
     this.#hasHeader = hasHeader;
-    const mark = new Uint8Array(await file.slice(0, 4).arrayBuffer());
+    const mark = new Uint8Array(await asChosen(file.slice(0, 4).arrayBuffer()));
     if (PACKED.includes(String.fromCharCode(...mark))) throw new NotText('It is a PDF, or packed.');
     const [one, two, three] = mark;
     if (one === 0xff && two === 0xfe) return this.#readAs(file, columns, 'UTF-16');
@@ -290,6 +290,23 @@ function isYear(text: string): boolean {
   return typeof year === 'number' && year !== 0;
 }
 
+const CHANGED = 'The file was saved again after it was chosen, or it cannot be read. Choose it again.';
+
+/** A browser reads a file only as it was when a person chose it (File API, section 4). */
+class NotAsChosen extends Error {}
+
+/** @throws NotAsChosen */
+async function asChosen<Part>(reading: Promise<Part>): Promise<Part> {
+  try {
+    return await reading;
+  } catch (error) {
+    const isGone = error instanceof Error && error.name === 'NotFoundError';
+    throw new NotAsChosen(
+      isGone ? 'The file was moved, renamed or deleted after it was chosen. Choose it again.' : CHANGED,
+    );
+  }
+}
+
 /** Not every browser can iterate over a stream. */
 async function* piecesOf(file: File): AsyncGenerator<Uint8Array, void, void> {
   const reader = file.stream().getReader();
@@ -297,7 +314,8 @@ async function* piecesOf(file: File): AsyncGenerator<Uint8Array, void, void> {
   let reported = performance.now();
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await asChosen(reader.read());
+      if (done && bytes !== file.size) throw new NotAsChosen(CHANGED);
       if (done) return;
       bytes += value.length;
       if (performance.now() - reported > REPORT_EVERY) {
@@ -316,7 +334,7 @@ function complaintOf(error: unknown): string {
   if (error instanceof NotText) {
     return 'This file is not text. If it is a spreadsheet, save it as CSV in UTF-8, and choose that file.';
   }
-  if (error instanceof OperatorError) return error.message;
+  if (error instanceof OperatorError || error instanceof NotAsChosen) return error.message;
   return `The file cannot be read: ${error instanceof Error ? error.message : error}`;
 }
 

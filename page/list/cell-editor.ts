@@ -59,6 +59,7 @@ export class CellEditor {
       'aria-label': edit.label,
       placeholder: edit.placeholder,
       autocomplete: 'off',
+      dir: 'auto',
       keydown: (event) => this.#key(event as KeyboardEvent),
       input: () => this.#complain(undefined),
       blur: () => setTimeout(() => this.#left(input)),

@@ -1,6 +1,6 @@
 // Owns: how many books are shown, and what stands in place of the list if there are none.
 
-import { find } from '../elements/dom.ts';
+import { find, make, sentence } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 import type { Shelf } from './shelf.ts';
 import { isFiltered, type View } from './view.ts';
@@ -28,15 +28,18 @@ export function showCount({ total, isCounted, unindexed }: Shelf, view: View): b
   nothing.hidden = !isNothing;
   if (!isNothing) return hadFocus;
   const name = view.words.trim();
-  find('#nothing-title').textContent = !isFiltered(view)
-    ? 'The shelf is empty'
-    : name === ''
-      ? 'No such books'
-      : `Nothing matches “${name}”`;
+  find('#nothing-title').replaceChildren(
+    ...(!isFiltered(view)
+      ? ['The shelf is empty']
+      : name === ''
+        ? ['No such books']
+        : sentence`Nothing matches “${name}”`),
+  );
   find('#nothing-advice').textContent = isFiltered(view)
     ? 'Try fewer letters, or another spelling.'
     : 'Add the first book, or import a file of books.';
-  find('#nothing-add').textContent = name === '' ? 'Add a book' : `Add “${name}”`;
+  const add = name === '' ? ['Add a book'] : sentence`Add “${name}”`;
+  find('#nothing-add').replaceChildren(make('span', {}, ...add)); // the button sets its children apart
   find('#nothing-import').hidden = isFiltered(view);
   find('#nothing-all').hidden = !isFiltered(view);
   return false;

@@ -3,7 +3,7 @@
 
 import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import type { Session } from '../catalogue/session.ts';
-import { find, make } from '../elements/dom.ts';
+import { AS_IT_IS, find, make } from '../elements/dom.ts';
 import { bookText, numberText } from '../elements/text.ts';
 import { ALL, searchesOf, type View } from './view.ts';
 
@@ -59,7 +59,11 @@ export async function showFigures(session: Session, open: (view: View) => void):
       );
       latest.replaceChildren(
         ...books.map((book) =>
-          make('li', {}, make('button', { type: 'button', click: follow(NEWEST) }, bookText(book))),
+          make(
+            'li',
+            {},
+            make('button', { ...AS_IT_IS, type: 'button', click: follow(NEWEST) }, bookText(book)),
+          ),
         ),
       );
     });

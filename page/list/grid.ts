@@ -19,7 +19,7 @@ const FLOATING = 1.5;
 /** The column of the buttons, after those of the fields. */
 const ACTIONS = FIELDS.length;
 
-/** Milliseconds that a place must stay in sight after a long move before its books are requested. */
+/** Milliseconds that a place must stay in sight after a long move before its books are requested, and texts are measured. */
 const SETTLE = 60;
 
 /** What is special about a row. */
@@ -78,6 +78,7 @@ export class Grid {
   #active = { index: 0, column: 0 };
   #frame = 0;
   #settle: ReturnType<typeof setTimeout> | undefined;
+  #explaining: ReturnType<typeof setTimeout> | undefined;
   /** The cell that had the focus when the pointer went down. */
   #pressed: Element | null = null;
 
@@ -134,6 +135,7 @@ export class Grid {
     this.#root.setAttribute('aria-rowcount', this.#shelf.isCounted ? String(this.#shelf.total + 1) : '-1');
     const hadFocus = this.#body.contains(document.activeElement);
     this.#render();
+    this.#explainSoon(); // the columns may have become wider or narrower
     if (hadFocus && !this.#body.contains(document.activeElement)) this.focus();
   }
 
@@ -253,9 +255,23 @@ export class Grid {
       if (isMissing) texts[field].textContent = NO_VALUE[field];
       else fillMarked(texts[field], text, field === 'year' ? [] : this.wanted);
     }
+    this.#explainSoon();
     // The button with the focus may have been replaced by another one, or by none.
     if (hadFocus && buttonsIn(buttons).every((button) => button !== document.activeElement))
       (buttonsIn(buttons)[0] ?? buttons)?.focus({ preventScroll: true });
+  }
+
+  /** A text that is cut gets a tooltip. Later, since measuring takes a layout of all rows. */
+  #explainSoon(): void {
+    this.#explaining ??= setTimeout(() => {
+      this.#explaining = undefined;
+      for (const { texts } of this.#rows.values()) {
+        for (const text of Object.values(texts)) {
+          if (text.scrollWidth > text.clientWidth) text.title = text.textContent;
+          else text.removeAttribute('title');
+        }
+      }
+    }, SETTLE);
   }
 
   #isActive(index: number, column: number): boolean {
@@ -297,7 +313,10 @@ export class Grid {
 
   #focused({ target }: FocusEvent): void {
     const place = this.#placeOf(target);
-    if (place !== undefined && place.column >= 0) this.#setActive(place.row.index, place.column);
+    if (place === undefined || place.column < 0) return;
+    this.#setActive(place.row.index, place.column);
+    const isLow = (place.row.index - this.first) * this.#rowHeight > this.#body.clientHeight / 2;
+    place.row.element.classList.toggle('low', isLow);
   }
 
   #click({ target }: MouseEvent): void {

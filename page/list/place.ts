@@ -1,6 +1,6 @@
 // Owns: the number and the book of the current place in a long list, shown during a long scroll.
 
-import { find } from '../elements/dom.ts';
+import { find, sentence } from '../elements/dom.ts';
 import { bookText, numberText } from '../elements/text.ts';
 import type { Shelf } from './shelf.ts';
 
@@ -30,7 +30,7 @@ export class Place {
   draw(first: number): void {
     if (this.#element.hidden) return;
     const book = this.#shelf.at(first);
-    const beginning = book === undefined ? '' : ` · ${bookText(book)}`;
-    this.#element.textContent = `${numberText(first + 1)}${beginning}`;
+    const beginning = book === undefined ? [] : sentence` · ${bookText(book)}`;
+    this.#element.replaceChildren(numberText(first + 1), ...beginning);
   }
 }

@@ -3,7 +3,8 @@
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
 import { COLOURS, violations } from '../support/accessibility.ts';
@@ -11,6 +12,7 @@ import { booksOf, countOf } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { answer } from '../support/front.ts';
 import { asksToStay, counted, describePage, focused, said, searchField, WAYS } from '../support/page.ts';
+import { temporaryFolder } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 
 type Content = string | Buffer;
@@ -285,6 +287,26 @@ describePage('import and export on the page', ({ openCatalogue }) => {
     await drop(page.getByRole('dialog'), 'another.csv', 'title\nEmma\nPersuasion\n');
     await page.getByRole('heading', { name: 'another.csv' }).waitFor();
     await page.getByRole('button', { name: 'Import 2 books' }).waitFor();
+  });
+
+  test('a file that was saved again or deleted after it was chosen is to be chosen again', async (context) => {
+    const { page } = await openCatalogue(context, { books: [] });
+    const path = join(temporaryFolder(), 'books.csv');
+    for (const [change, complaint] of [
+      [
+        () => writeFileSync(path, 'name,title\nEmma,x\nIt,y\n'),
+        'The file was saved again after it was chosen',
+      ],
+      [() => rmSync(path), 'The file was moved, renamed or deleted after it was chosen. Choose it again.'],
+    ] as const) {
+      writeFileSync(path, 'name,title\nEmma,x\n');
+      await openImport(page);
+      await page.getByLabel('Choose a file').setInputFiles(path);
+      await page.getByRole('button', { name: 'Import 1 book' }).waitFor();
+      change();
+      await page.getByRole('combobox', { name: 'Title' }).selectOption('name');
+      await alerted(page, complaint);
+    }
   });
 
   test('axe finds nothing in any step, light or dark, and nothing is wider than the window', async (context) => {

@@ -163,7 +163,7 @@ async function convert(devices: CDPSession, field: Locator): Promise<void> {
   await pressAll();
   await devices.send('Input.insertText', { text: '絵' });
   await pressAll(); // in Safari, the conversion has ended before them
-  await field.page().evaluate("fetch('v/none')"); // until what was sent before is known here
+  await field.page().evaluate("fetch('v/none')"); // until all that was sent before is known here
   assert.equal(await field.and(field.page().locator(':focus')).count(), 1, 'the field keeps the focus');
   assert.equal(await field.inputValue(), '絵');
 }

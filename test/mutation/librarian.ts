@@ -14,6 +14,7 @@ const EXPORT = 'test/page/export.test.ts';
 const ROWS = 'test/page/file-of-books.test.ts';
 const SHELF = 'test/page/shelf.test.ts';
 const STORING = 'test/page/storing.test.ts';
+const TEXTS = 'test/browser/page-texts.test.ts';
 const TOGETHER = 'test/browser/page-together.test.ts';
 const TROUBLE = 'test/browser/page-trouble.test.ts';
 const EVERYBODY = 'test/browser/page-accessibility.test.ts';
@@ -108,6 +109,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('Control Z does not wait for what is being taken back', LOGIC, 'waits for the one')
   .change('if (this.isBusy) {', 'if (this.#running > 1) {')
   .in('page/elements/dom.ts')
+  .mutant('a browser translates titles', TEXTS, 'is translated')
+  .change("translate: 'no', dir", 'dir')
   .mutant('a text may be HTML', TOGETHER, 'hostile texts are shown as text')
   .change(
     'element.append(...children.filter((child) => child !== undefined));',
@@ -170,6 +173,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('an import ends when the catalogue is away', STORING, 'is repeated as it was')
   .change('if (signal.aborted || !isAway(error)) throw error;', 'throw error;')
   .in('page/import/worker.ts')
+  .mutant('a part of a file that has changed counts as all of it', ROWS, 'saved again after it was chosen')
+  .change('if (done && bytes !== file.size) throw', 'if (done && bytes < 0) throw')
   .mutant('books that are here are imported again', ROWS, 'here already, twice in the file')
   .change('if (row !== undefined) this.#states[row] = HERE;', '')
   .mutant('books that are twice in a file are imported twice', ROWS, 'here already, twice in the file')
@@ -186,6 +191,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('AltGr is a shortcut', KEYBOARD, 'type what they type')
   .change(' || isWithAltGr(event)', '')
   .in('page/list/cell-editor.ts')
+  .mutant('a Hebrew title has its signs on the wrong side while it is edited', TEXTS, 'from right to left')
+  .change("      dir: 'auto',\n", '')
   .mutant(
     'a text that is not stored yet is lost when the page is left',
     CHANGES,
@@ -204,6 +211,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('an empty list does not say that it is empty', FINDING, 'nothing found: all books again')
   .change('nothing.hidden = !isNothing;', 'nothing.hidden = true;')
   .in('page/list/grid.ts')
+  .mutant('a title that is cut can only be read in a field', TEXTS, 'a title that is cut')
+  .change('text.title = text.textContent;', 'text.title;')
   .mutant('one click changes a book', CHANGES, 'one click selects a cell')
   .change('cell !== undefined && cell === this.#pressed', 'cell !== undefined')
   .mutant('rows are read in another order than they are shown', EVERYBODY, 'a screen reader gets a grid')
@@ -235,6 +244,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('an address with an invalid year shows no books', LOGIC, 'whatever is invalid in an address')
   .change('/^-?\\d{1,15}$/.test(year)', "year !== ''")
   .in('page/main.ts')
+  .mutant('no text can be dropped into a field', TEXTS, 'a text is dropped')
+  .change('isFile || !isField(event.target)', 'isFile || event')
   .mutant('a late answer shows what was searched for before', FINDING, 'the last words win')
   .change(
     '  request.abort();\n  request = new AbortController();\n  const { signal }',

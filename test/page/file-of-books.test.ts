@@ -1,7 +1,7 @@
 // How the page understands a file of books, and which of its rows it offers for import, in Node.js.
 
 import assert from 'node:assert/strict';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { openAsBlob, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { booksOf } from '../support/books.ts';
@@ -218,4 +218,35 @@ test('of thousands of refused rows the first hundred are shown; one that is too 
     [3, undefined],
   ]);
   assert.equal((await (await file.ask('refusedFile')).text()).split('\n').length, 3002);
+});
+
+test('a file that was saved again after it was chosen, or is gone, is to be chosen again; a book that was read is not lost', async () => {
+  const path = join(temporaryFolder(), 'books.csv');
+  const save = (text: string) => writeFileSync(path, `title\n${text}\n`);
+  const chosen = async () => new ImportFile(Object.assign(await openAsBlob(path), { name: path }), () => {});
+  const changed = {
+    message: 'The file was saved again after it was chosen, or it cannot be read. Choose it again.',
+  };
+  save('Emma');
+  const file = await chosen();
+  await file.ask('read', file.file, {});
+  save('Emma\nPersuasion');
+  assert.deepEqual(await wantedOf(file), [{ title: 'Emma', author: '', year: 0 }]);
+  await assert.rejects(file.ask('read', file.file, {}), changed);
+  const unread = await chosen();
+  save('Emma');
+  await assert.rejects(unread.ask('read', unread.file, {}), changed);
+  const bytes = {
+    name: 'a.csv',
+    size: 11,
+    slice: () => new Blob(['titl']),
+    stream: () => new Blob(['title\nEm']).stream(),
+  };
+  await assert.rejects(unread.ask('read', bytes, {}), changed, 'the browser has not noticed it');
+  const gone = {
+    slice: () => ({ arrayBuffer: () => Promise.reject(new DOMException('', 'NotFoundError')) }),
+  };
+  await assert.rejects(unread.ask('read', gone, {}), {
+    message: 'The file was moved, renamed or deleted after it was chosen. Choose it again.',
+  });
 });
