@@ -11,6 +11,16 @@ export interface FileBook {
   readonly year: number;
 }
 
+/** What a person has said of a file. */
+export interface Choices {
+  readonly columns: WantedColumns;
+  /** Whether its first row has the names of the columns. */
+  readonly hasHeader?: boolean | undefined;
+  readonly delimiter?: string | undefined;
+  /** The first line that is not left out. */
+  readonly fromLine?: number | undefined;
+}
+
 /** How a file was understood. */
 export interface Understood {
   readonly format: Format;
@@ -20,6 +30,12 @@ export interface Understood {
   readonly names: readonly string[];
   /** The first row of a table without a column that is known to be the title: it may be a book. */
   readonly firstRow: readonly string[] | undefined;
+  /** Its line. */
+  readonly firstLine: number | undefined;
+  /** What was left out above the header. */
+  readonly above: string;
+  /** Rows that end before a column in use. */
+  readonly short: number;
   /** Whether the first row has the names of the columns; undefined if a person must say so. */
   readonly hasHeader: boolean | undefined;
   /** Undefined if no column is known to be the title: then the file was not read. */
@@ -89,8 +105,8 @@ export interface Corrected {
 
 /** What the page asks of the worker. */
 export interface Calls {
-  /** Reads the file, from its beginning. @param hasHeader what a person has said of its first row. */
-  read(file: File, columns: WantedColumns, hasHeader?: boolean): Promise<Understood>;
+  /** Reads the file, from its beginning. */
+  read(file: File, choices: Choices): Promise<Understood>;
   /** Reads a refused row again, by its place among them. */
   correct(place: number, text: string): Promise<Corrected>;
   /** Forgets which rows equal a book of the catalogue. */

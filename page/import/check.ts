@@ -1,20 +1,24 @@
 // Owns: the step "Check" of an import: how a file was understood, what its columns are, and which rows can be imported.
 
-import type { WantedColumns } from '../../src/files/columns.ts';
 import { AS_IT_IS, make, scrollable } from '../elements/dom.ts';
 import { counted, FIELD_NAMES, FIELDS, type Field, numberText, yearText } from '../elements/text.ts';
-import { countOf, type Figures, type FileBook, type Understood, type Wanted } from './calls.ts';
+import { type Choices, countOf, type Figures, type FileBook, type Understood, type Wanted } from './calls.ts';
 import { type RefusedActions, RefusedRows } from './refused.ts';
 
 /** What a person can do in this step. */
 export interface Actions extends RefusedActions {
-  /** Reads the file again with other columns, or with another meaning of its first row. */
-  choose(columns: WantedColumns, hasHeader: boolean | undefined): void;
+  /** Reads the file again. */
+  choose(choices: Choices): void;
   chooseFile(): void;
   start(wanted: Wanted): void;
 }
 
-const DELIMITERS: Readonly<Record<string, string>> = { ',': 'commas', ';': 'semicolons', '\t': 'tabs' };
+const DELIMITERS: Readonly<Record<string, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'vertical bars',
+};
 
 /** Columns that a complaint names. */
 const NAMED = 8;
@@ -23,7 +27,12 @@ const NAMED = 8;
 const NONE = '';
 
 /** What the first row of a table may be. */
-const FIRST_ROW = { [NONE]: 'choose', header: 'the names of the columns', book: 'a book' } as const;
+const FIRST_ROW = {
+  [NONE]: 'choose',
+  header: 'the names of the columns',
+  book: 'a book',
+  above: 'neither: leave it out',
+} as const;
 
 export class CheckStep {
   readonly heading: HTMLElement;
@@ -34,7 +43,9 @@ export class CheckStep {
   readonly #selects: Readonly<Record<Field, HTMLSelectElement>>;
   readonly #samples: Readonly<Record<Field, HTMLElement>>;
   readonly #firstRow: HTMLSelectElement;
+  readonly #firstRowSample = make('span', { ...AS_IT_IS, class: 'sample', id: 'import-sample-first-row' });
   readonly #firstRowChoice: readonly HTMLElement[];
+  readonly #delimiter: HTMLSelectElement;
   readonly #tally = {
     fresh: new FigureView('can be imported'),
     refused: new FigureView('refused'),
@@ -50,8 +61,8 @@ export class CheckStep {
   readonly #skip = make('input', { type: 'checkbox', id: 'import-skip', checked: true });
   readonly #comparison = make('p', { class: 'hint' });
   readonly #start = make('button', { type: 'button', class: 'primary' });
-  /** Names of columns that a person has chosen. */
-  #chosen: WantedColumns = {};
+  /** What a person has chosen. */
+  #chosen: Choices = { columns: {} };
   #understood: Understood;
   #figures: Figures;
   #isCompared = false;
@@ -63,14 +74,14 @@ export class CheckStep {
     this.heading = make('h3', { ...AS_IT_IS, tabindex: -1 }, file.name);
     this.#selects = byField((field) => this.#makeSelect(field));
     this.#firstRow = this.#makeFirstRow();
+    this.#delimiter = this.#makeDelimiter();
     this.#firstRowChoice = [
       make('label', { for: 'import-first-row' }, 'First row'),
       this.#firstRow,
-      make(
-        'span',
-        { ...AS_IT_IS, class: 'sample', id: 'import-sample-first-row' },
-        understood.firstRow?.join('  ·  '),
-      ),
+      this.#firstRowSample,
+      make('label', { for: 'import-delimiter' }, 'Separated by'),
+      this.#delimiter,
+      make('span'),
     ];
     this.#samples = byField((field) =>
       make('span', { ...AS_IT_IS, class: 'sample', id: `import-sample-${field}` }),
@@ -135,6 +146,7 @@ export class CheckStep {
     this.#notices.replaceChildren(...noticesOf(understood));
     for (const element of this.#firstRowChoice) element.hidden = firstRow === undefined;
     this.#firstRow.value = hasHeader === undefined ? NONE : hasHeader ? 'header' : 'book';
+    this.#firstRowSample.textContent = firstRow?.join('  ·  ') ?? '';
     for (const field of FIELDS) {
       const column = columns?.[field];
       const select = this.#selects[field];
@@ -179,8 +191,12 @@ export class CheckStep {
     this.#tally.refused.show(refused, refused > 0 ? 'bad' : '');
     this.#tally.here.show(this.#isCompared ? here + twice : undefined);
     this.#tally.yearless.show(isKnown ? year : undefined);
-    this.#remarks.textContent =
-      twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '';
+    const { short, above } = this.#understood;
+    this.#remarks.textContent = [
+      twice > 0 ? `${counted(twice, 'row is', 'rows are')} in this file more than once.` : '',
+      short > 0 ? `${counted(short, 'row ends', 'rows end')} early: what is missing was read as empty.` : '',
+      above !== '' ? `Left out above the names of the columns: ${above}` : '',
+    ].join(' ');
     this.#drawDoubtful(doubts);
     const { columns, firstRow, hasHeader } = this.#understood;
     const hasColumns = columns !== undefined && (firstRow === undefined || hasHeader !== undefined);
@@ -226,8 +242,7 @@ export class CheckStep {
     select.addEventListener('change', () => {
       const { names, hasHeader } = this.#understood;
       const name = select.value === NONE ? null : [...new Set(names)][Number(select.value)];
-      this.#chosen = { ...this.#chosen, [field]: name };
-      this.#actions.choose(this.#chosen, hasHeader);
+      this.#choose({ hasHeader, columns: { ...this.#chosen.columns, [field]: name } });
     });
     return select;
   }
@@ -255,12 +270,36 @@ export class CheckStep {
       ...Object.entries(FIRST_ROW).map(([value, text]) => make('option', { value }, text)),
     );
     select.addEventListener('change', () => {
+      const { firstLine = 0 } = this.#understood;
+      if (select.value === 'above') {
+        this.#choose({ fromLine: firstLine + 1, columns: {}, hasHeader: undefined });
+        return;
+      }
       const hasHeader = select.value === NONE ? undefined : select.value === 'header';
       const isOther = (hasHeader === false) !== (this.#understood.hasHeader === false);
-      if (isOther) this.#chosen = {}; // the columns have other names
-      this.#actions.choose(this.#chosen, hasHeader);
+      this.#choose(isOther ? { hasHeader, columns: {} } : { hasHeader }); // else the columns have other names
     });
     return select;
+  }
+
+  /** Other delimiters make other columns. */
+  #makeDelimiter(): HTMLSelectElement {
+    const options = Object.entries(DELIMITERS).map(([value, text]) => make('option', { value }, text));
+    const select = make(
+      'select',
+      { id: 'import-delimiter' },
+      make('option', { value: NONE }, 'as found'),
+      ...options,
+    );
+    select.addEventListener('change', () => {
+      this.#choose({ delimiter: select.value || undefined, columns: {}, hasHeader: undefined });
+    });
+    return select;
+  }
+
+  #choose(choices: Partial<Choices>): void {
+    this.#chosen = { ...this.#chosen, ...choices };
+    this.#actions.choose(this.#chosen);
   }
 
   #choiceOf(field: Field): HTMLElement[] {

@@ -1,13 +1,12 @@
 // Owns: the dialog for importing a file, in three steps: the file, a check, the import.
 // Does not: store anything before a person has seen the check.
 
-import type { WantedColumns } from '../../src/files/columns.ts';
 import type { Session } from '../catalogue/session.ts';
 import { find, icon, make } from '../elements/dom.ts';
 import { ProgressView } from '../elements/progress.ts';
 import { saveFile } from '../elements/save-file.ts';
 import { bookText, counted, numberText } from '../elements/text.ts';
-import { countOf, type Figures, type Understood, type Wanted } from './calls.ts';
+import { type Choices, countOf, type Figures, type Understood, type Wanted } from './calls.ts';
 import { CheckStep } from './check.ts';
 import { FileComplaint, ImportFile } from './file.ts';
 import { compare, OutcomeUnknown, Storing } from './storing.ts';
@@ -173,10 +172,10 @@ export class ImportDialog {
     });
     this.#file = opened;
     try {
-      const understood = await opened.ask('read', file, {});
+      const understood = await opened.ask('read', file, { columns: {} });
       if (signal.aborted) return;
       const check = new CheckStep(file, understood, {
-        choose: (columns, hasHeader) => void this.#readAgain(opened, columns, hasHeader),
+        choose: (choices) => void this.#readAgain(opened, choices),
         correct: (place, text) => {
           this.#corrections += 1;
           this.#comparedAt = Number.NEGATIVE_INFINITY;
@@ -198,12 +197,12 @@ export class ImportDialog {
     }
   }
 
-  async #readAgain(file: ImportFile, columns: WantedColumns, hasHeader?: boolean): Promise<void> {
+  async #readAgain(file: ImportFile, choices: Choices): Promise<void> {
     this.#work.abort();
     this.#work = new AbortController();
     const { signal } = this.#work;
     try {
-      const understood = await file.ask('read', file.file, columns, hasHeader);
+      const understood = await file.ask('read', file.file, choices);
       if (signal.aborted) return;
       this.#check?.show(understood);
       await this.#compare(file, understood);

@@ -2,9 +2,10 @@
 // page. It reads files with the same code as the command `import`.
 // Does not: read files that hold no books: it reports why, in a sentence for people.
 
-import { keepsIds, NoTitleColumn, type WantedColumns } from '../../src/files/columns.ts';
+import { toTheEye } from '../../src/files/alike.ts';
+import { keepsIds, NoTitleColumn } from '../../src/files/columns.ts';
 import { correct, correctable, valueIn } from '../../src/files/correcting.ts';
-import { NotText, NotUtf8 } from '../../src/files/decoding.ts';
+import { bytesOf, NotText, NotUtf8 } from '../../src/files/decoding.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
 import { asRefused, refusedFrame, refusedName } from '../../src/files/writing.ts';
@@ -14,6 +15,7 @@ import type { Field } from '../elements/text.ts';
 import {
   bookOf,
   type Calls,
+  type Choices,
   type Corrected,
   type Figures,
   type FileBook,
@@ -40,6 +42,9 @@ const REPORT_EVERY = 100;
 
 /** How PDFs begin, and packed files, such as spreadsheets. */
 const PACKED = ['%PDF', 'PK\u0003\u0004'];
+
+const ALIKE = 'is like another row, but for blanks or how letters are composed';
+const ALIKE_HERE = 'is like a book here, but for blanks or how letters are composed';
 
 /** How the key of a book without a year ends. */
 const WITHOUT_YEAR = '\u00000';
@@ -68,58 +73,63 @@ class BooksOfFile implements Calls {
   #refused: Refused[] = [];
   /** The rows of the doubtful books, with the doubts. */
   #doubts = new Map<number, string>();
+  /** The first row of those that are the same to the eye. */
+  #firstAlike = new Map<string, number>();
+  #short = 0;
   #next = 0;
   #firstRow: readonly string[] | undefined;
-  #hasHeader: boolean | undefined;
+  #firstLine: number | undefined;
+  /** How the rows were found. */
+  #layout = '';
 
-  async read(file: File, columns: WantedColumns, hasHeader?: boolean): Promise<Understood> {
-    this.#hasHeader = hasHeader;
+  async read(file: File, choices: Choices): Promise<Understood> {
     const mark = new Uint8Array(await asChosen(file.slice(0, 4).arrayBuffer()));
     if (PACKED.includes(String.fromCharCode(...mark))) throw new NotText('It is a PDF, or packed.');
-    const [one, two, three] = mark;
-    if (one === 0xff && two === 0xfe) return this.#readAs(file, columns, 'UTF-16');
-    if (one === 0xfe && two === 0xff) return this.#readAs(file, columns, 'UTF-16');
+    const [one, two] = mark;
+    if (one === 0xff && two === 0xfe) return this.#readAs(file, choices, 'UTF-16');
+    if (one === 0xfe && two === 0xff) return this.#readAs(file, choices, 'UTF-16');
     try {
-      return await this.#readAs(file, columns, 'UTF-8');
+      return await this.#readAs(file, choices, 'UTF-8');
     } catch (error) {
       if (!(error instanceof NotUtf8)) throw error;
-      if (one === 0xef && two === 0xbb && three === 0xbf) {
-        throw new OperatorError(`Line ${error.line} is damaged: save the file again as CSV in UTF-8.`);
-      }
-      return this.#readAs(file, columns, 'Windows-1252');
+      return this.#readAs(file, choices, 'Windows-1252');
     }
   }
 
-  async #readAs(file: File, columns: WantedColumns, encoding: Understood['encoding']): Promise<Understood> {
+  async #readAs(file: File, choices: Choices, encoding: Understood['encoding']): Promise<Understood> {
+    const layout = `${choices.fromLine} ${choices.delimiter}`;
+    if (layout !== this.#layout) [this.#firstRow, this.#firstLine] = [undefined, undefined];
+    this.#layout = layout;
     this.#name = file.name;
     this.#keys = [];
     this.#states = [];
     this.#firstRows = new Map();
     this.#refused = [];
     this.#doubts = new Map();
+    this.#firstAlike = new Map();
+    this.#short = 0;
     this.#next = 0;
     this.#reading = undefined;
     const label = encoding === 'Windows-1252' ? encoding : undefined;
-    const hasHeader = this.#hasHeader;
-    const options = { name: file.name, encoding: label, columns, hasHeader, ids: 'new' } as const;
+    const { hasHeader } = choices;
+    const options = { ...choices, name: file.name, encoding: label, ids: 'new' } as const;
     let reading: Reading;
     try {
       reading = await readBooks(piecesOf(file), options);
     } catch (error) {
       if (!(error instanceof NoTitleColumn)) throw error;
-      const { names, isRow } = error;
-      if (isRow) this.#firstRow = names;
+      const { names, line } = error;
+      if (line !== undefined) [this.#firstRow, this.#firstLine] = [names, line];
       // No column is called 1815: the first row is a book.
-      if (isRow && hasHeader === undefined && names.some(isYear)) {
-        this.#hasHeader = false;
-        return this.#readAs(file, columns, encoding);
-      }
-      return this.#understood({ encoding, names });
+      if (line !== undefined && hasHeader === undefined && names.some(isYear))
+        return this.#readAs(file, { ...choices, hasHeader: false }, encoding);
+      return this.#understood({ encoding, names, hasHeader });
     }
     this.#reading = reading;
     let fault: string | undefined;
     try {
-      for await (const { books, refused } of reading.batches) {
+      for await (const { books, refused, short } of reading.batches) {
+        this.#short += short;
         for (const book of books) this.#add(book);
         for (const record of refused) this.#refused.push({ record, row: undefined });
       }
@@ -128,17 +138,19 @@ class BooksOfFile implements Calls {
         throw error;
       fault = error.message;
     }
-    return this.#understood({ encoding, names: reading.names, reading, fault });
+    return this.#understood({ encoding, names: reading.names, hasHeader, reading, fault });
   }
 
   #understood({
     encoding,
     names,
+    hasHeader,
     reading,
     fault,
   }: {
     readonly encoding: Understood['encoding'];
     readonly names: readonly string[];
+    readonly hasHeader: boolean | undefined;
     readonly reading?: Reading;
     readonly fault?: string | undefined;
   }): Understood {
@@ -148,7 +160,10 @@ class BooksOfFile implements Calls {
       encoding,
       names,
       firstRow: this.#firstRow,
-      hasHeader: this.#hasHeader,
+      firstLine: this.#firstLine,
+      above: reading?.header?.above.trim() ?? '',
+      short: this.#short,
+      hasHeader,
       columns: reading?.columns,
       hasIds: keepsIds(names, undefined),
       rows: this.#keys.length + this.#refused.length,
@@ -177,12 +192,16 @@ class BooksOfFile implements Calls {
 
   beginComparison(): void {
     this.#states = this.#states.map((state) => (state === HERE ? FRESH : state));
+    for (const [row, doubt] of this.#doubts) if (doubt === ALIKE_HERE) this.#doubts.delete(row);
   }
 
   compare(keys: readonly string[]): void {
     for (const key of keys) {
       const row = this.#firstRows.get(key);
       if (row !== undefined) this.#states[row] = HERE;
+      const alike = this.#firstAlike.get(alikeKeyOf(key));
+      if (alike === undefined || this.#keys[alike] === key || this.#doubts.has(alike)) continue;
+      this.#doubts.set(alike, ALIKE_HERE);
     }
   }
 
@@ -227,8 +246,9 @@ class BooksOfFile implements Calls {
     const left = this.#refused.filter(({ row }) => row === undefined);
     const { before, between, after } = refusedFrame(reading);
     const records = left.map(({ record }) => asRefused(record, reading)).join(between);
+    const bytes = bytesOf(before + records + after) as Uint8Array<ArrayBuffer>;
     const type = reading.format === 'csv' ? 'text/csv' : 'application/json';
-    return new File([before, records, after], refusedName(this.#name, reading.format), { type });
+    return new File([bytes], refusedName(this.#name, reading.format), { type });
   }
 
   /** @returns the row of the book. */
@@ -236,7 +256,11 @@ class BooksOfFile implements Calls {
     const key = keyOf(book);
     const row = this.#keys.push(key) - 1;
     this.#states.push(this.#firstRows.has(key) ? TWICE : FRESH);
-    const doubt = doubtOf(bookOf(key));
+    const alikeKey = alikeKeyOf(key);
+    const alike = this.#firstAlike.get(alikeKey);
+    if (alike === undefined) this.#firstAlike.set(alikeKey, row);
+    const isAlike = alike !== undefined && this.#keys[alike] !== key;
+    const doubt = doubtOf(bookOf(key)) ?? (isAlike ? ALIKE : undefined);
     if (doubt !== undefined) this.#doubts.set(row, doubt);
     if (!this.#firstRows.has(key)) this.#firstRows.set(key, row);
     return row;
@@ -248,6 +272,7 @@ class BooksOfFile implements Calls {
     const state = this.#states[row] as number;
     this.#states[row] = EMPTY;
     this.#doubts.delete(row);
+    if (this.#firstAlike.get(alikeKeyOf(key)) === row) this.#firstAlike.delete(alikeKeyOf(key));
     if (this.#firstRows.get(key) !== row) return;
     const other = this.#keys.findIndex((found, at) => found === key && this.#states[at] === TWICE);
     if (other === -1) {
@@ -283,6 +308,11 @@ class BooksOfFile implements Calls {
     const there = new Set(values.filter((value) => value !== '' && value !== 0));
     return [...there].slice(0, SAMPLES).map((value) => (typeof value === 'string' ? shorten(value) : value));
   }
+}
+
+/** A key of the books that are the same to the eye. */
+function alikeKeyOf(key: string): string {
+  return key.split('\0').map(toTheEye).join('\0');
 }
 
 function isYear(text: string): boolean {

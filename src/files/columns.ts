@@ -16,13 +16,13 @@ export interface Columns extends Readonly<Record<Field, string | undefined>> {
 export class NoTitleColumn extends OperatorError {
   /** Of all columns. */
   readonly names: readonly string[];
-  /** Whether they are the first row of a table, which may be a record instead. */
-  readonly isRow: boolean;
+  /** The line, if they are the first row of a table: it may be a record, or stand above the header. */
+  readonly line: number | undefined;
 
-  constructor(names: readonly string[], isRow: boolean) {
+  constructor(names: readonly string[], line: number | undefined) {
     super(`There is no column for the title; set --title, --author and --year: ${list(names)}`);
     this.names = names;
-    this.isRow = isRow;
+    this.line = line;
   }
 }
 
@@ -105,10 +105,10 @@ const SHOWN_LENGTH = 40;
 /**
  * Finds the columns.
  * @param names of all columns; of equal names, the first one counts.
- * @param isRow whether the names are the first row of a table.
+ * @param line of the names, if they are the first row of a table.
  * @throws OperatorError; NoTitleColumn
  */
-export function findColumns(names: readonly string[], wanted: WantedColumns, isRow = false): Columns {
+export function findColumns(names: readonly string[], wanted: WantedColumns, line?: number): Columns {
   const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
   const firstOf = (usualNames: readonly string[]) =>
     usualNames.map((usual) => byPlainName.get(plain(usual))).find((found) => found !== undefined);
@@ -126,7 +126,7 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, isR
     year !== undefined && wanted.year === undefined && YEARS_OF_THE_WORK.map(plain).includes(plain(year));
   const editionYear = isOfWork ? firstOf(YEARS_OF_THE_EDITION) : undefined;
   const columns = { title: find('title'), author: find('author'), year, editionYear };
-  if (columns.title === undefined) throw new NoTitleColumn(names, isRow);
+  if (columns.title === undefined) throw new NoTitleColumn(names, line);
   return columns;
 }
 

@@ -2,7 +2,8 @@
 
 import { quoted } from '../books/line.ts';
 import { parseJsonText } from '../json/object.ts';
-import { Tokenizer } from './csv-tokenizer.ts';
+import { tokenizerOf } from './csv.ts';
+import type { Tokenizer } from './csv-tokenizer.ts';
 import type { ReadBook, Reading, RefusedRecord } from './rows.ts';
 import { onOneLine } from './writing.ts';
 
@@ -72,7 +73,7 @@ function replaceIn(original: string, column: string, value: string, reading: How
 }
 
 function tokenized(original: string, delimiter: string, { names }: HowRead): Tokenizer {
-  const tokenizer = new Tokenizer(delimiter, names.length);
+  const tokenizer = tokenizerOf(names, delimiter);
   tokenizer.read(original, 0, true);
   return tokenizer;
 }

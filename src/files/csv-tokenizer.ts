@@ -1,12 +1,18 @@
 // Owns: where a record of a delimited text ends, and where its fields are (RFC 4180). Line ends are LF, CRLF or CR,
-// also mixed; within quotes they belong to the field. In a field that does not begin with a quote, quotes are ordinary
-// characters.
+// also mixed; within quotes they belong to the field. Blanks may follow a closing quote. In a field that does not begin
+// with a quote, quotes are ordinary characters. Programs that write tabs or bars often write quotes as they are: there,
+// quotes are also ordinary where they would make a row malformed, or join rows, and the row is whole without them.
 // Does not: return a record whose end has not arrived yet. The record is read again from its beginning when there is
 // more text.
 
 const LF = 10;
 const CR = 13;
 const QUOTE = 34;
+const BLANK = 32;
+const TAB = 9;
+
+/** Delimiters of programs that write quotes as they are. */
+export const WITHOUT_QUOTING: readonly string[] = ['\t', '|'];
 
 /** How a field is written. */
 const PLAIN = 0;
@@ -23,9 +29,14 @@ export class Tokenizer {
   readonly delimiter: string;
   /** How many fields of a record are located; the others are only counted. */
   readonly #kept: number;
+  /** How many fields a row may have; none if quotes always count. */
+  readonly #rowLengths: readonly number[];
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #forms: number[] = [];
+  /** Of the latest quoted field. */
+  #form = QUOTED;
+  #lineEnds = 0;
   #text = '';
   #start = 0;
   /** Number of fields of the record. */
@@ -43,9 +54,11 @@ export class Tokenizer {
   /** What is wrong with the first malformed field. */
   fault: Fault | undefined = undefined;
 
-  constructor(delimiter: string, kept: number) {
+  /** @param rowLengths how many fields a row may have, if that is known. */
+  constructor(delimiter: string, kept: number, rowLengths: readonly number[] = []) {
     this.delimiter = delimiter;
     this.#kept = kept;
+    this.#rowLengths = WITHOUT_QUOTING.includes(delimiter) ? rowLengths : [];
   }
 
   /**
@@ -66,53 +79,39 @@ export class Tokenizer {
     do {
       const from = at;
       let form = PLAIN;
+      let end = -1;
       if (at < length && text.charCodeAt(at) === QUOTE) {
-        form = QUOTED;
-        let closed = false;
-        at += 1;
-        while (!closed && at < length) {
-          code = text.charCodeAt(at);
-          at += 1;
-          if (code === QUOTE) {
-            if (at === length || text.charCodeAt(at) !== QUOTE) {
-              closed = true;
-            } else {
-              form = DOUBLED;
-              at += 1;
-            }
-          } else if (code === LF || (code === CR && text.charCodeAt(at) !== LF)) {
-            lines += 1;
-          }
-        }
-        if (!closed) {
-          if (!ended) return false;
-          this.isOpen = true;
-          this.fault = {
-            field: count,
-            reason: `has an unclosed quote: it extends to the end of the file, ${lines} line${lines === 1 ? '' : 's'}`,
-          };
+        end = this.#closeOf(text, from, count);
+        if (end === -1 && !ended) return false;
+        at = end === -1 ? length : afterBlanks(text, end, delimiter);
+        const isClosed = end !== -1 && (at === length || isEnd(text.charCodeAt(at), delimiter));
+        if (end === from || (!isClosed && this.#isRow(text, from, count))) {
+          at = from; // its quotes are ordinary characters
         } else {
-          const close = at;
-          while (at < length) {
-            code = text.charCodeAt(at);
-            if (code === delimiter || code === LF || code === CR) break;
-            at += 1;
+          form = this.#form;
+          lines += this.#lineEnds;
+          if (end === -1) {
+            const reason = `has an unclosed quote: it extends to the end of the file, ${lines} line${lines === 1 ? '' : 's'}`;
+            this.fault = { field: count, reason };
+            this.isOpen = true;
+          } else if (!isClosed) {
+            this.fault ??= { field: count, reason: 'has text after its closing quote' };
+            at = endOf(text, at, delimiter);
           }
-          if (at > close) this.fault ??= { field: count, reason: 'has text after its closing quote' };
-        }
-      } else {
-        while (at < length) {
-          code = text.charCodeAt(at);
-          if (code === delimiter || code === LF || code === CR) break;
-          at += 1;
+          if (!isClosed) end = at;
         }
       }
+      if (form === PLAIN) {
+        at = endOf(text, at, delimiter);
+        end = at;
+      }
+      code = text.charCodeAt(at);
       if (at === length && !ended) return false;
       if (count < this.#kept) {
         this.#starts[count] = from;
-        this.#ends[count] = at;
+        this.#ends[count] = end;
         this.#forms[count] = form;
-      } else if (at - from > (form === PLAIN ? 0 : 2)) {
+      } else if (end - from > (form === PLAIN ? 0 : 2)) {
         this.hasMore = true;
       }
       count += 1;
@@ -132,6 +131,48 @@ export class Tokenizer {
     return true;
   }
 
+  /**
+   * Finds the closing quote of a field.
+   * @returns the index after it; -1 if there is none; that of the field if its quotes are ordinary characters.
+   */
+  #closeOf(text: string, start: number, field: number): number {
+    const delimiter = this.delimiter.charCodeAt(0);
+    let mayBeRows = this.#rowLengths.length > 0;
+    let hasDelimiter = false;
+    this.#form = QUOTED;
+    this.#lineEnds = 0;
+    for (let at = start + 1; at < text.length; at += 1) {
+      const code = text.charCodeAt(at);
+      if (code === QUOTE) {
+        at += 1;
+        if (text.charCodeAt(at) !== QUOTE) return at;
+        this.#form = DOUBLED;
+      } else if (code === LF || (code === CR && text.charCodeAt(at + 1) !== LF)) {
+        this.#lineEnds += 1;
+      } else if (code === delimiter) {
+        hasDelimiter = true;
+      }
+      if (mayBeRows && hasDelimiter && this.#lineEnds > 0) {
+        mayBeRows = false;
+        if (this.#isRow(text, start, field)) return start;
+      }
+    }
+    return -1;
+  }
+
+  /**
+   * Whether the line is a whole row if the quotes from a field to its end are ordinary characters. A field that also
+   * ends with a quote is quoted, however badly.
+   */
+  #isRow(text: string, start: number, field: number): boolean {
+    const delimiter = this.delimiter.charCodeAt(0);
+    let end = endOf(text, start, delimiter);
+    if (end > start + 1 && text.charCodeAt(end - 1) === QUOTE) return false;
+    let count = field + 1;
+    for (; text.charCodeAt(end) === delimiter; count += 1) end = endOf(text, end + 1, delimiter);
+    return this.#rowLengths.includes(count);
+  }
+
   /** The content of a field; a malformed one as it stands. */
   field(index: number): string {
     const start = this.#starts[index] as number;
@@ -148,4 +189,24 @@ export class Tokenizer {
     const end = fields <= this.#kept ? this.#ends[fields - 1] : this.end;
     return this.#text.slice(this.#start, end);
   }
+}
+
+function isEnd(code: number, delimiter: number): boolean {
+  return code === delimiter || code === LF || code === CR;
+}
+
+/** Where a field ends whose quotes are ordinary characters. */
+function endOf(text: string, start: number, delimiter: number): number {
+  let at = start;
+  while (at < text.length && !isEnd(text.charCodeAt(at), delimiter)) at += 1;
+  return at;
+}
+
+function afterBlanks(text: string, start: number, delimiter: number): number {
+  let at = start;
+  for (let code = text.charCodeAt(at); (code === BLANK || code === TAB) && code !== delimiter; ) {
+    at += 1;
+    code = text.charCodeAt(at);
+  }
+  return at;
 }

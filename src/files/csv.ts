@@ -1,21 +1,24 @@
-// Owns: reading books from delimited text (RFC 4180, also with semicolons or tabs).
-// Does not: end at a malformed record: it rejects malformed records, records with fewer fields than the header, and
-// those with text in more fields.
+// Owns: reading books from delimited text (RFC 4180, also with semicolons, tabs or bars), and finding its header.
+// Does not: end at a malformed record: it rejects malformed records, those that lack a field that is needed, and those
+// with text in more fields than the header has.
 //
 // The tokenizer is our own. csv-parse takes 2.7 s for a million books, several times as long as everything here. Papa
 // Parse reports no line numbers, leaves a CR in the last field if line ends are mixed, and reads an unfinished record
 // again with every piece of the file.
 
 import { InvalidOption, OperatorError } from '../operator-error.ts';
-import { type Columns, findColumns, keepsIds, withoutReasons } from './columns.ts';
-import { type Fault, Tokenizer } from './csv-tokenizer.ts';
-import { NotText, TextInput } from './decoding.ts';
+import { type Columns, findColumns, keepsIds, type WantedColumns, withoutReasons } from './columns.ts';
+import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
+import { BINARY, NotText, TextInput } from './decoding.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, readFileId, shorten } from './rows.ts';
 import { readYear } from './years.ts';
 
-/** Tried in this order; the one that splits the header into the most columns is the delimiter. */
-const DELIMITERS = [',', ';', '\t'];
+/** Tried in this order; among those that find a title, the one that splits the header into the most columns is it. */
+const DELIMITERS = [',', ';', '\t', '|'];
+
+/** Rows among which the header is looked for: other programs write names, dates and addresses above it. */
+const SEARCHED_ROWS = 50;
 
 /** The index of a column that does not exist. */
 const NOWHERE = -1;
@@ -34,7 +37,11 @@ const MAX_COLUMNS = 10_000;
 /** @throws OperatorError when there is no header, or no columns can be found in it. */
 export async function readCsv(input: TextInput, options: ReadingOptions): Promise<Reading> {
   const header = await readHeader(input, options);
-  const columns = findColumns(header.names, options.columns, options.hasHeader !== false);
+  const columns = findColumns(
+    header.names,
+    options.columns,
+    options.hasHeader === false ? undefined : header.line,
+  );
   const keepIds = keepsIds(header.names, options.ids);
   const recordsOf = (from: TextInput, names: readonly string[]) => {
     const records = new CsvRecords(from, { ...header, names }, columns, keepIds);
@@ -45,7 +52,7 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
     keepsIds: keepIds,
     names: header.names,
     columns,
-    header: { text: header.text, delimiter: header.delimiter },
+    header,
     batches: recordsOf(input, header.names),
     again: (records) => recordsOf(TextInput.of(records), withoutReasons(header.names)),
   };
@@ -54,72 +61,135 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
 interface Header {
   readonly names: readonly string[];
   readonly delimiter: string;
+  readonly line: number;
   /** As it stands in the file, with the line that names the delimiter, without the column of reasons. */
   readonly text: string;
+  /** The rows that were left out before it. */
+  readonly above: string;
 }
 
-async function readHeader(
-  input: TextInput,
-  { delimiter: wanted, hasHeader }: ReadingOptions,
-): Promise<Header> {
+async function readHeader(input: TextInput, options: ReadingOptions): Promise<Header> {
+  const { delimiter: wanted, hasHeader, fromLine = 1 } = options;
   if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {
     throw new InvalidOption(
       'The delimiter must be one character up to U+FFFF other than a quote or a line end.',
     );
   }
-  const named = await skipToHeader(input);
+  const named = await skipToHeader(input, fromLine);
   const given = wanted ?? named;
-  let widest: Tokenizer | undefined;
-  let length = 0; // of the widest header; not an index, since `input.more()` moves the text
-  for (const delimiter of given === undefined ? DELIMITERS : [given]) {
-    const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
-    while (!tokenizer.read(input.text, input.at, input.ended)) await input.more();
-    if (tokenizer.fault === undefined && tokenizer.count > (widest?.count ?? 0)) {
-      widest = tokenizer;
-      length = tokenizer.next - input.at;
-    }
+  const delimiters = given === undefined ? DELIMITERS : [given];
+  // Not indexes: `input.more()` moves the text.
+  let above = 0;
+  const first = await readRow(input, above, delimiters, options.columns.title);
+  let row = first;
+  for (let rows = 1; hasHeader !== false && row.isHeader === false && rows < SEARCHED_ROWS; rows += 1) {
+    above += row.length;
+    if (input.at + above === input.text.length && input.ended) break;
+    row = await readRow(input, above, delimiters, options.columns.title);
   }
-  if (widest === undefined)
-    throw new OperatorError(`Line ${input.line}, the header, has a misplaced or unclosed quote.`);
-  const { count, delimiter } = widest;
+  if (!row.isHeader) {
+    input.damageIn(input.text.slice(input.at, input.at + above + row.length), input.line);
+    [row, above] = [first, 0];
+  }
+  const { names, tokenizer, length } = row;
+  const leftOut = input.text.slice(input.at, input.at + above);
+  input.advance(input.at + above);
+  const { line } = input;
+  if (tokenizer === undefined)
+    throw new OperatorError(`Line ${line}, the header, has a misplaced or unclosed quote.`);
+  const { count, delimiter } = tokenizer;
   if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
-  const names = Array.from({ length: count }, (_, index) => widest.field(index));
   if (names.some((name) => name.includes('\0'))) {
+    const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
+    const isBinary = !tokenizer.beginning(count).isWellFormed();
     throw new NotText(
-      'The file is not text: its header has NUL characters. For UTF-16, set --encoding utf-16le.',
+      isBinary
+        ? BINARY
+        : `The file is not text: its header has NUL characters. For UTF-16, set --encoding ${encoding}.`,
     );
   }
   const before = named === undefined ? '' : `sep=${named}\n`;
   if (hasHeader === false) {
     const numbered = names.map((_, index) => `column ${index + 1}`);
-    return { names: numbered, delimiter, text: before + numbered.join(delimiter) };
+    return { names: numbered, delimiter, line, text: before + numbered.join(delimiter), above: leftOut };
   }
-  const text = before + widest.beginning(withoutReasons(names).length);
+  const text = before + tokenizer.beginning(withoutReasons(names).length);
   input.advance(input.at + length);
-  return { names, delimiter, text };
+  return { names, delimiter, line, text, above: leftOut };
+}
+
+/** A row as it is if it is the header. */
+interface Row {
+  /** Undefined if its quotes are malformed, whatever the delimiter. */
+  readonly tokenizer: Tokenizer | undefined;
+  readonly names: readonly string[];
+  readonly isHeader: boolean;
+  /** Characters, with its line end. */
+  readonly length: number;
+}
+
+/** @param offset of the row, after `input.at`; rows other than the first need a second sign that they are the header. */
+async function readRow(
+  input: TextInput,
+  offset: number,
+  delimiters: readonly string[],
+  title: WantedColumns['title'],
+): Promise<Row> {
+  let best: Row | undefined;
+  for (const delimiter of delimiters) {
+    const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
+    while (!tokenizer.read(input.text, input.at + offset, input.ended)) await input.more();
+    if (tokenizer.fault !== undefined) continue;
+    const { count, next } = tokenizer;
+    const names = Array.from({ length: Math.min(count, MAX_COLUMNS) }, (_, index) => tokenizer.field(index));
+    const isHeader = isHeaderOf(names, title, offset === 0);
+    const isWider = best === undefined || count > (best.tokenizer?.count ?? 0);
+    if (best === undefined || (isHeader === best.isHeader ? isWider : isHeader))
+      best = { tokenizer, names, isHeader, length: next - input.at - offset };
+  }
+  const [line = ''] = /^[^\r\n]*(?:\r\n?|\n)?/.exec(input.text.slice(input.at + offset)) ?? [];
+  return best ?? { tokenizer: undefined, names: [], isHeader: false, length: line.length };
+}
+
+function isHeaderOf(names: readonly string[], title: WantedColumns['title'], isFirst: boolean): boolean {
+  try {
+    const { author, year } = findColumns(names, { title });
+    const isAlone = names.filter((name) => name.trim() !== '').length === 1;
+    return isFirst || isAlone || typeof title === 'string' || (author ?? year) !== undefined;
+  } catch (error) {
+    if (error instanceof OperatorError) return false;
+    throw error;
+  }
 }
 
 /**
  * Skips what spreadsheets leave before the header: blank lines, lines of only delimiters, and Excel's `sep=;`.
+ * @param fromLine all lines before it are skipped as well.
  * @returns the delimiter of the latter.
  */
-async function skipToHeader(input: TextInput): Promise<string | undefined> {
+async function skipToHeader(input: TextInput, fromLine: number): Promise<string | undefined> {
   let delimiter: string | undefined;
   for (;;) {
     const rest = input.text.slice(input.at);
-    const blank = /^(?:[ \t,;]*(?:\r\n?|\n))+/.exec(rest);
+    const above = input.line < fromLine ? /^[^\r\n]*(?:\r\n?|\n)/.exec(rest) : null;
+    const blank = /^(?:[ \t,;|]*(?:\r\n?|\n))+/.exec(rest);
     const separator = /^sep=([^"\r\n])(?:\r\n?|\n)/i.exec(rest);
-    if (separator !== null) delimiter = separator[1];
-    const found = blank ?? separator;
+    if (above === null && separator !== null) delimiter = separator[1];
+    const found = above ?? blank ?? separator;
     if (found !== null) {
       input.advance(input.at + found[0].length);
     } else if (input.ended || /[\r\n]/.test(rest)) {
-      if (!/[^ \t,;]/.test(rest)) throw new OperatorError('The file is empty: it has no header.');
+      if (!/[^ \t,;|]/.test(rest)) throw new OperatorError('The file is empty: it has no header.');
       return delimiter;
     } else {
       await input.more();
     }
   }
+}
+
+/** How a record is split into the columns of a file. */
+export function tokenizerOf(names: readonly string[], delimiter: string): Tokenizer {
+  return new Tokenizer(delimiter, names.length, [withoutReasons(names).length, names.length]);
 }
 
 /** The records after the header. */
@@ -135,11 +205,13 @@ class CsvRecords {
   readonly #author: number;
   readonly #year: number;
   readonly #editionYear: number;
+  /** The last of them. */
+  readonly #lastUsed: number;
 
   constructor(input: TextInput, { names, delimiter }: Header, columns: Columns, keepIds: boolean) {
     const indexOf = (name: string | undefined) => (name === undefined ? NOWHERE : names.indexOf(name));
     this.#input = input;
-    this.#tokenizer = new Tokenizer(delimiter, names.length);
+    this.#tokenizer = tokenizerOf(names, delimiter);
     this.#names = names;
     this.#own = withoutReasons(names).length;
     this.#id = keepIds ? indexOf('id') : NOWHERE;
@@ -147,6 +219,7 @@ class CsvRecords {
     this.#author = indexOf(columns.author);
     this.#year = indexOf(columns.year);
     this.#editionYear = indexOf(columns.editionYear);
+    this.#lastUsed = Math.max(this.#id, this.#title, this.#author, this.#year);
   }
 
   /** @returns false when it needs more text, or there is no more. */
@@ -167,50 +240,72 @@ class CsvRecords {
 
   #add(batch: OpenBatch): void {
     const book = this.#readBook();
-    if ('reason' in book) this.#refuse(batch, book);
-    else batch.books.push(book);
+    if ('reason' in book) {
+      this.#refuse(batch, book);
+    } else {
+      batch.books.push(book);
+      if (this.#tokenizer.count <= this.#lastUsed) batch.short += 1;
+    }
   }
 
   #readBook(): ReadBook | Fault {
-    const tokenizer = this.#tokenizer;
-    const { fault, count } = tokenizer;
+    const { fault, count, lines } = this.#tokenizer;
     const columns = this.#names.length;
     if (fault !== undefined) return fault;
+    if (this.#isOfRows) {
+      const reason = `has ${lines} lines that look like separate rows: remove the quote that joins them, or the line ends`;
+      return { field: WHOLE, reason };
+    }
     if (!this.#hasAllFields) {
       const fields = count === 1 ? '1 field' : `${count} fields`;
       return { field: WHOLE, reason: `has ${fields}, the header has ${columns}` };
     }
-    if (this.#isOfRows) {
-      const reason = `has ${tokenizer.lines} lines that look like separate rows: double the quotes that belong to a text`;
-      return { field: WHOLE, reason };
-    }
-    const title = tokenizer.field(this.#title);
-    const author = this.#author === NOWHERE ? '' : tokenizer.field(this.#author);
+    const title = this.#field(this.#title);
+    const author = this.#field(this.#author);
     let yearField = this.#year;
-    let year = yearField === NOWHERE ? 0 : readYear(tokenizer.field(yearField));
+    let year = readYear(this.#field(yearField));
     if (year === 0 && this.#editionYear !== NOWHERE) {
       yearField = this.#editionYear;
-      year = readYear(tokenizer.field(yearField));
+      year = readYear(this.#field(yearField));
     }
-    if (typeof year === 'string') return { field: yearField, reason: year };
-    if (this.#input.holdsNul) {
-      // Rule 4 also forbids a lone surrogate, but decoded text never has one.
-      if (title.includes('\0')) return { field: this.#title, reason: 'has a NUL character' };
-      if (author.includes('\0')) return { field: this.#author, reason: 'has a NUL character' };
-    }
-    const id = this.#id === NOWHERE ? undefined : readFileId(tokenizer.field(this.#id));
+    const isSuspect = this.#input.holdsNul || this.#input.isDamaged; // rule 4
+    const wrong = isSuspect ? (this.#wrongText(this.#title) ?? this.#wrongText(this.#author)) : undefined;
+    if (wrong !== undefined) return wrong;
+    if (typeof year === 'string') return this.#damaged(yearField) ?? { field: yearField, reason: year };
+    const id = this.#id === NOWHERE ? undefined : readFileId(this.#field(this.#id));
     if (id === undefined && this.#id !== NOWHERE)
-      return { field: this.#id, reason: 'is not an id from 1 to 2^52' };
-    const original = id === undefined ? undefined : tokenizer.beginning(this.#own);
+      return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^52' };
+    const original = id === undefined ? undefined : this.#ownText;
     return { id, title, author, year, line: this.#input.line, original };
   }
 
-  /** Whether a record has as many fields as the header, perhaps without the reason of an earlier import. */
+  /** The content of a column; '' if there is no such column, or the record ends before it. */
+  #field(index: number): string {
+    return index === NOWHERE || index >= this.#tokenizer.count ? '' : this.#tokenizer.field(index);
+  }
+
+  #wrongText(field: number): Fault | undefined {
+    if (this.#field(field).includes('\0')) return { field, reason: 'has a NUL character' };
+    return this.#damaged(field);
+  }
+
+  #damaged(field: number): Fault | undefined {
+    const reason = this.#input.damageIn(this.#field(field), this.#input.line);
+    return reason === undefined ? undefined : { field, reason };
+  }
+
+  /**
+   * Whether a record has as many fields as the header, perhaps without the reason of an earlier import. Spreadsheets
+   * leave out empty fields at the end of a line. But if there are several lines, or if the end of the file or a line end
+   * in text without quoting may have cut off a field that is used, the record is not whole.
+   */
   get #hasAllFields(): boolean {
-    const tokenizer = this.#tokenizer;
-    const { count, hasMore } = tokenizer;
-    if (count === this.#own && count < this.#names.length) return !this.#isReason(tokenizer.field(count - 1));
-    return count >= this.#names.length && !hasMore;
+    const { count, hasMore, delimiter, lines, end } = this.#tokenizer;
+    if (count >= this.#names.length) return !hasMore;
+    if (this.#own < this.#names.length && this.#isReason(this.#tokenizer.field(count - 1))) return false;
+    if (count >= this.#own) return true;
+    const mayBeCut = WITHOUT_QUOTING.includes(delimiter) || end === this.#input.text.length;
+    return lines === 1 && count > (mayBeCut ? this.#lastUsed : this.#title);
   }
 
   /** In a record that lacked fields, or whose fields were joined when it was corrected, the reason is in a column of books. */
@@ -219,15 +314,34 @@ class CsvRecords {
     return REASON_OF_RECORD.test(text) || this.#names.some(isOf);
   }
 
-  /** Programs that write tabs often write quotes as they are: then one may begin a text and another end it, rows later. */
+  /**
+   * Whether a quote that begins a text, and one that ends another, rows later, join these rows to one record. Each of its
+   * lines then is a whole row by itself. Between tabs or bars, where no line end is expected, a part is enough.
+   */
   get #isOfRows(): boolean {
-    const tokenizer = this.#tokenizer;
-    if (tokenizer.delimiter !== '\t' || tokenizer.lines === 1) return false;
-    for (let index = 0; index < Math.min(tokenizer.count, this.#names.length); index += 1) {
-      const field = tokenizer.field(index);
-      if (field.includes('\t') && /[\r\n]/.test(field)) return true;
+    const { delimiter, lines, count } = this.#tokenizer;
+    if (lines === 1) return false;
+    if (WITHOUT_QUOTING.includes(delimiter)) {
+      for (let index = 0; index < Math.min(count, this.#names.length); index += 1) {
+        const field = this.#tokenizer.field(index);
+        if (field.includes(delimiter) && /[\r\n]/.test(field)) return true;
+      }
     }
-    return false;
+    const isWhole = (line: string) => {
+      const fields = line.split(delimiter).length;
+      return line === '' || (fields >= this.#own && fields <= this.#names.length);
+    };
+    return this.#tokenizer
+      .beginning(count)
+      .split(/[\r\n]+/)
+      .every(isWhole);
+  }
+
+  /** The record without the reason of an earlier import, and with the fields that it lacks at its end. */
+  get #ownText(): string {
+    const { count, delimiter } = this.#tokenizer;
+    const lacking = Math.max(0, this.#own - count);
+    return this.#tokenizer.beginning(this.#own - lacking) + delimiter.repeat(lacking);
   }
 
   #refuse(batch: OpenBatch, { field, reason }: Fault): void {
@@ -239,7 +353,7 @@ class CsvRecords {
       column: this.#names[field],
       value: field === WHOLE || field >= this.#names.length ? '' : shorten(tokenizer.field(field)),
       reason,
-      original: tokenizer.beginning(isWhole ? this.#own : tokenizer.count),
+      original: isWhole ? this.#ownText : tokenizer.beginning(tokenizer.count),
       // After an open quote, the reason would be read as part of the field. In a malformed record, an earlier reason
       // cannot be distinguished from the other fields.
       takesReason: isWhole || !(tokenizer.isOpen || hadReason),

@@ -1,12 +1,15 @@
 // Owns: the text of a file, decoded from its bytes piece by piece: the encoding, the line numbers, the part still
-// needed.
-// Does not: replace bytes that are invalid in the encoding with U+FFFD, but refuses them, and a record that never
-// ends.
+// needed, and the damaged bytes.
+// Does not: replace a byte that is invalid in the encoding with U+FFFD. It becomes a lone surrogate, U+DC00 plus the
+// byte (as in Python, PEP 383). No valid text has one, so the record can be read, and written with the same bytes.
 
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 
 /** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
 const LONGEST_RECORD = 16 * 1024 * 1024;
+
+/** Characters after the first damaged byte in which a line of UTF-8 is looked for before records are judged. */
+const LOOKED_THROUGH = LONGEST_RECORD;
 
 /**
  * Bytes that are decoded together. With 64 KiB, the size of a read from a file, the peak memory of the process was 30
@@ -21,32 +24,30 @@ const PIECE = 16 * 1024;
 const EXACT = /^(?:utf-|ibm|iso-8859-|koi8-|macintosh|windows-|x-mac-)/;
 
 /** A character that encodings write differently. */
-const BEYOND_ASCII = /[^\0-\x7f]/;
+const BEYOND_ASCII = /[^\0-\x7f]/u;
+
+/** A lone surrogate: the flag `u` keeps pairs together. */
+const DAMAGED = /[\ud800-\udfff]/u;
+
+/** The surrogate of byte 0. */
+const BYTE_0 = 0xdc00;
+
+/** Stands for half a unit of UTF-16. It forms no pair with the unit before it. */
+const HALF_A_UNIT = '\ud800';
 
 const LF = 10;
 const CR = 13;
+
+export const BINARY = 'The file is not text: save a spreadsheet as CSV, or unpack an archive.';
 
 /** The file is not text in any encoding. */
 export class NotText extends OperatorError {}
 
 /** The file is not UTF-8, and nothing says which encoding it has. */
 export class NotUtf8 extends OperatorError {
-  /** The first one with invalid bytes. */
-  readonly line: number;
-
+  /** @param line the first one with a text that is needed and is not UTF-8. */
   constructor(line: number) {
     super(`Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding windows-1252.`);
-    this.line = line;
-  }
-}
-
-/** The bytes are invalid in the encoding; has the text before them. */
-class InvalidBytes extends Error {
-  readonly before: string;
-
-  constructor(before: string) {
-    super();
-    this.before = before;
   }
 }
 
@@ -56,11 +57,11 @@ export class TextInput {
   #encoding: string | undefined;
   #decoder: Decoder | undefined;
   #unread: Uint8Array = new Uint8Array();
-  /** The error to throw once the text before it has been used. */
-  #fault: OperatorError | undefined;
+  readonly #evidence = new Evidence();
+  #hasLookedThrough = false;
+  /** The first line with a damaged text that is needed. */
+  #damagedLine: number | undefined;
   #afterCarriageReturn = false;
-  /** Whether the text so far has characters beyond ASCII. */
-  #hasLetters = false;
   /** The text; the part before `at` is no longer needed. */
   text = '';
   at = 0;
@@ -72,6 +73,8 @@ export class TextInput {
   ended = false;
   /** Whether there is U+0000 in the text. */
   holdsNul = false;
+  /** Whether there are damaged bytes in the text. */
+  isDamaged = false;
 
   /** @param encoding a label of the WHATWG Encoding Standard, of UTF-8, UTF-16 or single bytes; if undefined, that of the byte order mark, else UTF-8. */
   constructor(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined) {
@@ -81,21 +84,23 @@ export class TextInput {
 
   /** Of a text that is there already. */
   static of(text: string): TextInput {
-    return new TextInput(inOnePiece(new TextEncoder().encode(text)), 'utf-8');
+    const input = new TextInput(nothing(), 'utf-8');
+    input.#set(text);
+    input.ended = true;
+    return input;
   }
 
   /** Reads this many characters of the beginning, or all if the file has fewer. */
   async begin(characters: number): Promise<void> {
-    while (this.text.length < characters && !this.ended && this.#fault === undefined) await this.more();
+    while (this.text.length < characters && !this.ended) await this.more();
   }
 
   /**
    * Reads at least as much again as there is, so that a record of many pieces is scanned only a few times, and not
-   * once for each piece.
-   * @throws OperatorError when the bytes that follow are not text, or the record at `at` is too long.
+   * once for each piece. At the first damaged byte it reads on until a line shows that the file is UTF-8.
+   * @throws OperatorError when the record at `at` is too long.
    */
   async more(): Promise<void> {
-    if (this.#fault !== undefined) throw this.#fault;
     const rest = this.text.slice(this.at);
     if (rest.length > LONGEST_RECORD) {
       const [beforeIt = ''] = /^[\s,]*/.exec(rest) ?? [];
@@ -106,26 +111,56 @@ export class TextInput {
     const wanted = Math.min(rest.length, LONGEST_RECORD - rest.length + 1);
     const pieces = [rest];
     let read = 0;
-    let broken: Uint8Array | undefined;
-    while (!this.ended && broken === undefined && (read === 0 || read < wanted)) {
-      const bytes = await this.#readBytes();
-      let piece: string;
-      try {
-        piece = this.#decode(bytes);
-        this.#hasLetters ||= piece.length < bytes.length && BEYOND_ASCII.test(piece);
-      } catch (error) {
-        if (!(error instanceof InvalidBytes)) throw error;
-        piece = error.before;
-        this.#hasLetters ||= BEYOND_ASCII.test(piece);
-        broken = bytes;
-      }
+    while (!this.ended && (read === 0 || read < (this.#looksThrough ? LOOKED_THROUGH : wanted))) {
+      const piece = this.#decode(await this.#readBytes());
+      this.#evidence.add(piece, this.ended);
       pieces.push(piece);
       read += piece.length;
     }
-    this.text = pieces.join('');
+    this.#hasLookedThrough ||= this.#evidence.hasDamage;
+    this.#set(pieces.join(''));
+  }
+
+  get #looksThrough(): boolean {
+    const { hasDamage, isCertain } = this.#evidence;
+    return hasDamage && !isCertain && !this.#hasLookedThrough;
+  }
+
+  #set(text: string): void {
+    this.text = text;
     this.at = 0;
-    this.holdsNul = this.text.includes('\0');
-    if (broken !== undefined) this.#fault = this.#explain(broken);
+    this.holdsNul = text.includes('\0');
+    this.isDamaged = !text.isWellFormed();
+  }
+
+  /**
+   * The fault of a text that is needed: the first of its damaged bytes.
+   * @param line of its record.
+   * @throws NotUtf8 or NotText when all of the file has been read and none of it is UTF-8.
+   */
+  damageIn(text: string, line: number): string | undefined {
+    const [damage] = DAMAGED.exec(text) ?? [];
+    if (damage === undefined) return undefined;
+    this.#damagedLine ??= line;
+    this.assertUtf8();
+    const encoding = this.#decoder?.encoding.toUpperCase() ?? 'UTF-8';
+    return `has a damaged character: ${withBytesShown(damage)} is not ${encoding}`;
+  }
+
+  /**
+   * To be called at the end of the file: text of another encoding was taken for damaged UTF-8.
+   * @throws NotUtf8 or NotText when a text that was needed is damaged, and none of the file is UTF-8.
+   */
+  assertUtf8(): void {
+    if (this.#damagedLine === undefined || this.#encoding !== undefined) return;
+    if (!this.ended || this.#evidence.isUtf8) return;
+    if (this.text.slice(this.at, this.at + PIECE).includes('\0')) throw new NotText(BINARY);
+    throw new NotUtf8(this.#damagedLine);
+  }
+
+  /** Takes the file for UTF-8, whatever its bytes are. */
+  trust(): void {
+    this.#evidence.isCertain = true;
   }
 
   /** Goes back to the beginning of the file. Valid only before `more` has dropped text. */
@@ -167,81 +202,222 @@ export class TextInput {
     return bytes;
   }
 
-  /** @throws InvalidBytes */
   #decode(bytes: Uint8Array): string {
-    if (this.#decoder === undefined) {
-      this.#encoding ??= encodingOf(bytes);
-      this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
-    }
-    return this.#decoder.decode(bytes, this.ended);
-  }
-
-  #explain(broken: Uint8Array): OperatorError {
-    this.ended = false; // the text does not reach the end of the file
-    const line = this.line + lineEnds(this.text);
-    if (this.#encoding !== undefined) {
-      return new OperatorError(
-        `The file is not ${this.#encoding} text: line ${line} or a later one has invalid bytes.`,
-      );
-    }
-    if (broken.includes(0)) {
-      return new NotText('The file is not text: save a spreadsheet as CSV, or unpack an archive.');
-    }
-    // Text of another encoding would hardly have been valid so far.
-    if (this.#hasLetters)
-      return new OperatorError(
-        `Line ${line} is damaged: the text before it is UTF-8, and some of its bytes are not. Correct that line.`,
-      );
-    return new NotUtf8(line);
+    if (this.#decoder !== undefined) return this.#decoder.decode(bytes, this.ended);
+    const mark = markOf(bytes);
+    this.#encoding ??= mark;
+    this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
+    const text = this.#decoder.decode(bytes, this.ended);
+    return text.startsWith('\uFEFF') ? text.slice(1) : text;
   }
 }
 
-async function* inOnePiece(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
-  yield bytes;
-}
+async function* nothing(): AsyncGenerator<Uint8Array, void, void> {}
 
 function lineEnds(text: string): number {
   return text.match(/\r\n?|\n/g)?.length ?? 0;
 }
 
-/** The encoding of a byte order mark; undefined for UTF-8, which needs none. */
-function encodingOf(bytes: Uint8Array): string | undefined {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return 'utf-16le';
-  return bytes[0] === 0xfe && bytes[1] === 0xff ? 'utf-16be' : undefined;
+/** The encoding of a byte order mark. */
+function markOf([one, two, three]: Uint8Array): string | undefined {
+  if (one === 0xff && two === 0xfe) return 'utf-16le';
+  if (one === 0xfe && two === 0xff) return 'utf-16be';
+  return one === 0xef && two === 0xbb && three === 0xbf ? 'utf-8' : undefined;
 }
 
-/** Decodes bytes piece by piece, and finds where the invalid ones are. */
+/** In Windows-1252, fewer than one of so many letters beyond ASCII form one of UTF-8, with what is behind them. */
+const MOST_BY_CHANCE = 10;
+
+/**
+ * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless. One line with letters beyond ASCII that all are UTF-8
+ * is enough: to refuse some rows of another encoding does less harm than to spoil the letters of a whole file.
+ */
+class Evidence {
+  #letters = 0;
+  #damaged = 0;
+  /** Those of the line that has not ended. */
+  #line = { letters: 0, damaged: 0 };
+  isCertain = false;
+
+  get hasDamage(): boolean {
+    return this.#damaged + this.#line.damaged > 0;
+  }
+
+  get isUtf8(): boolean {
+    return this.isCertain || this.#letters * MOST_BY_CHANCE >= this.#damaged;
+  }
+
+  add(piece: string, isLast: boolean): void {
+    if (this.isCertain) return;
+    const lines = BEYOND_ASCII.test(piece) ? piece.split(/[\r\n]/) : ['', ...(/[\r\n]/.exec(piece) ?? [])];
+    for (const [index, text] of lines.entries()) {
+      if (index > 0) this.#endLine();
+      const damaged = count(text, DAMAGED);
+      this.#line.damaged += damaged;
+      this.#line.letters += count(text, BEYOND_ASCII) - damaged;
+    }
+    if (isLast) this.#endLine();
+  }
+
+  #endLine(): void {
+    const { letters, damaged } = this.#line;
+    if (letters > 0 && damaged === 0) this.isCertain = true;
+    this.#letters += letters;
+    this.#damaged += damaged;
+    this.#line = { letters: 0, damaged: 0 };
+  }
+}
+
+function count(text: string, character: RegExp): number {
+  return text.match(new RegExp(character, 'gu'))?.length ?? 0;
+}
+
+/** Decodes bytes piece by piece. */
 class Decoder {
+  /** Its standard name, in lower case. */
+  readonly encoding: string;
   readonly #decoder: TextDecoder;
-  /** The latest bytes, as many as there may be of a character that is not complete. */
-  #latest = new Uint8Array();
+  /** The bytes at the end that begin a character. */
+  #begun: Uint8Array = new Uint8Array();
 
   /** @throws OperatorError when there is no such encoding, or it would not be decoded exactly. */
   constructor(label: string) {
     try {
-      this.#decoder = new TextDecoder(label, { fatal: true });
+      this.#decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true });
     } catch {
       throw new InvalidOption(
         `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
       );
     }
-    if (!EXACT.test(this.#decoder.encoding))
+    this.encoding = this.#decoder.encoding;
+    if (!EXACT.test(this.encoding))
       throw new InvalidOption(
         `The encoding "${label}" is not supported: convert the file to UTF-8 with iconv first.`,
       );
   }
 
-  /** @throws InvalidBytes */
-  decode(bytes: Uint8Array, isLast: boolean): string {
-    const before = this.#latest;
-    this.#latest = Uint8Array.from((bytes.length < 3 ? joined(before, bytes) : bytes).subarray(-3));
+  decode(piece: Uint8Array, isLast: boolean): string {
+    const bytes = joined(this.#begun, piece);
+    const end = isLast ? bytes.length : this.#completeEnd(bytes);
+    this.#begun = bytes.slice(end);
+    const complete = bytes.subarray(0, end);
     try {
-      return this.#decoder.decode(bytes, { stream: !isLast });
+      return this.#decoder.decode(complete);
     } catch {
-      const isUtf8 = this.#decoder.encoding === 'utf-8';
-      throw new InvalidBytes(isUtf8 ? validLines(before, bytes) : '');
+      if (this.encoding === 'utf-8') return this.#decodeDamagedUtf8(complete);
+      if (this.encoding.startsWith('utf-16')) return decodeDamagedUtf16(complete, this.encoding);
+      return this.#decodeEach(complete);
     }
   }
+
+  /** Where the last complete character ends. */
+  #completeEnd(bytes: Uint8Array): number {
+    const { length } = bytes;
+    const { encoding } = this;
+    if (encoding.startsWith('utf-16')) {
+      const whole = length - (length % 2);
+      const high = bytes[whole - (encoding === 'utf-16le' ? 1 : 2)] ?? 0;
+      return high >= 0xd8 && high < 0xdc ? whole - 2 : whole;
+    }
+    if (encoding !== 'utf-8') return length;
+    for (let back = 1; back <= Math.min(3, length); back += 1) {
+      const byte = bytes[length - back] as number;
+      if (byte >= 0xc0) return lengthBy(byte) > back ? length - back : length;
+      if (byte < 0x80) return length;
+    }
+    return length;
+  }
+
+  #decodeDamagedUtf8(bytes: Uint8Array): string {
+    let text = '';
+    let from = 0; // where the valid bytes begin
+    for (let at = 0; at < bytes.length; ) {
+      const length = validLength(bytes, at);
+      if (length === 0) {
+        text += this.#decoder.decode(bytes.subarray(from, at)) + surrogateOf(bytes[at]);
+        from = at + 1;
+      }
+      at += length || 1;
+    }
+    return text + this.#decoder.decode(bytes.subarray(from));
+  }
+
+  /** Of an encoding of single bytes. */
+  #decodeEach(bytes: Uint8Array): string {
+    const characters = Array.from({ length: 256 }, (_, byte) => {
+      try {
+        return this.#decoder.decode(Uint8Array.of(byte));
+      } catch {
+        return surrogateOf(byte);
+      }
+    });
+    return Array.from(bytes, (byte) => characters[byte]).join('');
+  }
+}
+
+/** Bytes of a character of UTF-8, by its first one; 0 if none begins so. */
+function lengthBy(first: number): number {
+  if (first < 0x80) return 1;
+  if (first < 0xc2 || first > 0xf4) return 0;
+  return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
+/** Bytes of the character of UTF-8 there (the Unicode Standard, table 3-7); 0 if there is none. */
+function validLength(bytes: Uint8Array, at: number): number {
+  const first = bytes[at] as number;
+  const length = lengthBy(first);
+  for (let index = 1; index < length; index += 1) {
+    const byte = bytes[at + index] ?? 0;
+    const lowest = index > 1 ? 0x80 : first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80;
+    const highest = index > 1 ? 0xbf : first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf;
+    if (byte < lowest || byte > highest) return 0;
+  }
+  return length;
+}
+
+/** Half a pair stands for itself. */
+function decodeDamagedUtf16(bytes: Uint8Array, encoding: string): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  let text = '';
+  for (let at = 0; at + 1 < bytes.length; at += 2) {
+    text += String.fromCharCode(view.getUint16(at, encoding === 'utf-16le'));
+  }
+  return bytes.length % 2 === 0 ? text : text + HALF_A_UNIT;
+}
+
+function surrogateOf(byte = 0): string {
+  return String.fromCharCode(BYTE_0 + byte);
+}
+
+/** Whether a lone surrogate stands for a byte. */
+function isByte(code: number): boolean {
+  return code >= BYTE_0 + 0x80 && code <= BYTE_0 + 0xff;
+}
+
+/** A text in UTF-8, with its damaged bytes as they were. Those of half a pair are no UTF-8 either. */
+export function bytesOf(text: string): Uint8Array {
+  const encoder = new TextEncoder();
+  if (text.isWellFormed()) return encoder.encode(text);
+  const bytes = new Uint8Array(3 * text.length); // the most that they can be
+  let length = 0;
+  for (const part of text.split(/([\ud800-\udfff])/u)) {
+    const code = part.charCodeAt(0);
+    if (!DAMAGED.test(part)) length += encoder.encodeInto(part, bytes.subarray(length)).written;
+    else if (isByte(code)) bytes[length++] = code - BYTE_0;
+    else {
+      bytes.set([0xe0 | (code >> 12), 0x80 | ((code >> 6) & 0x3f), 0x80 | (code & 0x3f)], length);
+      length += 3;
+    }
+  }
+  return bytes.slice(0, length);
+}
+
+/** A text in which damaged bytes are shown, such as `Caf\xE9`. */
+export function withBytesShown(text: string): string {
+  return text.replace(/[\ud800-\udfff]/gu, (damage) => {
+    const code = damage.charCodeAt(0);
+    return `\\x${(isByte(code) ? code - BYTE_0 : code).toString(16).toUpperCase()}`;
+  });
 }
 
 function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
@@ -250,38 +426,4 @@ function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
   both.set(one);
   both.set(other, one.length);
   return both;
-}
-
-/**
- * The first lines of UTF-8, those before the invalid bytes.
- * @param before the latest bytes before them; none at the beginning of the file.
- */
-function validLines(before: Uint8Array, bytes: Uint8Array): string {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: before.length > 0 });
-  const lines = joined(begunCharacter(before), bytes);
-  let text = '';
-  let start = 0;
-  try {
-    for (let index = 0; index < lines.length; index += 1) {
-      if (lines[index] !== LF && lines[index] !== CR) continue;
-      text += decoder.decode(lines.subarray(start, index + 1), { stream: true });
-      start = index + 1;
-    }
-  } catch {
-    // these are the invalid ones
-  }
-  return text;
-}
-
-/** The bytes at the end that begin a character: a decoder waits for the rest of it. */
-function begunCharacter(bytes: Uint8Array): Uint8Array {
-  for (let start = 0; ; start += 1) {
-    const end = bytes.subarray(start);
-    try {
-      const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-      if (decoder.decode(end, { stream: true }) === '') return end;
-    } catch {
-      // it begins within a character
-    }
-  }
 }

@@ -174,8 +174,16 @@ class JsonRecords {
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
       const column = error.field === 'id' ? 'id' : columns[error.field];
-      this.#refuse(batch, record, column, ownValue(object, column), error.reason);
+      const value = ownValue(object, column);
+      this.#refuse(batch, record, column, value, this.#damageIn(value, record) ?? error.reason);
     }
+  }
+
+  /** Damaged bytes, unlike a lone surrogate, are not escaped. */
+  #damageIn(value: unknown, { text, line }: JsonRecord): string | undefined {
+    const joined = joinNames(value);
+    if (typeof joined !== 'string' || !this.#input.isDamaged || text.isWellFormed()) return undefined;
+    return this.#input.damageIn(joined, line);
   }
 
   #refuse(

@@ -2,7 +2,9 @@
 // records. It is independent of the stores.
 // Does not: read a file that cannot be interpreted as a whole; other faults reject records one by one.
 
+import { FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
+import { type Field, NoTitleColumn, REFUSED } from './columns.ts';
 import { readCsv } from './csv.ts';
 import { TextInput } from './decoding.ts';
 import { readJson } from './json.ts';
@@ -19,11 +21,22 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
   const input = new TextInput(bytes, options.encoding);
   try {
     const format = options.format ?? (await tellFormat(options.name, input));
-    return format === 'csv' ? await readCsv(input, options) : await readJson(input, format, options);
+    const reading = format === 'csv' ? await readCsv(input, options) : await readJson(input, format, options);
+    const { columns, names } = reading;
+    if (names.includes(REFUSED)) input.trust(); // rejected rows are in UTF-8, but for their damaged bytes
+    const isMissing = (field: Field) => columns[field] === undefined && options.columns[field] === undefined;
+    if (FIELD_NAMES.some(isMissing)) assertNamesUtf8(names, input);
+    return reading;
   } catch (error) {
     await input.close();
+    if (error instanceof NoTitleColumn) assertNamesUtf8(error.names, input);
     throw error;
   }
+}
+
+/** A damaged name may be that of a column that is missing. */
+function assertNamesUtf8(names: readonly string[], input: TextInput): void {
+  input.damageIn(names.join(), 1);
 }
 
 async function tellFormat(name: string, input: TextInput): Promise<Format> {

@@ -21,6 +21,8 @@ export interface ReadingOptions {
   readonly columns: WantedColumns;
   /** Of CSV: false if the first row is also a record. The columns are then called `column 1` and so on. */
   readonly hasHeader?: boolean | undefined;
+  /** Of CSV: the first line that is not left out. */
+  readonly fromLine?: number | undefined;
   /** Whether the books keep the file's ids; undefined means yes if its columns are those of an export. */
   readonly ids?: 'keep' | 'new' | undefined;
 }
@@ -38,9 +40,9 @@ export interface Reading {
   readonly columns: Columns;
   /**
    * For CSV: the header as it stands, with a line before it that names the delimiter, without the column of reasons of
-   * an earlier import.
+   * an earlier import; and what was left out before it.
    */
-  readonly header: { readonly text: string; readonly delimiter: string } | undefined;
+  readonly header: { readonly text: string; readonly delimiter: string; readonly above: string } | undefined;
   /**
    * Can be iterated over once. A string is part of a larger piece of the file and keeps that piece in memory: copy
    * strings that must stay for long.
@@ -81,6 +83,8 @@ export interface RefusedRecord {
 export interface ReadBatch {
   readonly books: readonly ReadBook[];
   readonly refused: readonly RefusedRecord[];
+  /** How many of the books are from records that end before a column that is used. */
+  readonly short: number;
   /** Bytes of the input read so far. */
   readonly position: number;
 }
@@ -89,6 +93,7 @@ export interface ReadBatch {
 export interface OpenBatch {
   readonly books: ReadBook[];
   readonly refused: RefusedRecord[];
+  short: number;
   /** Characters of its records. */
   size: number;
 }
@@ -114,7 +119,7 @@ export function isFull(batch: OpenBatch): boolean {
 
 /** The beginning of a value. */
 export function shorten(value: string): string {
-  return value.length > SHOWN ? `${value.slice(0, SHOWN).toWellFormed()}…` : value;
+  return value.length > SHOWN ? `${value.slice(0, SHOWN).replace(/[\ud800-\udbff]$/, '')}…` : value;
 }
 
 /**
@@ -129,18 +134,22 @@ export async function* readBatches(
   let fault: unknown;
   try {
     while (going) {
-      const batch: OpenBatch = { books: [], refused: [], size: 0 };
+      const batch: OpenBatch = { books: [], refused: [], short: 0, size: 0 };
       try {
         while (going && !fill(batch)) {
-          if (input.ended) going = false;
-          else await input.more();
+          if (!input.ended) {
+            await input.more();
+            continue;
+          }
+          going = false;
+          input.assertUtf8();
         }
       } catch (error) {
         going = false;
         fault = error;
       }
-      const { books, refused } = batch;
-      if (books.length + refused.length > 0) yield { books, refused, position: input.position };
+      const { books, refused, short } = batch;
+      if (books.length + refused.length > 0) yield { books, refused, short, position: input.position };
     }
     if (fault !== undefined) throw fault;
   } finally {

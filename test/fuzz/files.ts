@@ -4,6 +4,7 @@ import { readBookChanges } from '../../src/books/book.ts';
 import { asCsvFields, asJson } from '../../src/books/line.ts';
 import { correct, correctable } from '../../src/files/correcting.ts';
 import { Tokenizer } from '../../src/files/csv-tokenizer.ts';
+import { bytesOf } from '../../src/files/decoding.ts';
 import type { Format, ReadBook, RefusedRecord } from '../../src/files/rows.ts';
 import { asRefused, refusedFrame } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
@@ -103,7 +104,7 @@ async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Opt
   const { format, columns } = reading;
   const { title, author, year } = columns;
   const wanted = { title: title ?? null, author: author ?? null, year: year ?? null };
-  const again = await read(Buffer.from(file), {
+  const again = await read(Buffer.from(bytesOf(file)), {
     format,
     columns: reading.columns.editionYear === undefined ? wanted : {},
     ids: options.ids ?? (reading.keepsIds ? 'keep' : 'new'),
@@ -142,7 +143,7 @@ export const delimitedFile: Reader = (input) => checkFile(input, ['csv', undefin
 
 export const fileOfJson: Reader = (input) => checkFile(input, ['json', 'jsonl', undefined]);
 
-/** Where records and fields of delimited text end, by a plain reading of RFC 4180. */
+/** Where records and fields of delimited text end, by a plain reading of RFC 4180. Blanks may follow a closing quote. */
 export const delimitedText: Reader = ({ text }) => {
   const records: unknown[] = [];
   const tokenizer = new Tokenizer(',', 1000);
@@ -162,7 +163,7 @@ export const delimitedText: Reader = ({ text }) => {
 
 /** The fields of each record; of a malformed one, the unclosed field, or else the first malformed one. */
 function recordsIn(text: string): unknown[] {
-  const field = /(?:"((?:[^"]|"")*)("?)([^,\r\n]*)|([^,\r\n]*))(,|\r\n?|\n|$)/y;
+  const field = /(?:"((?:[^"]|"")*)("?)[ \t]*([^,\r\n]*)|([^,\r\n]*))(,|\r\n?|\n|$)/y;
   const records: unknown[] = [];
   while (field.lastIndex < text.length) {
     const fields: string[] = [];

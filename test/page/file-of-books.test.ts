@@ -44,9 +44,9 @@ type Content = string | Buffer;
 type Titled = { readonly title: string };
 
 /** Chooses a file, and reads it. */
-async function choose(name: string, content: Content, hasHeader?: boolean, columns = {}) {
+async function choose(name: string, content: Content, choices = {}) {
   const file = new ImportFile(new File([Buffer.from(content as string)], name), () => {});
-  return { file, understood: await file.ask('read', file.file, columns, hasHeader) };
+  return { file, understood: await file.ask('read', file.file, { columns: {}, ...choices }) };
 }
 
 /** The books that would be stored, a few at a time. */
@@ -133,7 +133,6 @@ test('a file that cannot be read is refused in words; one that breaks off is rea
     ['half.csv', Buffer.from('title\n', 'utf16le'), /^This file is not text/],
     ['empty.csv', '', /The file is empty/],
     ['books.json', 'title\n', /books.json is not JSON/],
-    ['damaged.csv', Buffer.from('efbbbf7469746c650a610ae90a', 'hex'), /^Line 3 is damaged/],
   ] as const) {
     await assert.rejects(choose(name, content), { message: complaint }, name);
   }
@@ -150,10 +149,76 @@ test('the first row is a book if a cell of it is a year; otherwise only a person
   };
   const byNumber = { title: 'column 1' };
   assert.deepEqual(await seen('a.csv', withYear), ['Emma', false, []]);
-  assert.deepEqual(await seen('a.csv', withYear, false, byNumber), [undefined, false, ['Emma', 'It']]);
+  assert.deepEqual(await seen('a.csv', withYear, { hasHeader: false, columns: byNumber }), [
+    undefined,
+    false,
+    ['Emma', 'It'],
+  ]);
   assert.deepEqual(await seen('a.csv', without), ['Emma', undefined, []]);
-  assert.deepEqual(await seen('a.csv', without, true, { title: 'Emma' }), [undefined, true, ['It']]);
+  assert.deepEqual(await seen('a.csv', without, { hasHeader: true, columns: { title: 'Emma' } }), [
+    undefined,
+    true,
+    ['It'],
+  ]);
   assert.deepEqual(await seen('a.json', '[{"1815":"Emma"}]'), [undefined, undefined, []]); // keys are no book
+});
+
+test('a file that has lines of UTF-8 is never another encoding; rows above the header, and its delimiter, can be chosen', async () => {
+  const damaged = Buffer.from('title,author,x\n\xe9,a,b\nb,c,\xff\nCaf\xc3\xa9,d,e\n', 'latin1');
+  const { file, understood } = await choose('a.csv', damaged);
+  assert.deepEqual([understood.encoding, titlesOf(understood.first)], ['UTF-8', ['b', 'Café']]);
+  assert.deepEqual([understood.refused[0].column, understood.refused[0].text], ['title', '\udce9']);
+  assert.equal((await file.ask('correct', 0, '\udce9!')).book, undefined);
+  const refused = Buffer.from(await (await file.ask('refusedFile')).arrayBuffer()).toString('latin1');
+  assert.match(refused, /^title,author,x,refused\n"\xe9!",a,b,"title: has a damaged character: /);
+  assert.equal((await file.ask('correct', 0, 'é!')).book.title, 'é!');
+
+  const marked = Buffer.from('efbbbf7469746c650a610ae90a', 'hex');
+  assert.deepEqual((await choose('a.csv', marked)).understood.refused.length, 1);
+
+  const read = async (content: string, choices = {}) => {
+    const { understood: found } = await choose('a.csv', content, choices);
+    const { firstRow, firstLine, above, short, delimiter, first } = found;
+    return [firstRow, firstLine, above, short, delimiter, titlesOf(first)];
+  };
+  assert.deepEqual(await read('Table 1,,\nTitle,Author\nEmma,J\nIt\n'), [
+    undefined,
+    undefined,
+    'Table 1,,',
+    1,
+    ',',
+    ['Emma', 'It'],
+  ]);
+  const unknown = 'Table 1,,\n\nBook;a,b,c;Writer\nEmma;x,y;J\n';
+  assert.deepEqual(await read(unknown), [['Table 1', '', ''], 1, '', 0, undefined, []]);
+  assert.deepEqual(await read(unknown, { fromLine: 2 }), [
+    ['Book;a', 'b', 'c;Writer'],
+    3,
+    '',
+    0,
+    undefined,
+    [],
+  ]);
+  const chosen = { fromLine: 2, delimiter: ';', hasHeader: true, columns: { title: 'Book' } };
+  assert.deepEqual(await read(unknown, chosen), [undefined, undefined, '', 0, ';', ['Emma']]);
+});
+
+test('books that are the same to the eye, in the file or in the catalogue, are doubtful', async () => {
+  const rows = ['Cien a\u{f1}os', 'Cien  a\u{f1}os', 'Cien an\u{303}os', 'Cien a\u{f1}os', 'Ubik', 'Solaris'];
+  const { file } = await choose('a.csv', `title\n${rows.join('\n')}\n`);
+  const doubts = async () => {
+    const { fresh, here, twice, doubtful } = await file.ask('figures');
+    return [fresh, here, twice, doubtful.fresh, doubtful.first.map(({ doubt }: { doubt: string }) => doubt)];
+  };
+  const twice = 'is like another row, but for blanks or how letters are composed';
+  assert.deepEqual(await doubts(), [5, 0, 1, 2, [twice, twice]]);
+  await file.ask('beginComparison');
+  await file.ask('compare', ['Ubi\u{200b}k\0\x000', 'Solaris\0\x000']);
+  const here = 'is like a book here, but for blanks or how letters are composed';
+  assert.deepEqual(await doubts(), [4, 1, 1, 3, [twice, twice, here]]);
+  assert.deepEqual(titlesOf(await wantedOf(file)), [rows[0]]);
+  await file.ask('beginComparison');
+  assert.deepEqual(await doubts(), [5, 0, 1, 2, [twice, twice]]);
 });
 
 test('rows that are here already, twice in the file, or doubtful, are stored only if they are wanted', async () => {
@@ -174,7 +239,7 @@ test('rows that are here already, twice in the file, or doubtful, are stored onl
     [true, false, ['Emma', 'Emma', 'It']],
     [true, true, ['Emma', 'Emma', 'It', 'Late', '', 'Late']],
   ] as const) {
-    await file.ask('read', file.file, {});
+    await file.ask('read', file.file, { columns: {} });
     await compared(['It\0\x000']);
     assert.deepEqual(titlesOf(await wantedOf(file, { isAll, isDoubtfulToo })), titles);
   }

@@ -36,22 +36,41 @@ a header after blank lines, with a quote that another delimiter would leave open
 lines of delimiters and of blanks before the header » ,,\n \n\t\t\ntitle,author,year\na,b,1\n → 5 a/b/1
 a line that names the delimiter » sep=;\r\n;;\r\ntitle;author;year\r\na,b;c;1\r\n → 4 a,b/c/1
 tabs » title\tauthor\tyear\na,b;c\t"d\te"\t1\n → 2 a,b;c/d\te/1
-quotes as they are, beside tabs » title\tauthor\n"Repent, Harlequin!\tEllison\n\nNobody\nWho said "\tX\n"two\nlines"\ta\n"a\tb\nc"\td\n
-→ 6 two\nlines/a/0 ✗ 2 has 4 lines that look like separate rows: double the quotes that belong to a text
-✗ 8 has 2 lines that look like separate rows: double the quotes that belong to a text
-lines in one column, beside tabs » sep=\t\ntitle\n"two\nlines"\n → 3 two\nlines//0
+bars, also in a name between commas » title|author|year\na,b|"c|d"|1\n → 2 a,b/c|d/1
+bars in a name between commas » title,tags a|b|c|d\nx,y\n → 2 x//0
+quotes as they are, beside tabs » title\tauthor\n"Repent, Harlequin!\tEllison\n\nNobody\nWho said "\tX\n"two\nlines"\ta\n"A" is for Alibi\tSue "Q"\n"He said "hi" there"\tB\n""\t"\n"never closed\tC\n
+→ 2 "Repent, Harlequin!/Ellison/0 | 5 Who said "/X/0 | 6 two\nlines/a/0 | 8 "A" is for Alibi/Sue "Q"/0 | 10 /"/0
+→ 11 "never closed/C/0
+✗ 4 has 1 field, the header has 2 | 9 title ""He said "hi" there"" has text after its closing quote
+quotes as they are, beside bars » title|review|author\nOne|"Loved it|A\nTwo||B\nThree|nice"|C\nFour|x|"D\nFive|y|"E\n
+→ 2 One/A/0 | 3 Two/B/0 | 4 Three/C/0 | 5 Four/"D/0 | 6 Five/"E/0
+quotes that join rows » title,review,author,year\nOne,"Loved it,A,1985\nTwo,ok,B,1982\n\nThree,nice",C,1990\nFour,"a, b\nc, d, e",D,1991\nFive,A,1,"x\n",,,\nSeven,"y,C\nEight,z",D\n
+→ 6 Four/D/1991 ✗ 2 has 4 lines that look like separate rows: remove the quote that joins them, or the line ends
+✗ 8 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
+✗ 10 has 3 fields, the header has 4
+quotes that join rows, beside tabs » title\tauthor\nOne\tB\n"a\tb\tc\nd"\te\nTwo\t"x\nThree"\ty\n → 2 One/B/0
+✗ 3 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
+✗ 5 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
+lines in one column » title\n"two\nlines"\nb\n
+→ 4 b//0 ✗ 2 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
+lines above the header » Table 1,,\n"My ""books""",,\nprinted "1999,\n"Title,\n\nNo,Title,Author\n1,a,b\n → 7 a/b/0
+lines above a header of one column » Table 1\ntitle\nTitle\n → 3 Title//0
+a row like a header, far below it » title,x\n\n,\nTitle,Author\n → 4 Title//0
 rejected records, corrected, with and without their reasons » title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\ni,title: has text after its closing quote\nj,has 2 lines that look like separate rows: double the quotes\nk,author: has a NUL character\nl,title: a novel\n"g,h
-→ 2 a/b/0 | 3 c/d/0 | 9 l/title: a novel/0
-✗ 4 has 1 field, the header has 3 | 5 has 2 fields, the header has 3 | 6 has 2 fields, the header has 3
+→ 2 a/b/0 | 3 c/d/0 | 4 e//0 | 9 l/title: a novel/0
+✗ 5 has 2 fields, the header has 3 | 6 has 2 fields, the header has 3
 ✗ 7 has 2 fields, the header has 3 | 8 has 2 fields, the header has 3
 ✗ 10 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line
 one column » title\na\n\n""\nb → 2 a//0 | 4 //0 | 5 b//0
-more and fewer fields » title,author,year\na,b\na\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n → 4 a/b/1 | 5 a/b/1
-✗ 2 has 2 fields, the header has 3 | 3 has 1 field, the header has 3
-✗ 6 has 4 fields, the header has 3 | 7 has 5 fields, the header has 3
-text after a closing quote » title,author,year\n"a"b,c,1\n"a" ,c,1\nd,"e"\tf"g",1\nok,h,1\n → 5 ok/h/1
-✗ 2 title ""a"b" has text after its closing quote | 3 title ""a" " has text after its closing quote
-✗ 4 author ""e"\tf"g"" has text after its closing quote
+more fields » title,author,year\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n → 2 a/b/1 | 3 a/b/1
+✗ 4 has 4 fields, the header has 3 | 5 has 5 fields, the header has 3
+fewer fields, as spreadsheets leave them out » isbn,title,author,year,notes\n1,a,b,1\n1,a,b\n1,a\n1\n1,"a\nc",b\n1,a,b,1
+→ 2 a/b/1 | 3 a/b/0 | 4 a//0 | 8 a/b/1 ✗ 5 has 1 field, the header has 5 | 6 has 3 fields, the header has 5
+fewer fields, where the file or a line may be cut off » title,author,year\na,b ✗ 2 has 2 fields, the header has 3
+fewer fields, where a text without quoting may have a line end » title\tyear\tnotes\na\t1\nb\n → 2 a//1
+✗ 3 has 1 field, the header has 3
+text after a closing quote » title,author,year\n"a"b,c,1\n"a" ,"c" \t,1\nd,"e"\tf"g",1\nok,"h" \n → 3 a/c/1 | 5 ok/h/0
+✗ 2 title ""a"b" has text after its closing quote | 4 author ""e"\tf"g"" has text after its closing quote
 a quote that is never closed » title,author,year\na,b,1\nc,"d,1\ne,f,1\n → 2 a/b/1
 ✗ 3 author ""d,1\ne,f,1\n" has an unclosed quote: it extends to the end of the file, 3 lines
 rules 3 and 4: NUL, and invalid years » title,author,year,isbn\na\0,b,1,\na,\0,1,\na,b,1\0,\na,b,1999.5,\na,b,1,\0\n
@@ -189,11 +208,9 @@ describe('encodings', () => {
       const meant: string[] = [];
       for (let byte = 0x80; byte <= 0xff; byte += 1) {
         const content = Buffer.from(`title\n"${String.fromCharCode(byte)}"\n`, 'latin1');
-        const found = await read(content, { encoding }).catch(({ message }: Error) => message);
-        const isNone = typeof found === 'string' && /invalid bytes\.$/.test(found);
-        meant.push(
-          typeof found === 'object' ? `${found.books[0]?.title.codePointAt(0)}` : isNone ? 'None' : found,
-        );
+        const { books, refused } = await read(content, { encoding });
+        const isNone = refused[0]?.reason.startsWith('has a damaged character: ');
+        meant.push(isNone ? 'None' : `${books[0]?.title.codePointAt(0)}`);
       }
       const hash = createHash('sha256')
         .update(`[${meant.join(', ')}]`)
@@ -202,29 +219,101 @@ describe('encodings', () => {
     }
   });
 
-  test('bytes that are invalid in the encoding end the reading with their line, and never become U+FFFD', async () => {
-    const [many, cafe] = [`title\n${'a\n'.repeat(40_000)}`, 'title\nCafé\n'];
-    const ends = ['\xe9\n', '\xc3', '\xf0\x9f\x98', '\xed\xa0\x80', '\xff\xfe', '\xc0\x80'];
-    for (const [before, invalid, sizes, message] of [
+  /** Of `title,x,author` in UTF-8: bytes as Latin-1 → books, rejected records. The result is the same in any pieces. */
+  const DAMAGED: readonly (readonly [content: string, books: string[], refused?: string[]])[] = [
+    ['a,\xe1,b\n\xc3\xa9,x,\n', ['2 a/b/0', '3 é//0']],
+    ['a,\xe1,b\n', ['2 a/b/0']], // nothing else shows the encoding, and nothing needs it
+    [
+      '\xe1,x,b\n\xc3\xa9,x,\n',
+      ['3 é//0'],
+      ['2 title "\u{dce1}" has a damaged character: \\xE1 is not UTF-8'],
+    ],
+    [
+      'a,x,\xc3\nd,\xc3\xa9,\xf0\x9f\x98\ng,x,"\xe2\x82"\r\n"\xc3",x,e\n',
+      [],
       [
-        'title\r\na\r\n"b\nc"\r\nx',
-        ends,
-        PIECE_SIZES,
-        /^Line 5 is not UTF-8 text.*--encoding windows-1252\.$/,
+        '2 author "\u{dcc3}" has a damaged character: \\xC3 is not UTF-8',
+        '3 author "\u{dcf0}\u{dc9f}\u{dc98}" has a damaged character: \\xF0 is not UTF-8',
+        '4 author "\u{dce2}\u{dc82}" has a damaged character: \\xE2 is not UTF-8',
+        '5 title "\u{dcc3}" has a damaged character: \\xC3 is not UTF-8',
       ],
-      [many, ['\xe9'], [65_536], /^Line 40002 is not UTF-8/],
-      [cafe, ['\xe9'], [65_536], /^Line 3 is damaged: .+ Correct that line\.$/],
-      [`${cafe}${many}`, ['\xe9'], [65_536], /^Line 40004 is damaged: /],
-    ] as const) {
-      for (const [bytes, size] of invalid.flatMap((bytes) => sizes.map((size) => [bytes, size] as const))) {
-        const content = Buffer.concat([Buffer.from(before), Buffer.from(bytes, 'latin1')]);
-        const { books, fault } = await read(content, {}, [size]);
-        const expected = before.split(/\r?\n(?!c)/).length - 2;
-        assert.equal(books.length, expected, `${before.slice(0, 20)}, pieces of ${size}`);
-        assert.match(fault ?? '', message);
+    ],
+    [
+      '"a\n\xc3\xa9\n\xff",x,b\nc,"\n\xed\xa0\x80\n",d\n',
+      ['5 c/d/0'],
+      ['2 title "a\né\n\u{dcff}" has a damaged character: \\xFF is not UTF-8'],
+    ],
+    [
+      '\xef\xbf\xbd,x,b\n\xc0\x80,x,\xc3\xa9\n',
+      ['2 \ufffd/b/0'],
+      ['3 title "\u{dcc0}\u{dc80}" has a damaged character: \\xC0 is not UTF-8'],
+    ],
+    ['a,\xe1\0,b\nc,\xc3\xa9,d\0\n', ['2 a/b/0'], ['3 author "d\0" has a NUL character']],
+  ];
+  test('a damaged byte in a column that is not used costs nothing, and its row in one that is', async () => {
+    for (const [rows, books, refused = []] of DAMAGED) {
+      for (const size of PIECE_SIZES) {
+        const found = await read(Buffer.from(`title,x,author\n${rows}`, 'latin1'), {}, [size]);
+        assert.deepEqual([inShort(found), refusalsOf(found), found.fault], [books, refused, undefined], rows);
       }
     }
-    assert.deepEqual(inShort(await read('title\na\uFFFDb\n')), ['2 a\uFFFDb//0']);
+    const json = Buffer.from(
+      '[{"title":"a","x":"\xe1"},{"title":"\xe1"},{"title":"\xc3","author":["\xe1"],"x":"\xc3\xa9"},{"title":"\\ud83d"}]',
+      'latin1',
+    );
+    const found = await read(json);
+    assert.deepEqual(
+      [inShort(found), found.refused.map(({ reason }) => reason)],
+      [
+        ['1 a//0'],
+        ['E1', 'C3']
+          .map((byte) => `has a damaged character: \\x${byte} is not UTF-8`)
+          .concat('has a NUL character or a lone surrogate'),
+      ],
+    );
+    const marked = Buffer.from('\ufefftitle,author\na\ud83d,b\nc,d\n', 'utf16le');
+    for (const bytes of [marked, Buffer.from(marked).swap16()]) {
+      const inUtf16 = await read(Buffer.concat([bytes, Buffer.from('\n')]), {}, [3]);
+      assert.deepEqual(inShort(inUtf16), ['3 c/d/0']);
+      assert.match(inUtf16.refused[0]?.reason ?? '', /^has a damaged character: \\xD83D is not UTF-16[LB]E$/);
+      assert.equal(inUtf16.refused[1]?.line, 4);
+    }
+  });
+
+  test('a file is of another encoding only if all of it has been read and none of its lines is UTF-8', async () => {
+    const [cafe, plain] = ['Caf\xe9,b\n', 'a,b\n'];
+    const utf8 = Buffer.from('Café,b\n').toString('latin1');
+    const long = `a,${'b'.repeat(60_000)}\n`;
+    for (const [content, books, fault] of [
+      [`title,author\n${plain}${cafe}${plain}`, 1, 3],
+      [`title,author\n${plain}x,\xe9\xe8\n`, 1, 3],
+      [`t\xedtulo,author\n${plain}`, undefined, 1],
+      [`Tabla 1,\nt\xedtulo,author\n${plain}`, undefined, 1],
+      [`title,a\xfator\n${plain}`, undefined, 1], // perhaps the author
+      [`title,author,year,pa\xeds\n${plain}`, 1, undefined],
+      [`title,a\xfator\n${utf8}`, 1, undefined],
+      [`title,author\n${cafe}${long.repeat(50)}${utf8}`, 51, undefined],
+      [`title,author\n${cafe.repeat(3)}${long.repeat(300)}${utf8}`, 301, undefined],
+      [`title,author\n${cafe}${long.repeat(300)}`, 300, 2],
+      [`title,author\n\xc3\xa9\xe9,b\n`, 0, undefined],
+      [`title,author,refused\n${cafe}`, 0, undefined], // of an earlier import
+      [`\xef\xbb\xbftitle,author\n${cafe}`, 0, undefined],
+      [`{"t\xedtulo":"a","title":"b"}\n`, undefined, 1],
+      [`{"title":"\xe9"}\n`, 0, 1],
+    ] as const) {
+      const found = await read(Buffer.from(content, 'latin1')).catch(({ message }: Error) => message);
+      const said = typeof found === 'string' ? found : found.fault;
+      const shown = content.slice(0, 60);
+      if (typeof found !== 'string') assert.equal(found.books.length, books, shown);
+      else assert.equal(books, undefined, shown);
+      assert.equal(
+        said === undefined
+          ? undefined
+          : Number(/^Line (\d+) is not UTF-8 text: .*--encoding/.exec(said)?.[1]),
+        fault,
+        shown,
+      );
+    }
   });
 });
 
@@ -276,7 +365,7 @@ describe('a file', () => {
     [/^None of the first records/, '{"title":"a"}x', { format: 'json' }],
     ...DELIMITERS.map((delimiter) => [/^The delimiter must be one/, 'title\na\n', { delimiter }] as const),
     [/not text.*--encoding utf-16le/, 't\0i\0t\0l\0e\0,\0y\0\n\0'],
-    [/^The file is not utf-16le text/, Buffer.from('\uFEFFtitle\na\nb\ud83d\nc\n', 'utf16le')],
+    [/not text.*--encoding utf-16be/, '\0t\0i\0t\0l\0e\0,\0y\0\n'],
     [/^There is no encoding "klingon"/, 'title\na\n', { encoding: 'klingon' }],
     [/^The file is not text: save a spreadsheet as CSV/, ZIP, { name: 'a.xlsx' }],
     [/^The file is not text/, GZIP, { name: 'a.csv' }],

@@ -194,7 +194,6 @@ describe('rejected rows', () => {
   const [YEAR, UNCLEAR] = ['title,year,refused\n', '"year: is not an unambiguous year"\n'];
   const REJECTED = `title;author;year;refused
 "c ""d""\ne";f;twenty;"year: is not an unambiguous year"
-g;h;"has 2 fields, the header has 3"
 i;j;1;k;"has 4 fields, the header has 3"
 l;m;1999.5;"year: is not a whole number"
 ä;"n"o;3;"author: has text after its closing quote"
@@ -208,11 +207,16 @@ nonsense
   const LINES =
     '{"title":1}\r\nnonsense\n{"title":"\\u0000","refused":"title: \\"old\\""}\n{ }\n{"year":1e400}\n[1]\n';
   const ROWS =
-    'title;author;year\r\na;b;1\r\n"c ""d""\ne";f;twenty\r\ng;h\r\ni;j;1;k\r\nl;m;1999.5;;\r\nä;"n"o;3\r\n';
+    'title;author;year\r\na;b;1\r\n"c ""d""\ne";f;twenty\r\ni;j;1;k\r\nl;m;1999.5;;\r\nä;"n"o;3\r\n';
   const ONE = '"refused":"title: is not a string"}';
   const CASES: readonly (readonly [name: string, content: string, rejected: string])[] = [
     ['a.csv', ROWS, REJECTED],
     ['as they were.csv', REJECTED, REJECTED],
+    [
+      'short.csv',
+      'title,year,x,y\na,b\n',
+      'title,year,x,y,refused\na,b,,,"year: is not an unambiguous year"\n',
+    ],
     ['an open quote.csv', 'title,year\na,x\n"b,2\nc,3\n', `${YEAR}a,x,${UNCLEAR}"b,2\nc,3\n\n`],
     ['sep.csv', 'SEP=|\r\n,,\r\ntitle|year\na,b|1\nc|x\n', `sep=|\ntitle|year|refused\nc|x|${UNCLEAR}`],
     ['a.jsonl', `${LINES}{"title":"ok"}\n`, REJECTED_LINES],
@@ -223,6 +227,30 @@ nonsense
   test('go to a file like the one they come from, with the reason, again and again', async () => {
     for (const [name, content, rejected] of CASES)
       assert.equal(await rejectedOf(name, content), rejected, name);
+  });
+
+  test('keep their damaged bytes, can be mended there, and are taken for UTF-8', async () => {
+    for (const [name, content] of [
+      ['a.csv', 'title,x\nCaf\xe9,\xc3\xa9\nb,\xff\nok \xc3,x\n'],
+      ['a.json', '[{"title":"Caf\xe9","x":"\xc3\xa9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"}]'],
+    ] as const) {
+      const input = join(temporaryFolder(), name);
+      const { reading, refused } = await read(Buffer.from(content, 'latin1'), { name: input });
+      const rejects = new Rejects(reading, rejectsPath(input, reading));
+      await rejects.add(refused);
+      const written = readFileSync(`${await rejects.close()}`, 'latin1');
+      const again = await read(Buffer.from(written, 'latin1'), { name });
+      const reasons = (list: readonly RefusedRecord[]) => list.map(({ value, reason }) => [value, reason]);
+      assert.deepEqual([again.books, again.fault, reasons(again.refused)], [[], undefined, reasons(refused)]);
+      const mended = await read(Buffer.from(written.replace('Caf\xe9', 'Caf\xc3\xa9'), 'latin1'), { name });
+      assert.deepEqual(
+        mended.books.map(({ title }) => title),
+        ['Café'],
+      );
+      const [record] = refused as [RefusedRecord];
+      assert.equal(((await correct(record, 'Café', reading)) as ReadBook).title, 'Café');
+      assert.equal('reason' in (await correct(record, record.value, reading)), true);
+    }
   });
 
   test('of a JSON array are one array after each addition, also if the disk is full', async (context) => {
