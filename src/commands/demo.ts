@@ -106,7 +106,7 @@ async function fill(at: StoreAt): Promise<number> {
     const reading = await readBooks(file, { name: BOOKS, columns: {} });
     const mode = new AddAll({ store, scratch: undefined });
     const report = { note: async () => {}, ready: async () => {} };
-    const importing = new Import(reading, mode, report, new AbortController().signal, () =>
+    const importing = new Import(reading, mode, store, report, new AbortController().signal, () =>
       store.assertNewest(),
     );
     const { tally, inputError, failure } = await importing.run();

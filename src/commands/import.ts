@@ -21,8 +21,8 @@ import { type Arguments, type CommandContext, UsageError } from './command.ts';
 export const HELP = `Usage: book-catalogue import FILE|- [OPTIONS]
 
 Stores the books of FILE, or of the standard input, in DB_URL. The store is created if missing; the service may keep
-running. FILE is CSV with a header line (also with semicolons or tabs), a JSON array or JSON Lines, from an export or
-from another program. A row that equals a stored book in title, author and year is skipped, so an interrupted import
+running. FILE is CSV with a header line (also with semicolons, tabs or bars), a JSON array or JSON Lines, from an export
+or from another program. A row that equals a stored book in title, author and year is skipped, so an interrupted import
 can simply be rerun. Rejected rows are reported by line and saved to a file that you can fix and import.
 Defaults are in brackets.
 
@@ -36,7 +36,8 @@ Defaults are in brackets.
   --format FORMAT        csv, json or jsonl (by the name and content of FILE)
   --encoding ENCODING    such as windows-1252 (that of the byte order mark, else UTF-8)
   --delimiter CHARACTER  between the fields of CSV, \\t for a tab (by the header)
-  --rejects FILE         where rejected rows go (books.rejects.csv beside books.csv; in a dry run nowhere)
+  --rejects FILE         where rejected rows go, - for the standard output (books.rejects.csv beside books.csv; in a
+                         dry run nowhere)
 
 Exits with code 0 if every row is in the catalogue, otherwise with 1.
 `;
@@ -90,7 +91,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     };
     try {
       const mode = modeOf(reading, options, { store, scratch });
-      return await report.end(await new Import(reading, mode, report, signal, assertNewest).run());
+      return await report.end(await new Import(reading, mode, store, report, signal, assertNewest).run());
     } finally {
       await store.close().catch(() => {}); // after a failure, closing may fail as well
       await scratch?.close();
@@ -110,7 +111,6 @@ interface ImportOptions {
 /** @throws UsageError */
 function readOptions({ operands: [file = '-'], options }: Arguments): ImportOptions {
   const delimiter = text(options.delimiter);
-  if (options.rejects === '-') throw new UsageError('--rejects names a file, which - is not.');
   return {
     isDryRun: options['dry-run'] === true,
     onDuplicate: choice(options, 'on-duplicate', ['skip', 'add']) ?? 'skip',

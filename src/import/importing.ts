@@ -2,13 +2,17 @@
 
 import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
-import { type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
+import { type BulkStore, type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
 import { TIMES } from '../times.ts';
 import { within } from '../within.ts';
+import { AlikeBooks } from './alike.ts';
 import type { ImportMode } from './modes.ts';
 
 /** Later ones are rarely years. */
 const LAST_LIKELY_YEAR = 2100;
+
+/** Lines of books that a message names. */
+const NAMED = 10;
 
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
@@ -18,9 +22,14 @@ export class Tally {
   /** The line of the last book. */
   line = 0;
   books = 0;
-  /** Books that lack a field, by the name of the field. */
+  /** Books of rows that end before a column that is used. */
+  short = 0;
   /** Books whose year is more probably a date in digits, such as 20080914. */
   ofTheFuture = 0;
+  /** Books that are the same to the eye as another, and the lines of the first ones. */
+  alike = 0;
+  alikeLines: readonly number[] = [];
+  /** Books that lack a field, by the name of the field. */
   lacking = Object.fromEntries(FIELD_NAMES.map((name) => [name, 0])) as Record<keyof BookFields, number>;
   /** Rejected records whose ids belong to other books. */
   withTakenId = 0;
@@ -59,6 +68,8 @@ export class Import {
   readonly #signal: AbortSignal;
   readonly #report: BatchReport;
   readonly #assertNewest: () => Promise<void>;
+  readonly #alike = new AlikeBooks();
+  readonly #store: BulkStore;
   #done = new Tally();
   /** What is done and stays, and since when that is known. */
   #confirmed = this.#done;
@@ -72,18 +83,21 @@ export class Import {
   #withTakenId: RefusedRecord[] = [];
 
   /**
+   * @param store the books that are there before.
    * @param signal ends the work at a point where nothing is half done.
    * @param assertNewest throws when what was stored may be lost, since another host takes the writes by now.
    */
   constructor(
     reading: Reading,
     mode: ImportMode,
+    store: BulkStore,
     report: BatchReport,
     signal: AbortSignal,
     assertNewest: () => Promise<void>,
   ) {
     this.#batches = reading.batches[Symbol.asyncIterator]();
     this.#mode = mode;
+    this.#store = store;
     this.#report = report;
     this.#assertNewest = assertNewest;
     this.#signal = signal;
@@ -93,6 +107,7 @@ export class Import {
   async run(): Promise<Outcome> {
     let failure: unknown;
     try {
+      await this.#alike.remember(this.#store);
       while ((await this.#next) !== undefined) {
         await this.#storeGroup();
         if (performance.now() > this.#confirmedAt + TIMES.import.confirmPause) await this.#confirm();
@@ -152,14 +167,20 @@ export class Import {
     return patience === Number.POSITIVE_INFINITY ? more : (await within(patience, more)) === true;
   }
 
-  async #note({ books, refused, position }: ReadBatch, tally: Tally): Promise<void> {
+  async #note({ books, refused, short, position }: ReadBatch, tally: Tally): Promise<void> {
     const withTakenId = this.#withTakenId;
     this.#withTakenId = [];
     const refusals = [...refused, ...withTakenId].sort((one, other) => one.line - other.line);
     tally.read += books.length + refused.length;
     tally.refused += refusals.length;
     tally.withTakenId += withTakenId.length;
+    tally.short += short;
     tally.ofTheFuture += books.filter(({ year }) => year > LAST_LIKELY_YEAR).length;
+    for (const book of books) {
+      if (!this.#alike.add(book)) continue;
+      tally.alike += 1;
+      if (tally.alike <= NAMED) tally.alikeLines = [...tally.alikeLines, book.line];
+    }
     tally.line = books.at(-1)?.line ?? tally.line;
     await this.#report.note(refusals, position, tally.read);
   }

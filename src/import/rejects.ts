@@ -1,10 +1,11 @@
-// Owns: the file of rejected rows: in the format of the imported file, each record with its reason, to be fixed and
-// imported again. It is created with the first rejected row.
+// Owns: where rejected rows go, in the format of the imported file, each record with its reason, to be fixed and
+// imported again: a new file, which is created with the first rejected row; a device, a pipe or a standard stream.
 // Does not: overwrite a file.
 
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { basename, dirname, extname, join } from 'node:path';
+import { bytesOf } from '../files/decoding.ts';
 import type { Reading, RefusedRecord } from '../files/rows.ts';
 import { asRefused, refusedFrame, refusedName } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -25,7 +26,81 @@ export class NoRejects extends OperatorError {
   }
 }
 
+/** The standard streams of a command. */
+export interface Output {
+  readonly stdout: Pick<NodeJS.WriteStream, 'write'>;
+  readonly stderr: Pick<NodeJS.WriteStream, 'write'>;
+  /** Resolves when the process must end. */
+  readonly stop: Promise<unknown>;
+}
+
+/** The standard output (group 1), and standard error. The process writes to them itself, or it would overwrite lines. */
+const STANDARD =
+  /^(?:(-|\/dev\/stdout|(?:\/dev|\/proc\/self)\/fd\/1)|\/dev\/stderr|(?:\/dev|\/proc\/self)\/fd\/2)$/;
+
+/** @throws OperatorError when nothing can be written there. */
+export function openRejects(reading: Reading, path: string, output: Output): Rejects | RejectsStream {
+  const [isStandard, isStdout] = STANDARD.exec(path) ?? [];
+  const found = isStandard === undefined ? statSync(path, { throwIfNoEntry: false }) : undefined;
+  if (isStandard === undefined && (found === undefined || found.isFile() || found.isDirectory()))
+    return new Rejects(reading, path);
+  const stream = isStdout === undefined ? output.stderr : output.stdout;
+  const toStream = async (bytes: Uint8Array) => {
+    await Promise.race([new Promise((resolve) => stream.write(bytes, resolve)), output.stop]);
+  };
+  return new RejectsStream(reading, path, isStandard === undefined ? undefined : toStream);
+}
+
+/** Rejected rows that go to a place where nothing can be changed afterwards. */
+class RejectsStream {
+  readonly isFile = false;
+  readonly #reading: Reading;
+  readonly #path: string;
+  readonly #toStream: ((bytes: Uint8Array) => Promise<void>) | undefined;
+  #handle: FileHandle | undefined;
+  #isBegun = false;
+
+  /** @param toStream writes to a standard stream; if undefined, the rows are written to the path. */
+  constructor(reading: Reading, path: string, toStream: ((bytes: Uint8Array) => Promise<void>) | undefined) {
+    this.#reading = reading;
+    this.#path = path;
+    this.#toStream = toStream;
+  }
+
+  /** @throws NoRejects when they cannot be written. */
+  async add(records: readonly RefusedRecord[]): Promise<void> {
+    if (records.length === 0) return;
+    const { before, between, after } = refusedFrame(this.#reading);
+    const rows = records.map((record) => asRefused(record, this.#reading)).join(between);
+    // Other lines may come between two that are complete.
+    const areLines = between === after;
+    const beginning = this.#isBegun ? (areLines ? '' : between) : before;
+    this.#isBegun = true;
+    await this.#write(beginning + rows + (areLines ? after : ''));
+  }
+
+  /** @returns the path; undefined if nothing was rejected. */
+  async close(): Promise<string | undefined> {
+    const { between, after } = refusedFrame(this.#reading);
+    if (this.#isBegun && between !== after) await this.#write(after);
+    await this.#handle?.close();
+    return this.#isBegun ? this.#path : undefined;
+  }
+
+  async #write(text: string): Promise<void> {
+    const bytes = bytesOf(text);
+    try {
+      if (this.#toStream !== undefined) return await this.#toStream(bytes);
+      this.#handle ??= await open(this.#path, 'a');
+      await this.#handle.appendFile(bytes);
+    } catch (error) {
+      throw new NoRejects(this.#path, error as Error);
+    }
+  }
+}
+
 export class Rejects {
+  readonly isFile = true;
   readonly #reading: Reading;
   readonly #path: string;
   #file: { readonly handle: FileHandle; readonly path: string } | undefined;
@@ -62,14 +137,14 @@ export class Rejects {
     try {
       if (this.#file === undefined) {
         this.#file = await create(this.#path);
-        await this.#file.handle.appendFile(before + text);
+        await this.#file.handle.appendFile(bytesOf(before + text));
       } else {
         // The file is complete after each addition, however the import ends.
         const { handle } = this.#file;
         const end = (await handle.stat()).size - after.length;
         await handle.truncate(end);
         try {
-          await handle.appendFile(between + text);
+          await handle.appendFile(bytesOf(between + text));
         } catch (error) {
           await handle.truncate(end); // on a full disk, the earlier records and the end still fit
           await handle.appendFile(after);

@@ -5,7 +5,8 @@
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
 import { keepsIds, REFUSED } from '../files/columns.ts';
-import type { Format, Reading, RefusedRecord } from '../files/rows.ts';
+import { withBytesShown } from '../files/decoding.ts';
+import { type Format, type Reading, type RefusedRecord, shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
 import { UnknownOutcome } from '../stores/bulk.ts';
 import { counted } from '../terminal/counted.ts';
@@ -13,7 +14,7 @@ import { printable } from '../terminal/printable.ts';
 import { Progress, type Screen } from '../terminal/progress.ts';
 import { untilRead } from '../terminal/until-read.ts';
 import type { BatchReport, Outcome } from './importing.ts';
-import { NoRejects, Rejects } from './rejects.ts';
+import { NoRejects, openRejects } from './rejects.ts';
 
 /** Rejected rows that a terminal shows; a pipe gets all of them. */
 const SHOWN_REFUSALS = 20;
@@ -50,7 +51,7 @@ interface Output extends Screen {
 export class ImportReport implements BatchReport {
   readonly #output: Output;
   readonly #options: ReportOptions;
-  readonly #rejects: Rejects | undefined;
+  readonly #rejects: ReturnType<typeof openRejects> | undefined;
   readonly #progress: Progress;
   readonly #reading: Reading;
   /** How the file is interpreted, as printed. */
@@ -67,7 +68,9 @@ export class ImportReport implements BatchReport {
     this.#reading = reading;
     this.#described = describe(reading);
     this.#warn(`${options.name}: ${this.#described}; into ${options.store}`);
-    this.#rejects = options.rejects === undefined ? undefined : new Rejects(reading, options.rejects);
+    const above = reading.header?.above.trim();
+    if (above) this.#warn(`${options.name}: left out above the header: ${shorten(above)}`);
+    this.#rejects = options.rejects === undefined ? undefined : openRejects(reading, options.rejects, output);
     this.#progress = new Progress(output, 'rows', options.size);
   }
 
@@ -76,14 +79,16 @@ export class ImportReport implements BatchReport {
     const described = describe(this.#reading);
     if (described !== this.#described) {
       this.#described = described;
-      this.#progress.line(printable(`${this.#options.name}: later rows have more columns: ${described}`));
+      this.#progress.line(
+        printable(withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`)),
+      );
     }
     for (const { line, column, value, reason } of refused) {
       this.#refused += 1;
       if (this.#output.stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
-      this.#progress.line(printable(`${this.#options.name}:${line}: ${said}`));
+      this.#progress.line(printable(withBytesShown(`${this.#options.name}:${line}: ${said}`)));
     }
     await this.#rejects?.add(refused);
     this.#progress.at(position, rows);
@@ -118,9 +123,23 @@ export class ImportReport implements BatchReport {
       const rows = counted(this.#refused, 'rejected row');
       // After a dry run, importing that file would not be enough: the other rows are not imported.
       const advice = `: fix ${this.#refused === 1 ? 'it' : 'them'} there and import that file${idsAdvice(this.#reading)}`;
-      this.#say(`${rows} written to ${rejects}${this.#options.isDryRun ? '' : advice}.`);
+      const to = rejects === '-' ? 'the standard output' : rejects;
+      this.#say(
+        `${rows} written to ${to}${this.#options.isDryRun || this.#rejects?.isFile === false ? '' : advice}.`,
+      );
     }
-    const { withTakenId, ofTheFuture } = tally;
+    const { withTakenId, ofTheFuture, short, alike, alikeLines } = tally;
+    if (short > 0) {
+      const what = short === 1 ? '1 row ends' : `${short} rows end`;
+      this.#say(`${what} before the last column in use: what is missing was read as empty.`);
+    }
+    if (alike > 0) {
+      const what = alike === 1 ? '1 book is probably' : `${alike} books are probably`;
+      const lines = alike > alikeLines.length ? [...alikeLines, '…'] : alikeLines;
+      this.#say(
+        `${what} there twice, and differ only in blanks or in how letters are composed: line${alike === 1 ? '' : 's'} ${lines.join(', ')}.`,
+      );
+    }
     if (ofTheFuture > 0) {
       const what = ofTheFuture === 1 ? '1 book has a year' : `${ofTheFuture} books have years`;
       this.#say(`${what} after 2100: are these dates? --year names another column.`);
@@ -174,11 +193,13 @@ export class ImportReport implements BatchReport {
   }
 
   #say(line: string): void {
-    this.#output.stdout.write(`${printable(line)}\n`);
+    // Rejected rows may have the standard output for themselves.
+    const { stdout, stderr } = this.#output;
+    (this.#options.rejects === '-' ? stderr : stdout).write(`${printable(line)}\n`);
   }
 
   #warn(line: string): void {
-    this.#output.stderr.write(`${printable(line)}\n`);
+    this.#output.stderr.write(`${printable(withBytesShown(line))}\n`);
   }
 }
 

@@ -2,7 +2,8 @@
 // Imports that are interrupted are in running.test.ts, killed ones in test/release/power.
 
 import assert from 'node:assert/strict';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, promises, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { describe, test } from 'node:test';
@@ -176,7 +177,7 @@ describe('import', () => {
 
   test('each rejected row is reported with line, column, value and reason, and can be corrected', async () => {
     const url = await SQLITE.freshUrl();
-    const content = 'name;writer;when\nA;B;MCMXC\n"two\nlines";B;1990\nA;B\nC;\u001b[31mD;1\u202e9x\n';
+    const content = 'name;writer;when\nA;B;MCMXC\n"two\nlines";B;1990\nA;B;;x\nC;\u001b[31mD;1\u202e9x\n';
     const folder = folderWith({ 'books.csv': content });
     const columns = '--author writer --year when';
     const { code, stdout, stderr } = await importing(url, folder, `books.csv ${columns}`);
@@ -184,14 +185,14 @@ describe('import', () => {
     assert.deepEqual(stderr.trimEnd().split('\n'), [
       'books.csv: CSV, title from "name", author from "writer", year from "when"',
       'books.csv:2: when "MCMXC" is not an unambiguous year',
-      'books.csv:5: has 2 fields, the header has 3',
+      'books.csv:5: has 4 fields, the header has 3',
       'books.csv:6: when "1\\u202e9x" is not an unambiguous year',
     ]);
     const counts = '4 rows read: 1 imported, 0 already there, 3 refused.\n';
     const advice = '3 rejected rows written to books.rejects.csv: fix them there and import that file.\n';
     assert.equal(stdout, counts + advice);
     const rejects = join(folder, 'books.rejects.csv');
-    const corrected = readFileSync(rejects, 'utf8').replace('MCMXC', '1990').replace('A;B;"', 'A;B;1991;"');
+    const corrected = readFileSync(rejects, 'utf8').replace('MCMXC', '1990').replace('A;B;;x', 'A;B;1991');
     writeFileSync(rejects, corrected.replace('1\u202e9x', '1999'));
     const again = await importing(url, folder, `books.rejects.csv ${columns} --rejects rest.csv`);
     const all = '3 rows read: 3 imported, 0 already there, 0 refused.\n';
@@ -250,6 +251,59 @@ describe('import', () => {
     });
   });
 
+  test('the report names what was read otherwise than it stands, and books that are the same to the eye', async () => {
+    const url = await storeWith([{ id: 1, title: 'Cien a\u{f1}os', author: 'G', year: 1967 }]);
+    const titles = [
+      'Cien an\u{303}os',
+      'Cien\u{a0}an\u{303}os ',
+      'Cien  a\u{f1}os',
+      'Cien a\u{f1}os\u{200b}',
+      'Cien A\u{f1}os',
+    ];
+    const rows = titles.map((title) => `${title},G,1967\n`).join('');
+    const folder = folderWith({
+      'books.csv': `My books,,\n\ntitle,author,year\n${rows}Emma,J\nEmma \nIt, K,1986\nIt,K,1986\n`,
+    });
+    const { code, stdout, stderr } = await importing(url, folder, 'books.csv');
+    assert.equal(code, 0);
+    assert.match(stderr, /^books\.csv: left out above the header: My books,,$/m);
+    assert.match(stdout, /^9 rows read: 9 imported, 0 already there, 0 refused\.$/m);
+    assert.match(stdout, /^2 rows end before the last column in use: what is missing was read as empty\.$/m);
+    const alike =
+      /^5 books are probably there twice, and differ only in blanks or in how letters are composed: lines 4, 5, 6, 7, 12\.$/m;
+    assert.match(stdout, alike);
+    const again = await importing(url, folder, 'books.csv --dry-run');
+    assert.match(again.stdout, /^9 rows read: 0 imported, 9 already there, 0 refused\.$/m);
+  });
+
+  test('rejected rows go to a standard stream, a device or a pipe as they come; damaged bytes are shown', async () => {
+    const row = 'title,year,refused\nCafé,x,"year: is not an unambiguous year"\n';
+    const folder = folderWith({
+      'books.csv': 'title,year\nCafé,x\n',
+      'books.json': '[{"title":"Café","year":"x"}]',
+      'damaged.csv': Buffer.from('title,x\n\xe9,\xc3\xa9\n', 'latin1'),
+    });
+    const run = (words: string) => importing('sqlite:books.db', folder, words);
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const read = promises.readFile(pipe, 'utf8');
+    const piped = await run('books.csv --rejects pipe');
+    assert.equal(await read, row);
+    assert.match(piped.stdout, /^1 rejected row written to pipe\.$/m);
+    const out = await run('books.csv --rejects -');
+    assert.deepEqual([out.code, out.stdout], [1, row]);
+    assert.match(out.stderr, /^1 row read: (?:.|\n)*^1 rejected row written to the standard output\.$/m);
+    const array = '[\n{"title":"Café","year":"x","refused":"year: is not an unambiguous year"}\n]\n';
+    assert.equal((await run('books.json --rejects /dev/fd/1')).stdout.startsWith(array), true);
+    assert.ok((await run('books.csv --rejects /dev/stderr')).stderr.includes(row));
+    assert.equal((await run('books.csv --rejects /dev/null')).code, 1);
+    const damaged = await run('damaged.csv --rejects /dev/null');
+    assert.match(
+      damaged.stderr,
+      /^damaged\.csv:2: title "\\xE9" has a damaged character: \\xE9 is not UTF-8$/m,
+    );
+  });
+
   test('a pipe is read like a file; at a terminal, it says how to end the input', async () => {
     const url = await SQLITE.freshUrl();
     const rows = '{"title":"Emma","author":["Jane Austen","Another"],"year":1815}\n{"title":7}\n';
@@ -289,7 +343,6 @@ describe('import', () => {
 2 export.csv --delimiter ab → The delimiter must be one character …
 2 --dry-run → import needs FILE. …
 2 export.csv --on-duplicate add → The ids of the file are kept… needs --ids new.
-2 refused.csv --rejects - → --rejects names a file, which - is not.
 1 header.csv → …Nothing was imported: header.csv has no rows.
 1 refused.csv → …Nothing was imported: every row was rejected.
 1 latin.csv → …latin.csv: Line 2 is not UTF-8 text: … --encoding windows-1252.
