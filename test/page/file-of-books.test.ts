@@ -173,6 +173,10 @@ test('a file that has lines of UTF-8 is never another encoding; rows above the h
   assert.match(refused, /^title,author,x,refused\n"\xe9!",a,b,"title: has a damaged character: /);
   assert.equal((await file.ask('correct', 0, 'é!')).book.title, 'é!');
 
+  const noted = (await choose('a.csv', 'Note,x\nTitle,Shelf\nEmma,A1\n')).file;
+  const below = await noted.ask('read', noted.file, { columns: {}, fromLine: 2 });
+  assert.deepEqual([below.firstRow, titlesOf(below.first)], [undefined, ['Emma']]);
+
   const marked = Buffer.from('efbbbf7469746c650a610ae90a', 'hex');
   assert.deepEqual((await choose('a.csv', marked)).understood.refused.length, 1);
 

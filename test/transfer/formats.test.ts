@@ -286,7 +286,8 @@ describe('encodings', () => {
     const long = `a,${'b'.repeat(60_000)}\n`;
     for (const [content, books, fault] of [
       [`title,author\n${plain}${cafe}${plain}`, 1, 3],
-      [`title,author\n${plain}x,\xe9\xe8\n`, 1, 3],
+      [`title,author\n${plain}x,\xe9\xe8\n${long.repeat(50)}`, 1, 3],
+      [`title,author\n${cafe.repeat(20)}${utf8}`, 1, undefined],
       [`t\xedtulo,author\n${plain}`, undefined, 1],
       [`Tabla 1,\nt\xedtulo,author\n${plain}`, undefined, 1],
       [`title,a\xfator\n${plain}`, undefined, 1], // perhaps the author

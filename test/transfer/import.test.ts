@@ -273,6 +273,7 @@ describe('import', () => {
       /^5 books are probably there twice, and differ only in blanks or in how letters are composed: lines 4, 5, 6, 7, 12\.$/m;
     assert.match(stdout, alike);
     const again = await importing(url, folder, 'books.csv --dry-run');
+    assert.match(again.stdout, alike);
     assert.match(again.stdout, /^9 rows read: 0 imported, 9 already there, 0 refused\.$/m);
   });
 
