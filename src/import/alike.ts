@@ -23,23 +23,28 @@ export class AlikeBooks {
 
   /** @returns whether a different book that is the same to the eye was remembered before. */
   add({ title, author, year }: BookFields): boolean {
+    const text = `${title}\0${author}\0${year}`;
     const seen = `${toTheEye(title)}\0${toTheEye(author)}\0${year}`;
-    const place = digestOf(seen, 0x01000193) % PLACES;
-    const digest = digestOf(seen, 0x5bd1e995);
-    const exact = digestOf(`${title}\0${author}`, 0x01000193);
-    const isThere = this.#toTheEye[place] === digest;
-    const isAlike = isThere && this.#exact[place] !== exact;
+    const [place, digest] = digestsOf(seen);
+    const [, exact] = seen === text ? [0, digest] : digestsOf(text);
+    const isThere = this.#toTheEye[place % PLACES] === digest;
+    const isAlike = isThere && this.#exact[place % PLACES] !== exact;
     if (!isThere) {
-      this.#toTheEye[place] = digest;
-      this.#exact[place] = exact;
+      this.#toTheEye[place % PLACES] = digest;
+      this.#exact[place % PLACES] = exact;
     }
     return isAlike;
   }
 }
 
-/** 32 bits of a text (FNV-1a, of UTF-16 code units). */
-function digestOf(text: string, factor: number): number {
-  let digest = 0x811c9dc5;
-  for (let at = 0; at < text.length; at += 1) digest = Math.imul(digest ^ text.charCodeAt(at), factor);
-  return (digest ^ (digest >>> 15)) >>> 0;
+/** Twice 32 bits of a text (FNV-1a, of UTF-16 code units). */
+function digestsOf(text: string): readonly [number, number] {
+  let one = 0x811c9dc5;
+  let other = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    one = Math.imul(one ^ code, 0x01000193);
+    other = Math.imul(other ^ code, 0x5bd1e995);
+  }
+  return [(one ^ (one >>> 15)) >>> 0, (other ^ (other >>> 15)) >>> 0];
 }
