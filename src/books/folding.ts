@@ -7,7 +7,7 @@
 export const ASCII = /^[\0-\x7f]*$/;
 
 /** Signs within a word that stand for an apostrophe, a hamza, an ayn, a soft or hard sign, a geresh, an ʻokina. */
-export const APOSTROPHES = "'`´΄᾽᾿῾´＇｀‘’‛′‵❛❜ʹʻʼʽʾʿˀˁˈˊˋˌˎˏꞌʔʕɂꜣꜥⸯꙿ՚ՙ׳ߴߵ";
+export const APOSTROPHES = "'`´΄᾽᾿῾´＇｀‘’‛′‵❛❜ʹʻʼʽʾʿˀˁˈˊˋˌˎˏːˑ꞉ꞌʔʕɂꜣꜥⸯꙿ՚ՙ׳ߴߵ";
 /** Those that are doubled: a gershayim, a hard sign. */
 export const QUOTES = '"“”„‟″‶❝❞〝〞〟＂ʺˮ״';
 
@@ -104,10 +104,12 @@ const FORMS: Readonly<Record<string, string>> = {
   ত্: 'ৎ',
   '\u0902': '\u0901',
   '\u0a82': '\u0a81',
-  // kana that are written small in names of places; signs that are typed for the ideograph of zero
+  // kana that are written small in names of places; signs that are typed for the ideograph of zero; kanji of names
   か: 'ゕヵ',
   け: 'ゖヶ',
   〇: '○◯',
+  高: '髙',
+  崎: '﨑',
 };
 
 /** Texts whose characters stand for those of the first one: homophones of Amharic, katakana, radicals of Chinese. */
@@ -163,8 +165,8 @@ const MARKS =
 const ARABIC_GAP = /(?<=\p{scx=Arab})\u200c(?=\p{scx=Arab})/gu;
 
 /** Latin letters beside Cyrillic ones that look alike, or stand for one that a keyboard lacks: `кiт`, `кIант`. */
-const LATIN = /(?<=\p{sc=Cyrl})[aceiopxy]+|(?<![aceiopxy])[aceiopxy]+(?=\p{sc=Cyrl})/gu;
-const LOOKALIKES = { latin: 'aceiopxy', cyrillic: 'асеіорху' };
+const LATIN = /(?<=\p{sc=Cyrl})[abcehikmoptxy]+|(?<![abcehikmoptxy])[abcehikmoptxy]+(?=\p{sc=Cyrl})/gu;
+const LOOKALIKES = { latin: 'abcehikmoptxy', cyrillic: 'авсенікмортху' };
 const CYRILLIC = /[\u0400-\u052f]/;
 
 const ITERATION = /[ゝヽ々〻]/;
