@@ -168,9 +168,7 @@ export async function* bodyPieces(
       yield piece;
     }
   } catch (error) {
-    throw request.complete || error instanceof BodyTooLarge || error instanceof NoRoomForBody
-      ? error
-      : new BodyIncomplete();
+    throw error instanceof BodyTooLarge || error instanceof NoRoomForBody ? error : new BodyIncomplete();
   } finally {
     request.resume();
   }

@@ -3,11 +3,20 @@
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { BodyTooLarge, NoRoomForBody, readBody } from '../../src/http/body.ts';
+import {
+  BodyIncomplete,
+  BodyRoom,
+  BodyTooLarge,
+  bodyPieces,
+  NoRoomForBody,
+  readBody,
+} from '../../src/http/body.ts';
 import { settled } from '../support/virtual-time.ts';
 
 const KIBIBYTE = 1024;
@@ -62,6 +71,17 @@ describe('the room for bodies', () => {
     assert.ok(pieces.every((piece) => piece.deref() === undefined));
     request.emit('end');
     assert.equal((await body).toString(), ' '.repeat(100));
+  });
+
+  test('rule 11: a body whose client leaves before the end is read is not whole, even if all of it has arrived', async () => {
+    const request = new IncomingMessage(new Duplex({ read() {} }) as Socket);
+    request.headers = { 'content-length': '4' };
+    const pieces = bodyPieces(request, new BodyRoom(MEBIBYTE));
+    request.push('[{}]');
+    assert.equal(String((await pieces.next()).value), '[{}]');
+    request.complete = true;
+    request.destroy(new Error('aborted'));
+    await assert.rejects(pieces.next(), BodyIncomplete);
   });
 
   test('rule 22: what arrives after the limit is dropped', async () => {
