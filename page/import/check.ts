@@ -144,7 +144,9 @@ export class CheckStep {
     const names = [...new Set(understood.names)];
     this.#about.textContent = columns === undefined ? '' : describe(understood);
     this.#notices.replaceChildren(...noticesOf(understood));
+    const hadFocus = [this.#firstRow, this.#delimiter].some((choice) => choice === document.activeElement);
     for (const element of this.#firstRowChoice) element.hidden = firstRow === undefined;
+    if (hadFocus && firstRow === undefined) this.heading.focus();
     this.#firstRow.value = hasHeader === undefined ? NONE : hasHeader ? 'header' : 'book';
     this.#firstRowSample.textContent = firstRow?.join('  ·  ') ?? '';
     for (const field of FIELDS) {

@@ -133,6 +133,33 @@ describePage('import and export on the page', ({ openCatalogue }) => {
     assert.deepEqual(await storedIn(service.dbUrl), books);
   });
 
+  test('a person leaves out what stands above the header, and says what separates the columns', async (context) => {
+    const { service, page } = await openCatalogue(context, { books: [] });
+    const choice = (name: string) => page.getByRole('combobox', { name, exact: true });
+    await openImport(page);
+    await choose(page, 'a.csv', 'Table 1\nBook;a,b,c;Writer\nEmma;x,y;Jane Austen\nIt;;\n');
+    await alerted(page, 'Is the first row a book');
+    await choice('First row').selectOption('neither: leave it out');
+    await alerted(page, 'The file has: Book;a, b, c;Writer');
+    await choice('Separated by').selectOption('semicolons');
+    await alerted(page, 'The file has: Book, a,b,c, Writer');
+    await choice('First row').selectOption('the names of the columns');
+    await choice('Title').selectOption('Book');
+    await choice('Author').selectOption('Writer');
+    await importAll(page, 2);
+    const books = [
+      { title: 'Emma', author: 'Jane Austen', year: 0 },
+      { title: 'It', author: '', year: 0 },
+    ];
+    assert.deepEqual(await storedIn(service.dbUrl), books);
+
+    await openImport(page);
+    await choose(page, 'a.csv', 'Note,x\nTitle,Shelf\nUbik,A1\n');
+    await choice('First row').selectOption('neither: leave it out');
+    await focused(page.getByRole('heading', { name: 'a.csv' }));
+    await page.getByRole('button', { name: 'Import 1 book' }).waitFor();
+  });
+
   test('books that are here, twice in the file, or doubtful are left out, unless a person wants them', async (context) => {
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     const { service, page } = await openCatalogue(context, {
