@@ -298,24 +298,24 @@ test('a file that was saved again after it was chosen, or is gone, is to be chos
   };
   save('Emma');
   const file = await chosen();
-  await file.ask('read', file.file, {});
+  await file.ask('read', file.file, { columns: {} });
   save('Emma\nPersuasion');
   assert.deepEqual(await wantedOf(file), [{ title: 'Emma', author: '', year: 0 }]);
-  await assert.rejects(file.ask('read', file.file, {}), changed);
+  await assert.rejects(file.ask('read', file.file, { columns: {} }), changed);
   const unread = await chosen();
   save('Emma');
-  await assert.rejects(unread.ask('read', unread.file, {}), changed);
+  await assert.rejects(unread.ask('read', unread.file, { columns: {} }), changed);
   const bytes = {
     name: 'a.csv',
     size: 11,
     slice: () => new Blob(['titl']),
     stream: () => new Blob(['title\nEm']).stream(),
   };
-  await assert.rejects(unread.ask('read', bytes, {}), changed, 'the browser has not noticed it');
+  await assert.rejects(unread.ask('read', bytes, { columns: {} }), changed, 'the browser has not noticed it');
   const gone = {
     slice: () => ({ arrayBuffer: () => Promise.reject(new DOMException('', 'NotFoundError')) }),
   };
-  await assert.rejects(unread.ask('read', gone, {}), {
+  await assert.rejects(unread.ask('read', gone, { columns: {} }), {
     message: 'The file was moved, renamed or deleted after it was chosen. Choose it again.',
   });
 });
