@@ -315,26 +315,23 @@ class CsvRecords {
   }
 
   /**
-   * Whether a quote that begins a text, and one that ends another, rows later, join these rows to one record. Each of its
-   * lines then is a whole row by itself. Between tabs or bars, where no line end is expected, a part is enough.
+   * Whether a quote that begins a text, and one that ends another, rows later, join these rows to one record. Its first and
+   * its last line then are whole rows by themselves. Between tabs or bars, where no line end is expected, a part is enough.
    */
   get #isOfRows(): boolean {
-    const { delimiter, lines, count } = this.#tokenizer;
-    if (lines === 1) return false;
+    const { delimiter, count } = this.#tokenizer;
+    if (this.#tokenizer.lines === 1) return false;
     if (WITHOUT_QUOTING.includes(delimiter)) {
       for (let index = 0; index < Math.min(count, this.#names.length); index += 1) {
         const field = this.#tokenizer.field(index);
         if (field.includes(delimiter) && /[\r\n]/.test(field)) return true;
       }
     }
-    const isWhole = (line: string) => {
+    const lines = this.#tokenizer.beginning(count).split(/[\r\n]/);
+    return [lines[0], lines.at(-1)].every((line = '') => {
       const fields = line.split(delimiter).length;
-      return line === '' || (fields >= this.#own && fields <= this.#names.length);
-    };
-    return this.#tokenizer
-      .beginning(count)
-      .split(/[\r\n]+/)
-      .every(isWhole);
+      return fields >= this.#own && fields <= this.#names.length;
+    });
   }
 
   /** The record without the reason of an earlier import, and with the fields that it lacks at its end. */

@@ -44,10 +44,11 @@ quotes as they are, beside tabs » title\tauthor\n"Repent, Harlequin!\tEllison\n
 ✗ 4 has 1 field, the header has 2 | 9 title ""He said "hi" there"" has text after its closing quote
 quotes as they are, beside bars » title|review|author\nOne|"Loved it|A\nTwo||B\nThree|nice"|C\nFour|x|"D\nFive|y|"E\n
 → 2 One/A/0 | 3 Two/B/0 | 4 Three/C/0 | 5 Four/"D/0 | 6 Five/"E/0
-quotes that join rows » title,review,author,year\nOne,"Loved it,A,1985\nTwo,ok,B,1982\n\nThree,nice",C,1990\nFour,"a, b\nc, d, e",D,1991\nFive,A,1,"x\n",,,\nSeven,"y,C\nEight,z",D\n
+quotes that join rows » title,review,author,year\nOne,"Loved it,A,1985\nTwo,ok,B,1982\n\nThree,nice",C,1990\nFour,"a, b\nc, d, e",D,1991\nFive,A,1,"x\n",,,\nSeven,"y,C\nEight,z",D\nNine,"x,A,1\nTen\nEleven,y",B,2\n
 → 6 Four/D/1991 ✗ 2 has 4 lines that look like separate rows: remove the quote that joins them, or the line ends
 ✗ 8 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
 ✗ 10 has 3 fields, the header has 4
+✗ 12 has 3 lines that look like separate rows: remove the quote that joins them, or the line ends
 quotes that join rows, beside tabs » title\tauthor\nOne\tB\n"a\tb\tc\nd"\te\nTwo\t"x\nThree"\ty\n → 2 One/B/0
 ✗ 3 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
 ✗ 5 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
