@@ -42,8 +42,10 @@ const STANDARD =
 export function openRejects(reading: Reading, path: string, output: Output): Rejects | RejectsStream {
   const [isStandard, isStdout] = STANDARD.exec(path) ?? [];
   const found = isStandard === undefined ? statSync(path, { throwIfNoEntry: false }) : undefined;
-  if (isStandard === undefined && (found === undefined || found.isFile() || found.isDirectory()))
-    return new Rejects(reading, path);
+  // A name beside an open file of the shell, such as /dev/fd/3, cannot be created.
+  const isFile =
+    found === undefined || found.isDirectory() || (found.isFile() && !/^\/(?:dev|proc)\//.test(path));
+  if (isStandard === undefined && isFile) return new Rejects(reading, path);
   const stream = isStdout === undefined ? output.stderr : output.stdout;
   const toStream = async (bytes: Uint8Array) => {
     await Promise.race([new Promise((resolve) => stream.write(bytes, resolve)), output.stop]);
@@ -75,8 +77,8 @@ class RejectsStream {
     // Other lines may come between two that are complete.
     const areLines = between === after;
     const beginning = this.#isBegun ? (areLines ? '' : between) : before;
-    this.#isBegun = true;
     await this.#write(beginning + rows + (areLines ? after : ''));
+    this.#isBegun = true;
   }
 
   /** @returns the path; undefined if nothing was rejected. */

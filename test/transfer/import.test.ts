@@ -298,6 +298,12 @@ describe('import', () => {
     assert.equal((await run('books.json --rejects /dev/fd/1')).stdout.startsWith(array), true);
     assert.ok((await run('books.csv --rejects /dev/stderr')).stderr.includes(row));
     assert.equal((await run('books.csv --rejects /dev/null')).code, 1);
+    const full = await run('books.csv --rejects /dev/full');
+    assert.match(full.stderr, /^Rejected rows cannot be written to \/dev\/full: /m);
+    assert.doesNotMatch(full.stdout, /written/);
+    await using open = await promises.open(join(folder, 'open.csv'), 'a');
+    await run(`books.csv --rejects /dev/fd/${open.fd}`);
+    assert.equal(readFileSync(join(folder, 'open.csv'), 'utf8'), row);
     const damaged = await run('damaged.csv --rejects /dev/null');
     assert.match(
       damaged.stderr,
