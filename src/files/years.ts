@@ -1,41 +1,75 @@
 // Owns: which year a text of another program means.
-// Does not: guess: a text that is not an unambiguous year is refused.
+// Does not: guess: a text that is not an unambiguous year is refused, and so is a year of another calendar.
 //
 // The forms are those found in such files: goodbooks-10k (`2008.0`), Goodreads (`2019`, `-600` for 600 BC,
 // `2020/10/25`), Calibre (ISO timestamps), Open Library (`July 16, 2019`, `Sep 29th, 2021`, `2006-03`), BookBrainz
-// (`+002020`), Kaggle's Goodreads-books (`9/16/2006`), and library catalogues (`c1997`, `[1524?]`, `1776.`).
+// (`+002020`), Kaggle's Goodreads-books (`9/16/2006`), and library catalogues (`c1997`, `[1524?]`, `1776.`, `1937.6`,
+// `2010年3月`, `1999 г.`).
+
+import { otherCalendar } from './calendars.ts';
 
 /** Languages whose names and abbreviations of months are read, as Intl has them. */
-const LANGUAGES = ['en', 'de', 'fr', 'es', 'it', 'pt', 'nl', 'sv', 'da', 'pl'];
+const LANGUAGES =
+  'en de fr es it pt ca ro nl sv da nb fi pl cs sk hr hu tr et lv lt el ru uk bg sr ar hi'.split(' ');
 
 /** Characters; no date is longer. */
 const LONGEST = 64;
 
 /**
- * Texts that mean that there is no year, in lower case: `n.d.` and `s.a.` (no date, sine anno); `xxxx` and `uuuu` of
- * library catalogues and Open Library, whose exports also have `None`; `?` of LibraryThing.
+ * Texts that mean that there is no year, in lower case: no date or sine anno in the languages of catalogues (`n.d.`,
+ * `s.a.`, `s.d.`, `o.J.`, `z.j.`, `u.å.`, `b.r.`, `б.г.`); `xxxx` and `uuuu` of library catalogues and Open Library,
+ * whose exports also have `None`; `?` of LibraryThing.
  */
-const NO_YEAR = /^(?:|\[?(?:n\. ?d\.|s\. ?a\.)\]?|xxxx|uuuu|none|\?)$/;
+const NO_YEAR =
+  /^(?:|[[(]?(?:[ns]\. ?d\.|s\. ?a\.|[oz]\. ?j\.|u\. ?å\.|b\. ?r\.|б\. ?г\.|刊年不明|出版年不明)[\])]?|xxxx|uuuu|none|\?)$/;
 
 const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
 const DECIMAL = /^[+-]?\d*[.,]\d+$/;
-/**
- * ISO 8601 to the month, to the day, or with the time; dates of Goodreads. A minus sign is not accepted: in ISO 8601,
- * the year -0043 would be 44 BC.
- */
-const YEAR_FIRST = /^(\+\d{4,6}|\d{4})(?:-(\d\d)|([-/.])(\d{1,2})\3(\d{1,2}))(?:[t ]\d\d?:.*)?$/;
-/** Which of the two is the month depends on the country; the year does not. */
-const YEAR_LAST = /^(\d{1,2})([-/.])(\d{1,2})\2(\d{4})(?: \d\d?:.*)?$/;
-const MONTH_AND_YEAR = /^(\d{1,2})\/(\d{4})$/;
-/** One year with the mark of a catalogue: copyright, approximate, uncertain, supplied. */
-const MARKED = /^[[(]?\s*(?:©|℗|\(c\)|copyright|circa|(?:cp|ca|c|p)\.?)?\s*(\d{3,4})\s*\??\s*[\])]?\.?$/;
+/** A catalogue replaces the last digit of a year that it does not know. */
+const DECADE = /(?<!\d)\d{3}\?/;
+
+const MONTH = '(?:0?[1-9]|1[0-2])';
+const DAY = '(?:0?[1-9]|[12]\\d|3[01])';
+const TIME = '(?:[t ]\\d\\d?:.*)?';
+/** `十二`. */
+const NUMERAL = '[一二三四五六七八九十]{1,3}';
+
+/** Forms whose group `year` is the year. Brackets, and signs of doubt and full stops at the end, are removed before. */
+const FORMS: readonly RegExp[] = [
+  // One year with the mark of a catalogue (copyright, approximate), or the word for a year. `年` and its kind may be
+  // followed by month and day, or by the word for a publication.
+  /^(?:©|℗|copyright|(?:cop|cp|ca?|p|circa|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
+  new RegExp(
+    `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:初?版|刊行?|出版|[発發发]行)?$`,
+  ),
+  // ISO 8601 to the month, to the day, or with the time; dates of Goodreads, Japan, Korea. A minus sign is not accepted:
+  // in ISO 8601, the year -0043 would be 44 BC. `1700/1` may be 1700 in one calendar and 1701 in another.
+  new RegExp(
+    `^(?<year>\\+\\d{4,6}|\\d{4})(?:[-/](?:0[1-9]|1[0-2])|\\.\\s?${MONTH}|([-/.])\\s?${MONTH}\\2\\s?${DAY})${TIME}$`,
+  ),
+  // Which of the two is the month depends on the country; the year does not.
+  new RegExp(
+    `^(?:${DAY}([-/.])\\s?${MONTH}|${MONTH}([-/.])\\s?${DAY})(?:\\1|\\2)\\s?(?<year>\\d{4})${TIME}$`,
+  ),
+  new RegExp(`^${MONTH}[-/.]\\s?(?<year>\\d{4})$`),
+];
+
+/** Before or after the common era, without blanks and full stops: `44 v. Chr.`, `公元前44年`, `44 до н. э.`. */
 const ERA =
-  /^(?:(?:circa|ca\.?|c\.?)\s*)?(?:(ad)\s*)?(\d{1,6})\s*(ad|a\.d\.|ce|c\.e\.|b\.? ?c\.?|b\.?c\.?e\.?)?$/;
-/** `June 26, 1997`, `26. Juni 1997`, `26-Jun-1997`, `16 de julio de 2019`, `January 1999`. */
-const IN_WORDS =
-  /^(?:(\d{1,2})(?:st|nd|rd|th|er|º|\.)?[\s-]+(?:de |of )?)?(\p{L}+)\.?(?:\s+(\d{1,2})(?:st|nd|rd|th)?)?,?[\s-]+(?:de )?(\d{4})\.?$/u;
-/** `1997 June 26`, `1997 June`. */
-const YEAR_BEFORE_WORDS = /^(\d{4}),?\s+(\p{L}+)\.?(?:\s+(\d{1,2}))?$/u;
+  /^(?:circa|ca?)?(?:(ad|公元|西元|西[暦历曆]|서기|คศ)|(bc|公元前|西元前|[紀纪]元前|前|기원전))?(\d{1,6})[年년]?(?:(ad|ce|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی)|(bce?|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))?$/;
+
+/** Words of dates other than months. */
+const DATE_WORDS = new Set(
+  (
+    'spring summer autumn fall winter frühjahr frühling sommer herbst printemps été automne hiver primavera verano ' +
+    'otoño invierno estate autunno inverno verão outono lente zomer herfst wiosna lato jesień zima vår sommar höst ' +
+    'vinter весна лето осень зима quarter quartal quartaal trim trimestre trimester kwartał kvartal квартал кв'
+  ).split(' '),
+);
+const BETWEEN_WORDS = new Set('de del of the le den di г год года r roku'.split(' '));
+const QUARTER = /^q[1-4]$/;
+/** Of a day or a quarter. */
+const ORDINAL = /^(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|re|[eoaºª])?$|^(?:i{1,3}|iv)$/;
 
 /**
  * The date that Calibre stores for books without one: 1 January 101, UTC (src/calibre/utils/iso8601.py); west of
@@ -43,12 +77,24 @@ const YEAR_BEFORE_WORDS = /^(\d{4}),?\s+(\p{L}+)\.?(?:\s+(\d{1,2}))?$/u;
  */
 const CALIBRE_UNDEFINED = /^(?:0101-01-01|0100-12-31)/;
 
+/** Zeros of scripts that write numbers in decimal digits; those from 1 to 9 follow each. */
+const ZEROS = '٠۰०০੦૦୦௦౦೦൦๐໐༠၀០᠐';
+const OTHER_DIGITS = /(?![0-9\uff10-\uff19])\p{Nd}/u;
+const NUMERALS = '〇一二三四五六七八九';
+
+/** In digits of other scripts, a number beyond these years is more often one of another calendar, though unmarked. */
+const EARLIEST = 1500;
+const ANNOUNCED = 5; // years from now
+
+const UNCLEAR = 'is not an unambiguous year';
+
 let monthNames: ReadonlySet<string> | undefined;
 
 /**
- * Reads a year. Years before the common era are negative: 44 BC is -44, as in Goodreads and goodbooks-10k, and not
- * -43, as astronomers count. A date that may mean several years, such as `1997-1998`, is not a year. A timestamp
- * counts as it is written, even one in UTC that was New Year's Day elsewhere: the text does not show the local date.
+ * Reads a year of the Gregorian or Julian calendar. Years before the common era are negative: 44 BC is -44, as in
+ * Goodreads and goodbooks-10k, and not -43, as astronomers count. A date that may mean several years, such as
+ * `1997-1998`, is not a year. A timestamp counts as it is written, even one in UTC that was New Year's Day elsewhere:
+ * the text does not show the local date.
  * @returns 0 if the text means that there is no year; the reason if it is not one unambiguous year.
  */
 export function readYear(text: string): number | string {
@@ -58,64 +104,90 @@ export function readYear(text: string): number | string {
     const year = Number(trimmed);
     return Number.isSafeInteger(year) ? year + 0 : 'is beyond ±(2^53−1)'; // -0 is 0 (rule 3)
   }
-  const lower = trimmed.toLowerCase();
-  if (NO_YEAR.test(lower) || CALIBRE_UNDEFINED.test(lower)) return 0;
-  if (DECIMAL.test(trimmed)) return 'is not a whole number';
-  return readDate(lower) ?? 'is not an unambiguous year';
+  const simple = simplified(trimmed);
+  if (NO_YEAR.test(simple) || CALIBRE_UNDEFINED.test(simple)) return 0;
+  const calendar = otherCalendar(simple);
+  if (calendar !== undefined) return `is of the ${calendar} calendar: write the year of the Gregorian one`;
+  const year = DECADE.test(simple) ? undefined : readDate(withoutBrackets(simple));
+  if (year === undefined) return DECIMAL.test(simple) ? 'is not a whole number' : UNCLEAR;
+  if (OTHER_DIGITS.test(trimmed) && (year < EARLIEST || year > new Date().getFullYear() + ANNOUNCED))
+    return 'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9';
+  return year;
+}
+
+/** In lower case, with the digits 0 to 9, and the signs of ASCII instead of full-width ones. */
+function simplified(text: string): string {
+  return text
+    .normalize('NFC')
+    .toLowerCase()
+    .replaceAll(/[\uff01-\uff5e]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0))
+    .replaceAll(/(?![0-9])\p{Nd}/gu, (digit) => {
+      const code = digit.charCodeAt(0);
+      const zero = Array.from(ZEROS, (sign) => sign.charCodeAt(0)).find((at) => at <= code && code < at + 10);
+      return zero === undefined ? digit : `${code - zero}`;
+    })
+    .replaceAll(/[〇零○一二三四五六七八九]{4}/g, (year) =>
+      Array.from(year, (sign) => Math.max(0, NUMERALS.indexOf(sign))).join(''),
+    );
+}
+
+function withoutBrackets(text: string): string {
+  return text
+    .replace('(c)', '©')
+    .replace(/^[[(〔]\s*/, '')
+    .replace(/[\s.?\])〕]+$/, '');
 }
 
 function readDate(text: string): number | undefined {
-  let match = YEAR_FIRST.exec(text);
-  if (match !== null) {
-    const [, year, onlyMonth, , month = onlyMonth, day = '1'] = match;
-    return isDay(month, day) ? Number(year) : undefined;
+  for (const form of FORMS) {
+    const year = form.exec(text)?.groups?.year;
+    if (year !== undefined) return Number(year);
   }
-  match = YEAR_LAST.exec(text);
-  if (match !== null) {
-    const [, first, , second, year] = match;
-    return isDay(first, second) || isDay(second, first) ? Number(year) : undefined;
-  }
-  match = MONTH_AND_YEAR.exec(text);
-  if (match !== null) return isDay(match[1], '1') ? Number(match[2]) : undefined;
-  match = MARKED.exec(text);
-  if (match !== null) return Number(match[1]);
-  match = ERA.exec(text);
-  if (match !== null) return readEra(Number(match[2]), match[1], match[3]);
-  match = YEAR_BEFORE_WORDS.exec(text);
-  if (match !== null) return isDayOf(match[2], match[3]) ? Number(match[1]) : undefined;
-  match = IN_WORDS.exec(text);
-  if (match === null) return undefined;
-  const [, before, word, after, year] = match;
-  if (before !== undefined && after !== undefined) return undefined;
-  return isDayOf(word, before ?? after) ? Number(year) : undefined;
+  // Blanks between two digits stay: they are two numbers.
+  const match = ERA.exec(text.replaceAll(/(?<!\d)[\s.]+|[\s.]+(?!\d)/g, ''));
+  return match === null ? readWords(text) : readEra(match);
 }
 
 /** Neither era has a year 0. */
-function readEra(year: number, before: string | undefined, after: string | undefined): number | undefined {
-  if (year === 0 || (before === undefined) === (after === undefined)) return undefined;
-  return after?.startsWith('b') ? -year : year;
+function readEra([, adBefore, bcBefore, number, adAfter, bcAfter]: RegExpExecArray): number | undefined {
+  const year = Number(number);
+  const marks = [adBefore, bcBefore, adAfter, bcAfter].filter((mark) => mark !== undefined);
+  if (year === 0 || marks.length !== 1) return undefined;
+  return bcBefore === undefined && bcAfter === undefined ? year : -year;
 }
 
-function isDay(month: string | undefined, day: string | undefined): boolean {
-  return Number(month) >= 1 && Number(month) <= 12 && Number(day) >= 1 && Number(day) <= 31;
+/** `June 26, 1997`, `26-Jun-1997`, `16 de julio de 2019`, `1997 Juni`, `Spring 1999`, `1er trim. 1999`: one year, one day at most. */
+function readWords(text: string): number | undefined {
+  const parts = text.split(/[\s,.]+|(?<=\p{L})[-/]|[-/](?=\p{L})/u).filter(Boolean);
+  const [year, ...otherYears] = parts.filter((part) => /^\d{4}$/.test(part));
+  const ordinals = parts.filter((part) => ORDINAL.test(part));
+  const isKnown = (part: string) =>
+    part === year ||
+    QUARTER.test(part) ||
+    BETWEEN_WORDS.has(part) ||
+    ordinals.includes(part) ||
+    isDateWord(part);
+  const isDate = parts.some((part) => isDateWord(part) || QUARTER.test(part));
+  if (otherYears.length > 0 || ordinals.length > 1 || !isDate || !parts.every(isKnown)) return undefined;
+  return year === undefined ? undefined : Number(year);
 }
 
-function isDayOf(monthName = '', day = '1'): boolean {
+function isDateWord(word: string): boolean {
   monthNames ??= new Set(LANGUAGES.flatMap(monthsOf));
-  return monthNames.has(monthName) && isDay('1', day);
+  return DATE_WORDS.has(word) || monthNames.has(word);
 }
 
 function monthsOf(language: string): string[] {
+  const locale = `${language}-u-ca-gregory-nu-latn`;
   return (['long', 'short'] as const).flatMap((month) => {
-    const inDates = new Intl.DateTimeFormat(language, { month, day: 'numeric', timeZone: 'UTC' });
-    const alone = new Intl.DateTimeFormat(language, { month, timeZone: 'UTC' });
-    return Array.from({ length: 12 }, (_, index) => new Date(Date.UTC(2000, index, 1))).flatMap((date) => [
-      alone.format(date).toLowerCase().replace('.', ''),
-      inDates
-        .formatToParts(date)
-        .find(({ type }) => type === 'month')
-        ?.value.toLowerCase()
-        .replace('.', '') ?? '',
-    ]);
+    const inDates = new Intl.DateTimeFormat(locale, { month, day: 'numeric', timeZone: 'UTC' });
+    const alone = new Intl.DateTimeFormat(locale, { month, timeZone: 'UTC' });
+    return Array.from({ length: 12 }, (_, index) => new Date(Date.UTC(2000, index, 1)))
+      .flatMap((date) => [
+        alone.format(date),
+        inDates.formatToParts(date).find(({ type }) => type === 'month')?.value ?? '',
+      ])
+      .map((name) => name.toLowerCase().replaceAll('.', ''))
+      .filter((name) => /\p{L}/u.test(name)); // Czech abbreviates May as 5
   });
 }

@@ -22,7 +22,55 @@ describe('years', () => {
     [1997, 'June 26, 1997', 'June 26 1997', 'Jun. 26th, 1997', '26 June 1997', '26th of June 1997'],
     [1997, 'June 1997', 'JUNE, 1997', '26-Jun-1997', 'Jun-1997', '1997 June 26', '1997, Jun'],
     [1997, '26. Juni 1997', '26 juin 1997.', '1er juin 1997', '26 de junio de 1997', 'giugno 1997'],
-    [1997, 'março 1997'],
+    [
+      1997,
+      'março 1997',
+      '1er trim. 1997',
+      'Q1 1997',
+      'May/June 1997',
+      'Sommer 1997',
+      '1997 май',
+      '26 мая 1997 г.',
+    ],
+    [
+      1997,
+      '1997年',
+      '1997年3月',
+      '1997年3月5日',
+      '1997年刊',
+      '[1997.3]',
+      '1997.10',
+      '1997년 3월',
+      '1997. 3. 5.',
+      '1997/03',
+    ],
+    [
+      1997,
+      '１９９７',
+      '１９９７．３',
+      '［１９９７］',
+      '一九九七年十二月',
+      '١٩٩٧',
+      '۱۹۹۷',
+      '१९९७',
+      '๑๙๙๗',
+      '05.1997',
+      '1997.5',
+    ],
+    [
+      1997,
+      '1997 г.',
+      '1997 год',
+      '1997 r.',
+      'anno 1997',
+      '公元1997年',
+      '西暦1997年',
+      '1997 н. э.',
+      '1997 م',
+      'ค.ศ. 1997',
+    ],
+    [-44, '44 v. Chr.', '44 av. J.-C.', '44 до н. э.', '44 p.n.e.', '公元前44年', '44 ق.م'],
+    [0, 's.d.', 'o. J.', '[z.j.]', 'u.å.', 'б. г.', '刊年不明'],
     [1997, 'c1997', '©1997', '© 1997', '(c) 1997', 'cp. 1997', '℗ 1997', 'copyright  1997.', 'p1997'],
     [1997, '[1997]', '(1997)', '1997?', '[1997?]', '[c1997]', '[©1997].', 'ca. 1997', 'circa 1997', '1997]'],
     [-44, '44 BC', '44 BCE', '44BC', '44 b.c.', '44 B. C.', '44 b.c.e.', 'c. 44 BC', 'ca. 44 BCE'],
@@ -42,20 +90,43 @@ describe('years', () => {
     }
   });
 
+  /** Never converted: the new years of two calendars differ. */
+  const OF_CALENDARS = {
+    Japanese:
+      '昭和12年 | 昭和12.6 | [平成元年] | 令和３年 | S12 | R3 | h.10 | Showa 12 | Meiji 1907 | ㍼12 | 昭和12 [1937]',
+    Minguo: '民國99年 | 中華民国99 | ROC 99',
+    'East Asian era': '光緒12年 | 寛政三年',
+    Buddhist: 'พ.ศ. 2560 | พ.ศ.๒๕๖๐ | BE 2560 | 2560 B.E.',
+    'Solar Hijri': '1399 ش | 1399 هـ.ش | ۱۳۹۹ شمسی | 1399 هجری شمسی',
+    Hijri: '1441 هـ | هـ 1441 | ١٤٤١هـ | AH 1441 | 1441 A.H. | 1441 H',
+    Hebrew: 'תשפ"א | תשפא | ה׳תשפ״א | AM 5781',
+    Saka: 'Saka 1942 | शक १९४२',
+    'Vikram Samvat': 'वि.सं. २०७७ | V.S. 2077',
+    Ethiopian: '2013 ዓ.ም.',
+    'French Republican': "an VII | l'an 7 | 12 germinal 1798",
+  };
   const REFUSED: Readonly<Record<string, readonly string[]>> = {
     'is not an unambiguous year': [
       ...[
         '1997-1998 | 1997–1998 | 1997-98 | 1997-13 | 1997/98 | 1700/1. | 1967, c1965 | 1835 or 1836',
         '1641. [1642] | 1726[1727] | 168[5]. | 1850-? | 1997- | between 1694 and 1799 | -0150 - -0100',
         '19-- | 195X | 19uu | [18--?] | 17?? | 1990s | 97? | c97 | 12/05/97 | June 26, 97 | Jun-97',
-        'MCMXCVII | twenty | twenty 1997 | before 1900 | [after 1900] | Meiji 1907',
+        'MCMXCVII | twenty | twenty 1997 | before 1900 | [after 1900] | 195? | 1997年13月 | 1997/5 | 5 1997',
         'DK Publishing Inc | 18th century CE | 5th century B.C. | 0 BC | -44 BC | AD 79 BC',
         '-0043-03-15 | 13/13/1997 | 32.1.1997 | 00/1997 | June 32, 1997 | 1997-00-01 | 1997-02-32',
-        '5 June 6, 1997 | 1e3 | 0x7d0 | 1 997 | --5 | + | - | . | ١٩٩٧ | 1997 1997',
+        '5 June 6, 1997 | 1e3 | 0x7d0 | 1 997 | --5 | + | - | . | 1997 1997',
       ].flatMap((texts) => texts.split(' | ')),
       '1997\0',
     ],
-    'is not a whole number': ['1999.5', '1999,5', '.5', '1,997', '-0.5'],
+    'is not a whole number': ['1999.13', '1999,5', '.5', '1,997', '-0.5'],
+    ...Object.fromEntries(
+      Object.entries(OF_CALENDARS).map(([name, texts]) => [
+        `is of the ${name} calendar: write the year of the Gregorian one`,
+        texts.split(' | '),
+      ]),
+    ),
+    'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9':
+      '۱۳۹۹ | ١٤٤١ | ๒๕๖๐'.split(' | '),
     'is beyond ±(2^53−1)': ['9007199254740992', '-9007199254740992', '99999999999999999999.0'],
     'is too long for a year': ['1'.repeat(65), ' '.repeat(65)],
   };
@@ -195,7 +266,7 @@ describe('rejected rows', () => {
   const REJECTED = `title;author;year;refused
 "c ""d""\ne";f;twenty;"year: is not an unambiguous year"
 i;j;1;k;"has 4 fields, the header has 3"
-l;m;1999.5;"year: is not a whole number"
+l;m;1999.13;"year: is not a whole number"
 ä;"n"o;3;"author: has text after its closing quote"
 `;
   const REJECTED_LINES = `{"title":1,"refused":"title: is not a string"}
@@ -207,7 +278,7 @@ nonsense
   const LINES =
     '{"title":1}\r\nnonsense\n{"title":"\\u0000","refused":"title: \\"old\\""}\n{ }\n{"year":1e400}\n[1]\n';
   const ROWS =
-    'title;author;year\r\na;b;1\r\n"c ""d""\ne";f;twenty\r\ni;j;1;k\r\nl;m;1999.5;;\r\nä;"n"o;3\r\n';
+    'title;author;year\r\na;b;1\r\n"c ""d""\ne";f;twenty\r\ni;j;1;k\r\nl;m;1999.13;;\r\nä;"n"o;3\r\n';
   const ONE = '"refused":"title: is not a string"}';
   const CASES: readonly (readonly [name: string, content: string, rejected: string])[] = [
     ['a.csv', ROWS, REJECTED],
