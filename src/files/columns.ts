@@ -53,11 +53,23 @@ const YEARS_OF_THE_EDITION = [
   'date published', // BookBuddy, Book Catalogue
   'pubdate', // Calibre
   'copyrightdate', // Koha
+  ...wordsOf(`
+    Erscheinungsjahr, Veröffentlichungsjahr, Publikationsjahr, Druckjahr, Ersch.-Jahr, Jahr der Veröffentlichung, Erscheinungsdatum, Veröffentlichungsdatum
+    année de publication, année d'édition, année de parution, année publication, année parution, date parution, date publication, date de publication, date de parution, date d'édition
+    año de publicación, año de edición, año publicación, año edición, fecha de publicación, fecha de edición, fecha publicación
+    anno di pubblicazione, anno di edizione, anno pubblicazione, anno edizione, data di pubblicazione, data pubblicazione
+    ano de publicação, ano de edição, ano publicação, ano edição, data de publicação, data de edição
+    jaar van uitgave, jaar uitgave, jaar van publicatie, publicatiejaar, uitgavejaar, verschijningsjaar, publicatiedatum
+    rok wydania, rok publikacji, data wydania, data publikacji
+    utgivningsår, publiceringsår, tryckår, utgivningsdatum, utgivelsesår, udgivelsesår
+    год издания, год публикации, год выпуска, год изд., дата издания, дата публикации, рік видання
+    rok vydání, kiadás éve, yayın yılı, basım yılı, julkaisuvuosi, 出版年, 発行年, 出版年份, 出版日期, 출판년도, 출판연도, 발행년도`),
 ];
 
 /**
- * The usual names; the first one that the file has wins. Case, and every character other than letters and digits, is
- * ignored: `Original Publication Year` is `original_publication_year`. The year of the work is preferred; that of the
+ * The usual names, of programs and of tables in other languages; the first one that the file has wins. Case, accents, and
+ * every character other than letters and digits are ignored: `Original Publication Year` is `original_publication_year`,
+ * `Autor(a)` is `AUTORA`. The year of the work is preferred; that of the
  * edition replaces it where it is missing. Dates at which a book was read, added or entered (`Date Read`, `timestamp`,
  * `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
  */
@@ -67,7 +79,15 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
     'book title', // Book-Crossing
     'edition title', // Inventaire
     'original_title',
-    'name',
+    ...wordsOf(`
+      Titel, Buchtitel, Haupttitel, Hauptsachtitel, Titel des Buches
+      titre, titre du livre, titre de l'ouvrage, titre propre
+      título, título del libro, título do livro, título de la obra, título da obra
+      titolo, titolo del libro
+      boektitel, boktitel, tittel, otsikko, nimeke
+      tytuł, tytuł książki, название, название книги, заглавие, наименование, назва
+      název, cím, kitap adı, başlık, τίτλος, 書名, タイトル, 书名, 제목, 서명`),
+    'name', // in other languages, often that of a person
   ],
   author: [
     'author', // ours, Goodreads, Hardcover, BookBuddy, Zotero, Openreads, Koha
@@ -83,11 +103,21 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
     'author (first, last)',
     'author l-f', // Goodreads
     'author_details', // Book Catalogue
+    ...wordsOf(`
+      Autor, Autor/in, Autoren, Autor/innen, Verfasser, Verfasser/in, Verfasserin, Urheber, Schriftsteller
+      auteur, auteur(s), auteur/autrice, auteur/trice, auteur.rice, auteur principal, nom de l'auteur
+      autor(a), autor/a, autor(es), autor/es, autores, autor principal
+      autore, autori, autore/i, autore/autrice, autore principale
+      schrijver, schrijvers, autorzy, autor(zy), författare, upphov, författare/upphov, upphovsperson, forfatter, kirjailija, tekijä
+      автор, авторы, автор(ы), автори, autoři, szerző, szerzők, yazar, συγγραφέας
+      著者, 著者名, 作者, 著作者, 저자, 저자명`),
   ],
   year: [
     'year', // ours
     ...YEARS_OF_THE_WORK,
     ...YEARS_OF_THE_EDITION,
+    ...wordsOf(`
+      Jahr, année, año, anno, ano, jaar, rok, år, год, рік, év, yıl, vuosi, έτος, 年份, 年, 연도`),
     'published',
     'date', // LibraryThing, Dublin Core
   ],
@@ -167,8 +197,14 @@ export function withoutReasons(names: readonly string[]): readonly string[] {
   return names.at(-1) === REFUSED ? names.slice(0, -1) : names;
 }
 
+function wordsOf(lines: string): string[] {
+  return lines.trim().split(/,\s+|\n\s*/);
+}
+
 function plain(name: string): string {
-  return name.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, '');
+  // Some letters are not composed of another one and an accent.
+  const simple = name.toLowerCase().replaceAll('ł', 'l').replaceAll('ı', 'i').replaceAll('ß', 'ss');
+  return simple.normalize('NFD').replace(/[^\p{L}\p{N}]+/gu, '');
 }
 
 function list(names: readonly string[]): string {

@@ -189,7 +189,7 @@ test('docs/data.md: the commands print what the page shows', async () => {
   await place.assertShown(copy);
   await place.assertShown(copy.replace('/library\n', '/library --overwrite\n'));
 
-  const rows = ['Titel;Autor;Jahr', 'Größe;Émile;1815', 'Annales;Tacitus;MMVIII', ''];
+  const rows = ['Werk;Von;Druck', 'Größe;Émile;1815', 'Annales;Tacitus;MMVIII', ''];
   writeFileSync(join(place.folder, 'alt.csv'), rows.join('\n'), 'latin1');
   const said = await place.outcome(blockOf('docs/data.md', 'import alt.csv'));
   assert.ok(said.endsWith(`${blockOf('docs/data.md', 'MMVIII')}exit code 1`), said);

@@ -182,6 +182,22 @@ StoryGraph » Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n → 2 T/A
     assert.deepEqual(inShort(json), ['1 a//1999', '1 b//2001']);
   });
 
+  test('are found by their names in other languages, whatever their accents, case and signs', async () => {
+    for (const header of `
+      TITEL,Verfasser/in,Erscheinungsjahr | Titel,Autor:in,Jahr | Titre,Auteur(s),Annee | Titre,Auteur,Année de publication
+      Título,Autor(a),Año | Titulo,Autores,Ano de publicação | Titolo,Autori,Anno | Titel,Auteur,Jaar van uitgave
+      Tytuł,Autor,Rok wydania | TYTUL,AUTORZY,ROK | Titel,Författare,År | Titel,Forfattare,Utgivningsar
+      Название,Автор,Год издания | ЗАГЛАВИЕ,Авторы,Год | 書名,著者,出版年`
+      .trim()
+      .split(/ \| |\n\s*/)) {
+      assert.deepEqual(inShort(await read(`${header}\na,b,1\n`)), ['2 a/b/1'], header);
+    }
+    // A name is more often that of a person.
+    assert.deepEqual(inShort(await read('Name,Titel,Jahr\na,b,1\n')), ['2 b//1']);
+    const years = 'Jahr,Erscheinungsjahr,Original Publication Year';
+    assert.deepEqual(inShort(await read(`Titel,${years}\na,1,2,\nb,1,2,3\n`)), ['2 a//2', '3 b//3']);
+  });
+
   test('can be named or left out by the caller; the first of two with one name counts', async () => {
     for (const [content, columns, books] of [
       ['a,b,c,a,title\n1,2,3,4,5\n', { title: 'a', author: 'B', year: 'c' }, ['2 1/2/3']],
