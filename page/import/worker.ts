@@ -40,9 +40,6 @@ const LONGEST_CORRECTABLE = 2000;
 /** Milliseconds between two reports of progress. */
 const REPORT_EVERY = 100;
 
-/** How PDFs begin, and packed files, such as spreadsheets. */
-const PACKED = ['%PDF', 'PK\u0003\u0004'];
-
 const ALIKE = 'is like another row, but for blanks or how letters are composed';
 const ALIKE_HERE = 'is like a book here, but for blanks or how letters are composed';
 
@@ -83,9 +80,7 @@ class BooksOfFile implements Calls {
   #layout = '';
 
   async read(file: File, choices: Choices): Promise<Understood> {
-    const mark = new Uint8Array(await asChosen(file.slice(0, 4).arrayBuffer()));
-    if (PACKED.includes(String.fromCharCode(...mark))) throw new NotText('It is a PDF, or packed.');
-    const [one, two] = mark;
+    const [one, two] = new Uint8Array(await asChosen(file.slice(0, 2).arrayBuffer()));
     if (one === 0xff && two === 0xfe) return this.#readAs(file, choices, 'UTF-16');
     if (one === 0xfe && two === 0xff) return this.#readAs(file, choices, 'UTF-16');
     try {

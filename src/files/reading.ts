@@ -1,12 +1,14 @@
 // Owns: reading a file (CSV, a JSON array or JSON Lines) into books that may be stored (rules 1 to 5) and rejected
 // records. It is independent of the stores.
-// Does not: read a file that cannot be interpreted as a whole; other faults reject records one by one.
+// Does not: read a file that cannot be interpreted as a whole, or has another format; other faults reject records one by
+// one.
 
 import { FIELD_NAMES } from '../books/book.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type Field, NoTitleColumn, REFUSED } from './columns.ts';
 import { readCsv } from './csv.ts';
 import { TextInput } from './decoding.ts';
+import { assertNotForeign, BEGINNING as FOREIGN_BEGINNING } from './foreign.ts';
 import { readJson } from './json.ts';
 import type { Format, Reading, ReadingOptions } from './rows.ts';
 
@@ -18,8 +20,10 @@ const BEGINNING = 100;
  * @throws OperatorError when they cannot be determined.
  */
 export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: ReadingOptions): Promise<Reading> {
-  const input = new TextInput(bytes, options.encoding);
+  const { beginning, all } = await begun(bytes);
+  const input = new TextInput(all, options.encoding);
   try {
+    if (options.format === undefined) assertNotForeign(beginning);
     const format = options.format ?? (await tellFormat(options.name, input));
     const reading = format === 'csv' ? await readCsv(input, options) : await readJson(input, format, options);
     const { columns, names } = reading;
@@ -37,6 +41,32 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
 /** A damaged name may be that of a column that is missing. */
 function assertNamesUtf8(names: readonly string[], input: TextInput): void {
   input.damageIn(names.join(), 1);
+}
+
+/** Reads the beginning of a file; `all` has it again, and then the rest. */
+async function begun(
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<{ beginning: Uint8Array; all: AsyncIterable<Uint8Array> }> {
+  const source = bytes[Symbol.asyncIterator]();
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  while (size < FOREIGN_BEGINNING) {
+    const { value, done } = await source.next();
+    if (done === true) break;
+    pieces.push(value);
+    size += value.length;
+  }
+  const beginning = new Uint8Array(size);
+  pieces.reduce((at, piece) => {
+    beginning.set(piece, at);
+    return at + piece.length;
+  }, 0);
+  const next = async (): Promise<IteratorResult<Uint8Array>> => {
+    const value = pieces.shift();
+    return value === undefined ? source.next() : { value };
+  };
+  const end = async () => (await source.return?.()) ?? { value: undefined, done: true as const };
+  return { beginning, all: { [Symbol.asyncIterator]: () => ({ next, return: end }) } };
 }
 
 async function tellFormat(name: string, input: TextInput): Promise<Format> {

@@ -128,8 +128,13 @@ test('a file of any form and encoding is understood', async () => {
 
 test('a file that cannot be read is refused in words; one that breaks off is read until there', async () => {
   for (const [name, content, complaint] of [
-    ['photo.csv', Buffer.from([0xff, 0xd8, 0xff, 0, 0, 1, 2, 3]), /^This file is not text/],
-    ['books.xlsx', 'PK\u0003\u0004', /^This file is not text/],
+    ['noise.csv', Buffer.from([0xff, 0xd7, 0xff, 0, 0, 1, 2, 3]), /^This file is not text/],
+    ['books.csv', 'PK\u0003\u0004', /^The file is a ZIP archive: unpack it/],
+    [
+      'books.xls',
+      '<html><table><tr><td>Title</td></tr></table>',
+      /^The file is a web page .* save it as CSV/,
+    ],
     ['half.csv', Buffer.from('title\n', 'utf16le'), /^This file is not text/],
     ['empty.csv', '', /The file is empty/],
     ['books.json', 'title\n', /books.json is not JSON/],
