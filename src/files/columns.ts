@@ -26,6 +26,17 @@ export class NoTitleColumn extends OperatorError {
   }
 }
 
+/** A column has no value that its field can have. */
+export class WrongValues extends OperatorError {
+  /** Of all columns. */
+  readonly names: readonly string[];
+
+  constructor(message: string, names: readonly string[]) {
+    super(message);
+    this.names = names;
+  }
+}
+
 /** Names of columns that the caller gives: null uses no column, undefined looks for the usual names. */
 export type WantedColumns = Readonly<Partial<Record<Field, string | null | undefined>>>;
 
@@ -158,6 +169,11 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
   const columns = { title: find('title'), author: find('author'), year, editionYear };
   if (columns.title === undefined) throw new NoTitleColumn(names, line);
   return columns;
+}
+
+/** Whether a name is usual for the title, and for nothing else. */
+export function isTitle(name: string): boolean {
+  return plain(name) !== 'name' && USUAL_NAMES.title.map(plain).includes(plain(name));
 }
 
 /** The columns of a file in which one more name was found: a field without a column gets it, if it is usual for it. */

@@ -1,16 +1,25 @@
 // Owns: reading books from JSON, an array or one object per line. It converts only years and ids that are strings, and
-// lists of authors.
+// the authors and dates that other programs write as lists and objects.
 // Does not: end at an invalid record: it rejects records that are not objects or have an invalid field (rules 2 to 4).
+// But a file whose first records all have their books elsewhere is refused as a whole.
 
 import { type BookChanges, readBookChanges } from '../books/book.ts';
 import { type JsonObject, parseJsonText } from '../json/object.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from '../json/splitter.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type Columns, findColumns, keepsIds, type WantedColumns, withName } from './columns.ts';
+import {
+  type Columns,
+  findColumns,
+  keepsIds,
+  NoTitleColumn,
+  type WantedColumns,
+  withName,
+} from './columns.ts';
 import { TextInput } from './decoding.ts';
+import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
+import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, readFileId, shorten } from './rows.ts';
-import { readYear } from './years.ts';
 
 /** Characters of the file whose objects determine the columns. */
 const BEGINNING = 64 * 1024;
@@ -36,9 +45,9 @@ export async function readJson(
   options: ReadingOptions,
 ): Promise<Reading> {
   const makeSplitter = () => (format === 'json' ? new ArraySplitter(true) : new LineSplitter());
-  const names = await readNames(input, makeSplitter());
-  const keys = new Keys(names ?? [], options.columns);
-  const keepIds = names !== undefined && keepsIds(names, options.ids);
+  const first = await readFirst(input, makeSplitter());
+  const keys = new Keys(first, options.columns, format);
+  const keepIds = first.length > 0 && keepsIds(keys.names, options.ids);
   const recordsOf = (from: TextInput, splitter: ArraySplitter | LineSplitter) => {
     const records = new JsonRecords(from, splitter, keys, keepIds);
     return readBatches(from, (batch) => records.fill(batch));
@@ -71,12 +80,22 @@ class Keys {
   readonly #examined: Set<string>;
   columns: Columns;
 
-  /** @param names of the objects at the beginning; none if the file has no records. */
-  constructor(names: string[], wanted: WantedColumns) {
-    this.names = names;
+  /**
+   * @param first the objects at the beginning; none if the file has no records.
+   * @throws OperatorError if they are no books.
+   */
+  constructor(first: readonly JsonObject[], wanted: WantedColumns, format: 'json' | 'jsonl') {
     this.#wanted = wanted;
-    this.#examined = new Set(names);
-    this.columns = names.length === 0 ? NO_COLUMNS : findColumns(names, wanted);
+    this.#examined = new Set(first.flatMap(Object.keys));
+    this.names = [...this.#examined];
+    try {
+      this.columns = first.length === 0 ? NO_COLUMNS : findColumns(this.names, wanted);
+    } catch (error) {
+      if (!(error instanceof NoTitleColumn)) throw error;
+      throw elsewhere(first, format === 'json') ?? error;
+    }
+    for (const object of first) this.#findIssued(object);
+    assertReadable(first, this.columns);
   }
 
   /** Makes a key that the earlier objects lack the column of a field that has none: its values must not be lost. */
@@ -89,18 +108,26 @@ class Keys {
       const isColumn = name === 'id' || Object.values(this.columns).includes(name);
       if (isColumn && !this.names.includes(name)) this.names.push(name);
     }
+    this.#findIssued(object);
+  }
+
+  /** `issued` is the date of publication if it is an object of CSL; as a text, it is Project Gutenberg's own date. */
+  #findIssued({ issued }: JsonObject): void {
+    if (!isMembers(issued) || this.columns.year !== undefined || this.#wanted.year !== undefined) return;
+    this.columns = { ...this.columns, year: 'issued' };
+    if (!this.names.includes('issued')) this.names.push('issued');
   }
 }
 
 /**
- * The keys of the objects at the beginning, in their order; these objects are read again later. One object is not
- * enough: other programs leave out keys that have no value.
- * @returns undefined when the file has no records.
+ * The objects at the beginning, which are read again later. One object is not enough: other programs leave out keys that
+ * have no value.
+ * @returns none when the file has no records.
  */
-async function readNames(
+async function readFirst(
   input: TextInput,
   splitter: ArraySplitter | LineSplitter,
-): Promise<string[] | undefined> {
+): Promise<readonly JsonObject[]> {
   await input.begin(BEGINNING);
   let record = splitter.next(input);
   while (record === undefined && !splitter.ended && !input.ended) {
@@ -109,24 +136,27 @@ async function readNames(
   }
   if (record === undefined) {
     input.rewind();
-    return undefined;
+    return [];
   }
-  if (record.text === '{') {
-    throw new OperatorError(
-      `Line ${record.line} has only the beginning of an object: make the file an array, or put each object on one line.`,
-    );
-  }
-  const names = new Set<string>();
+  const fault = parse(record) === undefined && splitter instanceof LineSplitter;
+  const reason = fault ? unfinished(record.text, record.line, input.text) : undefined;
+  if (reason !== undefined) throw reason;
+  const beginning = shorten(record.text);
+  const objects: JsonObject[] = [];
   try {
     for (; record !== undefined; record = splitter.next(input)) {
-      for (const name of Object.keys(parse(record) ?? {})) names.add(name);
+      const object = parse(record);
+      if (object !== undefined) objects.push(object);
     }
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error; // it is reported when reading reaches it
   }
-  if (names.size === 0) throw new OperatorError('None of the first records is a JSON object that has a key.');
+  if (objects.every((object) => Object.keys(object).length === 0))
+    throw new OperatorError(
+      `None of the first records is a JSON object that has a key; the first one is ${beginning}.`,
+    );
   input.rewind();
-  return [...names];
+  return objects;
 }
 
 function parse(record: JsonRecord): JsonObject | undefined {
@@ -181,7 +211,7 @@ class JsonRecords {
 
   /** Damaged bytes, unlike a lone surrogate, are not escaped. */
   #damageIn(value: unknown, { text, line }: JsonRecord): string | undefined {
-    const joined = joinNames(value);
+    const joined = readAuthors(value);
     if (typeof joined !== 'string' || !this.#input.isDamaged || text.isWellFormed()) return undefined;
     return this.#input.damageIn(joined, line);
   }
@@ -203,7 +233,8 @@ class JsonRecords {
 /** @throws FieldError */
 function readFields(object: JsonObject, columns: Columns): BookChanges {
   const title = ownValue(object, columns.title) ?? '';
-  const author = joinNames(ownValue(object, columns.author) ?? '');
+  const author = readAuthors(ownValue(object, columns.author) ?? '');
+  if (author === undefined) throw new FieldError('author', 'is neither a string nor a list of names');
   let yearField: 'year' | 'editionYear' = 'year';
   let year = yearIn(object, columns, yearField);
   if (year === 0 && columns.editionYear !== undefined) {
@@ -218,24 +249,13 @@ function readFields(object: JsonObject, columns: Columns): BookChanges {
 }
 
 /**
- * @returns 0 without a year; a value that is not a string, as it is.
+ * @returns 0 without a year; null, which no book has, for a value of another kind.
  * @throws FieldError
  */
 function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYear'): unknown {
-  const value = ownValue(object, columns[field]) ?? 0;
-  if (typeof value !== 'string') return value;
-  const year = readYear(value);
+  const year = readYearIn(ownValue(object, columns[field]));
   if (typeof year === 'string') throw new FieldError(field, year);
-  return year;
-}
-
-/** Joins several authors: names, or objects with a `name`, or a `fl` (first name first) as in LibraryThing's export. */
-function joinNames(value: unknown): unknown {
-  if (!Array.isArray(value)) return value;
-  const names = value.map((author) =>
-    typeof author === 'object' && author !== null ? (author.name ?? author.fl) : author,
-  );
-  return names.every((name) => typeof name === 'string') ? names.join(', ') : value;
+  return year ?? null;
 }
 
 /** @throws FieldError */

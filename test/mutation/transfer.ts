@@ -9,6 +9,7 @@ const BACKUP = 'test/transfer/backup.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
 const FORMATS = 'test/transfer/formats.test.ts';
+const FOREIGN = 'test/transfer/foreign.test.ts';
 const RUNNING = 'test/transfer/running.test.ts';
 const CLIENT = 'test/client/service.test.ts';
 const ANSWERS = 'test/client/answers.test.ts';
@@ -169,12 +170,12 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('the title of a German table is the name of a person', READING, 'names in other languages')
   .change("'original_title',", "'original_title', 'name',")
   .in('src/files/foreign.ts')
-  .mutant('a table whose header looks like XML is refused', FORMATS, 'header looks like another')
+  .mutant('a table whose header looks like XML is refused', FOREIGN, 'header looks like another')
   .change('(?![,;\\t|])', '')
-  .mutant('references in UTF-16 have no name', FORMATS, 'called by its name')
+  .mutant('references in UTF-16 have no name', FOREIGN, 'called by its name')
   .change(".replaceAll('␀', '')", '')
   .in('src/files/reading.ts')
-  .mutant('the first piece of a file alone shows its format', FORMATS, 'called by its name')
+  .mutant('the first piece of a file alone shows its format', FOREIGN, 'called by its name')
   .change('while (size < FOREIGN_BEGINNING)', 'while (size === 0)')
   .in('src/files/decoding.ts')
   .mutant('a file is read in an encoding of which Node.js alters characters', FORMATS, 'refused as a whole')
@@ -193,6 +194,16 @@ export const TRANSFER_MUTANTS = new Mutants()
   .in('src/files/json.ts')
   .mutant('values are lost if the objects at the beginning lack their keys', READING, 'only later ones have')
   .change('this.#keys.examine(object);', '')
+  .mutant('a date of Project Gutenberg becomes the year', READING, 'dates of CSL JSON')
+  .change('if (!isMembers(issued) ||', 'if (issued === undefined ||')
+  .in('src/files/json-values.ts')
+  .mutant('a translator becomes an author', FORMATS, 'authors of other programs')
+  .change("author !== null && (author.creatorType ?? 'author') === 'author'", 'author !== null')
+  .mutant('a range of years becomes its first year', READING, 'dates of CSL JSON')
+  .change('return years.size > 1 ?', 'return years.size < 0 ?')
+  .in('src/files/json-shape.ts')
+  .mutant('one wrong record refuses its file', FOREIGN, 'says so in one sentence')
+  .change('const FEWEST = 2;', 'const FEWEST = 1;')
   .in('src/files/csv.ts')
   .mutant(
     'rows after a header are skipped with the blank lines before it',

@@ -169,6 +169,22 @@ StoryGraph » Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n → 2 T/A
     for (const { name, content, books } of FILES) assert.deepEqual(inShort(await read(content)), books, name);
   });
 
+  const DATES = casesOf(`
+dates of CSL JSON » [{"title":"a","issued":{"date-parts":[["1999",5]]}},{"title":"b","issued":{"date-parts":[[1999,5],[1999,6]],"circa":true}},{"title":"c","issued":{"raw":"circa 1850"}},{"title":"d","issued":{"literal":"n.d."}},{"title":"e","issued":{"date-parts":[["-0044"]],"season":"1"}},{"title":"f","issued":null},{"title":"g","issued":{"date-parts":[[]]}},{"title":"h"},{"title":"i","issued":{"date-parts":[[1999],[2001]]}},{"title":"j","issued":{"literal":"19--"}},{"title":"k","issued":{"date-parts":[[1999.5]]}}]
+→ 1 a//1999 | 1 b//1999 | 1 c//1850 | 1 d//0 | 1 e//-44 | 1 f//0 | 1 g//0 | 1 h//0
+✗ 1 issued "{"date-parts":[[1999],[2001]]}" is not an unambiguous year | 1 issued "{"literal":"19--"}" is not an unambiguous year
+✗ 1 issued "{"date-parts":[[1999.5]]}" is neither a whole number within ±(2^53−1) nor a string
+Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0`);
+  test('are dates of CSL JSON too, but no text that Project Gutenberg has there', async () => {
+    for (const { name, content, books, refused } of DATES) {
+      const outcome = await read(content);
+      assert.deepEqual([inShort(outcome), refusalsOf(outcome)], [books, refused], name);
+    }
+    // Also where the first objects have none.
+    const late = `${'{"title":"a"}\n'.repeat(6000)}{"title":"b","issued":{"date-parts":[[1999]]}}`;
+    assert.equal((await read(late)).books.at(-1)?.year, 1999);
+  });
+
   test('the year of the edition replaces a missing year of the work, unless a flag names the column', async () => {
     const header = 'Title,Year Published,Original Publication Year\n';
     const outcome = await read(`${header}a,2020,1999\nb,2020,\nc,n.d.,\nd,1997-1998,\ne,1997-1998,-44\n`);

@@ -1,0 +1,73 @@
+// Owns: which author and which year a JSON value of another program means: of CSL JSON (Zotero and others), Zotero's own
+// JSON, LibraryThing, Open Library, BibJSON, Crossref and schema.org.
+// Does not: convert numbers and texts into one another, or take an editor or a translator for the author.
+
+import { readYear } from './years.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Names of members, by the field that each is; the first that is a text counts. */
+const WHOLE = ['literal', 'name', 'fl']; // `fl`, first name first, of LibraryThing
+const GIVEN = ['given', 'givenName', 'firstName', 'firstname', 'first_name', 'first'];
+const FAMILY = ['family', 'familyName', 'lastName', 'lastname', 'last_name', 'last'];
+
+/** Names in these scripts have the family name first, without a blank; as citeproc-js writes them. */
+const EAST_ASIAN = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}々ー]+$/u;
+
+/** The end of a name after which no blank follows: `d’`, `al-`. */
+const PARTICLE = /(?:^|\s)\p{Ll}{1,3}['’-]$/u;
+
+export function isMembers(value: unknown): value is Members {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** @returns the authors, with commas between them; undefined if the value names none. */
+export function readAuthors(value: unknown): string | undefined {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value)) return isMembers(value) ? nameOf(value) : undefined;
+  const names = value
+    .filter((author) => author !== null && (author.creatorType ?? 'author') === 'author') // Zotero has editors there
+    .map((author) => (isMembers(author) ? nameOf(author) : author));
+  return names.every((name) => typeof name === 'string') ? names.filter(Boolean).join(', ') : undefined;
+}
+
+function nameOf(author: Members): string | undefined {
+  const textsOf = (keys: readonly string[]) =>
+    keys.map((key) => author[key]).filter((value) => typeof value === 'string');
+  const firstOf = (...keys: readonly string[]) => textsOf(keys).find(Boolean);
+  if (textsOf([...WHOLE, ...GIVEN, ...FAMILY]).length === 0) return undefined;
+  const [whole, given, family] = [firstOf(...WHOLE), firstOf(...GIVEN), firstOf(...FAMILY)];
+  if (whole !== undefined) return whole;
+  if (given !== undefined && family !== undefined && EAST_ASIAN.test(family + given)) return family + given;
+  const particles = [firstOf('dropping-particle'), firstOf('non-dropping-particle')];
+  return [given, ...particles, family, firstOf('suffix')]
+    .filter((part) => part !== undefined)
+    .reduce((name, part) => (name === '' || PARTICLE.test(name) ? name + part : `${name} ${part}`), '');
+}
+
+/**
+ * @returns 0 if the value means that there is no year; a text says why it is not one year; undefined if it is of a kind
+ *   that has no year.
+ */
+export function readYearIn(value: unknown): number | string | undefined {
+  if (value === undefined || value === null) return 0;
+  if (typeof value === 'string') return readYear(value);
+  if (typeof value === 'number') return value;
+  if (Array.isArray(value)) return onlyYear(value);
+  if (!isMembers(value)) return undefined;
+  const parts = value['date-parts'];
+  if (Array.isArray(parts)) {
+    // A range has two dates, each of year, month and day.
+    const year = onlyYear(parts.some(Array.isArray) ? parts.map((date) => date?.[0]) : [parts[0]]);
+    if (year !== 0) return year;
+  }
+  const text = value.raw ?? value.literal ?? value.year;
+  return text === undefined && parts === undefined ? undefined : readYearIn(text);
+}
+
+/** The year that all dates have, but for those without one. */
+function onlyYear(dates: readonly unknown[]): number | string | undefined {
+  const years = new Set(dates.map(readYearIn).filter((year) => year !== 0));
+  if (years.size === 0) return 0;
+  return years.size > 1 ? 'is not an unambiguous year' : [...years][0];
+}
