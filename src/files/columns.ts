@@ -65,15 +65,15 @@ const YEARS_OF_THE_EDITION = [
   'pubdate', // Calibre
   'copyrightdate', // Koha
   ...wordsOf(`
-    Erscheinungsjahr, Veröffentlichungsjahr, Publikationsjahr, Druckjahr, Ersch.-Jahr, Jahr der Veröffentlichung, Erscheinungsdatum, Veröffentlichungsdatum
+    Erscheinungsjahr, Veröffentlichungsjahr, Publikationsjahr, Druckjahr, Ersch.-Jahr, Ausgabejahr, Jahr der Veröffentlichung, Erscheinungsdatum, Veröffentlichungsdatum
     année de publication, année d'édition, année de parution, année publication, année parution, date parution, date publication, date de publication, date de parution, date d'édition
-    año de publicación, año de edición, año publicación, año edición, fecha de publicación, fecha de edición, fecha publicación
-    anno di pubblicazione, anno di edizione, anno pubblicazione, anno edizione, data di pubblicazione, data pubblicazione
+    año de publicación, año de edición, año publicación, año pub., año edición, fecha de publicación, fecha de edición, fecha publicación
+    anno di pubblicazione, anno di edizione, anno pubblicazione, anno pubbl., anno edizione, data di pubblicazione, data pubblicazione
     ano de publicação, ano de edição, ano publicação, ano edição, data de publicação, data de edição
-    jaar van uitgave, jaar uitgave, jaar van publicatie, publicatiejaar, uitgavejaar, verschijningsjaar, publicatiedatum
-    rok wydania, rok publikacji, data wydania, data publikacji
-    utgivningsår, publiceringsår, tryckår, utgivningsdatum, utgivelsesår, udgivelsesår
-    год издания, год публикации, год выпуска, год изд., дата издания, дата публикации, рік видання
+    jaar van uitgave, jaar uitgave, jaar van publicatie, publicatiejaar, uitgavejaar, verschijningsjaar, jaar van verschijnen, publicatiedatum
+    rok wydania, rok wyd., rok publikacji, data wydania, data publikacji
+    utgivningsår, utgivet år, publiceringsår, tryckår, utgivningsdatum, utgivelsesår, udgivelsesår
+    год издания, год публикации, год выпуска, год изд., год выхода, дата издания, дата публикации, рік видання
     rok vydání, kiadás éve, yayın yılı, basım yılı, julkaisuvuosi, 出版年, 発行年, 出版年份, 出版日期, 출판년도, 출판연도, 발행년도`),
 ];
 
@@ -96,7 +96,7 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
       título, título del libro, título do livro, título de la obra, título da obra
       titolo, titolo del libro
       boektitel, boktitel, tittel, otsikko, nimeke
-      tytuł, tytuł książki, название, название книги, заглавие, наименование, назва
+      tytuł, tytuł książki, название, название книги, заглавие, наименование, наименование книги, назва
       název, cím, kitap adı, başlık, τίτλος, 書名, タイトル, 书名, 제목, 서명`),
     'name', // in other languages, often that of a person
   ],
@@ -116,11 +116,11 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
     'author_details', // Book Catalogue
     ...wordsOf(`
       Autor, Autor/in, Autoren, Autor/innen, Verfasser, Verfasser/in, Verfasserin, Urheber, Schriftsteller
-      auteur, auteur(s), auteur/autrice, auteur/trice, auteur.rice, auteur principal, nom de l'auteur
-      autor(a), autor/a, autor(es), autor/es, autores, autor principal
-      autore, autori, autore/i, autore/autrice, autore principale
+      auteur, auteur(s), auteur/autrice, auteur/trice, auteur(e), auteur(e)s, auteur.rice, auteur.ice, autrice, auteur principal, nom de l'auteur
+      autor(a), autor/a, autor(es), autor/es, autores, autoria, nombre del autor, nome do autor, autor principal
+      autore, autori, autore/i, autore/autrice, nome autore, autore principale
       schrijver, schrijvers, autorzy, autor(zy), författare, upphov, författare/upphov, upphovsperson, forfatter, kirjailija, tekijä
-      автор, авторы, автор(ы), автори, autoři, szerző, szerzők, yazar, συγγραφέας
+      автор, авторы, автор(ы), автор книги, фио автора, автори, autoři, szerző, szerzők, yazar, συγγραφέας
       著者, 著者名, 作者, 著作者, 저자, 저자명`),
   ],
   year: [

@@ -32,7 +32,7 @@ const FORMATS: readonly (readonly [name: string, beginning: RegExp, way: string]
   ],
   ['an OpenDocument text', /^PK␃␄.{26}mimetypeapplication\/vnd\.oasis\.opendocument\.t/s, DOCUMENT],
   ['an e-book (EPUB)', /^PK␃␄.{26}mimetypeapplication\/epub/s, EBOOK],
-  ['a Numbers spreadsheet', /^PK␃␄.*\bIndex\/.*\.iwa/s, SPREADSHEET],
+  ['a Numbers or Pages document', /^PK␃␄.*\bIndex\/.*\.iwa/s, SPREADSHEET],
   ['a ZIP archive', /^PK(?:␃␄|␅␆)/, `${ARCHIVE}; save a spreadsheet as CSV in UTF-8`],
   ['an old Excel workbook or Word document', /^\xd0\xcf␑\xe0\xa1\xb1␚\xe1/, SPREADSHEET],
   ['an old Excel workbook', /^\t[␀␂␄␈][␄␆␈␐]␀/, SPREADSHEET], // of 1987 to 1995; PHP programs still write them
@@ -63,7 +63,7 @@ const FORMATS: readonly (readonly [name: string, beginning: RegExp, way: string]
   ['an XML spreadsheet', /^<.*(?:schemas-microsoft-com:office:spreadsheet|<office:document)/s, SPREADSHEET],
   [
     'a web page (HTML)',
-    /^<(?:!doctype html|html|head|body|table|meta)\b|^<.*<(?:html|table)[\s>]|^MIME-Version:/is,
+    /^<(?:!doctype html|html|head|body|table|meta|style|script)\b|^<.*<(?:html|table)[\s>]|^MIME-Version:/is,
     SPREADSHEET,
   ],
   ['XML', /^<[!?a-z][^>]*>(?![,;\t|])/i, OTHER],

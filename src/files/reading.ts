@@ -4,7 +4,7 @@
 // one.
 
 import { FIELD_NAMES } from '../books/book.ts';
-import { OperatorError } from '../operator-error.ts';
+import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { type Field, NoTitleColumn, REFUSED } from './columns.ts';
 import { readCsv } from './csv.ts';
 import { TextInput } from './decoding.ts';
@@ -33,6 +33,7 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
     return reading;
   } catch (error) {
     await input.close();
+    if (error instanceof OperatorError && !(error instanceof InvalidOption)) assertNotForeign(beginning);
     if (error instanceof NoTitleColumn) assertNamesUtf8(error.names, input);
     throw error;
   }
@@ -57,10 +58,11 @@ async function begun(
     size += value.length;
   }
   const beginning = new Uint8Array(size);
-  pieces.reduce((at, piece) => {
+  let at = 0;
+  for (const piece of pieces) {
     beginning.set(piece, at);
-    return at + piece.length;
-  }, 0);
+    at += piece.length;
+  }
   const next = async (): Promise<IteratorResult<Uint8Array>> => {
     const value = pieces.shift();
     return value === undefined ? source.next() : { value };

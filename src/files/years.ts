@@ -10,7 +10,7 @@ import { otherCalendar } from './calendars.ts';
 
 /** Languages whose names and abbreviations of months are read, as Intl has them. */
 const LANGUAGES =
-  'en de fr es it pt ca ro nl sv da nb fi pl cs sk hr hu tr et lv lt el ru uk bg sr ar hi'.split(' ');
+  'en de de-AT fr es it pt ca ro nl sv da nb fi pl cs sk hr hu tr et lv lt el ru uk bg sr ar hi'.split(' ');
 
 /** Characters; no date is longer. */
 const LONGEST = 64;
@@ -38,14 +38,14 @@ const NUMERAL = '[一二三四五六七八九十]{1,3}';
 const FORMS: readonly RegExp[] = [
   // One year with the mark of a catalogue (copyright, approximate), or the word for a year. `年` and its kind may be
   // followed by month and day, or by the word for a publication.
-  /^(?:©|℗|copyright|(?:cop|cp|ca?|p|circa|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
+  /^(?:©|℗|copyright|(?:cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
   new RegExp(
-    `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:初?版|刊行?|出版|[発發发]行)?$`,
+    `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:[春夏秋冬]|初?版|刊行?|出版|[発發发]行)?$`,
   ),
   // ISO 8601 to the month, to the day, or with the time; dates of Goodreads, Japan, Korea. A minus sign is not accepted:
-  // in ISO 8601, the year -0043 would be 44 BC. `1700/1` may be 1700 in one calendar and 1701 in another.
+  // in ISO 8601, the year -0043 would be 44 BC. Before 1800, `1700/1` is 1700 or 1701, by the start of the year.
   new RegExp(
-    `^(?<year>\\+\\d{4,6}|\\d{4})(?:[-/](?:0[1-9]|1[0-2])|\\.\\s?${MONTH}|([-/.])\\s?${MONTH}\\2\\s?${DAY})${TIME}$`,
+    `^(?<year>\\+\\d{4,6}|\\d{4})(?:[-/](?:0[1-9]|1[0-2])|(?<=1[89]\\d\\d|20\\d\\d)/[1-9]|\\.\\s?${MONTH}|([-/.])\\s?${MONTH}\\2\\s?${DAY})${TIME}$`,
   ),
   // Which of the two is the month depends on the country; the year does not.
   new RegExp(
@@ -174,7 +174,12 @@ function readWords(text: string): number | undefined {
 
 function isDateWord(word: string): boolean {
   monthNames ??= new Set(LANGUAGES.flatMap(monthsOf));
-  return DATE_WORDS.has(word) || monthNames.has(word);
+  return DATE_WORDS.has(word) || monthNames.has(withoutAccents(word));
+}
+
+/** Many programs lack them: `aout 1999`. */
+function withoutAccents(word: string): string {
+  return word.normalize('NFD').replaceAll(/\p{Mn}/gu, '');
 }
 
 function monthsOf(language: string): string[] {
@@ -187,7 +192,7 @@ function monthsOf(language: string): string[] {
         alone.format(date),
         inDates.formatToParts(date).find(({ type }) => type === 'month')?.value ?? '',
       ])
-      .map((name) => name.toLowerCase().replaceAll('.', ''))
+      .map((name) => withoutAccents(name.toLowerCase().replaceAll('.', '')))
       .filter((name) => /\p{L}/u.test(name)); // Czech abbreviates May as 5
   });
 }

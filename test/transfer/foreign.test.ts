@@ -18,7 +18,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   [`an OpenDocument spreadsheet: ${SPREADSHEET}`]: [packed(`${OPEN_DOCUMENT}.spreadsheetPK`)],
   'an OpenDocument text': [packed(`${OPEN_DOCUMENT}.textPK`)],
   'an e-book (EPUB)': [packed('mimetypeapplication/epub+zipPK')],
-  [`a Numbers spreadsheet: ${SPREADSHEET}`]: [packed('Index/Document.iwa')],
+  [`a Numbers or Pages document: ${SPREADSHEET}`]: [packed('Index/Document.iwa')],
   'a ZIP archive: unpack it, and import the file in it;': [packed('books.csv'), 'PK\x05\x06'],
   'an old Excel workbook or Word document': ['\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0'],
   [`an old Excel workbook: ${SPREADSHEET}`]: ['\t\x08\x08\0\0\x05\x10\0', '\t\x08\x10\0\0\x06\x05\0'],
@@ -103,6 +103,9 @@ test('is a table although its header looks like another format, or if --format s
   ] as const) {
     assert.deepEqual(inShort(await read(content, options)), ['2 Emma/Jane Austen/0'], content);
   }
+  await assert.rejects(read('@book{a,\n}\n', { format: 'csv' }), {
+    message: /^The file is BibTeX/,
+  });
 });
 
 test('of JSON whose books are elsewhere in it, or have no value that can be read, says so in one sentence', async () => {
