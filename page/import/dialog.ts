@@ -137,7 +137,7 @@ export class ImportDialog {
       if (file !== undefined) void this.#read(file);
     });
     const formats =
-      'or drop it here: CSV or JSON. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha and spreadsheets are understood as they are.';
+      'or drop it here: CSV or JSON. Exports of Goodreads, LibraryThing, StoryGraph, Calibre, Koha, Zotero and spreadsheets are understood as they are.';
     const drop = make(
       'label',
       { class: 'drop' },

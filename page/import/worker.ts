@@ -112,8 +112,6 @@ class BooksOfFile implements Calls {
     try {
       reading = await readBooks(piecesOf(file), options);
     } catch (error) {
-      if (error instanceof WrongValues)
-        return this.#understood({ encoding, names: error.names, fault: error.message });
       if (!(error instanceof NoTitleColumn)) throw error;
       const { names, line } = error;
       if (line !== undefined) [this.#firstRow, this.#firstLine] = [names, line];

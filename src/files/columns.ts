@@ -26,17 +26,6 @@ export class NoTitleColumn extends OperatorError {
   }
 }
 
-/** A column has no value that its field can have. */
-export class WrongValues extends OperatorError {
-  /** Of all columns. */
-  readonly names: readonly string[];
-
-  constructor(message: string, names: readonly string[]) {
-    super(message);
-    this.names = names;
-  }
-}
-
 /** Names of columns that the caller gives: null uses no column, undefined looks for the usual names. */
 export type WantedColumns = Readonly<Partial<Record<Field, string | null | undefined>>>;
 

@@ -1,10 +1,11 @@
-// Owns: why a file of JSON is refused as a whole: its books are elsewhere in it, or none of the first has a value that can be read.
+// Owns: why a file of JSON is refused as a whole: its books are elsewhere in it, or the first ones have no value that can be
+// read.
 // Does not: look for the books there.
 
 import type { JsonObject } from '../json/object.ts';
 import { findEnd } from '../json/splitter.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type Columns, isTitle, WrongValues } from './columns.ts';
+import { type Columns, isTitle } from './columns.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import { shorten } from './rows.ts';
 
@@ -20,7 +21,7 @@ const NEEDED = {
   year: 'a year must be a whole number, a string, or a date of CSL JSON',
 };
 
-/** @throws WrongValues if no value of a field, in several records, can be read. */
+/** @throws OperatorError if no value of a field, in several records, can be read. */
 export function assertReadable(records: readonly JsonObject[], columns: Columns): void {
   const isWrong = {
     title: (value: unknown) => typeof value !== 'string',
@@ -29,13 +30,14 @@ export function assertReadable(records: readonly JsonObject[], columns: Columns)
   };
   for (const field of ['title', 'author', 'year'] as const) {
     const name = columns[field];
-    const values = records.map((record) => record[name ?? '']).filter((value) => (value ?? null) !== null);
-    if (name === undefined || values.length < FEWEST || !values.every(isWrong[field])) continue;
+    if (name === undefined) continue;
+    const own = records.filter((record) => Object.hasOwn(record, name)).map((record) => record[name]);
+    const values = own.filter((value) => value !== null);
+    if (values.length < FEWEST || !values.every(isWrong[field])) continue;
     const [value] = values;
     const kind = Array.isArray(value) ? 'an array' : isMembers(value) ? 'an object' : `a ${typeof value}`;
-    throw new WrongValues(
+    throw new OperatorError(
       `In the first ${values.length} records, "${name}" is ${kind}, such as ${shorten(JSON.stringify(value))}: ${NEEDED[field]}.`,
-      [...new Set(records.flatMap(Object.keys))],
     );
   }
 }
