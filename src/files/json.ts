@@ -27,6 +27,9 @@ const BEGINNING = 64 * 1024;
 /** Keys that are remembered, so that each is examined once; a file may have any number of them. */
 const MOST_KEYS = 10_000;
 
+/** Python writes them for a number that is missing. */
+const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
+
 /** What is wrong with a record, and in which field. */
 class FieldError {
   readonly field: keyof Columns | 'id';
@@ -139,7 +142,7 @@ async function readFirst(
     return [];
   }
   const fault = parse(record) === undefined && splitter instanceof LineSplitter;
-  const reason = fault ? unfinished(record.text, record.line, input.text) : undefined;
+  const reason = fault ? unfinished(record.text, record.line, input.text.slice(0, BEGINNING)) : undefined;
   if (reason !== undefined) throw reason;
   const beginning = shorten(record.text);
   const objects: JsonObject[] = [];
@@ -190,7 +193,10 @@ class JsonRecords {
   #add(batch: OpenBatch, record: JsonRecord): void {
     const object = parse(record);
     if (object === undefined) {
-      const reason = record.isDeep ? 'is nested too deeply' : 'is not a JSON object';
+      const other = NOT_A_NUMBER.test(record.text)
+        ? 'has NaN or Infinity: write null'
+        : 'is not a JSON object';
+      const reason = record.isDeep ? 'is nested too deeply' : other;
       this.#refuse(batch, record, undefined, record.text, reason);
       return;
     }

@@ -21,7 +21,7 @@ const LONGEST = 64;
  * whose exports also have `None`; `?` of LibraryThing.
  */
 const NO_YEAR =
-  /^(?:|[[(]?(?:[ns]\. ?d\.|s\. ?a\.|[oz]\. ?j\.|u\. ?å\.|b\. ?r\.|б\. ?г\.|刊年不明|出版年不明)[\])]?|xxxx|uuuu|none|\?)$/;
+  /^(?:|[[(]?(?:(?:[ns]\. ?d|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|none|\?)$/;
 
 const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
 const DECIMAL = /^[+-]?\d*[.,]\d+$/;
@@ -38,7 +38,7 @@ const NUMERAL = '[一二三四五六七八九十]{1,3}';
 const FORMS: readonly RegExp[] = [
   // One year with the mark of a catalogue (copyright, approximate), or the word for a year. `年` and its kind may be
   // followed by month and day, or by the word for a publication.
-  /^(?:©|℗|copyright|(?:cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
+  /^(?:[©℗~≈]|copyright|(?:approx|cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
   new RegExp(
     `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:[春夏秋冬]|初?版|刊行?|出版|[発發发]行)?$`,
   ),
@@ -115,11 +115,12 @@ export function readYear(text: string): number | string {
   return year;
 }
 
-/** In lower case, with the digits 0 to 9, and the signs of ASCII instead of full-width ones. */
+/** In lower case, with the digits 0 to 9, the signs of ASCII instead of full-width ones, and no invisible ones. */
 function simplified(text: string): string {
   return text
     .normalize('NFC')
     .toLowerCase()
+    .replaceAll(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '') // the direction of a text
     .replaceAll(/[\uff01-\uff5e]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0))
     .replaceAll(/(?![0-9])\p{Nd}/gu, (digit) => {
       const code = digit.charCodeAt(0);
@@ -143,8 +144,8 @@ function readDate(text: string): number | undefined {
     const year = form.exec(text)?.groups?.year;
     if (year !== undefined) return Number(year);
   }
-  // Blanks between two digits stay: they are two numbers.
-  const match = ERA.exec(text.replaceAll(/(?<!\d)[\s.]+|[\s.]+(?!\d)/g, ''));
+  const numbersApart = text.replaceAll(/(?<=\d)[\s.]+(?=\d)/g, '|');
+  const match = ERA.exec(numbersApart.replaceAll(/[\s.]+/g, ''));
   return match === null ? readWords(text) : readEra(match);
 }
 
@@ -158,7 +159,7 @@ function readEra([, adBefore, bcBefore, number, adAfter, bcAfter]: RegExpExecArr
 
 /** `June 26, 1997`, `26-Jun-1997`, `16 de julio de 2019`, `1997 Juni`, `Spring 1999`, `1er trim. 1999`: one year, one day at most. */
 function readWords(text: string): number | undefined {
-  const parts = text.split(/[\s,.]+|(?<=\p{L})[-/]|[-/](?=\p{L})/u).filter(Boolean);
+  const parts = text.split(/[\s,.()[\]]+|(?<=\p{L})[-–/]|[-–/](?=\p{L})/u).filter(Boolean);
   const [year, ...otherYears] = parts.filter((part) => /^\d{4}$/.test(part));
   const ordinals = parts.filter((part) => ORDINAL.test(part));
   const isKnown = (part: string) =>

@@ -130,6 +130,8 @@ rule 6: elements that are not objects » [{"title":"a"},1,"b,]",[{"title":"c"}],
 rule 6: lines that are not objects » {"title":"a"}\nnonsense\n{"title":"b"\n[{"title":"c"}]\n"d"\n{"title":"e"} x\n{"title":"f"}\n
 → 1 a//0 | 7 f//0 ✗ 2 is not a JSON object | 3 is not a JSON object | 4 is not a JSON object
 ✗ 5 is not a JSON object | 6 is not a JSON object
+numbers that Python writes, and JSON has not » [{"title":"a"},{"title":"b","year":NaN},{"x":-Infinity, "title":"c"},{"title":"d: NaN,"}] → 1 a//0 | 1 d: NaN,//0
+✗ 1 has NaN or Infinity: write null | 1 has NaN or Infinity: write null
 rule 5: other keys are ignored, the last of two counts » {"title":"a","__proto__":{"author":"x"},"constructor":1,"title":"b"}\n{"title":"c"}
 → 1 b//0 | 2 c//0
 text between two elements » [{"title":"a"},\n{"title":"b"} oops {"title":"c"}] → 1 a//0 | 2 b//0
