@@ -9,8 +9,9 @@ import { type Columns, isTitle } from './columns.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import { shorten } from './rows.ts';
 
-/** One record may be wrong by itself. */
+/** One record may be wrong by itself, and so may a few that have a value where most have none. */
 const FEWEST = 2;
+const FEWEST_PART = 0.5;
 
 /** Objects within objects in which a list is looked for. */
 const DEEPEST = 3;
@@ -33,7 +34,8 @@ export function assertReadable(records: readonly JsonObject[], columns: Columns)
     if (name === undefined) continue;
     const own = records.filter((record) => Object.hasOwn(record, name)).map((record) => record[name]);
     const values = own.filter((value) => value !== null);
-    if (values.length < FEWEST || !values.every(isWrong[field])) continue;
+    if (values.length < Math.max(FEWEST, records.length * FEWEST_PART)) continue;
+    if (!values.every(isWrong[field])) continue;
     const [value] = values;
     const kind = Array.isArray(value) ? 'an array' : isMembers(value) ? 'an object' : `a ${typeof value}`;
     throw new OperatorError(

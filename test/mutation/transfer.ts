@@ -204,6 +204,8 @@ export const TRANSFER_MUTANTS = new Mutants()
   .in('src/files/json-shape.ts')
   .mutant('one wrong record refuses its file', FOREIGN, 'says so in one sentence')
   .change('const FEWEST = 2;', 'const FEWEST = 1;')
+  .mutant('a few wrong records of many refuse their file', FOREIGN, 'says so in one sentence')
+  .change('const FEWEST_PART = 0.5;', 'const FEWEST_PART = 0;')
   .in('src/files/csv.ts')
   .mutant(
     'rows after a header are skipped with the blank lines before it',
