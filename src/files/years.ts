@@ -6,6 +6,7 @@
 // (`+002020`), Kaggle's Goodreads-books (`9/16/2006`), and library catalogues (`c1997`, `[1524?]`, `1776.`, `1937.6`,
 // `2010年3月`, `1999 г.`).
 
+import { fold } from '../books/folding.ts';
 import { otherCalendar } from './calendars.ts';
 
 /** Languages whose names and abbreviations of months are read, as Intl has them. */
@@ -77,8 +78,6 @@ const ORDINAL = /^(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|re|[eoaºª])?$|^(?:
  */
 const CALIBRE_UNDEFINED = /^(?:0101-01-01|0100-12-31)/;
 
-/** Zeros of scripts that write numbers in decimal digits; those from 1 to 9 follow each. */
-const ZEROS = '٠۰०০੦૦୦௦౦೦൦๐໐༠၀០᠐';
 const OTHER_DIGITS = /(?![0-9\uff10-\uff19])\p{Nd}/u;
 const NUMERALS = '〇一二三四五六七八九';
 
@@ -122,11 +121,7 @@ function simplified(text: string): string {
     .toLowerCase()
     .replaceAll(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g, '') // the direction of a text
     .replaceAll(/[\uff01-\uff5e]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0))
-    .replaceAll(/(?![0-9])\p{Nd}/gu, (digit) => {
-      const code = digit.charCodeAt(0);
-      const zero = Array.from(ZEROS, (sign) => sign.charCodeAt(0)).find((at) => at <= code && code < at + 10);
-      return zero === undefined ? digit : `${code - zero}`;
-    })
+    .replaceAll(/(?![0-9])\p{Nd}+/gu, (digits) => fold(digits))
     .replaceAll(/[〇零○一二三四五六七八九]{4}/g, (year) =>
       Array.from(year, (sign) => Math.max(0, NUMERALS.indexOf(sign))).join(''),
     );
