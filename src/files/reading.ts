@@ -72,8 +72,9 @@ async function begun(
 }
 
 async function tellFormat(name: string, input: TextInput): Promise<Format> {
-  if (/\.(?:csv|tsv|tab|txt)$/i.test(name)) return 'csv';
   await input.begin(BEGINNING);
+  // No header begins as an object does.
+  if (/\.(?:csv|tsv|tab|txt)$/i.test(name) && !/^\s*(?:\[\s*)?\{\s*"/.test(input.text)) return 'csv';
   const [first] = /\S/.exec(input.text) ?? [];
   if (first === '[') return 'json';
   if (first === '{') return /^\s*\{\s*"\d+"\s*:\s*\{/.test(input.text) ? 'json' : 'jsonl';

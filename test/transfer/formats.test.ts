@@ -327,6 +327,8 @@ describe('a file', () => {
   test('is recognised by its name and its beginning', async () => {
     for (const [name, content, found, format] of [
       ['a.csv', '[title],year\n', 'csv'],
+      ['a.txt', '[\n {"title":""}]', 'json'],
+      ['a.csv', '{"title":""}\n', 'jsonl'],
       ['a.TSV', 'title\tyear\n', 'csv'],
       ['-', 'title\tyear\n', 'csv'],
       ['books', '\n [{"title":""}]', 'json'],
