@@ -146,10 +146,7 @@ session.onReach = (reach) => {
   const away = find('#away');
   away.hidden = reach === 'here';
   if (reach !== 'here') root.classList.remove('slow'); // the list is all that there is to read for now
-  away.textContent =
-    reach === 'busy'
-      ? 'The catalogue is busy or not ready yet. Your changes are kept, and this page tries again.'
-      : 'The catalogue does not answer. Your changes are kept, and this page tries again.';
+  away.textContent = `${session.trouble} Your changes are kept, and this page tries again.`;
   if (reach !== 'here') return;
   edits.retry();
   deletions.retry();

@@ -3,11 +3,11 @@
 import { CatalogueError } from '../../client/src/book-catalogue.ts';
 
 /**
- * A lost answer, or one that says "later", does not mean that; nor does one that says that the book has changed, or one of
- * a proxy in front of the service.
+ * A lost answer, or one that says "later", does not mean that; nor does one that says that the book has changed, one that
+ * says that nobody is logged in, or one of a proxy in front of the service.
  */
 export function isRefusal(error: unknown): error is CatalogueError {
   if (!(error instanceof CatalogueError) || error.isForeign) return false;
   const { status = 500 } = error;
-  return status < 500 && status !== 412 && status !== 429;
+  return status < 500 && ![401, 412, 429].includes(status);
 }

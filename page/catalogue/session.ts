@@ -6,8 +6,24 @@ import { BookCatalogue, CatalogueError, WrongCredentials } from '../../client/sr
 import { find, refocus } from '../elements/dom.ts';
 import { counted } from '../elements/text.ts';
 
-/** Whether the service answers: `busy` is a 503, as at its start; `away` is no answer. */
-export type Reach = 'here' | 'busy' | 'away';
+/**
+ * Why the catalogue cannot be reached, in words. Most of it is the work of a proxy: one with its own passwords (`locked`), with
+ * a login page (`signed out`; also that of a hotel's network), that forbids something, or that changes what is sent.
+ */
+const TROUBLES = {
+  here: '',
+  busy: 'The catalogue is busy or not ready yet.',
+  away: 'The catalogue does not answer.',
+  locked:
+    'A proxy in front of the catalogue asks for its own password with each request, in the place of this page’s login. Tell the operator: docs/proxy.md has the way out.',
+  'signed out':
+    'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
+  forbidden: 'A proxy in front of the catalogue forbids what this page asks for. Tell the operator.',
+  altered:
+    'A proxy in front of the catalogue removes or replaces headers that this page needs: Authorization, Link or ETag. Tell the operator.',
+} as const;
+
+export type Reach = keyof typeof TROUBLES;
 
 /** Milliseconds without a key or a pointer after which the password is forgotten. */
 const IDLE = 30 * 60 * 1000;
@@ -69,6 +85,11 @@ export class Session {
     return this.#reach;
   }
 
+  /** Why the catalogue cannot be reached; '' if it can. */
+  get trouble(): string {
+    return TROUBLES[this.#reach];
+  }
+
   /** Milliseconds of the median of the latest answers. */
   get answerTime(): number {
     return this.#times.toSorted((one, other) => one - other)[this.#times.length >> 1] ?? 0;
@@ -81,10 +102,16 @@ export class Session {
   async call<Result>(work: (catalogue: BookCatalogue) => Promise<Result>): Promise<Result> {
     for (;;) {
       const catalogue = this.#catalogue ?? (await this.#logIn());
+      const began = performance.now();
       try {
-        return await work(catalogue);
+        const result = await work(catalogue);
+        this.#noticeAnswer(began);
+        return result;
       } catch (error) {
-        if (!(error instanceof WrongCredentials)) throw error;
+        if (!(error instanceof WrongCredentials)) {
+          if (error instanceof CatalogueError) this.#noticeFailure(error, began);
+          throw error;
+        }
         if (this.#catalogue === catalogue)
           this.#forget('The password has changed. Log in again: nothing is lost.');
       }
@@ -173,18 +200,23 @@ export class Session {
       return `There were too many wrong passwords. Try again in ${counted(this.#retryAfter, 'second')}.`;
     if (error instanceof CatalogueError && error.status === 403 && !error.isForeign)
       return 'The proxy in front of the catalogue changes the header Host, so no one can log in here.';
-    return 'The catalogue does not answer. Try again in a moment.';
+    const isPassing = this.#reach === 'here' || this.#reach === 'busy' || this.#reach === 'away';
+    return isPassing ? `${this.trouble || TROUBLES.away} Try again in a moment.` : this.trouble;
   }
 
-  /** Sends a request, and notices whether and how fast the service answers. */
+  /**
+   * Sends a request, and notices whether and how fast the service answers. It never redirects: a login page does, often of
+   * another origin, which a browser would not show to the page.
+   */
   async #fetch(url: string | URL | Request, init?: RequestInit): Promise<Response> {
     const began = performance.now();
     try {
-      const answer = await fetch(url, { ...init, keepalive: this.#isLeaving }); // it outlives the page
+      const credentials = this.#reach === 'locked' ? 'omit' : 'same-origin'; // it would ask for them each time
+      const keepalive = this.#isLeaving; // it outlives the page
+      const answer = await fetch(url, { ...init, redirect: 'manual', credentials, keepalive });
       this.#retryAfter = Number(answer.headers.get('retry-after'));
-      // The answer to a request from before the network went does not show that it is back.
-      if (began >= this.#offlineSince)
-        this.#setReach(answer.status === 503 ? 'busy' : isOfService(answer) ? 'here' : 'away');
+      const trouble = troubleIn(answer, `${init?.method} ${url}`);
+      if (trouble !== undefined) this.#setReach(trouble);
       this.#times.push(performance.now() - began);
       if (this.#times.length > TIMES) this.#times.shift();
       return answer;
@@ -192,6 +224,25 @@ export class Session {
       if (init?.signal?.reason?.name !== 'AbortError') this.#setReach('away');
       throw error;
     }
+  }
+
+  /** While a browser asks a person for the password of a proxy, calls seem to get no answer. */
+  async #findLock(): Promise<void> {
+    const init = { method: 'HEAD', credentials: 'omit', redirect: 'manual' } as const; // then it does not ask
+    const answer = await fetch(new URL('books', location.href), init).catch(() => undefined);
+    if (answer !== undefined && troubleIn(answer, '') === 'locked') this.#setReach('locked');
+  }
+
+  /** The answer to a call from before the network went does not show that it is back. */
+  #noticeAnswer(began: number): void {
+    if (began >= this.#offlineSince) this.#setReach('here');
+  }
+
+  /** An answer that breaks off, or a new token that is refused as well, also shows a trouble. */
+  #noticeFailure({ status = 0, isForeign }: CatalogueError, began: number): void {
+    if (status === 401 && this.#reach !== 'locked') this.#setReach(isForeign ? 'signed out' : 'altered');
+    else if (status === 0 && this.#reach === 'here') this.#setReach('away');
+    else if (status >= 400 && status < 500 && status !== 401 && !isForeign) this.#noticeAnswer(began);
   }
 
   #setReach(reach: Reach): void {
@@ -212,14 +263,30 @@ export class Session {
   /** Finds out whether the service answers again, even if nobody wants anything of it. */
   #probe(): void {
     if (this.#reach === 'here') return;
-    void this.#catalogue?.page({ sort: 'id', limit: 1 }).catch(() => {});
+    if (this.#reach === 'away') void this.#findLock();
+    if (this.#catalogue !== undefined)
+      void this.call((catalogue) => catalogue.page({ sort: 'id', limit: 1 })).catch(() => {});
     this.#probeSoon();
   }
 }
 
-/** Whether the service has answered, and no proxy in its place. */
-function isOfService({ status, headers }: Response): boolean {
-  return (
-    status !== 502 && status !== 504 && headers.get('content-type')?.startsWith('application/json') === true
-  );
+/** Headers without which the page cannot use an answer. */
+const NEEDED = [
+  [/^GET .*\/books\?/, 'link'],
+  [/^GET .*\/book\/\d+$/, 'etag'],
+] as const;
+
+/**
+ * @param request its method and URL.
+ * @returns what is wrong with an answer; undefined if it seems to be the catalogue's, whatever it says.
+ */
+function troubleIn({ type, status, headers }: Response, request: string): Reach | undefined {
+  if (status === 503) return 'busy';
+  if (/^(?:basic|digest|negotiate|ntlm)\b/i.test(headers.get('www-authenticate') ?? '')) return 'locked';
+  if (headers.get('content-type')?.startsWith('application/json') === true) {
+    const isCut = NEEDED.some(([answered, header]) => answered.test(request) && !headers.has(header));
+    return status === 200 && isCut ? 'altered' : undefined;
+  }
+  if (type === 'opaqueredirect' || status < 400 || status === 401 || status === 511) return 'signed out';
+  return status < 500 ? 'forbidden' : 'away';
 }

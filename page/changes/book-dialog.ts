@@ -153,15 +153,17 @@ export class BookDialog {
       }
     } catch (error) {
       const isRefused = isRefusal(error);
-      const reason = isRefused ? error.message : 'The catalogue does not answer';
+      const reason = isRefused
+        ? `${error.message}.`
+        : this.#session.trouble || 'The catalogue does not answer.';
       if (this.#key !== idempotencyKey || !dialog.open) {
         const outcome = isRefused ? 'was not added' : 'may not have been added';
-        show([...sentence`“${bookText(read.fields)}” `, `${outcome}: ${reason}.`]);
+        show([...sentence`“${bookText(read.fields)}” `, `${outcome}: ${reason}`]);
       } else {
         button.ariaDisabled = null;
         complaint.textContent = isRefused
-          ? `The book was not added: ${reason}.`
-          : `${reason}. Your book is still here: try again in a moment.`;
+          ? `The book was not added: ${reason}`
+          : `${reason} Your book is still here: try again in a moment.`;
       }
     }
   }

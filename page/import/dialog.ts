@@ -21,7 +21,6 @@ const NAMED = 3;
 const NAME_LENGTH = 60;
 
 const COMPARING = 'Looking for books that are here already …';
-const AWAY = 'The catalogue does not answer. The page continues as soon as it does.';
 
 export class ImportDialog {
   readonly #dialog = find<HTMLDialogElement>('#import');
@@ -78,6 +77,11 @@ export class ImportDialog {
     addEventListener('beforeunload', (event) => {
       if (this.#isBusy || this.#check?.hasCorrections === true) event.preventDefault();
     });
+  }
+
+  get #trouble(): string {
+    const { trouble } = this.#session;
+    return trouble && `${trouble} The page continues as soon as it can.`;
   }
 
   /** Opens the dialog; with a file, as if it had been chosen there. Does nothing while books are imported. */
@@ -233,7 +237,7 @@ export class ImportDialog {
     const onProgress = (compared: number) => {
       show(compared === 0 ? COMPARING : `${COMPARING} ${numberText(compared)}${all} compared.`);
     };
-    const timer = setInterval(() => this.#session.reach !== 'here' && show(AWAY), SECOND);
+    const timer = setInterval(() => this.#session.reach !== 'here' && show(this.#trouble), SECOND);
     try {
       await compare(this.#session, file, onProgress, signal);
     } finally {
@@ -273,7 +277,7 @@ export class ImportDialog {
         const { added, rate } = storing;
         const speed = rate > 0 ? `, ${numberText(Math.round(rate))} a second` : '';
         const text = `${numberText(added.length)} of ${counted(total, 'book')} added${speed}.`;
-        return { done: added.length, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
+        return { done: added.length, total, text, trouble: this.#trouble };
       });
     });
     if (storing.added.length + storing.unknown > 0) this.#latest = { name: file.file.name, storing };
@@ -291,7 +295,7 @@ export class ImportDialog {
         await view.watch(storing.takeOut(), () => {
           const done = total - storing.added.length - storing.unknown;
           const text = `${numberText(done - storing.changed)} of ${counted(total, 'book')} removed.`;
-          return { done, total, text, trouble: this.#session.reach === 'here' ? '' : AWAY };
+          return { done, total, text, trouble: this.#trouble };
         });
       },
     );

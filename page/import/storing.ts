@@ -61,11 +61,14 @@ async function persist<Result>(
   }
 }
 
-/** Whether an error means that the catalogue is away, or at least that nothing is known of the outcome. */
+/** Whether an error means that the catalogue is away, behind a login page too, or at least that nothing is known of the outcome. */
 function isAway(error: unknown): boolean {
   return (
     error instanceof CatalogueError &&
-    (error.status === undefined || error.status === 429 || error.status >= 500)
+    (error.status === undefined ||
+      [401, 429].includes(error.status) ||
+      error.status < 400 ||
+      error.status >= 500)
   );
 }
 

@@ -68,6 +68,6 @@ export async function showFigures(session: Session, open: (view: View) => void):
       );
     });
   } catch {
-    list.replaceChildren(make('li', {}, 'The catalogue does not answer.'));
+    list.replaceChildren(make('li', {}, session.trouble || 'The catalogue does not answer.'));
   }
 }

@@ -98,7 +98,8 @@ export function buildApp(parts: AppParts): App {
     try {
       if (path === undefined) answer = BAD_REQUEST;
       else if (isMisdirected) answer = MISDIRECTED_REQUEST;
-      else if (files !== undefined) answer = (await files.answer(path.decoded, headers)) ?? NOT_FOUND;
+      else if (files !== undefined)
+        answer = (await files.answer(path.decoded, headers, path.query)) ?? NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
       if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
     } catch (error) {

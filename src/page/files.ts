@@ -86,13 +86,14 @@ export class PageFiles {
   }
 
   /** @returns undefined if there is no such file. */
-  async answer(path: string, headers: IncomingHttpHeaders): Promise<Answer | undefined> {
+  async answer(path: string, headers: IncomingHttpHeaders, query = ''): Promise<Answer | undefined> {
     if (path === LOGIN) return this.#login;
     this.#assets ??= loadAssets().catch((error) => {
       this.#assets = undefined; // too many files were open at that moment, for example
       throw error;
     });
-    const asset = (await this.#assets).get(path);
+    const assets = await this.#assets;
+    const asset = assets.get(`${path}?${query}`) ?? assets.get(path);
     return asset && answerWith(asset, headers);
   }
 }

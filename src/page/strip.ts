@@ -18,7 +18,7 @@ export interface Page {
 }
 
 export interface PageFile {
-  /** Path of its URL. */
+  /** Path of its URL, and its query if that belongs to it. */
   readonly path: string;
   /** Its media type. */
   readonly type: string;
@@ -33,6 +33,9 @@ export interface PageFile {
 const FOLDER = 'page/';
 const INDEX = `${FOLDER}index.html`;
 const MAIN = `${FOLDER}main.ts`;
+
+/** The script whose URL is a query, so that a browser finds it wherever it has found the page. */
+const SLASH = `${FOLDER}slash.ts`;
 
 /** Modules that a module needs before it runs, modules that it loads later, and programs of workers: relative paths. */
 const IMPORTED = /\b(?:from|import)\s+'(\.\.?\/[^']+)'/g;
@@ -64,13 +67,14 @@ function makePage(): Page {
   const preloaded = reach(modules, [IMPORTED]);
   reach(modules, [IMPORTED, LOADED_LATER, STARTED]);
   const started = new Set([...modules].flatMap(([path, text]) => references(path, text, STARTED)));
-  const sources = ['src/page/strip.ts', INDEX, ...styles, ...modules.keys()];
+  const sources = ['src/page/strip.ts', INDEX, SLASH, ...styles, ...modules.keys()];
   const digest = digestOf(sources);
 
   // The URLs of all files but index.html begin with their version, so that a browser may keep them for ever.
   const version = `v/${digest}/`;
   const preloads = preloaded.map((path) => `<link rel="modulepreload" href="${version}${path}">`);
   const page = index
+    .replace('src="slash.ts"', `src="?slash=${digest}"`)
     .replaceAll(LINKED, ` $1="${version}${FOLDER}$2"`)
     .replace('</head>', `${preloads.join('')}</head>`);
   return {
@@ -78,6 +82,7 @@ function makePage(): Page {
     digest,
     files: [
       fileOf('/', 'text/html', page, true),
+      fileOf(`/?slash=${digest}`, 'text/javascript', textOf(SLASH), false),
       ...styles.map((path) =>
         fileOf(`/${version}${path}`, 'text/css', withoutComments(readSource(path)), false),
       ),
@@ -101,11 +106,16 @@ function fileOf(path: string, type: string, text: string, isFirst: boolean): Pag
 function reach(modules: Map<string, string>, kinds: readonly RegExp[]): string[] {
   const paths = new Set([MAIN]);
   for (const path of paths) {
-    const text = modules.get(path) ?? withoutComments(stripTypeScriptTypes(readSource(path)));
+    const text = modules.get(path) ?? textOf(path);
     modules.set(path, text);
     for (const found of kinds.flatMap((kind) => references(path, text, kind))) paths.add(found); // which are also visited
   }
   return [...paths];
+}
+
+/** A program as a browser gets it. */
+function textOf(path: string): string {
+  return withoutComments(stripTypeScriptTypes(readSource(path)));
 }
 
 /** The paths in the repository to which a module refers. */

@@ -15,6 +15,7 @@ const ROWS = 'test/page/file-of-books.test.ts';
 const SHELF = 'test/page/shelf.test.ts';
 const STORING = 'test/page/storing.test.ts';
 const TEXTS = 'test/browser/page-texts.test.ts';
+const PROXY = 'test/browser/page-proxy.test.ts';
 const TOGETHER = 'test/browser/page-together.test.ts';
 const TROUBLE = 'test/browser/page-trouble.test.ts';
 const EVERYBODY = 'test/browser/page-accessibility.test.ts';
@@ -23,9 +24,11 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .in('page/catalogue/refusal.ts')
   .mutant('a proxy in front of the catalogue refuses a change', LOGIC, 'what a proxy answers')
   .change(' || error.isForeign', '')
+  .mutant('a proxy that drops the login loses what was typed', LOGIC, 'what a proxy answers')
+  .change('[401, 412, 429]', '[412, 429]')
   .in('page/catalogue/session.ts')
   .mutant('another password loses the typed text', TROUBLE, 'another password: a login over the page')
-  .change('if (!(error instanceof WrongCredentials)) throw error;', 'throw error;')
+  .change('if (!(error instanceof WrongCredentials)) {', 'if (error) {')
   .mutant('nobody is logged out without a touch', TROUBLE, 'after thirty minutes without a touch')
   .change(
     'if (this.#catalogue === undefined) return;\n    clear',
@@ -38,9 +41,21 @@ export const LIBRARIAN_MUTANTS = new Mutants()
   .mutant('the password stays in the page', FINDING, 'a login that is refused')
   .change("password.value = '';", '')
   .mutant('a person who leaves the page sends nothing more', CHANGES, 'what is struck through')
-  .change('keepalive: this.#isLeaving', 'keepalive: false')
+  .change('const keepalive = this.#isLeaving;', 'const keepalive = false;')
   .mutant('the login hides that it is refused for a while', FINDING, 'a login that is refused')
   .change('error.status === 429)', 'error.status === 430)')
+  .mutant('a login page of another origin seems to be an outage', PROXY, 'redirects to another host')
+  .change("redirect: 'manual', credentials,", 'credentials,')
+  .mutant('nothing says that a proxy wants a password', PROXY, 'one that wants a password: ')
+  .change('(?:basic|', '(?:')
+  .mutant(
+    'a browser that asks for a password hides that a proxy wants it',
+    PROXY,
+    'for which the browser asks',
+  )
+  .change("if (this.#reach === 'away') void this.#findLock();", '')
+  .mutant('a proxy that cuts answers is not noticed', PROXY, 'cuts answers')
+  .change("if (status === 0 && this.#reach === 'here') this.#setReach('away');", 'if (status === 1) return;')
   .in('page/changes/book-dialog.ts')
   .mutant('a book that was added while the service hung is stored twice', TROUBLE, 'answers that are lost')
   .change(

@@ -25,6 +25,8 @@ const MAIN = 'page/main.ts';
 describe('the files of the page', () => {
   let service: RunningService;
   let index: string;
+  /** The URL of the script that adds the slash to the page's address. */
+  let slash: string;
   /** The beginning of every other URL: `/v/<version>/`. */
   let version: string;
   /** The paths of all modules that the page leads to, each with its text. */
@@ -33,6 +35,7 @@ describe('the files of the page', () => {
   before(async () => {
     service = await startTestService(await SQLITE.freshUrl());
     index = (await get('/')).body;
+    slash = / src="(\?slash=[0-9a-f]{16})"/.exec(index)?.[1] ?? '';
     version = `/${/src="(v\/[0-9a-f]{16}\/)/.exec(index)?.[1]}`;
     await readModules(`${version}${MAIN}`);
   });
@@ -55,7 +58,7 @@ describe('the files of the page', () => {
   test('rule 34: index.html and every file that it leads to are served, in one version, and by relative URLs alone', async () => {
     const urls = [...index.matchAll(/ (?:href|src)="([^"#]+)"/g)]
       .map(([, url = '']) => url)
-      .filter((url) => !url.startsWith('data:'));
+      .filter((url) => !url.startsWith('data:') && url !== slash);
     const [styles = [], scripts = []] = [/\.css$/, /\.ts$/].map((end) => urls.filter((url) => end.test(url)));
     assert.ok(styles.length > 0 && scripts.length > 1);
     assert.equal(styles.length + scripts.length, urls.length);
@@ -75,6 +78,14 @@ describe('the files of the page', () => {
         assert.ok(scripts.includes(pathname.slice(1)), `${path} needs ${pathname}, which is not preloaded`);
       }
     }
+  });
+
+  test('rule 34: the script that adds the slash to the address has the address of the page, and a query', async () => {
+    const { status, headers, body } = await get(`/${slash}`);
+    assert.deepEqual([status, headers['content-type']], [200, 'text/javascript; charset=utf-8']);
+    assert.equal(headers['cache-control'], 'max-age=31536000, immutable');
+    assert.equal(body.trim(), "if (!location.pathname.endsWith('/')) location.pathname += '/';");
+    assert.equal((await get(`/${slash.slice(0, -1)}`)).body, index, 'of another version');
   });
 
   test('rule 34: a module has the lines of its source, without types', () => {

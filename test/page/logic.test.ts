@@ -216,7 +216,7 @@ test('only what the catalogue itself refuses is given up, not what a proxy answe
     assert.equal(isRefusal(new CatalogueError('no', { status })), true, String(status));
     assert.equal(isRefusal(new CatalogueError('no', { status, isForeign: true })), false, String(status));
   }
-  for (const status of [undefined, 412, 429, 500, 503])
+  for (const status of [undefined, 401, 412, 429, 500, 503])
     assert.equal(isRefusal(new CatalogueError('later', { status })), false, String(status));
   assert.equal(isRefusal(new TypeError('fetch failed')), false);
 });

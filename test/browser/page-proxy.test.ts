@@ -1,0 +1,181 @@
+// The librarians' page behind a proxy that does not only pass on: what the page says then, and that nothing typed is lost.
+
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { test } from 'node:test';
+import type { Page } from 'playwright-core';
+import { passOn, startFront } from '../support/front.ts';
+import { describePage, listed, logIn, row, searchField, shown, WAYS } from '../support/page.ts';
+import { pageOf, SQLITE, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const { keyboard } = WAYS;
+
+const HTML = { 'content-type': 'text/html' };
+const WANTED = { ...HTML, 'www-authenticate': 'Basic realm="Library"' };
+const LOCKED = 'A proxy in front of the catalogue asks for its own password with each request';
+const SIGNED_OUT = 'A login page in front of the catalogue answers in its place.';
+const FORBIDDEN = 'A proxy in front of the catalogue forbids what this page asks for.';
+const ALTERED = 'A proxy in front of the catalogue removes or replaces headers';
+
+type Answer = (outgoing: ServerResponse, forward: Forward, incoming: IncomingMessage) => void;
+type Forward = (give?: (answered: IncomingMessage) => void) => void;
+
+function page(status: number, headers: Record<string, string> = HTML): Answer {
+  return (outgoing) => void outgoing.writeHead(status, headers).end('<h1>not the catalogue</h1>');
+}
+
+/** Changes the headers of an answer, or its body. */
+function altered(change: (answered: IncomingMessage, outgoing: ServerResponse) => void): Answer {
+  return (outgoing, forward) => forward((answered) => change(answered, outgoing));
+}
+
+function without(header: string): Answer {
+  return altered((answered, outgoing) => {
+    const { [header]: _, ...others } = answered.headers;
+    answered.pipe(outgoing.writeHead(answered.statusCode as number, others));
+  });
+}
+
+const PROXIES: readonly (readonly [string, Answer, string])[] = [
+  ['wants a password', page(401, WANTED), LOCKED],
+  ['wants a ticket', page(401, { 'www-authenticate': 'Negotiate' }), LOCKED],
+  ['redirects to its login page', page(302, { location: '/sso' }), SIGNED_OUT],
+  ['redirects to another host', page(302, { location: 'http://sso.example.org/' }), SIGNED_OUT],
+  ['answers with its login page', page(200), SIGNED_OUT],
+  ['answers 401', page(401), SIGNED_OUT],
+  ['answers 401 in JSON', page(401, { 'content-type': 'application/json' }), SIGNED_OUT],
+  ['is that of a hotel', page(511), SIGNED_OUT],
+  ['forbids it', page(403), FORBIDDEN],
+  ['has no service', page(502), 'The catalogue does not answer.'],
+  ['has a service that is too slow', page(504), 'The catalogue does not answer.'],
+  ['is maintained', page(503), 'The catalogue is busy or not ready yet.'],
+  [
+    'drops the login',
+    (_, forward, incoming) => {
+      delete incoming.headers.authorization;
+      forward();
+    },
+    ALTERED,
+  ],
+  [
+    'puts its own login in the place of the page’s',
+    (_, forward, incoming) => {
+      incoming.headers.authorization = 'Basic eDp5';
+      forward();
+    },
+    ALTERED,
+  ],
+  ['drops the links', without('link'), ALTERED],
+  [
+    'cuts answers',
+    altered((answered, outgoing) => {
+      outgoing.writeHead(200, answered.headers).write('{"status":');
+      setImmediate(() => outgoing.destroy());
+    }),
+    'The catalogue does not answer.',
+  ],
+];
+
+describePage('the librarians’ page behind a proxy', ({ openCatalogue, openDesk }) => {
+  const trouble = (desk: Page, text: string) =>
+    desk
+      .getByRole('alert')
+      .filter({ hasText: `${text}` })
+      .filter({ hasText: 'Your changes are kept' });
+
+  for (const [name, answer, text] of PROXIES) {
+    test(`one that ${name}: the page says so, waits, and stores what was typed`, async (context) => {
+      let isThere = false;
+      const catalogue = await openCatalogue(context, {
+        options: text === LOCKED ? { httpCredentials: { username: 'front', password: 'door' } } : {},
+        front: (incoming, outgoing, forward) => {
+          const isCall = incoming.url?.startsWith('/book') === true;
+          if (isThere && isCall) answer(outgoing, forward, incoming);
+          else forward();
+        },
+      });
+      const desk = catalogue.page;
+      await desk.clock.install();
+      isThere = true;
+      await searchField(desk).fill('emma');
+      await waitUntil(async () => {
+        await desk.clock.runFor(1000);
+        return trouble(desk, text).isVisible();
+      });
+      await keyboard.edit(desk, 'Emma', 'year', '1816');
+      await desk.clock.runFor(2000);
+      assert.equal(await trouble(desk, text).isVisible(), true, 'still');
+      isThere = false;
+      await waitUntil(async () => {
+        await desk.clock.runFor(1000);
+        return (await catalogue.client.list())[6]?.year === 1816;
+      });
+      await trouble(desk, text).waitFor({ state: 'hidden' });
+      await row(desk, 'Emma').filter({ hasText: '1816' }).waitFor();
+    });
+  }
+
+  test('one that wants a password, for which the browser asks: the page still says so', async (context) => {
+    let isThere = false;
+    const { page: desk } = await openCatalogue(context, {
+      front: (incoming, outgoing, forward) => {
+        if (isThere) page(401, WANTED)(outgoing, forward, incoming);
+        else forward();
+      },
+    });
+    await desk.clock.install();
+    isThere = true;
+    await searchField(desk).fill('emma');
+    await waitUntil(async () => {
+      await desk.clock.runFor(1000);
+      return trouble(desk, LOCKED).isVisible();
+    });
+  });
+
+  test('a login that a proxy answers says which', async (context) => {
+    const service = await startTestService(await SQLITE.freshUrl());
+    context.after(service.stop);
+    let answer: Answer | undefined;
+    const front = await startFront(context, (incoming, outgoing) => {
+      const forward = () => passOn(pageOf(service), incoming, outgoing);
+      if (answer === undefined || incoming.url !== '/token') forward();
+      else answer(outgoing, forward, incoming);
+    });
+    const { page: desk } = await openDesk(context, front.url);
+    const login = desk.getByRole('dialog', { name: 'Book catalogue' });
+    await login.getByRole('textbox', { name: 'Name' }).fill('librarian');
+    await login.getByLabel('Password').fill('correct horse');
+    for (const [status, headers, text] of [
+      [403, HTML, FORBIDDEN],
+      [302, { location: 'http://sso.example.org/' }, SIGNED_OUT],
+    ] as const) {
+      answer = page(status, headers);
+      await login.getByRole('button', { name: 'Log in' }).click();
+      await login.getByRole('alert').filter({ hasText: text }).waitFor();
+    }
+    answer = undefined;
+    await desk.keyboard.press('Enter');
+    await login.waitFor({ state: 'hidden' });
+  });
+
+  test('one that serves the page without the slash of its path: the page adds it, and keeps the search', async (context) => {
+    const service = await startTestService(await SQLITE.freshUrl());
+    context.after(service.stop);
+    await service.client.request('POST', '/book', { body: { title: 'Emma' } });
+    const front = await startFront(context, (incoming, outgoing) => {
+      const [, rest] = /^\/catalogue(?:\/|(?=\?|$))(.*)/.exec(incoming.url ?? '') ?? [];
+      if (rest === undefined) {
+        outgoing.writeHead(404, HTML).end('another site');
+        return;
+      }
+      incoming.url = `/${rest}`;
+      passOn(pageOf(service), incoming, outgoing);
+    });
+    const { page: desk } = await openDesk(context, `${front.url}/catalogue?q=emma&sort=title`);
+    await desk.waitForURL(`${front.url}/catalogue/?q=emma&sort=title`);
+    await logIn(desk);
+    await listed(desk);
+    await shown(desk, ['Emma']);
+  });
+});
