@@ -4,11 +4,17 @@ import type { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import { LARGEST_PAGE, type Page, type PageSearch, type Search } from '../../client/src/search.ts';
 import type { Book } from '../../src/books/book.ts';
 import { asCsv, asJson } from '../../src/books/line.ts';
-import { asCsvFile, asJsonFile } from '../../src/files/writing.ts';
+import { asCsvFile, asExcel, asExcelFile, asJsonFile } from '../../src/files/writing.ts';
 import type { Session } from '../catalogue/session.ts';
 import { counted } from '../elements/text.ts';
 
-export type ExportFormat = 'csv' | 'json';
+export type ExportFormat = 'csv' | 'excel' | 'json';
+
+const FORMATS = {
+  csv: { asLine: asCsv, asFile: asCsvFile<string>, type: 'text/csv', ending: '.csv' },
+  excel: { asLine: asExcel, asFile: asExcelFile, type: 'text/csv', ending: '-excel.csv' },
+  json: { asLine: asJson, asFile: asJsonFile, type: 'application/json', ending: '.json' },
+} as const;
 
 export interface ExportOptions {
   /** Called with the number of books so far. */
@@ -16,7 +22,7 @@ export interface ExportOptions {
   readonly signal?: AbortSignal;
 }
 
-/** UTF-16 code units of a part of the file. A browser keeps parts outside of the page's memory. */
+/** UTF-16 code units or bytes of a part of the file. A browser keeps parts outside of the page's memory. */
 const PART = 1024 * 1024;
 
 /** Books after which the page does other work: a few milliseconds. */
@@ -34,10 +40,9 @@ export function exportBooks(
   options: ExportOptions = {},
 ): Promise<File> {
   return session.call(async (catalogue) => {
-    const lines = linesOf(booksOf(catalogue, search, options), format === 'csv' ? asCsv : asJson);
-    const parts = await partsOf(format === 'csv' ? asCsvFile(lines) : asJsonFile(lines));
-    const type = format === 'csv' ? 'text/csv' : 'application/json';
-    return new File(parts, `books${search === undefined ? '' : '-found'}-${today()}.${format}`, { type });
+    const { asLine, asFile, type, ending } = FORMATS[format];
+    const parts = await partsOf(asFile(linesOf(booksOf(catalogue, search, options), asLine)));
+    return new File(parts, `books${search === undefined ? '' : '-found'}-${today()}${ending}`, { type });
   });
 }
 
@@ -83,16 +88,19 @@ async function* linesOf(
   for await (const books of chunks) if (books.length > 0) yield books.map(asLine).join('');
 }
 
-async function partsOf(texts: AsyncIterable<string>): Promise<BlobPart[]> {
+async function partsOf(chunks: AsyncIterable<string | Uint8Array<ArrayBuffer>>): Promise<BlobPart[]> {
   const parts: Blob[] = [];
-  let part = '';
-  for await (const text of texts) {
-    part += text;
-    if (part.length < PART) continue;
-    parts.push(new Blob([part]));
-    part = '';
+  let part: BlobPart[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    part.push(chunk);
+    length += chunk.length;
+    if (length < PART) continue;
+    parts.push(new Blob(part));
+    part = [];
+    length = 0;
   }
-  return [...parts, part];
+  return [...parts, ...part];
 }
 
 /** `2026-11-22`, where the reader is. */

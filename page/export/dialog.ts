@@ -44,9 +44,13 @@ export class ExportDialog {
     const csv = button('csv', 'Save as CSV');
     const alert = complaint === undefined ? [] : [make('p', { class: 'bad', role: 'alert' }, complaint)];
     this.#content.replaceChildren(
-      make('p', {}, 'CSV opens in a spreadsheet, and can be imported again. JSON is for other programs.'),
+      make(
+        'p',
+        {},
+        'The file for Excel opens by a double click; in it, no title becomes a formula, a number or a date. CSV is for other spreadsheets, JSON for other programs. All can be imported again.',
+      ),
       ...alert,
-      make('footer', {}, button('json', 'Save as JSON'), csv),
+      make('footer', {}, button('json', 'Save as JSON'), button('excel', 'Save for Excel'), csv),
     );
     csv.focus();
   }

@@ -31,6 +31,9 @@ const REASON = /^(?:has|is|belongs) /;
 const REASON_OF_RECORD =
   /^has (?:\d+ fields?, the header has|\d+ lines that look like|text after its closing quote)/;
 
+/** A text that a spreadsheet leaves as it is: `="007"` (Goodreads, our file for Excel). */
+const TEXT_OF_SPREADSHEET = /^="([^"]*(?:""[^"]*)*)"$/;
+
 /** No real table is wider. */
 const MAX_COLUMNS = 10_000;
 
@@ -281,7 +284,10 @@ class CsvRecords {
 
   /** The content of a column; '' if there is no such column, or the record ends before it. */
   #field(index: number): string {
-    return index === NOWHERE || index >= this.#tokenizer.count ? '' : this.#tokenizer.field(index);
+    const field = index === NOWHERE || index >= this.#tokenizer.count ? '' : this.#tokenizer.field(index);
+    if (!field.startsWith('="')) return field;
+    const [, text] = TEXT_OF_SPREADSHEET.exec(field) ?? [];
+    return text === undefined ? field : text.replaceAll('""', '"');
   }
 
   #wrongText(field: number): Fault | undefined {

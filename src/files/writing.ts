@@ -1,6 +1,7 @@
 // Owns: how books are written into files, CSV or JSON, and rejected records into a file that can be corrected and
 // imported. Twin of `reading.ts`.
 
+import type { Book } from '../books/book.ts';
 import { CSV_HEADER, quoted } from '../books/line.ts';
 import { REFUSED } from './columns.ts';
 import type { Format, Reading, RefusedRecord } from './rows.ts';
@@ -40,6 +41,40 @@ export function refusedName(name: string | undefined, format: Format): string {
   const own = `rejects.${format}`;
   const withoutEnding = name?.replace(/(?<=.)\.[^.]*$/, '').replace(/\.rejects(?:-\d+)?$/, '');
   return withoutEnding === undefined ? own : `${withoutEnding}.${own}`;
+}
+
+/** A book's line in a file for Excel. */
+export function asExcel({ id, title, author, year }: Book): string {
+  return `${[id, asCell(title), asCell(author), year].join('\t')}\r\n`;
+}
+
+/**
+ * The chunks of a file that Excel opens by a double click, whatever the language of the computer: UTF-16 with tabs. In UTF-8,
+ * the delimiter that it expects depends on the language.
+ * @param lines of `asExcel`.
+ */
+export async function* asExcelFile(
+  lines: AsyncIterable<string>,
+): AsyncGenerator<Uint8Array<ArrayBuffer>, void, void> {
+  yield asUtf16(`\ufeff${CSV_HEADER.replaceAll(',', '\t')}`);
+  for await (const text of lines) yield asUtf16(text);
+}
+
+/**
+ * A text as a field that stays one in Excel: `"Emma"`, but `"=""007"""`, a formula with nothing to calculate. Excel takes for a
+ * formula what begins with a sign; for a number or a date only what has a digit and at most one word.
+ */
+function asCell(text: string): string {
+  const words = text.match(/\p{L}+/gu)?.length ?? 0;
+  const isText = !/^[\s=+\-@]/.test(text) && (words > 1 || !/\p{N}/u.test(text));
+  return quoted(isText ? text : `=${quoted(text)}`);
+}
+
+/** In little-endian order. */
+function asUtf16(text: string): Uint8Array<ArrayBuffer> {
+  const bytes = new DataView(new ArrayBuffer(2 * text.length));
+  for (let at = 0; at < text.length; at += 1) bytes.setUint16(2 * at, text.charCodeAt(at), true);
+  return new Uint8Array(bytes.buffer);
 }
 
 type Written = Pick<Reading, 'format' | 'header'>;

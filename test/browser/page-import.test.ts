@@ -409,6 +409,12 @@ describePage('import and export on the page', ({ openCatalogue }) => {
     ).stdout.split('\n');
     assert.equal(text, `${[head, annotated, hobbit].join('\n')}\n`);
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    const forExcel = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export' }).click();
+    await page.getByRole('button', { name: 'Save for Excel' }).click();
+    assert.match((await forExcel).suggestedFilename(), /^books-found-[\d-]+-excel\.csv$/);
+    const mark = readFileSync(await (await forExcel).path()).subarray(0, 2);
+    assert.deepEqual([...mark], [0xff, 0xfe]);
   });
 });
 

@@ -2,6 +2,7 @@
 
 import { Mutants } from './mutant.ts';
 
+const FOR_EXCEL = 'test/page/export.test.ts';
 const EXPORT = 'test/transfer/export.test.ts';
 const MEMORY = 'test/nightly/memory.test.ts';
 const PERMISSIONS = 'test/process/permissions.test.ts';
@@ -208,7 +209,18 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change('const FEWEST = 2;', 'const FEWEST = 1;')
   .mutant('a few wrong records of many refuse their file', FOREIGN, 'says so in one sentence')
   .change('const FEWEST_PART = 0.5;', 'const FEWEST_PART = 0;')
+  .in('src/files/writing.ts')
+  .mutant('a title is a formula in Excel', FOR_EXCEL, 'a file for Excel')
+  .change('!/^[\\s=+\\-@]/.test(text) && ', '')
+  .mutant('007 is a number in Excel', FOR_EXCEL, 'a file for Excel')
+  .change('(words > 1 || !/\\p{N}/u.test(text))', 'words >= 0')
   .in('src/files/csv.ts')
+  .mutant(
+    'a title that was protected from Excel is imported with its protection',
+    FOR_EXCEL,
+    'a file for Excel',
+  )
+  .change("if (!field.startsWith('=\"')) return field;", 'if (this !== undefined) return field;')
   .mutant(
     'rows after a header are skipped with the blank lines before it',
     FORMATS,

@@ -1,12 +1,14 @@
 // The files of books that the page saves, in Node.js.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 import { BookCatalogue } from '../../client/src/book-catalogue.ts';
 import { booksOf, fill, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { pathTo } from '../support/repository.ts';
-import { SQLITE, startTestService } from '../support/service.ts';
+import { SQLITE, startTestService, temporaryFolder } from '../support/service.ts';
 
 // By its path, and so without its types, which need those of a browser.
 const { exportBooks } = await import(pathTo('page/export/books.ts'));
@@ -39,4 +41,55 @@ test('nothing is saved while the search does not find all books', async () => {
   await assert.rejects(exportBooks(session, { q: 'emma' }, 'csv'), {
     message: 'the catalogue is still indexing about 1 book',
   });
+});
+
+test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers or dates, and it is imported unchanged', async (context) => {
+  const dbUrl = await SQLITE.freshUrl();
+  const titles = [
+    ...[
+      '=HYPERLINK("http://example.org","x")',
+      '+1',
+      '-ism',
+      '@home',
+      ' =1+1',
+      '="007"',
+      '="a"&"b"',
+      "'quoted'",
+    ],
+    ...[
+      '007',
+      '1984',
+      '1/2',
+      '3.14',
+      '1e5',
+      '5 May',
+      'May 5, 1999',
+      'C++',
+      '?',
+      '<b>',
+      'é 雪 שלום 😀',
+      'a;b,c',
+    ],
+    ...['a "quoted" title', 'two\r\nlines', 'a\ttab', '', '2001: A Space Odyssey'],
+  ];
+  const books = titles.map((title, at) => ({ id: at + 1, title, author: title, year: at - 3 }));
+  await fill(dbUrl, books);
+  const service = await startTestService(dbUrl);
+  context.after(() => service.stop());
+  const catalogue = new BookCatalogue(service.url, { username: 'librarian', password: 'correct horse' });
+  const session = { call: (work: (one: BookCatalogue) => unknown) => work(catalogue) };
+  const file = await exportBooks(session, undefined, 'excel');
+  assert.match(file.name, /^books-\d{4}-\d\d-\d\d-excel\.csv$/);
+  const bytes = Buffer.from(await file.arrayBuffer());
+  assert.deepEqual([...bytes.subarray(0, 4)], [0xff, 0xfe, 0x69, 0]);
+  const text = bytes.toString('utf16le');
+  assert.ok(text.startsWith('\ufeffid\ttitle\tauthor\tyear\n1\t"=""=HYPERLINK('));
+  for (const line of ['\t"=""007"""\t', '\t"=""5 May"""\t', '\t"2001: A Space Odyssey"\t', '\t"<b>"\t'])
+    assert.ok(text.includes(line), line);
+  const path = join(temporaryFolder(), file.name);
+  writeFileSync(path, bytes);
+  const again = await SQLITE.freshUrl();
+  const { code, stderr } = await runCommand(['import', path], { DB_URL: again });
+  assert.equal(code, 0, stderr);
+  assert.deepEqual(await booksOf(again), books);
 });
