@@ -20,7 +20,7 @@ const TROUBLES = {
     'A login page in front of the catalogue answers in its place. Open this address in another tab, log in there, and come back.',
   forbidden: 'A proxy in front of the catalogue forbids what this page asks for. Tell the operator.',
   altered:
-    'A proxy in front of the catalogue removes or replaces headers that this page needs: Authorization, Link or ETag. Tell the operator.',
+    'A proxy in front of the catalogue changes what it passes on: the headers Authorization, Link or ETag, or an answer. Tell the operator.',
 } as const;
 
 export type Reach = keyof typeof TROUBLES;
@@ -238,11 +238,15 @@ export class Session {
     if (began >= this.#offlineSince) this.#setReach('here');
   }
 
-  /** An answer that breaks off, or a new token that is refused as well, also shows a trouble. */
+  /** An answer in JSON may also show a trouble: it breaks off, is not the catalogue's, or refuses a new token as well. */
   #noticeFailure({ status = 0, isForeign }: CatalogueError, began: number): void {
-    if (status === 401 && this.#reach !== 'locked') this.#setReach(isForeign ? 'signed out' : 'altered');
-    else if (status === 0 && this.#reach === 'here') this.#setReach('away');
-    else if (status >= 400 && status < 500 && status !== 401 && !isForeign) this.#noticeAnswer(began);
+    if (status === 401) {
+      if (this.#reach !== 'locked') this.#setReach(isForeign ? 'signed out' : 'altered');
+    } else if (status >= 400 && status < 500 && !isForeign) {
+      this.#noticeAnswer(began);
+    } else if (this.#reach === 'here' && (status === 0 || isForeign) && status !== 413) {
+      this.#setReach(status === 0 || status >= 500 ? 'away' : status < 400 ? 'altered' : 'forbidden');
+    }
   }
 
   #setReach(reach: Reach): void {
@@ -287,6 +291,7 @@ function troubleIn({ type, status, headers }: Response, request: string): Reach 
     const isCut = NEEDED.some(([answered, header]) => answered.test(request) && !headers.has(header));
     return status === 200 && isCut ? 'altered' : undefined;
   }
+  if (status === 413) return undefined; // a smaller request may arrive
   if (type === 'opaqueredirect' || status < 400 || status === 401 || status === 511) return 'signed out';
   return status < 500 ? 'forbidden' : 'away';
 }

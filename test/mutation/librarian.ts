@@ -54,8 +54,8 @@ export const LIBRARIAN_MUTANTS = new Mutants()
     'for which the browser asks',
   )
   .change("if (this.#reach === 'away') void this.#findLock();", '')
-  .mutant('a proxy that cuts answers is not noticed', PROXY, 'cuts answers')
-  .change("if (status === 0 && this.#reach === 'here') this.#setReach('away');", 'if (status === 1) return;')
+  .mutant('a proxy that shortens answers is not noticed', PROXY, 'shortens answers')
+  .change("this.#reach === 'here' && (status === 0", 'status < 0 && (status === 0')
   .in('page/changes/book-dialog.ts')
   .mutant('a book that was added while the service hung is stored twice', TROUBLE, 'answers that are lost')
   .change(
