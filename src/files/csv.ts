@@ -31,7 +31,7 @@ const REASON = /^(?:has|is|belongs) /;
 const REASON_OF_RECORD =
   /^has (?:\d+ fields?, the header has|\d+ lines that look like|text after its closing quote)/;
 
-/** A text that a spreadsheet leaves as it is: `="007"` (Goodreads, our file for Excel). */
+/** A text that a spreadsheet leaves as it is, between tabs, as in our file for Excel: `="007"`. */
 const TEXT_OF_SPREADSHEET = /^="([^"]*(?:""[^"]*)*)"$/;
 
 /** No real table is wider. */
@@ -285,7 +285,7 @@ class CsvRecords {
   /** The content of a column; '' if there is no such column, or the record ends before it. */
   #field(index: number): string {
     const field = index === NOWHERE || index >= this.#tokenizer.count ? '' : this.#tokenizer.field(index);
-    if (!field.startsWith('="')) return field;
+    if (this.#tokenizer.delimiter !== '\t' || !field.startsWith('="')) return field;
     const [, text] = TEXT_OF_SPREADSHEET.exec(field) ?? [];
     return text === undefined ? field : text.replaceAll('""', '"');
   }

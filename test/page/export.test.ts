@@ -43,7 +43,7 @@ test('nothing is saved while the search does not find all books', async () => {
   });
 });
 
-test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers or dates, and it is imported unchanged', async (context) => {
+test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers or dates, and it is imported unchanged, as CSV is', async (context) => {
   const dbUrl = await SQLITE.freshUrl();
   const titles = [
     ...[
@@ -86,10 +86,12 @@ test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers o
   assert.ok(text.startsWith('\ufeffid\ttitle\tauthor\tyear\n1\t"=""=HYPERLINK('));
   for (const line of ['\t"=""007"""\t', '\t"=""5 May"""\t', '\t"2001: A Space Odyssey"\t', '\t"<b>"\t'])
     assert.ok(text.includes(line), line);
-  const path = join(temporaryFolder(), file.name);
-  writeFileSync(path, bytes);
-  const again = await SQLITE.freshUrl();
-  const { code, stderr } = await runCommand(['import', path], { DB_URL: again });
-  assert.equal(code, 0, stderr);
-  assert.deepEqual(await booksOf(again), books);
+  for (const exported of [file, await exportBooks(session, undefined, 'csv')]) {
+    const path = join(temporaryFolder(), exported.name);
+    writeFileSync(path, Buffer.from(await exported.arrayBuffer()));
+    const again = await SQLITE.freshUrl();
+    const { code, stderr } = await runCommand(['import', path], { DB_URL: again });
+    assert.equal(code, 0, stderr);
+    assert.deepEqual(await booksOf(again), books);
+  }
 });
