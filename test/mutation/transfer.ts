@@ -220,7 +220,9 @@ export const TRANSFER_MUTANTS = new Mutants()
     FOR_EXCEL,
     'a file for Excel',
   )
-  .change("if (!field.startsWith('=\"')) return field;", 'if (this !== undefined) return field;')
+  .change("!== '\\t' || !field.startsWith('=\"')", "!== ''")
+  .mutant('a title that looks protected loses that on its way through CSV', FOR_EXCEL, 'a file for Excel')
+  .change("this.#tokenizer.delimiter !== '\\t' || ", '')
   .mutant(
     'rows after a header are skipped with the blank lines before it',
     FORMATS,
