@@ -124,7 +124,7 @@ export const SETTINGS = {
     'origins whose pages may call the service from a browser, separated by commas',
     'its own `/docs`',
     'origins without a path, such as https://books.example.org',
-    (origin) => /^https?:/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin,
+    (origin) => /^https?:[^*]+$/.test(origin) && URL.canParse(origin) && new URL(origin).origin === origin,
   ),
   trustedProxies: list(
     'TRUST_PROXY',
@@ -243,7 +243,10 @@ function plain(value: string, name: string, source: string): string {
     );
   }
   const lines = MAY_HAVE_LINES.includes(name) ? value.replaceAll(/\r?\n(?=.)/gs, '') : value;
-  const position = lines.search(/^\s|\p{Cc}|\s$/u);
+  if (value.startsWith(`${name}=`)) {
+    throw new OperatorError(`${source} has the value ${name}=…: leave out the name.`);
+  }
+  const position = lines.search(/^\s|[[\p{Cc}\p{Cf}]--[\u200c\u200d]]|\s$/v); // joiners are parts of words
   if (position === -1) return value;
   const found = lines.charAt(position);
   const end = position === lines.length - 1 ? 'at the end of' : 'in';

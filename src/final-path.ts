@@ -27,7 +27,7 @@ export function finalPath(path: string): string {
  * @throws OperatorError if a shell would expand a part of it: the path would otherwise lead to a folder with that name.
  */
 export function assertWrittenOut(path: string, name: string): void {
-  const [part] = /^~[\w.-]*(?=\/|$)|\$\w+|\$\{\w*\}?|%\w+%/.exec(path) ?? [];
+  const [part] = /^~[\w.-]*(?=\/|$)|\$\w+|\$\{\w*\}?|\$\(|\{\{|%\w+%/.exec(path) ?? [];
   if (part !== undefined)
     throw new OperatorError(`${name}: the path ${path} is used as it is: write what ${part} stands for.`);
 }

@@ -1,5 +1,6 @@
 // Owns: `copy`: all books of one store into another one, with their ids.
 
+import { reasonOf } from '../error-words.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
@@ -49,7 +50,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
         `The connection or the disk failed while the copy was committed: ${error.message}. TO has all books of FROM, or is unchanged: look there.`,
       );
     }
-    throw new OperatorError(`Nothing was copied: ${(error as Error).message}.`);
+    throw new OperatorError(`Nothing was copied: ${reasonOf(error)}.`);
   } finally {
     for (const store of [source, target]) await store?.close().catch(() => {}); // after a failure, closing may fail as well
   }

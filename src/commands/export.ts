@@ -6,6 +6,7 @@ import type { Book } from '../books/book.ts';
 import { asCsv, asJson } from '../books/line.ts';
 import { allOf, describeFilter, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
 import { readSetting } from '../config.ts';
+import { reasonOf } from '../error-words.ts';
 import { asCsvFile, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
@@ -88,9 +89,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1; // the reader has closed the pipe
-    throw new OperatorError(
-      `Nothing was exported: ${signal.aborted ? 'stopped' : (error as Error).message}.`,
-    );
+    throw new OperatorError(`Nothing was exported: ${signal.aborted ? 'stopped' : reasonOf(error)}.`);
   } finally {
     await store.close();
   }

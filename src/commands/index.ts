@@ -1,6 +1,7 @@
 // Owns: `index`: builds or removes the search index.
 
 import { readSetting } from '../config.ts';
+import { reasonOf } from '../error-words.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readSecretFile } from '../secret-file.ts';
 import type { BookIndex } from '../stores/book-index.ts';
@@ -56,7 +57,7 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
     return 0;
   } catch (error) {
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`The index of ${describeStore(url)} failed: ${(error as Error).message}.`);
+    throw new OperatorError(`The index of ${describeStore(url)} failed: ${reasonOf(error)}.`);
   } finally {
     await index.close();
   }

@@ -114,7 +114,7 @@ async function readStandbys(readUrl: string): Promise<Standbys> {
 async function readPostgresUrl(url: string, name: string, purpose: 'writing' | 'reading'): Promise<Hosts> {
   if (!urlsOfHosts(url).every(isWellEscaped)) {
     throw new OperatorError(
-      `${name} is not a valid URL: percent-escape special characters in its parts, such as % as %25.`,
+      `${name} is not a valid URL: percent-escape special characters in its parts (# as %23, % as %25, / as %2F, ? as %3F, @ as %40).`,
     );
   }
   const { readHosts } = await import('./postgres/server/hosts.ts');
@@ -164,9 +164,9 @@ function isWellEscaped(url: string): boolean {
  */
 function sqlitePath(dbUrl: string, name: string): string {
   const path = dbUrl.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '');
-  if (path === '' || path.startsWith('//')) {
+  if (path === '' || path.startsWith('//') || /^\p{Quotation_Mark}/u.test(path)) {
     throw new OperatorError(
-      `${name} must name a file: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
+      `${name} must name a file, without quotation marks: sqlite:data/books.db is relative, sqlite:/srv/books.db absolute.`,
     );
   }
   assertWrittenOut(path, name);
