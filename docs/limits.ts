@@ -48,7 +48,11 @@ export function limitsTable(): string[][] {
       `${seconds(http.reader)}; until half of that memory is free again, ${seconds(http.readerWithoutRoom)}`,
       'it is disconnected',
     ],
-    ['requests of a connection', '1 at a time', 'they wait, unread'],
+    [
+      'requests of a connection',
+      `1 at a time; ${size(connection('WAITING'))} wait in a process`,
+      'they wait, unread; it is closed',
+    ],
     [
       'open lists in a process',
       `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,

@@ -84,7 +84,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     if (room.taken + counted > Math.max(ROOM, limit)) return false;
     room.taken += counted;
     reserved = counted;
-    body = Buffer.allocUnsafe(size);
+    body = Buffer.allocUnsafeSlow(size); // a part of Buffer's pool would keep all of it
     before.copy(body, 0, 0, length);
     return true;
   };

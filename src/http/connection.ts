@@ -17,6 +17,12 @@ const ROOM = 128 * 1024 * 1024;
 /** Largest answer, in bytes, that needs no room: its request took as much. So it is sent even if there is none. */
 const TINY = 4096;
 
+/**
+ * Bytes of the process that wait behind answers to the requests before them. A connection that exceeds them is closed: without
+ * a token, clients that do not read could take any memory.
+ */
+const WAITING = 64 * 1024 * 1024;
+
 /** Milliseconds in a turn of the event loop for what has waited behind other pieces of its connection. */
 const TURN = 4;
 
@@ -28,6 +34,7 @@ const PIECES = 4;
 const PIECE = 1024;
 
 const room = { taken: 0, isRefused: false };
+const waiting = { bytes: 0 };
 
 /** Connections that have more for the server, in the order in which they get a turn of the event loop. */
 const turns: Connection[] = [];
@@ -41,6 +48,8 @@ export class Connection extends Duplex {
   readonly #times: Times['http'];
   /** Bytes that the server has not got yet. */
   #received: Buffer | undefined;
+  /** Those among `waiting`. */
+  #waiting = 0;
   /** Whether the server takes at once what it is given: a body may be read more slowly than it arrives. */
   #isRead = false;
   #isGiving = false;
@@ -222,6 +231,8 @@ export class Connection extends Duplex {
         this.#awaitTurn();
       });
     }
+    const isBehind = this.#request?.complete !== false && !this.#isAnswered;
+    if (!this.#takeWaiting(isBehind ? (this.#received?.length ?? 0) : 0)) return void this.destroy();
     const mustWait = !isAllGiven && (this.#hasTurn || !this.#mayGive);
     if (mustWait !== this.#socket.isPaused()) mustWait ? this.#socket.pause() : this.#socket.resume();
   }
@@ -229,10 +240,18 @@ export class Connection extends Duplex {
   #giveNothingMore(): void {
     this.#isEnding = true;
     this.#received = undefined;
+    this.#takeWaiting(0);
+  }
+
+  /** @returns whether there is room. */
+  #takeWaiting(bytes: number): boolean {
+    waiting.bytes += bytes - this.#waiting;
+    this.#waiting = bytes;
+    return bytes === 0 || waiting.bytes <= WAITING;
   }
 
   #giveNext(bytes: Buffer, length: number): void {
-    this.#received = length === bytes.length ? undefined : bytes.subarray(length);
+    this.#received = length === bytes.length ? undefined : compact(bytes.subarray(length));
     if (this.#bodyLeft > 0) this.#bodyLeft -= length;
     else if (this.#request?.complete !== false && !this.#isInHeaders) {
       this.#isInHeaders = true;
@@ -304,4 +323,10 @@ export class Connection extends Duplex {
     this.#socket.destroy();
     done(error);
   }
+}
+
+/** @returns the bytes, without the rest of their memory if that is more than four times as much. */
+function compact(bytes: Buffer): Buffer {
+  const { buffer, byteOffset, length } = bytes;
+  return 4 * length < buffer.byteLength ? Buffer.from(buffer.slice(byteOffset, byteOffset + length)) : bytes;
 }

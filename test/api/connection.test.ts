@@ -6,6 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Duplex, duplexPair, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { HttpServer } from '../../src/http/server.ts';
 import { TIMES } from '../../src/times.ts';
@@ -164,6 +166,50 @@ describe('pipelined requests', () => {
     client.resume();
     for (let turn = 0; turn < 1000 && !response.writableFinished; turn += 1) await settled();
     assert.equal(produced, 64);
+  });
+
+  test('rule 22: 64 MiB wait behind answers to the requests before them; a connection beyond is closed', async () => {
+    const server = new Server();
+    const connect = async () => {
+      const client = server.connect();
+      client.write(GET + 'x'.repeat(MEBIBYTE - GET.length));
+      await settled();
+      return client;
+    };
+    const clients = await Promise.all(Array.from({ length: 64 }, connect));
+    const beyond = await connect();
+    const other = server.connect();
+    other.write(GET);
+    await settled();
+    assert.deepEqual(
+      [...clients, other].filter(({ socket }) => socket.destroyed),
+      [],
+    );
+    assert.equal(beyond.socket.destroyed, true);
+    clients.pop()?.socket.destroy();
+    await settled();
+    clients.push(await connect());
+    assert.equal(clients.at(-1)?.socket.destroyed, false);
+    for (const { socket } of clients) socket.destroy();
+  });
+
+  test('rule 22: a few bytes that wait keep no other memory', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const server = new Server();
+    const client = server.connect().resume();
+    const send = () => {
+      const text = `${GET.slice(0, -4)}\r\nx: ${'x'.repeat(8000)}\r\n\r\n\r\n\r`;
+      const bytes = Buffer.allocUnsafeSlow(text.length);
+      bytes.write(text);
+      client.write(bytes);
+      return new WeakRef(bytes.buffer);
+    };
+    const memory = send();
+    (await nextOf(server, 0)).response.end('answer');
+    for (let turn = 0; turn < 10; turn += 1) await settled();
+    collect();
+    assert.equal(memory.deref(), undefined);
   });
 
   test('rule 9: a client with many short requests also leaves every turn of the event loop to others', async () => {
