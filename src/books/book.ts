@@ -42,6 +42,12 @@ export const BOOK_ID = {
   examples: [1],
 } as const;
 
+/**
+ * Books of files may have any id. Those beyond this one do not count for the sequence from which new books get theirs
+ * (rule 12): after one such book, none might be left.
+ */
+export const LAST_SEQUENTIAL_ID = 2 ** 52;
+
 /** The fields of a book that a client may set. */
 export type BookFields = {
   readonly [Name in keyof typeof BOOK_FIELDS]: (typeof BOOK_FIELDS)[Name] extends { type: 'string' }

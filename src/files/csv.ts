@@ -6,12 +6,13 @@
 // Parse reports no line numbers, leaves a CR in the last field if line ends are mixed, and reads an unfinished record
 // again with every piece of the file.
 
+import { readBookId } from '../books/book.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { type Columns, findColumns, keepsIds, type WantedColumns, withoutReasons } from './columns.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
 import { BINARY, NotText, TextInput } from './decoding.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
-import { isFull, readBatches, readFileId, shorten } from './rows.ts';
+import { isFull, readBatches, shorten } from './rows.ts';
 import { readYear } from './years.ts';
 
 /** Tried in this order; among those that find a title, the one that splits the header into the most columns is it. */
@@ -275,9 +276,9 @@ class CsvRecords {
     const wrong = isSuspect ? (this.#wrongText(this.#title) ?? this.#wrongText(this.#author)) : undefined;
     if (wrong !== undefined) return wrong;
     if (typeof year === 'string') return this.#damaged(yearField) ?? { field: yearField, reason: year };
-    const id = this.#id === NOWHERE ? undefined : readFileId(this.#field(this.#id));
+    const id = this.#id === NOWHERE ? undefined : readBookId(this.#field(this.#id));
     if (id === undefined && this.#id !== NOWHERE)
-      return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^52' };
+      return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^53−1' };
     const original = id === undefined ? undefined : this.#ownText;
     return { id, title, author, year, line: this.#input.line, original };
   }

@@ -1,6 +1,6 @@
 // Owns: what is read, and how: the interpretation of a file, and its books and rejected records, in batches.
 
-import { type BookFields, readBookId } from '../books/book.ts';
+import type { BookFields } from '../books/book.ts';
 import type { Columns, WantedColumns } from './columns.ts';
 import type { TextInput } from './decoding.ts';
 
@@ -103,15 +103,6 @@ const BATCH_TEXT = 64 * 1024; // characters
 
 /** Characters of a value that a message shows. */
 const SHOWN = 80;
-
-/** The highest id that a file may have: new books get the ids after it, and as many are left for them (rule 12). */
-const HIGHEST_ID = 2 ** 52;
-
-/** @returns the id of a book in a file; undefined when it is not an id, or leaves no room for others. */
-export function readFileId(text: string): number | undefined {
-  const id = readBookId(text);
-  return id !== undefined && id <= HIGHEST_ID ? id : undefined;
-}
 
 export function isFull(batch: OpenBatch): boolean {
   return batch.books.length + batch.refused.length >= BATCH_RECORDS || batch.size >= BATCH_TEXT;

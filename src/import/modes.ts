@@ -1,6 +1,6 @@
 // Owns: which rows of a file are stored: all of them, only new ones, or each with its id.
 
-import { type Book, type BookFields, isSameBook } from '../books/book.ts';
+import { type Book, type BookFields, isSameBook, LAST_SEQUENTIAL_ID } from '../books/book.ts';
 import { type ReadBook, type RefusedRecord, shorten } from '../files/rows.ts';
 import { type BulkStore, countBooks, type StoredBooks } from '../stores/bulk.ts';
 import { TIMES } from '../times.ts';
@@ -103,17 +103,20 @@ export class KeepIds implements ImportMode {
   async #findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
     const ids = rows.map(({ id }) => id as number);
     this.#reservedThrough ??= await this.#store.lastId();
-    let given = this.#reservedThrough; // the store has no book beyond it
-    const highest = Math.max(...ids);
+    let given = this.#reservedThrough; // the store has no sequential book beyond it
+    const highest = Math.max(0, ...ids.filter(isSequential));
     if (this.#scratch === undefined && highest > given) {
       given = await this.#store.reserveIdsThrough(highest); // before the search, so that free ids stay free
       this.#reservedThrough = highest;
     }
-    const perhapsTaken = ids.filter((id) => id <= given);
+    const perhapsTaken = ids.filter((id) => id <= given || !isSequential(id));
     const stored = perhapsTaken.length > 0 ? await this.#store.find(perhapsTaken) : [];
     return this.#scratch === undefined ? stored : [...stored, ...(await this.#scratch.find(ids))];
   }
 }
+
+/** Whether new books get ids after this one. */
+const isSequential = (id: number) => id <= LAST_SEQUENTIAL_ID;
 
 /**
  * Stores a group in one transaction.

@@ -35,7 +35,10 @@ export interface BulkStore {
 
   count(): Promise<number>;
 
-  /** The highest id ever given, including to removed books; 0 if none was. It is never given again (rule 12). */
+  /**
+   * The id after which new books get theirs: the highest one ever given, including to removed books; 0 if none was. It is
+   * never given again (rule 12). Of ids of files, those beyond LAST_SEQUENTIAL_ID do not count.
+   */
   lastId(): Promise<number>;
 
   /** The books with these ids, in no particular order. */
@@ -64,7 +67,7 @@ export interface BulkStore {
 
   /**
    * Reserves the ids up to this one: new books do not get them.
-   * @returns the highest id given before. No book is beyond it, and none will be until this transaction ends.
+   * @returns `lastId` before. Up to LAST_SEQUENTIAL_ID, no book is beyond it, and none will be until this transaction ends.
    */
   reserveIdsThrough(lastId: number): Promise<number>;
 

@@ -11,6 +11,8 @@ const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
+const IMPORT = 'test/transfer/import.test.ts';
+const FAR_IDS = 'are kept; new books get those after';
 const LOCKED_BOOKS = 'test/nightly/locked-books.test.ts';
 
 export const STORES_MUTANTS = new Mutants()
@@ -20,6 +22,11 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/writer.ts')
   .mutant('a write to a SQLite file that is gone is acknowledged', SQLITE, 'no write is acknowledged until')
   .change('this.#store.assertInPlace();', '')
+  .mutant('a SQLite file gives ids that another process has given', IMPORT, FAR_IDS)
+  .change(
+    'this.#insert = this.#inserts[',
+    'if (this.#insert === this.#inserts.null) this.#insert = this.#inserts[',
+  )
   .in('src/stores/sqlite/file.ts')
   .mutant('a write to a SQLite file that has been moved is acknowledged', SQLITE, ' moved: no write')
   .change('if (this.#file.assertInPlace() === 0)', 'if (false)')
@@ -120,6 +127,26 @@ export const STORES_MUTANTS = new Mutants()
     'waits for those who read it',
   )
   .change('if (code === LOCKED) {', 'if (false) {')
+  .mutant(
+    'after the highest possible id in PostgreSQL, a sequence that is behind gives none',
+    IMPORT,
+    FAR_IDS,
+    'PostgreSQL',
+  )
+  .change('max(id)) from books where id <=', 'max(id)) from books where true or id <=')
+  .in('src/stores/postgres/bulk.ts')
+  .mutant('beside a very high id, imported ids in PostgreSQL are given again', IMPORT, FAR_IDS, 'PostgreSQL')
+  .change('(select max(id) from books where id <=', '(select max(id) from books where true or id <=')
+  .in('src/stores/sqlite/new-ids.ts')
+  .mutant('a file with the highest possible id raises the sequence of a SQLite file to it', IMPORT, FAR_IDS)
+  .change('if (last !== undefined) this.#putBack.run(last);', '')
+  .mutant('SQLite gives the ids after the highest possible one', IMPORT, FAR_IDS)
+  .change("if (this.#findBeyond.get() === undefined) return 'null'", "if (this.#last === 0) return 'null'")
+  .mutant('a new book gets the very high id that a book of a file has', IMPORT, FAR_IDS)
+  .change('while (this.#isTaken());', 'while (this.#last < 0 && this.#isTaken());')
+  .in('src/import/modes.ts')
+  .mutant('the book that has a very high id is not found', IMPORT, FAR_IDS)
+  .change(' || !isSequential(id)', '')
   .in('src/times.ts')
   .mutant('a start that waits for a lock holds up all reads', ANSWERS, 'no read waits', 'PostgreSQL')
   .change('structureLock: 100', 'structureLock: 3000')

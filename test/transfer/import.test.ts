@@ -153,6 +153,48 @@ for (const { name, freshUrl } of STORES) {
       assert.equal((await importing(url, folder, 'export.csv')).code, 0);
       assert.equal((await service.client.create({})).id, 9001);
     });
+
+    test('rule 12: ids up to 2^53−1 are kept; new books get those after the highest one up to 2^52', async (context) => {
+      const [url, target] = [await freshUrl(), await freshUrl()];
+      const folder = folderWith({
+        'far.csv': `${HEADER}9007199254740991,"the last","",0\n7,"","",0\n`,
+        'near.csv': `${HEADER}20,"","",0\n`,
+        'edge.csv': `${HEADER}4503599627370496,"","",0\n4503599627370497,"","",0\n`,
+        'new.csv': 'title\nnew\n',
+      });
+      const imports = async (words: string, store = url) => {
+        const { code, stdout } = await importing(store, folder, words);
+        assert.equal(code, 0);
+        return stdout.split('\n')[0];
+      };
+      const created: number[] = [];
+      assert.equal(await imports('far.csv'), '2 rows read: 2 imported, 0 already there, 0 refused.');
+      assert.equal(await imports('far.csv'), '2 rows read: 0 imported, 2 already there, 0 refused.');
+      const { client, stop } = await startTestService(url);
+      context.after(stop);
+      const create = async () => created.push((await client.create({ title: 'created' })).id);
+      await create();
+      await imports('near.csv');
+      await create();
+      await imports('new.csv');
+      await imports('new.csv --on-duplicate add');
+      created.push(...(await client.request('POST', '/books', { body: [{}, {}] })).data);
+      assert.deepEqual(created, [8, 21, 24, 25]);
+      const found = await client.request('GET', '/books?q=created');
+      assert.deepEqual(
+        found.data.map(({ id }: { id: number }) => id),
+        [8, 21],
+      );
+      assert.equal((await command(`copy ${url} ${target}`)).code, 0);
+      await imports('new.csv --on-duplicate add', target);
+      const ids = (await booksOf(target)).map(({ id }) => id);
+      assert.deepEqual(ids, [7, 8, 20, 21, 22, 23, 24, 25, 26, 9007199254740991]);
+      await imports('edge.csv');
+      await create();
+      await imports('new.csv --on-duplicate add');
+      const last = (await client.list()).slice(-4).map(({ id }) => id - 4503599627370496);
+      assert.deepEqual(last, [1, 2, 3, 4503599627370495]);
+    });
   });
 }
 

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type pg from 'pg';
 import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
-import type { Book, BookFields } from '../../books/book.ts';
+import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { Times } from '../../times.ts';
 import {
@@ -28,7 +28,7 @@ import { connectToSnapshot, type Standbys } from './standby/standby.ts';
 
 const LAST_ID = `
   select greatest(
-    coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books)
+    coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
   ) as value`;
 
 // A committed transaction is durable, even where the server's setting would not wait for the disk. Stronger settings

@@ -18,6 +18,7 @@ import {
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { OpenStore } from './file.ts';
+import { type NewId, NewIds } from './new-ids.ts';
 import {
   createStructure,
   makeFolderOf,
@@ -89,6 +90,7 @@ class SqliteBulk implements BulkStore {
   readonly #times: Times['sqlite'];
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
+  #newIds: NewIds | undefined;
   /** The prepared statements by their SQL. Each is prepared once: the garbage collector does not count a statement's memory, which would pile up. */
   readonly #statements = new Map<string, StatementSync>();
 
@@ -113,7 +115,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async lastId(): Promise<number> {
-    return this.#number("select max(seq) as value from sqlite_sequence where name = 'books'");
+    return this.#ids.last();
   }
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
@@ -134,22 +136,24 @@ class SqliteBulk implements BulkStore {
   }
 
   insert(books: readonly BookFields[]): Promise<void> {
-    return this.#joined(async () => this.#insert('books', FIELD_NAMES, books));
+    return this.#joined(async () => this.#insert('books', FIELD_NAMES, books, this.#ids.begin()));
   }
 
   insertWithIds(books: readonly Book[]): Promise<void> {
-    return this.#joined(async () => this.#insert('books', ['id', ...FIELD_NAMES], books));
+    return this.#joined(async () => {
+      this.#ids.keep(books, () => this.#insert('books', ['id', ...FIELD_NAMES], books));
+    });
   }
 
   async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
     const count = await this.#compare(rows);
-    const insert = this.#prepare(
-      `insert into books (${FIELDS}) select ${FIELDS} from (${NEW_ROWS}) order by id`,
-    );
     for (let first = 1; first <= count; first += STEP) {
       const last = first + STEP - 1;
       yield await this.inTransaction(async () => {
         const stored = this.#countNew(first, last);
+        const insert = this.#prepare(
+          `insert into books (${ID_AND_FIELDS}) select ${this.#ids.begin()}, ${FIELDS} from (${NEW_ROWS}) order by id`,
+        );
         assertAllTaken(Number(insert.run(first, last).changes), stored.count);
         return stored;
       });
@@ -240,13 +244,21 @@ class SqliteBulk implements BulkStore {
     return storedBooks(counts as unknown as Counts);
   }
 
+  /** Prepared when it is needed: a file that is only read may be of another program. */
+  get #ids(): NewIds {
+    this.#newIds ??= new NewIds(this.#db);
+    return this.#newIds;
+  }
+
+  /** @param newId if the rows are new books. */
   #insert<Name extends string>(
     table: 'books' | 'aside',
     columns: readonly Name[],
     rows: readonly Readonly<Record<Name, string | number>>[],
+    newId?: NewId,
   ): void {
-    const one = this.#prepare(insertion(table, columns, 1));
-    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS));
+    const one = this.#prepare(insertion(table, columns, 1, newId));
+    const many = this.#prepare(insertion(table, columns, STATEMENT_BOOKS, newId));
     let values: (string | number)[] = [];
     let taken = 0;
     for (const row of rows) {
@@ -276,9 +288,10 @@ class SqliteBulk implements BulkStore {
 }
 
 /** SQL that stores this many rows. */
-function insertion(table: string, columns: readonly string[], rows: number): string {
-  const row = `(${columns.map(() => '?')})`;
-  return `insert into ${table} (${columns}) values ${Array(rows).fill(row)}`;
+function insertion(table: string, columns: readonly string[], rows: number, newId?: NewId): string {
+  const [id, value] = newId === undefined ? ['', ''] : ['id, ', `${newId}, `];
+  const row = `(${value}${columns.map(() => '?')})`;
+  return `insert into ${table} (${id}${columns}) values ${Array(rows).fill(row)}`;
 }
 
 /** @throws OperatorError that names the temporary file, not the store, as the cause. */

@@ -21,6 +21,7 @@ import {
 import type { Times } from '../../times.ts';
 import { OpenStore } from './file.ts';
 import { emptyLog } from './long-log.ts';
+import { type NewId, NewIds } from './new-ids.ts';
 import { now, openForWriting, retryWhileBusy } from './structure.ts';
 import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
@@ -135,7 +136,10 @@ class Writer {
   readonly #store: OpenStore;
   readonly #times: Times;
   readonly #begin;
-  readonly #insert;
+  readonly #newIds;
+  readonly #inserts;
+  /** That of the open transaction. */
+  #insert;
   readonly #update;
   readonly #remove;
   readonly #find;
@@ -155,7 +159,11 @@ class Writer {
     this.#times = times;
     this.#store = new OpenStore(path);
     this.#begin = db.prepare('begin immediate');
-    this.#insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
+    this.#newIds = new NewIds(db);
+    const insert = (id: NewId) =>
+      db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
+    this.#inserts = { null: insert('null'), 'new_id()': insert('new_id()') };
+    this.#insert = this.#inserts.null;
     this.#update = db.prepare(`
       update books set title = coalesce(?, title), author = coalesce(?, author), year = coalesce(?, year)
       where id = ?
@@ -191,6 +199,7 @@ class Writer {
     group.push(first);
     retryWhileBusy(() => this.#begin.run(), first.deadline, this.#times.sqlite);
     try {
+      this.#insert = this.#inserts[this.#newIds.begin()];
       const end = now() + this.#times.sqlite.group;
       const answers = [this.#execute(first)];
       while (group.length < GROUP_SIZE && now() < end) {

@@ -5,6 +5,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
+import { LAST_SEQUENTIAL_ID } from '../../../books/book.ts';
 import type { Times } from '../../../times.ts';
 import { withTypes } from '../../columns.ts';
 import { begin, withTimeout } from '../server/limits.ts';
@@ -44,12 +45,13 @@ const DESCRIBE = `
 const DESCRIBE_SEQUENCE = `
   select to_regclass('books_id_seq') is null as missing,
     coalesce(
-      (select max(id) from books) > coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), false
+      (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
+        > coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), false
     ) as behind`;
 export const CATCH_UP = `
   do $$ begin
     lock table books in share row exclusive mode;
-    perform setval('books_id_seq', max(id)) from books
+    perform setval('books_id_seq', max(id)) from books where id <= ${LAST_SEQUENTIAL_ID}
     having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0);
   end $$`;
 
