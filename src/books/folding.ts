@@ -108,6 +108,9 @@ const FORMS: Readonly<Record<string, string>> = {
   か: 'ゕヵ',
   け: 'ゖヶ',
   〇: '○◯',
+  // noncharacters that stand for what NFKD would make letters
+  '™': '\ufdd0',
+  '℠': '\ufdd1',
   高: '髙',
   崎: '﨑',
 };
@@ -149,9 +152,21 @@ const SEQUENCES: Readonly<Record<string, readonly string[]>> = {
   '\u0c82': ['ಙ್(?=[ಕ-ಘ])', 'ಞ್(?=[ಚ-ಝ])', 'ಣ್(?=[ಟ-ಢ])', 'ನ್(?=[ತ-ಧ])', 'ಮ್(?=[ಪ-ಭ])'],
 };
 
-/** What NFKD would make something else: trade marks; apostrophes; what the key of `ー` types after kana in another mode. */
-const SIGNS = /[™℠´΄᾽᾿῾´]|(?<=[\p{sc=Kana}\p{sc=Hira}])[ー－−⁻₋]+/gu;
-const TRADE_MARKS = '™℠';
+/**
+ * What NFKD would make something else: trade marks, apostrophes, the voicing of kana typed after them; accents typed after
+ * their letters (`Mu¨ller`); what the key of `ー` types after kana in another mode.
+ */
+const SIGNS = /[™℠´΄᾽᾿῾\u1ffd゛゜¨¯¸˘˙˚˛˜˝ͺ΅῀῁῍῎῏῝῞῟῭\u1fee]|[ー－−⁻₋]+/gu;
+const SIGN: Readonly<Record<string, string>> = {
+  '™': '\ufdd0',
+  '℠': '\ufdd1',
+  ゛: '\u3099',
+  ゜: '\u309a',
+};
+const APOSTROPHE = /[´΄᾽᾿῾\u1ffd]/;
+const PROLONGED = /[ー－−⁻₋]/;
+const KANA = /[\p{sc=Kana}\p{sc=Hira}]$/u;
+const WITHIN_WORD = /[\p{L}\p{M}]\p{Sk}*_\p{Sk}*\p{L}/u;
 
 /**
  * Marks on letters, and what is not seen: format characters, the tatweel, small Quranic letters, the high hamza. The nukta of
@@ -202,9 +217,12 @@ export function fold(text: string): string {
   return CYRILLIC.test(folded) ? folded.replace(LATIN, cyrillic) : folded;
 }
 
-function signs(found: string): string {
-  if (TRADE_MARKS.includes(found)) return ' ';
-  return APOSTROPHES.includes(found) ? "'" : 'ー'.repeat(found.length);
+function signs(found: string, at: number, text: string): string {
+  if (PROLONGED.test(found))
+    return KANA.test(text.slice(Math.max(0, at - 2), at)) ? 'ー'.repeat(found.length) : found;
+  if (APOSTROPHE.test(found)) return "'";
+  const around = `${text.slice(Math.max(0, at - 4), at)}_${text.slice(at + 1, at + 5)}`;
+  return SIGN[found] ?? (WITHIN_WORD.test(around) ? '' : ' ');
 }
 
 function cyrillic(latin: string): string {

@@ -13,6 +13,7 @@ const KEY_POINTS = 250;
 
 /** Signs that stand for a text without letters and digits. */
 const SIGNS = 10;
+const INVISIBLE = /[\p{Cf}\p{DI}]/gu;
 
 /** Characters of scripts without spaces between words, and of Korean, whose words carry endings. */
 const UNSPACED = String.raw`[[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]&&[\p{L}\p{N}\p{M}]]`;
@@ -72,7 +73,7 @@ export function indexText(text: string): IndexedText {
     }
   }
   if (key.length === 0) {
-    const signs = signsOf(folded);
+    const signs = signsOf(folded, text);
     return { key: signs, words: signs };
   }
   return { key: cut(key.join(' '), KEY_POINTS), words: [...words].join(' ') };
@@ -88,7 +89,8 @@ export function termsOf(query: string): readonly Term[] {
     if (!isRun) add(joined(parts), isStarred);
     else for (const run of parts) for (const word of pairsOf(run)) add(word);
   }
-  if (terms.size === 0 && folded.trim() !== '') add(signsOf(folded));
+  const signs = terms.size === 0 ? signsOf(folded, query) : '';
+  if (signs !== '') add(signs);
   return [...terms.values()];
 }
 
@@ -124,9 +126,10 @@ function pairsOf(run: string): string[] {
   return points.slice(1).map((point, position) => `${points[position]}${point}`);
 }
 
-/** The word for a text without letters and digits; empty for one that shows nothing. */
-function signsOf(folded: string): string {
-  const signs = [...folded.replace(/\s+/gu, '')].slice(0, SIGNS);
+/** The word for a text without letters and digits; empty for one that shows nothing. An accent without a letter is a sign. */
+function signsOf(folded: string, text: string): string {
+  const shown = folded.trim() === '' ? text.replace(INVISIBLE, '') : folded;
+  const signs = [...shown.replace(/\s+/gu, '')].slice(0, SIGNS);
   if (signs.length === 0) return '';
   return `#${signs.map((sign) => (sign.codePointAt(0) as number).toString(16).padStart(6, '0')).join('')}`;
 }

@@ -40,6 +40,10 @@ const WORDS: readonly (readonly [title: string, found: readonly string[], not: r
   ['Word™ Soft\u00adHyphen Zero\u200bWidth \u1160x', ['word', 'softhyphen', 'zerowidth', 'x'], ['soft']],
   ['???', ['???', '? ? ?'], ['?', '??', '!']],
   ['🙂', ['🙂'], ['🙃']],
+  ['™', ['™', '™ '], ['tm', '℠', '®', '¨']],
+  ['Emma', [], ['™', '℠', '?™', '¨', '¯', '\u0301', 'ˇ', 'ـ']],
+  ['?', ['?'], ['?™']],
+  ['¸ ¯', ['¸¯'], ['¸', '¯']],
   [`${'x'.repeat(70)} y`, ['x'.repeat(70), 'x'.repeat(64), 'y'], ['x'.repeat(63)]],
   [`${'a '.repeat(990)}within ${'b '.repeat(10)}beyond`, ['within'], ['beyond']],
 ];
@@ -74,6 +78,8 @@ const SPELLINGS: readonly (readonly string[])[] = [
   ['м’ята', "м'ята", 'мʼята', 'м"ята', 'мята'],
   ['ἀλλ\u1fbdἐγώ', 'αλλεγω', 'αλλ’εγω'],
   ['Հա՚մ', "հա'մ", 'համ'],
+  ['François Müller Dvořák', 'Franc¸ois Mu¨ller Dvorˇa´k', 'Franc\u0327ois Mu\u0308ller Dvor\u030ca\u0301k'],
+  ['O\u1ffdBrien', "o'brien", 'obrien'],
   // a geresh and a gershayim
   ['צ׳רלי', "צ'רלי", 'צ’רלי', 'צרלי'],
   ['צה״ל', 'צה"ל', 'צה”ל', "צה''ל", 'צהל'],
@@ -125,6 +131,7 @@ const SPELLINGS: readonly (readonly string[])[] = [
   ['ノルウェイの森', 'のるうぇいの森', 'ﾉﾙｳｪｲの森'],
   ['コーヒー', 'コ－ヒ－', 'ｺｰﾋｰ', 'コ−ヒ−'],
   ['こゝろ', 'こころ', 'ココロ', 'コヽロ'],
+  ['がぱ', 'か゛は゜', 'ｶﾞﾊﾟ'],
   ['いすゞ', 'いすず', 'イスズ'],
   ['佐々木', '佐佐木'],
   ['関ヶ原', '関ケ原', '関け原'],
