@@ -49,29 +49,36 @@ const FORMS: Readonly<Record<string, string>> = {
   σ: 'ς',
   // Cyrillic ones on a keyboard without them, and those of before 1918
   а: 'ә',
+  ае: 'ӕ',
   в: 'ᲀ',
   г: 'ґғҕӷӻ',
   д: 'ᲁ',
-  е: 'ѣᲇ',
+  е: 'ѣѥᲇ',
   ж: 'җ',
-  з: 'ҙ',
+  з: 'ҙӡꙁ',
   и: 'ѵҋ',
   і: 'ӏ',
   к: 'қҝҟҡӄ',
   л: 'ӆԓԡԯ',
   м: 'ӎ',
-  н: 'ңӈӊԣԩ',
-  о: 'ѡѽөᲂ',
+  н: 'ңҥӈӊԣԩ',
+  о: 'ѡѻѽөҩᲂ',
   п: 'ҧԥ',
   р: 'ҏ',
   с: 'ҫᲃ',
   т: 'ҭꚋᲄᲅ',
-  у: 'үұ',
+  от: 'ѿ',
+  у: 'үұѹѫꙋᲈ',
   ф: 'ѳ',
   х: 'һҳӽӿԧ',
-  ч: 'ҷҹӌ',
+  ч: 'ҷҹӌҽҿ',
   ъ: 'ᲆ',
-  ꙋ: 'ᲈ',
+  ц: 'ҵ',
+  ы: 'ꙑ',
+  ю: 'ѭ',
+  я: 'ѧѩꙗ',
+  кс: 'ѯ',
+  пс: 'ѱ',
   // Arabic ones on the keyboards of Arabic, Persian, Urdu, Pashto and Kurdish
   ا: 'ٱٲٳ',
   ي: 'ىیۍێېۑ',
@@ -101,6 +108,7 @@ const FORMS: Readonly<Record<string, string>> = {
   ല്: 'ൽ',
   ള്: 'ൾ',
   ക്: 'ൿ',
+  ள: '\u0bd7',
   ত্: 'ৎ',
   '\u0902': '\u0901',
   '\u0a82': '\u0a81',
@@ -179,10 +187,16 @@ const MARKS =
 /** Between letters of Arabic, where keyboards without it have a space or nothing. */
 const ARABIC_GAP = /(?<=\p{scx=Arab})\u200c(?=\p{scx=Arab})/gu;
 
-/** Latin letters beside Cyrillic ones that look alike, or stand for one that a keyboard lacks: `кiт`, `кIант`. */
-const LATIN = /(?<=\p{sc=Cyrl})[abcehikmoptxy]+|(?<![abcehikmoptxy])[abcehikmoptxy]+(?=\p{sc=Cyrl})/gu;
-const LOOKALIKES = { latin: 'abcehikmoptxy', cyrillic: 'авсенікмортху' };
+/**
+ * Latin letters beside Cyrillic ones that look alike, or stand for one that a keyboard lacks: `кiт`, `Шаhар`. Not those of
+ * a Latin word with a Cyrillic ending.
+ */
+const LATIN = /(?<=\p{sc=Cyrl})[abcehijkmopstxy]+(?![a-z])|(?<![a-z])[abcehijkmopstxy]+(?=\p{sc=Cyrl})/gu;
+const LOOKALIKES = { latin: 'abcehijkmopstxy', cyrillic: 'авсехіјкморѕтху' };
+/** What is typed for a palochka within a word: `Г1алг1ай`. */
+const PALOCHKA = /(?<=\p{sc=Cyrl})[1l](?=\p{sc=Cyrl})/gu;
 const CYRILLIC = /[\u0400-\u052f]/;
+const LATIN_OR_1 = /[1a-z]/;
 
 const ITERATION = /[ゝヽ々〻]/;
 const REPEATABLE = /[\p{sc=Hira}\p{sc=Kana}\p{sc=Hani}○◯]/u;
@@ -203,8 +217,21 @@ const LETTERS = [...FOLDED.keys()].join('');
 for (const [plain, patterns] of Object.entries(SEQUENCES))
   for (const pattern of patterns) FOLDED.set(pattern.replace(/\(.*/, ''), plain);
 
+/**
+ * Marks above and below a letter of Thai, Lao or Burmese in another order than usual, which look the same: `นํ้า`, `น้ำ`. The
+ * usual order is that of their code points.
+ */
+const STACKS = [
+  '[\\u0e48-\\u0e4d](?<=[\\u0e01-\\u0e2e][\\u0e31-\\u0e3a\\u0e47]{0,3}.)(?:(?<=\\u0e4d)[\\u0e48-\\u0e4c]|[\\u0e48-\\u0e4d]*[\\u0e31\\u0e34-\\u0e3a\\u0e47])[\\u0e31\\u0e34-\\u0e3a\\u0e47-\\u0e4d]*(?![\\p{M}--[\\u0e00-\\u0e7f]])',
+  '[\\u0ec8-\\u0ecd](?<=[\\u0e81-\\u0eae\\u0ebc][\\u0eb1-\\u0ebb]{0,3}.)(?:(?<=\\u0ecd)[\\u0ec8-\\u0ecc]|[\\u0ec8-\\u0ecd]*[\\u0eb1\\u0eb4-\\u0ebb])[\\u0eb1\\u0eb4-\\u0ebb\\u0ec8-\\u0ecd]*(?![\\p{M}--[\\u0e80-\\u0eff]])',
+  '[\\u102f-\\u1037](?<=[\\u1000-\\u102a\\u1031\\u103b-\\u103f][\\u102d-\\u1030]{0,3}.)(?:(?<![\\u102f\\u1030])[\\u102f\\u1030]|[\\u1032\\u1036\\u1037]*[\\u102d\\u102e])[\\u102d-\\u1030\\u1032\\u1036\\u1037]*(?![\\p{M}--[\\u1000-\\u109f]])',
+];
+
 /** The longer ones first. */
-const FORM = new RegExp([...Object.values(SEQUENCES).flat(), `[${LETTERS}[\\p{Nd}--[0-9]]]`].join('|'), 'gv');
+const FORM = new RegExp(
+  [...Object.values(SEQUENCES).flat(), ...STACKS, `[${LETTERS}[\\p{Nd}--[0-9]]]`].join('|'),
+  'gv',
+);
 
 /** Removes what does not count when texts are compared. */
 export function fold(text: string): string {
@@ -213,8 +240,9 @@ export function fold(text: string): string {
   if (folded.includes('\u200c')) folded = folded.replace(ARABIC_GAP, "'");
   folded = folded.replace(MARKS, '').toLowerCase();
   if (ITERATION.test(folded)) folded = withoutIteration(folded);
-  folded = folded.replace(FORM, (form) => FOLDED.get(form) ?? digitOf(form)).normalize('NFC');
-  return CYRILLIC.test(folded) ? folded.replace(LATIN, cyrillic) : folded;
+  folded = folded.replace(FORM, plainOf).normalize('NFC');
+  if (!CYRILLIC.test(folded) || !LATIN_OR_1.test(folded)) return folded;
+  return folded.replace(LATIN, cyrillic).replace(PALOCHKA, 'і');
 }
 
 function signs(found: string, at: number, text: string): string {
@@ -227,6 +255,13 @@ function signs(found: string, at: number, text: string): string {
 
 function cyrillic(latin: string): string {
   return latin.replace(/./g, (letter) => LOOKALIKES.cyrillic.charAt(LOOKALIKES.latin.indexOf(letter)));
+}
+
+function plainOf(form: string): string {
+  const plain = FOLDED.get(form);
+  if (plain !== undefined) return plain;
+  if (DIGIT.test(form)) return digitOf(form);
+  return [...form].toSorted().join('');
 }
 
 /** The digits of a script follow one another from 0 to 9 (The Unicode Standard, section 4.6). */
