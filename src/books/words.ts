@@ -17,6 +17,8 @@ const INVISIBLE = /[\p{Cf}\p{DI}]/gu;
 
 /** Characters of scripts without spaces between words, and of Korean, whose words carry endings. */
 const UNSPACED = String.raw`[[\p{scx=Hani}\p{scx=Hira}\p{scx=Kana}\p{sc=Hang}\p{sc=Bopo}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]&&[\p{L}\p{N}\p{M}]]`;
+/** Between the parts of a foreign name, where some write nothing: `ガルシア＝マルケス`. */
+const NAME_GAP = /^[・·‧•=゠]$/;
 const SPACED = `[[\\p{L}\\p{N}\\p{M}]--${UNSPACED}]`;
 const TOKEN = new RegExp(`(?<run>${UNSPACED}+)|${SPACED}+(?:['"]+${SPACED}+)*`, 'gv');
 const ASCII_TOKEN = /[a-z0-9]+(?:['"]+[a-z0-9]+)*/g;
@@ -46,7 +48,7 @@ export interface Term {
   readonly isPrefix: boolean;
 }
 
-/** A word as it is written: `harry`; `o'brien`, of two parts; `J. R. R.`, of three. */
+/** A word as it is written: `harry`; `o'brien`, of two parts; `J. R. R.`, of three; `ガルシア＝マルケス`. */
 interface Token {
   readonly parts: string[];
   /** Whether it is a run of a script without spaces. */
@@ -66,7 +68,14 @@ export function indexText(text: string): IndexedText {
   for (const { parts, isRun } of tokensOf(folded)) {
     key.push(...parts);
     if (isRun) {
-      for (const run of parts) for (const word of [...run, ...pairsOf(run)]) words.add(word);
+      let before = '';
+      for (const run of parts) {
+        for (const point of run) {
+          words.add(point);
+          if (before !== '') words.add(before + point);
+          before = point;
+        }
+      }
     } else {
       for (const part of parts) words.add(part);
       words.add(joined(parts));
@@ -97,6 +106,7 @@ export function termsOf(query: string): readonly Term[] {
 function tokensOf(folded: string): Token[] {
   const tokens: Token[] = [];
   let initialsEnd: number | undefined; // where the latest token ends, if it is an initial
+  let runEnd: number | undefined;
   for (const match of folded.matchAll(ASCII.test(folded) ? ASCII_TOKEN : TOKEN)) {
     const [text] = match;
     const isRun = match.groups?.run !== undefined;
@@ -104,13 +114,15 @@ function tokensOf(folded: string): Token[] {
     const isStarred = folded[end] === '*';
     const isInitial = !isRun && !isStarred && text.length === 1 && text > '9';
     const follows = initialsEnd !== undefined && INITIALS_GAP.test(folded.slice(initialsEnd, match.index));
-    if (isInitial && follows) {
+    const isNamePart = isRun && runEnd === match.index - 1 && NAME_GAP.test(folded.charAt(runEnd));
+    if ((isInitial && follows) || isNamePart) {
       tokens.at(-1)?.parts.push(text);
     } else {
       const parts = isRun ? [text] : text.split(WITHIN_WORD).map((part) => cut(part, WORD_POINTS));
       tokens.push({ parts, isRun, isStarred });
     }
     initialsEnd = isInitial ? end : undefined;
+    runEnd = isRun ? end : undefined;
   }
   return tokens;
 }
