@@ -14,6 +14,12 @@ const FAMILY = ['family', 'familyName', 'lastName', 'lastname', 'last_name', 'la
 /** Names in these scripts have the family name first, without a blank; as citeproc-js writes them. */
 const EAST_ASIAN = /^[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}々ー]+$/u;
 
+/**
+ * The roles of an author, also in other languages. Zotero and LibraryThing have editors, translators and illustrators
+ * there too, and libraries the author of an introduction.
+ */
+const AUTHOR = /^$|\b(?:co-?)?aut(?!hor of)|writer|verfasser|f[oö]rfatt|автор/i;
+
 /** The end of a name after which no blank follows: `d’`, `al-`. */
 const PARTICLE = /(?:^|\s)\p{Ll}{1,3}['’-]$/u;
 
@@ -24,16 +30,19 @@ export function isMembers(value: unknown): value is Members {
 /** @returns the authors, with commas between them; undefined if the value names none. */
 export function readAuthors(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) return isMembers(value) ? nameOf(value) : undefined;
+  if (!Array.isArray(value)) return isMembers(value) ? readAuthors([value]) : undefined;
   const names = value
-    .filter((author) => author !== null && (author.creatorType ?? 'author') === 'author') // Zotero has editors there
+    .filter((author) => author !== null && AUTHOR.test(author.creatorType ?? author.role ?? ''))
+    .filter((author) => !Array.isArray(author) || author.length > 0) // of LibraryThing, without an author
     .map((author) => (isMembers(author) ? nameOf(author) : author));
   return names.every((name) => typeof name === 'string') ? names.filter(Boolean).join(', ') : undefined;
 }
 
 function nameOf(author: Members): string | undefined {
   const textsOf = (keys: readonly string[]) =>
-    keys.map((key) => author[key]).filter((value) => typeof value === 'string');
+    keys
+      .map((key) => (author[key] === null ? '' : author[key])) // null counts as none
+      .filter((value) => typeof value === 'string');
   const firstOf = (...keys: readonly string[]) => textsOf(keys).find(Boolean);
   if (textsOf([...WHOLE, ...GIVEN, ...FAMILY]).length === 0) return undefined;
   const [whole, given, family] = [firstOf(...WHOLE), firstOf(...GIVEN), firstOf(...FAMILY)];
@@ -61,6 +70,7 @@ export function readYearIn(value: unknown): number | string | undefined {
     const year = onlyYear(parts.some(Array.isArray) ? parts.map((date) => date?.[0]) : [parts[0]]);
     if (year !== 0) return year;
   }
+  if (Object.keys(value).length === 0) return 0;
   const text = value.raw ?? value.literal ?? value.year;
   return text === undefined && parts === undefined ? undefined : readYearIn(text);
 }

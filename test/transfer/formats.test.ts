@@ -111,6 +111,8 @@ several authors » [{"title":"a","author":["x","y z"]},{"title":"b","author":[{"
 → 1 a/x, y z/0 | 1 b/x, y/0 | 1 c//0
 authors of other programs » [{"title":"a","author":[{"family":"Example","given":"Ann","suffix":"Jr."},{"literal":"WHO"}]},{"title":"b","author":[{"family":"Alembert","given":"Jean","dropping-particle":"d'"},{"family":"Beauvoir","given":"S.","non-dropping-particle":"de"}]},{"title":"c","author":[{"family":"川端","given":"康成"}]},{"title":"d","author":null,"editor":[{"family":"x"}]},{"title":"e","author":[{"firstName":"A","lastName":"B","creatorType":"author"},{"lastName":"C","creatorType":"translator"},{"name":"Org","creatorType":"author"}]},{"title":"f","author":{"name":"x"}},{"title":"g","author":[null,{"name":""}]}]
 → 1 a/Ann Example Jr., WHO/0 | 1 b/Jean d'Alembert, S. de Beauvoir/0 | 1 c/川端康成/0 | 1 d//0 | 1 e/A B, Org/0 | 1 f/x/0 | 1 g//0
+LibraryThing's authors » [{"title":"a","author":[{"fl":"x","role":"Author"},{"fl":"y","role":""},{"fl":"z","role":"Translator"},{"fl":"w","role":"Author of introduction"}]},{"title":"b","author":[[]]},{"title":"c","author":{"fl":"x","role":"Editor"}},{"title":"d","author":[{"name":"x"},{"name":null}]}]
+→ 1 a/x, y/0 | 1 b//0 | 1 c//0 | 1 d/x/0
 rules 1 to 3: years » [{"title":"a","year":2020.0},{"year":2e3},{"year":-0},{"year":null},{"year":"1997?"},{"year":""},{"year":-720}]
 → 1 a//2020 | 1 //2000 | 1 //0 | 1 //0 | 1 //1997 | 1 //0 | 1 //-720
 rules 2 to 4: a text that is not one is never converted » {"title":"ok","author":"","year":1}\n{"title":1}\n{"title":["a"]}\n{"title":"\\u0000"}\n{"title":"\\ud83d"}\n{"author":true}\n{"author":[1]}\n{"author":[["a"]]}\n{"author":{"key":"a"}}\n

@@ -178,7 +178,7 @@ StoryGraph » Title,Authors,Contributors,Date Added\nT,A,,2020/01/01\n → 2 T/A
   });
 
   const DATES = casesOf(`
-dates of CSL JSON » [{"title":"a","issued":{"date-parts":[["1999",5]]}},{"title":"b","issued":{"date-parts":[[1999,5],[1999,6]],"circa":true}},{"title":"c","issued":{"raw":"circa 1850"}},{"title":"d","issued":{"literal":"n.d."}},{"title":"e","issued":{"date-parts":[["-0044"]],"season":"1"}},{"title":"f","issued":null},{"title":"g","issued":{"date-parts":[[]]}},{"title":"h"},{"title":"i","issued":{"date-parts":[[1999],[2001]]}},{"title":"j","issued":{"literal":"19--"}},{"title":"k","issued":{"date-parts":[[1999.5]]}}]
+dates of CSL JSON » [{"title":"a","issued":{"date-parts":[["1999",5]]}},{"title":"b","issued":{"date-parts":[[1999,5],[1999,6]],"circa":true}},{"title":"c","issued":{"raw":"circa 1850"}},{"title":"d","issued":{"literal":"n.d."}},{"title":"e","issued":{"date-parts":[["-0044"]],"season":"1"}},{"title":"f","issued":null},{"title":"g","issued":{"date-parts":[[]]}},{"title":"h","issued":{}},{"title":"i","issued":{"date-parts":[[1999],[2001]]}},{"title":"j","issued":{"literal":"19--"}},{"title":"k","issued":{"date-parts":[[1999.5]]}}]
 → 1 a//1999 | 1 b//1999 | 1 c//1850 | 1 d//0 | 1 e//-44 | 1 f//0 | 1 g//0 | 1 h//0
 ✗ 1 issued "{"date-parts":[[1999],[2001]]}" is not an unambiguous year | 1 issued "{"literal":"19--"}" is not an unambiguous year
 ✗ 1 issued "{"date-parts":[[1999.5]]}" is neither a whole number within ±(2^53−1) nor a string
