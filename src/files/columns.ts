@@ -8,8 +8,8 @@ export type Field = keyof BookFields;
 
 /** The name of the column for each field of a book. */
 export interface Columns extends Readonly<Record<Field, string | undefined>> {
-  /** The column of the edition's year, if `year` is that of the work: it is used for books without the latter. */
-  readonly editionYear: string | undefined;
+  /** Columns whose first year is used for a book that has none in `year`. */
+  readonly otherYears: readonly string[];
 }
 
 /** No column has a usual name of the title, and the caller gave none. */
@@ -69,8 +69,9 @@ const YEARS_OF_THE_EDITION = [
 /**
  * The usual names, of programs and of tables in other languages; the first one that the file has wins. Case, accents, and
  * every character other than letters and digits are ignored: `Original Publication Year` is `original_publication_year`,
- * `Autor(a)` is `AUTORA`. The year of the work is preferred; that of the
- * edition replaces it where it is missing. Dates at which a book was read, added or entered (`Date Read`, `timestamp`,
+ * `Autor(a)` is `AUTORA`. The year of the work is preferred. Where a
+ * year is missing, that of another column replaces it if its name speaks of a publication: beside a year, `Date` may be the
+ * day when a book was read. Dates at which a book was read, added or entered (`Date Read`, `timestamp`,
  * `Entry Date`) are not years, nor is Project Gutenberg's `Issued`, its own date.
  */
 const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
@@ -152,10 +153,16 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
     return found;
   };
   const year = find('year');
-  const isOfWork =
-    year !== undefined && wanted.year === undefined && YEARS_OF_THE_WORK.map(plain).includes(plain(year));
-  const editionYear = isOfWork ? firstOf(YEARS_OF_THE_EDITION) : undefined;
-  const columns = { title: find('title'), author: find('author'), year, editionYear };
+  const isZotero = year !== undefined && plain(year) === plain('publication year');
+  const publications = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION, ...(isZotero ? ['date'] : [])];
+  const published = publications.map((usual) => byPlainName.get(plain(usual)));
+  const years = new Set(published.filter((name) => name !== undefined));
+  const columns = {
+    title: find('title'),
+    author: find('author'),
+    year,
+    otherYears: wanted.year === undefined ? [...years].filter((name) => name !== year) : [],
+  };
   if (columns.title === undefined) throw new NoTitleColumn(names, line);
   return columns;
 }
@@ -165,16 +172,22 @@ export function isTitle(name: string): boolean {
   return plain(name) !== 'name' && USUAL_NAMES.title.map(plain).includes(plain(name));
 }
 
+/** Of all columns that are used. */
+export function namesOf({ title, author, year, otherYears }: Columns): string[] {
+  return [title, author, year, ...otherYears].filter((name) => name !== undefined);
+}
+
 /** The columns of a file in which one more name was found: a field without a column gets it, if it is usual for it. */
 export function withName(columns: Columns, name: string, wanted: WantedColumns): Columns {
   if (!ALL_USUAL_NAMES.has(plain(name))) return columns;
-  const known = Object.values(columns).filter((column) => column !== undefined);
-  const { author, year, editionYear } = findColumns([...known, name], wanted);
+  const later = findColumns([...namesOf(columns), name], wanted);
+  const year = columns.year ?? later.year;
+  const years = wanted.year === undefined ? namesOf({ ...later, title: undefined, author: undefined }) : [];
   return {
     title: columns.title,
-    author: columns.author ?? author,
-    year: columns.year ?? year,
-    editionYear: columns.editionYear ?? editionYear,
+    author: columns.author ?? later.author,
+    year,
+    otherYears: years.filter((other) => other !== year),
   };
 }
 

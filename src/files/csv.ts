@@ -208,7 +208,7 @@ class CsvRecords {
   readonly #title: number;
   readonly #author: number;
   readonly #year: number;
-  readonly #editionYear: number;
+  readonly #otherYears: readonly number[];
   /** The last of them. */
   readonly #lastUsed: number;
 
@@ -222,7 +222,7 @@ class CsvRecords {
     this.#title = indexOf(columns.title);
     this.#author = indexOf(columns.author);
     this.#year = indexOf(columns.year);
-    this.#editionYear = indexOf(columns.editionYear);
+    this.#otherYears = columns.otherYears.map(indexOf);
     this.#lastUsed = Math.max(this.#id, this.#title, this.#author, this.#year);
   }
 
@@ -268,8 +268,9 @@ class CsvRecords {
     const author = this.#field(this.#author);
     let yearField = this.#year;
     let year = readYear(this.#field(yearField));
-    if (year === 0 && this.#editionYear !== NOWHERE) {
-      yearField = this.#editionYear;
+    for (const other of this.#otherYears) {
+      if (year !== 0) break;
+      yearField = other;
       year = readYear(this.#field(yearField));
     }
     const isSuspect = this.#input.holdsNul || this.#input.isDamaged; // rule 4

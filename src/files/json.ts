@@ -12,6 +12,7 @@ import {
   findColumns,
   keepsIds,
   NoTitleColumn,
+  namesOf,
   type WantedColumns,
   withName,
 } from './columns.ts';
@@ -30,13 +31,13 @@ const MOST_KEYS = 10_000;
 /** Python writes them for a number that is missing. */
 const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
 
-/** What is wrong with a record, and in which field. */
+/** What is wrong with a record, and in which column. */
 class FieldError {
-  readonly field: keyof Columns | 'id';
+  readonly column: string | undefined;
   readonly reason: string;
 
-  constructor(field: keyof Columns | 'id', reason: string) {
-    this.field = field;
+  constructor(column: string | undefined, reason: string) {
+    this.column = column;
     this.reason = reason;
   }
 }
@@ -72,7 +73,7 @@ const NO_COLUMNS: Columns = {
   title: undefined,
   author: undefined,
   year: undefined,
-  editionYear: undefined,
+  otherYears: [],
 };
 
 /** The keys of the objects, and which of them are columns. */
@@ -108,7 +109,7 @@ class Keys {
       if (this.#examined.size === MOST_KEYS) this.#examined.clear();
       this.#examined.add(name);
       this.columns = withName(this.columns, name, this.#wanted);
-      const isColumn = name === 'id' || Object.values(this.columns).includes(name);
+      const isColumn = name === 'id' || namesOf(this.columns).includes(name);
       if (isColumn && !this.names.includes(name)) this.names.push(name);
     }
     this.#findIssued(object);
@@ -209,9 +210,8 @@ class JsonRecords {
       batch.books.push({ id, title, author, year, line: record.line, original });
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
-      const column = error.field === 'id' ? 'id' : columns[error.field];
-      const value = ownValue(object, column);
-      this.#refuse(batch, record, column, value, this.#damageIn(value, record) ?? error.reason);
+      const value = ownValue(object, error.column);
+      this.#refuse(batch, record, error.column, value, this.#damageIn(value, record) ?? error.reason);
     }
   }
 
@@ -240,27 +240,28 @@ class JsonRecords {
 function readFields(object: JsonObject, columns: Columns): BookChanges {
   const title = ownValue(object, columns.title) ?? '';
   const author = readAuthors(ownValue(object, columns.author) ?? '');
-  if (author === undefined) throw new FieldError('author', 'is neither a string nor a list of names');
-  let yearField: 'year' | 'editionYear' = 'year';
-  let year = yearIn(object, columns, yearField);
-  if (year === 0 && columns.editionYear !== undefined) {
-    yearField = 'editionYear';
-    year = yearIn(object, columns, yearField);
+  if (author === undefined) throw new FieldError(columns.author, 'is neither a string nor a list of names');
+  let yearColumn = columns.year;
+  let year = yearIn(object, yearColumn);
+  for (const other of columns.otherYears) {
+    if (year !== 0) break;
+    yearColumn = other;
+    year = yearIn(object, yearColumn);
   }
   const fields = readBookChanges({ title, author, year });
   if (fields !== undefined) return fields;
-  if (readBookChanges({ title }) === undefined) throw new FieldError('title', explainText(title));
-  if (readBookChanges({ author }) === undefined) throw new FieldError('author', explainText(author));
-  throw new FieldError(yearField, 'is neither a whole number within ±(2^53−1) nor a string');
+  if (readBookChanges({ title }) === undefined) throw new FieldError(columns.title, explainText(title));
+  if (readBookChanges({ author }) === undefined) throw new FieldError(columns.author, explainText(author));
+  throw new FieldError(yearColumn, 'is neither a whole number within ±(2^53−1) nor a string');
 }
 
 /**
  * @returns 0 without a year; null, which no book has, for a value of another kind.
  * @throws FieldError
  */
-function yearIn(object: JsonObject, columns: Columns, field: 'year' | 'editionYear'): unknown {
-  const year = readYearIn(ownValue(object, columns[field]));
-  if (typeof year === 'string') throw new FieldError(field, year);
+function yearIn(object: JsonObject, column: string | undefined): unknown {
+  const year = readYearIn(ownValue(object, column));
+  if (typeof year === 'string') throw new FieldError(column, year);
   return year ?? null;
 }
 

@@ -217,6 +217,6 @@ function describe({ format, columns, keepsIds }: Reading): string {
     const column = columns[field];
     return column === undefined ? `no ${field}` : `${field} from "${column}"`;
   });
-  const orElse = columns.editionYear === undefined ? '' : ` or else "${columns.editionYear}"`;
+  const orElse = columns.otherYears.map((name) => ` or else "${name}"`).join('');
   return `${[FORMATS[format], ...(keepsIds ? ['ids kept'] : []), ...fields].join(', ')}${orElse}`;
 }

@@ -106,7 +106,7 @@ async function refusedAgain(_: Buffer, { reading, refused }: Found, options: Opt
   const wanted = { title: title ?? null, author: author ?? null, year: year ?? null };
   const again = await read(Buffer.from(bytesOf(file)), {
     format,
-    columns: reading.columns.editionYear === undefined ? wanted : {},
+    columns: reading.columns.otherYears.length === 0 ? wanted : {},
     ids: options.ids ?? (reading.keepsIds ? 'keep' : 'new'),
   });
   // The number of fields differs, with that of the reason.

@@ -193,7 +193,7 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
     assert.equal((await read(late)).books.at(-1)?.year, 1999);
   });
 
-  test('the year of the edition replaces a missing year of the work, unless a flag names the column', async () => {
+  test('another year of publication replaces one that is missing, unless a flag names the column', async () => {
     const header = 'Title,Year Published,Original Publication Year\n';
     const outcome = await read(`${header}a,2020,1999\nb,2020,\nc,n.d.,\nd,1997-1998,\ne,1997-1998,-44\n`);
     assert.deepEqual(inShort(outcome), ['2 a//1999', '3 b//2020', '4 c//0', '6 e//-44']);
@@ -204,6 +204,15 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
       '[{"title":"a","first_publish_year":1999,"publish_date":"May 2001"},{"title":"b","publish_date":"May 2001"}]',
     );
     assert.deepEqual(inShort(json), ['1 a//1999', '1 b//2001']);
+    for (const [table, year] of [
+      ['Year Published,Date Published\n,May 2001', 2001],
+      ['Publication Year,Date\n,c. 1850', 1850], // Zotero
+      ['Original Year Published,Original Date Published,Year Published\n,,2001', 2001],
+      // Perhaps the day when it was read or added.
+      ['Year,Date,Date Read,Date Added\n,2003-12-01,2003-12-01,2003-12-01', 0],
+      ['Year Published,Date\n,2003-12-01', 0],
+    ] as const)
+      assert.equal((await read(`Title,${table.replace('\n', '\na,')}\n`)).books[0]?.year, year, table);
   });
 
   test('are found by their names in other languages, whatever their accents, case and signs', async () => {
