@@ -233,8 +233,7 @@ class CsvRecords {
     while (!isFull(batch)) {
       const { text, at, ended } = input;
       if (at === text.length || !tokenizer.read(text, at, ended)) return false;
-      // A line of only delimiters counts as blank: spreadsheets leave such lines behind.
-      if (tokenizer.end - at !== tokenizer.count - 1) this.#add(batch);
+      if (!this.#isBlank) this.#add(batch);
       batch.size += tokenizer.next - at;
       input.line += tokenizer.lines;
       input.at = tokenizer.next;
@@ -282,6 +281,15 @@ class CsvRecords {
       return this.#damaged(this.#id) ?? { field: this.#id, reason: 'is not an id from 1 to 2^53−1' };
     const original = id === undefined ? undefined : this.#ownText;
     return { id, title, author, year, line: this.#input.line, original };
+  }
+
+  /** Whether all fields are empty, or blanks: spreadsheets leave such rows behind. */
+  get #isBlank(): boolean {
+    const { count, fault, hasMore } = this.#tokenizer;
+    if (fault !== undefined || hasMore) return false;
+    for (let index = 0; index < Math.min(count, this.#names.length); index += 1)
+      if (/[^ \t\r\n]/.test(this.#tokenizer.field(index))) return false;
+    return true;
   }
 
   /** The content of a column; '' if there is no such column, or the record ends before it. */

@@ -31,6 +31,8 @@ const MOST_KEYS = 10_000;
 /** Python writes them for a number that is missing. */
 const NOT_A_NUMBER = /"\s*:\s*-?(?:NaN|Infinity)\s*[,}]/;
 
+const WITHOUT_BOOK = 'has neither a title nor an author nor a year';
+
 /** What is wrong with a record, and in which column. */
 class FieldError {
   readonly column: string | undefined;
@@ -204,6 +206,8 @@ class JsonRecords {
     this.#keys.examine(object);
     const { columns } = this.#keys;
     try {
+      if (!namesOf(columns).some((name) => Object.hasOwn(object, name)))
+        throw new FieldError(undefined, WITHOUT_BOOK);
       const { title = '', author = '', year = 0 } = readFields(object, columns);
       const id = this.#keepIds ? readId(object) : undefined;
       const original = id === undefined ? undefined : record.text;

@@ -24,8 +24,8 @@ line ends of all kinds, mixed, the last one missing » title,year\r\na,1\rb,2\n"
 lone CR » title,year\ra,1\rb,2\r → 2 a//1 | 3 b//2
 quotes, doubled, empty, and in a field that does not begin with one » title,author,year\n"a, b","say ""hi""",1\n"""","",2\n"""a""","b""",3\n"a""","""""",4\n5" disk,a "b" c,1\n "x" ,y"",2\n
 → 2 a, b/say "hi"/1 | 3 "//2 | 4 "a"/b"/3 | 5 a"/""/4 | 6 5" disk/a "b" c/1 | 7  "x" /y""/2
-blank lines, including lines of delimiters only » \n\r\ntitle,author,year\n\na,b,1\r\n\r\n,,\n,,,,,\n\n"",,\n
-→ 5 a/b/1 | 10 //0
+blank lines, and rows of which every field is blank » \n\r\ntitle,author,year\n\na,b,1\r\n\r\n,,\n,,,,,\n\n"",,\n  ,\t,\n"","\n",""\n,,0\n,"" x,\n
+→ 5 a/b/1 | 14 //0 ✗ 15 author """ x" has text after its closing quote
 blanks and all characters kept, nothing normalised » title,author,year\n\u{a0} a \t,e\u{301}😀\u{feff}\u{2028}, 1 \n
 → 2 \u{a0} a \t/e\u{301}😀\u{feff}\u{2028}/1
 a byte order mark » \u{feff}title,year\na,1\n → 2 a//1
@@ -62,7 +62,7 @@ rejected records, corrected, with and without their reasons » title,author,refu
 ✗ 5 has 2 fields, the header has 3 | 6 has 2 fields, the header has 3
 ✗ 7 has 2 fields, the header has 3 | 8 has 2 fields, the header has 3
 ✗ 10 title ""g,h" has an unclosed quote: it extends to the end of the file, 1 line
-one column » title\na\n\n""\nb → 2 a//0 | 4 //0 | 5 b//0
+one column » title\na\n\n""\nb → 2 a//0 | 5 b//0
 more fields » title,author,year\na,b,1,\na,b,1,"",\na,b,1,c\na,b,1,,"c"\n → 2 a/b/1 | 3 a/b/1
 ✗ 4 has 4 fields, the header has 3 | 5 has 5 fields, the header has 3
 fewer fields, as spreadsheets leave them out » isbn,title,author,year,notes\n1,a,b,1\n1,a,b\n1,a\n1\n1,"a\nc",b\n1,a,b,1
@@ -134,6 +134,8 @@ rule 6: lines that are not objects » {"title":"a"}\nnonsense\n{"title":"b"\n[{"
 ✗ 5 is not a JSON object | 6 is not a JSON object
 numbers that Python writes, and JSON has not » [{"title":"a"},{"title":"b","year":NaN},{"x":-Infinity, "title":"c"},{"title":"d: NaN,"}] → 1 a//0 | 1 d: NaN,//0
 ✗ 1 has NaN or Infinity: write null | 1 has NaN or Infinity: write null
+no book » {"title":"a","x":1}\n{"index":{}}\n{"title":null}\n{"x":1}\n{"author":"b"}\n
+→ 1 a//0 | 3 //0 | 5 /b/0 ✗ 2 has neither a title nor an author nor a year | 4 has neither a title nor an author nor a year
 rule 5: other keys are ignored, the last of two counts » {"title":"a","__proto__":{"author":"x"},"constructor":1,"title":"b"}\n{"title":"c"}
 → 1 b//0 | 2 c//0
 text between two elements » [{"title":"a"},\n{"title":"b"} oops {"title":"c"}] → 1 a//0 | 2 b//0
@@ -169,7 +171,7 @@ an object of objects » {"1": {"title":"a"},\n "2\\"" : {"title":"b"}, "3":4} �
   test('a record that is nested without end is rejected', async () => {
     const deep = (depth: number) => `{"title":"a","x":${'['.repeat(depth)}2.0${']'.repeat(depth)}}`;
     const [deepest, deeper] = [deep(50_000), deep(900)];
-    for (const content of [`[{"title":"b"},${deepest},${deeper}]`, `${deeper}\n${deepest}\n{}`]) {
+    for (const content of [`[{"title":"b"},${deepest},${deeper}]`, `${deeper}\n${deepest}\n{"title":""}`]) {
       const { books, refused } = await read(content);
       assert.deepEqual([books.length, refused.map(({ reason }) => reason)], [2, ['is nested too deeply']]);
     }

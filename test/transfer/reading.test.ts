@@ -235,7 +235,7 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
     for (const [content, columns, books] of [
       ['a,b,c,a,title\n1,2,3,4,5\n', { title: 'a', author: 'B', year: 'c' }, ['2 1/2/3']],
       ['Title,title\nx,y\n', {}, ['2 x//0']],
-      ['{"constructor":"x"}\n{}\n', { title: 'constructor' }, ['1 x//0', '2 //0']],
+      ['{"constructor":"x"}\n{"constructor":""}\n', { title: 'constructor' }, ['1 x//0', '2 //0']],
       ['{"x":"1","title":"2"}', { title: 'x' }, ['1 1//0']],
       ['name,author,year\na,b,1\n', { author: null, year: null }, ['2 a//0']],
     ] as const) {
@@ -325,7 +325,7 @@ nonsense
 [1]
 `;
   const LINES =
-    '{"title":1}\r\nnonsense\n{"title":"\\u0000","refused":"title: \\"old\\""}\n{ }\n{"year":1e400}\n[1]\n';
+    '{"title":1}\r\nnonsense\n{"title":"\\u0000","refused":"title: \\"old\\""}\n{"title":""}\n{"year":1e400}\n[1]\n';
   const ROWS =
     'title;author;year\r\na;b;1\r\n"c ""d""\ne";f;twenty\r\ni;j;1;k\r\nl;m;1999.13;;\r\nä;"n"o;3\r\n';
   const ONE = '"refused":"title: is not a string"}';
