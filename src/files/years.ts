@@ -19,12 +19,14 @@ const LONGEST = 64;
 /**
  * Texts that mean that there is no year, in lower case: no date or sine anno in the languages of catalogues (`n.d.`,
  * `s.a.`, `s.d.`, `o.J.`, `z.j.`, `u.å.`, `b.r.`, `б.г.`); `xxxx` and `uuuu` of library catalogues and Open Library,
- * whose exports also have `None`; `?` of LibraryThing.
+ * whose exports also have `None`; `?` of LibraryThing; `NULL`, `\N` and `NaN` of databases and programs.
  */
 const NO_YEAR =
-  /^(?:|[[(]?(?:(?:[ns]\. ?d|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|none|\?)$/;
+  /^(?:|[[(]?(?:(?:[ns]\.? ?d|n\. ?a|s[./] ?f|[ns]\/[ad]|б\/г|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|undated|unknown|bez daty|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|none|null|\\n|nan|[-–—?])$/;
 
-const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
+const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+|(?<=\d{4}),0{1,2})?$/;
+/** Signs for minus other than that of ASCII. A dash before four digits may be the end of a range. */
+const OTHER_MINUS = /^(?:[−﹣－]|–(?=\d{1,3}$))/;
 const DECIMAL = /^[+-]?\d*[.,]\d+$/;
 /** A catalogue replaces the last digit of a year that it does not know. */
 const DECADE = /(?<!\d)\d{3}\?/;
@@ -39,7 +41,7 @@ const NUMERAL = '[一二三四五六七八九十]{1,3}';
 const FORMS: readonly RegExp[] = [
   // One year with the mark of a catalogue (copyright, approximate), or the word for a year. `年` and its kind may be
   // followed by month and day, or by the word for a publication.
-  /^(?:[©℗~≈]|copyright|(?:approx|cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
+  /^(?:[©℗~≈?]|copyright|(?:about|approx|environ|etwa|cop|cp|ca?|p|circa|d\.?l|impr?|um|vers|hacia|verso|ongeveer|omkring|około|ok|около|ок|anno|an|año|ano|năm)\.?)?\s*(?<year>\d{3,4})\s*(?:г|год|года|р|рік|року|r|rok|roku)?$/,
   new RegExp(
     `^(?<year>\\d{3,4})\\s?[年년](?:\\s?(?:${MONTH}|${NUMERAL})\\s?[月월](?:\\s?(?:${DAY}|${NUMERAL})\\s?[日일])?)?(?:[春夏秋冬]|初?版|刊行?|出版|[発發发]行)?$`,
   ),
@@ -48,6 +50,8 @@ const FORMS: readonly RegExp[] = [
   new RegExp(
     `^(?<year>\\+\\d{4,6}|\\d{4})(?:[-/](?:0[1-9]|1[0-2])|(?<=1[89]\\d\\d|20\\d\\d)/[1-9]|\\.\\s?${MONTH}|([-/.])\\s?${MONTH}\\2\\s?${DAY})${TIME}$`,
   ),
+  // Wikidata, of a year or a month; and databases.
+  new RegExp(`^(?<year>\\+?\\d{4})-(?:00|0[1-9]|1[0-2])-00${TIME}$`),
   // Which of the two is the month depends on the country; the year does not.
   new RegExp(
     `^(?:${DAY}([-/.])\\s?${MONTH}|${MONTH}([-/.])\\s?${DAY})(?:\\1|\\2)\\s?(?<year>\\d{4})${TIME}$`,
@@ -57,7 +61,7 @@ const FORMS: readonly RegExp[] = [
 
 /** Before or after the common era, without blanks and full stops: `44 v. Chr.`, `公元前44年`, `44 до н. э.`. */
 const ERA =
-  /^(?:circa|ca?)?(?:(ad|公元|西元|西[暦历曆]|서기|คศ)|(bc|公元前|西元前|[紀纪]元前|前|기원전))?(\d{1,6})[年년]?(?:(ad|ce|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی)|(bce?|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))?$/;
+  /^(?:circa|ca?)?(?:(ad|ms|公元|西元|西[暦历曆]|서기|คศ)|(bc|mö|公元前|西元前|[紀纪]元前|前|기원전))?(\d{1,6})[年년]?(?:(ad|ce|jaa|nchr|apj-?c|dc|нэ|ne|nl|م|ميلادية?|میلادی)|(bce?|eaa|vchr|avj-?c|ac|донэ|pne|přnl|fkr|قم))?$/;
 
 /** Words of dates other than months. */
 const DATE_WORDS = new Set(
@@ -68,15 +72,24 @@ const DATE_WORDS = new Set(
   ).split(' '),
 );
 const BETWEEN_WORDS = new Set('de del of the le den di г год года r roku'.split(' '));
+/** At the beginning of dates in HTTP and mails, and of JavaScript. */
+const WEEKDAY = /^(?:mon|tue|wed|thu|fri|sat|sun)(?:[a-z]*day)?[, .]\s*/;
 const QUARTER = /^q[1-4]$/;
 /** Of a day or a quarter. */
 const ORDINAL = /^(?:0?[1-9]|[12]\d|3[01])(?:st|nd|rd|th|er|re|[eoaºª])?$|^(?:i{1,3}|iv)$/;
 
 /**
- * The date that Calibre stores for books without one: 1 January 101, UTC (src/calibre/utils/iso8601.py); west of
- * Greenwich it is the day before.
+ * The dates that programs store for books without one. Of Calibre, 1 January 101, UTC (src/calibre/utils/iso8601.py), and
+ * west of Greenwich the day before; of .NET, the first day of year 1; of MySQL, 0000-00-00.
  */
-const CALIBRE_UNDEFINED = /^(?:0101-01-01|0100-12-31)/;
+const UNDEFINED = /^(?:0101-01-01|0100-12-31|0001-01-01|0000-00-00|0?1([-/.])0?1\1 ?0001(?!\d))/;
+
+/** A year of an era of East Asia has three digits at most. The other number is that of the Gregorian calendar. */
+const WITH_ERA =
+  /^(?:[^\d[(]*(?:\d{1,3}|元)年?\s?[[(](\d{4})年?[\])]|(\d{4})年?\s?[[(]\D*(?:\d{1,3}|元)年?[\])]年?)$/;
+
+/** One year may stand twice, as that of the book and of its copyright: `[1815], ©1815`. */
+const BETWEEN_YEARS = /[,;]\s*|\s+(?=[[(])/;
 
 const OTHER_DIGITS = /(?![0-9\uff10-\uff19])\p{Nd}/u;
 const NUMERALS = '〇一二三四五六七八九';
@@ -98,16 +111,18 @@ let monthNames: ReadonlySet<string> | undefined;
  */
 export function readYear(text: string): number | string {
   if (text.length > LONGEST) return 'is too long for a year';
-  const trimmed = text.trim();
+  const trimmed = text.trim().replace(OTHER_MINUS, '-');
   if (WHOLE_NUMBER.test(trimmed)) {
-    const year = Number(trimmed);
+    const year = Number(trimmed.replace(',', '.'));
     return Number.isSafeInteger(year) ? year + 0 : 'is beyond ±(2^53−1)'; // -0 is 0 (rule 3)
   }
   const simple = simplified(trimmed);
-  if (NO_YEAR.test(simple) || CALIBRE_UNDEFINED.test(simple)) return 0;
+  if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
   const calendar = otherCalendar(simple);
+  const [, after, before] = WITH_ERA.exec(simple) ?? [];
+  if (calendar !== undefined && (after ?? before) !== undefined) return Number(after ?? before);
   if (calendar !== undefined) return `is of the ${calendar} calendar: write the year of the Gregorian one`;
-  const year = DECADE.test(simple) ? undefined : readDate(withoutBrackets(simple));
+  const year = DECADE.test(simple) ? undefined : (readDate(withoutBrackets(simple)) ?? readTwice(simple));
   if (year === undefined) return DECIMAL.test(simple) ? 'is not a whole number' : UNCLEAR;
   if (OTHER_DIGITS.test(trimmed) && (year < EARLIEST || year > new Date().getFullYear() + ANNOUNCED))
     return 'is perhaps of another calendar: write the year of the Gregorian one in digits from 0 to 9';
@@ -127,11 +142,16 @@ function simplified(text: string): string {
     );
 }
 
+function readTwice(text: string): number | undefined {
+  const [one, other, ...others] = text.split(BETWEEN_YEARS).map((part) => readDate(withoutBrackets(part)));
+  return one === other && others.length === 0 ? one : undefined;
+}
+
 function withoutBrackets(text: string): string {
   return text
     .replace('(c)', '©')
     .replace(/^[[(〔]\s*/, '')
-    .replace(/[\s.?\])〕]+$/, '');
+    .replace(/[\s.,;?~\])〕]+$/, '');
 }
 
 function readDate(text: string): number | undefined {
@@ -154,7 +174,8 @@ function readEra([, adBefore, bcBefore, number, adAfter, bcAfter]: RegExpExecArr
 
 /** `June 26, 1997`, `26-Jun-1997`, `16 de julio de 2019`, `1997 Juni`, `Spring 1999`, `1er trim. 1999`: one year, one day at most. */
 function readWords(text: string): number | undefined {
-  const parts = text.split(/[\s,.()[\]]+|(?<=\p{L})[-–/]|[-–/](?=\p{L})/u).filter(Boolean);
+  const date = text.replace(WEEKDAY, '').replace(/ \d\d?:\d\d.*$/, '');
+  const parts = date.split(/[\s,.()[\]]+|(?<=\p{L})[-–/]|[-–/](?=\p{L})/u).filter(Boolean);
   const [year, ...otherYears] = parts.filter((part) => /^\d{4}$/.test(part));
   const ordinals = parts.filter((part) => ORDINAL.test(part));
   const isKnown = (part: string) =>
@@ -180,14 +201,13 @@ function withoutAccents(word: string): string {
 
 function monthsOf(language: string): string[] {
   const locale = `${language}-u-ca-gregory-nu-latn`;
+  const alone = { timeZone: 'UTC' } as const;
+  const shapes = [alone, { ...alone, day: 'numeric' }, { ...alone, year: 'numeric' }] as const;
   return (['long', 'short'] as const).flatMap((month) => {
-    const inDates = new Intl.DateTimeFormat(locale, { month, day: 'numeric', timeZone: 'UTC' });
-    const alone = new Intl.DateTimeFormat(locale, { month, timeZone: 'UTC' });
+    const formats = shapes.map((shape) => new Intl.DateTimeFormat(locale, { ...shape, month }));
     return Array.from({ length: 12 }, (_, index) => new Date(Date.UTC(2000, index, 1)))
-      .flatMap((date) => [
-        alone.format(date),
-        inDates.formatToParts(date).find(({ type }) => type === 'month')?.value ?? '',
-      ])
+      .flatMap((date) => formats.map((format) => format.formatToParts(date)))
+      .map((parts) => parts.find(({ type }) => type === 'month')?.value ?? '')
       .map((name) => withoutAccents(name.toLowerCase().replaceAll('.', '')))
       .filter((name) => /\p{L}/u.test(name)); // Czech abbreviates May as 5
   });
