@@ -320,8 +320,16 @@ class CsvRecords {
     if (count >= this.#names.length) return !hasMore;
     if (this.#own < this.#names.length && this.#isReason(this.#tokenizer.field(count - 1))) return false;
     if (count >= this.#own) return true;
+    if (this.#joinsFields) return false;
     const mayBeCut = WITHOUT_QUOTING.includes(delimiter) || end === this.#input.text.length;
     return lines === 1 && count > (mayBeCut ? this.#lastUsed : this.#title);
+  }
+
+  /** Whether a short record has an empty field at its end, so that it lacks none there: a quoted field holds others. */
+  get #joinsFields(): boolean {
+    const { count, delimiter } = this.#tokenizer;
+    const fields = Array.from({ length: count }, (_, index) => this.#tokenizer.field(index));
+    return fields.at(-1) === '' && fields.some((field) => field.includes(delimiter));
   }
 
   /** In a record that lacked fields, or whose fields were joined when it was corrected, the reason is in a column of books. */
