@@ -116,11 +116,11 @@ const FORMS: Readonly<Record<string, string>> = {
   か: 'ゕヵ',
   け: 'ゖヶ',
   〇: '○◯',
+  高: '髙',
+  崎: '﨑',
   // noncharacters that stand for what NFKD would make letters
   '™': '\ufdd0',
   '℠': '\ufdd1',
-  高: '髙',
-  崎: '﨑',
 };
 
 /** Texts whose characters stand for those of the first one: homophones of Amharic, katakana, radicals of Chinese. */
@@ -219,13 +219,18 @@ for (const [plain, patterns] of Object.entries(SEQUENCES))
 
 /**
  * Marks above and below a letter of Thai, Lao or Burmese in another order than usual, which look the same: `นํ้า`, `น้ำ`. The
- * usual order is that of their code points.
+ * usual order is that of their code points. Ranges: letters; marks that come first, second and third; the script.
  */
 const STACKS = [
-  '[\\u0e48-\\u0e4d](?<=[\\u0e01-\\u0e2e][\\u0e31-\\u0e3a\\u0e47]{0,3}.)(?:(?<=\\u0e4d)[\\u0e48-\\u0e4c]|[\\u0e48-\\u0e4d]*[\\u0e31\\u0e34-\\u0e3a\\u0e47])[\\u0e31\\u0e34-\\u0e3a\\u0e47-\\u0e4d]*(?![\\p{M}--[\\u0e00-\\u0e7f]])',
-  '[\\u0ec8-\\u0ecd](?<=[\\u0e81-\\u0eae\\u0ebc][\\u0eb1-\\u0ebb]{0,3}.)(?:(?<=\\u0ecd)[\\u0ec8-\\u0ecc]|[\\u0ec8-\\u0ecd]*[\\u0eb1\\u0eb4-\\u0ebb])[\\u0eb1\\u0eb4-\\u0ebb\\u0ec8-\\u0ecd]*(?![\\p{M}--[\\u0e80-\\u0eff]])',
-  '[\\u102f-\\u1037](?<=[\\u1000-\\u102a\\u1031\\u103b-\\u103f][\\u102d-\\u1030]{0,3}.)(?:(?<![\\u102f\\u1030])[\\u102f\\u1030]|[\\u1032\\u1036\\u1037]*[\\u102d\\u102e])[\\u102d-\\u1030\\u1032\\u1036\\u1037]*(?![\\p{M}--[\\u1000-\\u109f]])',
-];
+  String.raw`\u0e01-\u0e2e \u0e31\u0e34-\u0e3a\u0e47 \u0e48-\u0e4c \u0e4d \u0e00-\u0e7f`,
+  String.raw`\u0e81-\u0eae\u0ebc \u0eb1\u0eb4-\u0ebb \u0ec8-\u0ecc \u0ecd \u0e80-\u0eff`,
+  String.raw`\u1000-\u102a\u1031\u103b-\u103f \u102d\u102e \u102f\u1030 \u1032\u1036\u1037 \u1000-\u109f`,
+].map((ranges) => {
+  const [letters, first, second, third, script] = ranges.split(' ');
+  const isOutOfOrder = `(?:(?<=[${third}])[${second}]|[${second}${third}]*[${first}])`;
+  const marks = `[${first}${second}${third}]`;
+  return `[${second}${third}](?<=[${letters}][${first}]{0,3}.)${isOutOfOrder}${marks}*(?!${marks}|[\\p{M}--[${script}]])`;
+});
 
 /** The longer ones first. */
 const FORM = new RegExp(
