@@ -53,6 +53,9 @@ const YEARS_OF_THE_EDITION = [
   'date published', // BookBuddy, Book Catalogue
   'pubdate', // Calibre
   'copyrightdate', // Koha
+  'date issued', // DSpace
+  'date of publication',
+  'pub year',
   ...wordsOf(`
     Erscheinungsjahr, Veröffentlichungsjahr, Publikationsjahr, Druckjahr, Ersch.-Jahr, Ausgabejahr, Jahr der Veröffentlichung, Erscheinungsdatum, Veröffentlichungsdatum
     année de publication, année d'édition, année de parution, année publication, année parution, date parution, date publication, date de publication, date de parution, date d'édition
@@ -63,7 +66,10 @@ const YEARS_OF_THE_EDITION = [
     rok wydania, rok wyd., rok publikacji, data wydania, data publikacji
     utgivningsår, utgivet år, publiceringsår, tryckår, utgivningsdatum, utgivelsesår, udgivelsesår
     год издания, год публикации, год выпуска, год изд., год выхода, дата издания, дата публикации, рік видання
-    rok vydání, kiadás éve, yayın yılı, basım yılı, julkaisuvuosi, 出版年, 発行年, 出版年份, 出版日期, 출판년도, 출판연도, 발행년도`),
+    rok vydání, kiadás éve, yayın yılı, basım yılı, julkaisuvuosi, 出版年, 発行年, 出版年份, 出版日期, 출판년도, 출판연도, 발행년도
+    出版时间, 発行年月, 발행연도, utgitt, utgivet, udgivet, utg.år, godina izdanja, leto izida, rok vydania, anul apariției
+    ilmumisaasta, izdošanas gads, leidimo metai, any de publicació, שנת הוצאה, سنة النشر, سال انتشار, سال نشر
+    ปีที่พิมพ์, năm xuất bản, प्रकाशन वर्ष, tahun terbit`),
 ];
 
 /**
@@ -87,7 +93,9 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
       titolo, titolo del libro
       boektitel, boktitel, tittel, otsikko, nimeke
       tytuł, tytuł książki, название, название книги, заглавие, наименование, наименование книги, назва
-      název, cím, kitap adı, başlık, τίτλος, 書名, タイトル, 书名, 제목, 서명`),
+      název, cím, kitap adı, başlık, τίτλος, naslov, názov, titlu, pealkiri, nosaukums, pavadinimas, títol, judul, nhan đề, tên sách
+      כותר, שם הספר, العنوان, عنوان, शीर्षक, ชื่อเรื่อง, назва книги, название произведения, заголовок, 題名, 题名, 書名, タイトル, 书名, 제목, 서명`),
+    ...wordsOf('title proper, book name, obra, libro, livro, boek, книга'),
     'name', // in other languages, often that of a person
   ],
   author: [
@@ -104,13 +112,19 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
     'author (first, last)',
     'author l-f', // Goodreads
     'author_details', // Book Catalogue
+    'contributor author', // DSpace
+    'main author',
+    'author/editor',
+    'authors name',
+    'author 1', // and others
     ...wordsOf(`
       Autor, Autor/in, Autoren, Autor/innen, Verfasser, Verfasser/in, Verfasserin, Urheber, Schriftsteller
       auteur, auteur(s), auteur/autrice, auteur/trice, auteur(e), auteur(e)s, auteur.rice, auteur.ice, autrice, auteur principal, nom de l'auteur
       autor(a), autor/a, autor(es), autor/es, autores, autoria, nombre del autor, nome do autor, autor principal
       autore, autori, autore/i, autore/autrice, nome autore, autore principale
       schrijver, schrijvers, autorzy, autor(zy), författare, upphov, författare/upphov, upphovsperson, forfatter, kirjailija, tekijä
-      автор, авторы, автор(ы), автор книги, фио автора, автори, autoři, szerző, szerzők, yazar, συγγραφέας
+      автор, авторы, автор(ы), автор книги, фио автора, автори, autorka, autor/autorzy, autor (nachname, vorname), auteur·rice·s, upphovsman, avtor, autors, autorius, penulis, pengarang
+      tác giả, מחבר, المؤلف, نویسنده, लेखक, ผู้แต่ง, autoři, szerző, szerzők, yazar, συγγραφέας
       著者, 著者名, 作者, 著作者, 저자, 저자명`),
   ],
   year: [
@@ -118,8 +132,8 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
     ...YEARS_OF_THE_WORK,
     ...YEARS_OF_THE_EDITION,
     ...wordsOf(`
-      Jahr, année, año, anno, ano, jaar, rok, år, год, рік, év, yıl, vuosi, έτος, 年份, 年, 연도`),
-    'published',
+      Jahr, année, año, anno, ano, jaar, rok, år, год, рік, év, yıl, vuosi, έτος, 年份, 年, 연도, godina, leto, aasta, gads, metai, any, an, שנה, سنة, سال, ปี, năm, वर्ष, tahun`),
+    ...wordsOf('published, first published, release year, release date, copyright'),
     'date', // LibraryThing, Dublin Core
   ],
 };
@@ -220,12 +234,15 @@ function wordsOf(lines: string): string[] {
 }
 
 function plain(name: string): string {
+  // Dublin Core, with the language of the text: `dc.title[en]`, `Dublin Core:Title`.
+  const own = name.toLowerCase().replace(/^(?:dc|dcterms|dublin core)\s*[.:](.*?)(?:\[[\w-]*\])?$/, '$1');
   // Some letters are not composed of another one and an accent.
-  const simple = name.toLowerCase().replaceAll('ł', 'l').replaceAll('ı', 'i').replaceAll('ß', 'ss');
+  const simple = own.replaceAll('ł', 'l').replaceAll('ı', 'i').replaceAll('ß', 'ss');
   return simple.normalize('NFD').replace(/[^\p{L}\p{N}]+/gu, '');
 }
 
-function list(names: readonly string[]): string {
+/** The end of a sentence that names columns. */
+export function list(names: readonly string[]): string {
   const shown = names.slice(0, SHOWN).map((name) => {
     const plainText = name.slice(0, SHOWN_LENGTH).replaceAll(/\p{Cc}+/gu, ' ');
     return name.length > SHOWN_LENGTH ? `${plainText}…` : plainText;

@@ -4,7 +4,7 @@
 // there is unknown and left out, and only rows that are certainly stored are counted.
 
 import { BOOK_FIELDS, FIELD_NAMES } from '../books/book.ts';
-import { keepsIds, REFUSED } from '../files/columns.ts';
+import { keepsIds, list, namesOf, REFUSED } from '../files/columns.ts';
 import { withBytesShown } from '../files/decoding.ts';
 import { type Format, type Reading, type RefusedRecord, shorten } from '../files/rows.ts';
 import { OperatorError } from '../operator-error.ts';
@@ -68,6 +68,11 @@ export class ImportReport implements BatchReport {
     this.#reading = reading;
     this.#described = describe(reading);
     this.#warn(`${options.name}: ${this.#described}; into ${options.store}`);
+    const { names, columns } = reading;
+    const unused = names.filter((name) => ![...namesOf(columns), 'id', REFUSED].includes(name));
+    const missing = FIELD_NAMES.filter((field) => columns[field] === undefined).map((field) => `--${field}`);
+    if (missing.length > 0 && unused.length > 0)
+      this.#warn(`${options.name}: set ${missing.join(' and ')}, if books have it: ${list(unused)}`);
     const above = reading.header?.above.trim();
     if (above) this.#warn(`${options.name}: left out above the header: ${shorten(above)}`);
     this.#rejects = options.rejects === undefined ? undefined : openRejects(reading, options.rejects, output);

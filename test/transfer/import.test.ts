@@ -293,6 +293,13 @@ describe('import', () => {
     });
   });
 
+  test('the report names the other columns where none has the usual name of the author or of the year', async () => {
+    const folder = folderWith({ 'a.csv': 'id,Title,First Name,Last Name,refused\n1,Emma,Jane,Austen,\n' });
+    const { stderr } = await importing(await SQLITE.freshUrl(), folder, 'a.csv');
+    const advice = 'set --author and --year, if books have it: the columns are First Name, Last Name.';
+    assert.equal(stderr, `a.csv: CSV, title from "Title", no author, no year\na.csv: ${advice}\n`);
+  });
+
   test('the report names what was read otherwise than it stands, and books that are the same to the eye', async () => {
     const url = await storeWith([{ id: 1, title: 'Cien a\u{f1}os', author: 'G', year: 1967 }]);
     const titles = [

@@ -191,6 +191,8 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
       TITEL,Verfasser/in,Erscheinungsjahr | Titel,Autor:in,Jahr | Titre,Auteur(s),Annee | Titre,Auteur,Année de publication
       Título,Autor(a),Año | Titulo,Autores,Ano de publicação | Titolo,Autori,Anno | Titel,Auteur,Jaar van uitgave
       Tytuł,Autor,Rok wydania | TYTUL,AUTORZY,ROK | Titel,Författare,År | Titel,Forfattare,Utgivningsar
+      dc.title[en],dc.contributor.author,dc.date.issued | Dublin Core:Title,Dublin Core:Creator,Dublin Core:Date
+      Naslov,Avtor,Leto izida | Títol,Autor,Any | Libro,Author1,Release Year | Judul,Penulis,Tahun terbit
       Название,Автор,Год издания | ЗАГЛАВИЕ,Авторы,Год | 書名,著者,出版年`
       .trim()
       .split(/ \| |\n\s*/)) {
