@@ -61,7 +61,7 @@ export function elsewhere(records: readonly JsonObject[], isArray: boolean): Ope
     );
   if (member !== undefined)
     return new OperatorError(
-      `The title is within "${member}" of each record: make that object the record, as jq -c '.${isArray ? '[].' : ''}${member}' does.`,
+      `The title is within "${member}" of each record: make that object the record, as jq -c '${isArray ? '.[]' : ''}${jqOf(member)}' does.`,
     );
   const deeper = isWhole ? listIn(first, DEEPEST) : undefined;
   return deeper === undefined ? undefined : inList(deeper);
@@ -80,24 +80,29 @@ export function unfinished(line: string, number: number, text: string): Operator
   if (end !== -1 || !/^\{(?:.*[[{,:])?\s*$/s.test(line)) return undefined;
   const [before = '', list] = text.split(/"((?:[^"\\]|\\.)*)"\s*:\s*\[\s*\{/, 2);
   const isRecord = [...before.matchAll(/"([^"]*)"\s*:/g)].some(([, key = '']) => isTitle(key));
-  if (list !== undefined && !isRecord) return inList(list);
+  if (list !== undefined && !isRecord) return inList([list]);
   return new OperatorError(
     `Line ${number} has only the beginning of an object: make the file an array, or put each object on one line.`,
   );
 }
 
-function inList(path: string): OperatorError {
+function inList(path: readonly string[]): OperatorError {
   return new OperatorError(
-    `The records are in the list "${path}" within the file: make a file of that list, from its [ to its ], as jq .${path} does.`,
+    `The records are in the list "${path.join('.')}" within the file: make a file of that list, from its [ to its ], as jq '${path.map(jqOf).join('')}' does.`,
   );
 }
 
+/** How jq finds a member. */
+function jqOf(key: string): string {
+  return /^[a-z_]\w*$/i.test(key) ? `.${key}` : `.${JSON.stringify(key)}`;
+}
+
 /** The path of the first list of objects. @param depth of objects within objects. */
-function listIn(object: JsonObject, depth: number): string | undefined {
+function listIn(object: JsonObject, depth: number): string[] | undefined {
   for (const [key, value] of Object.entries(object)) {
-    if (Array.isArray(value) && value.some(isMembers)) return key;
+    if (Array.isArray(value) && value.some(isMembers)) return [key];
     const inside = isMembers(value) && depth > 1 ? listIn(value, depth - 1) : undefined;
-    if (inside !== undefined) return `${key}.${inside}`;
+    if (inside !== undefined) return [key, ...inside];
   }
   return undefined;
 }
