@@ -1,7 +1,8 @@
 // Owns: where a record of a delimited text ends, and where its fields are (RFC 4180). Line ends are LF, CRLF or CR,
-// also mixed; within quotes they belong to the field. Blanks may follow a closing quote. In a field that does not begin
-// with a quote, quotes are ordinary characters. Programs that write tabs or bars often write quotes as they are: there,
-// quotes are also ordinary where they would make a row malformed, or join rows or fields, and the row is whole without them.
+// also mixed; within quotes they belong to the field. Blanks may follow a closing quote, and stand before the opening one
+// if both are in one line, between commas or semicolons. In other fields, quotes are ordinary characters. Programs that
+// write tabs or bars often write quotes as they are: there, quotes are also ordinary where they would make a row malformed,
+// or join rows or fields, and the row is whole without them.
 // Does not: return a record whose end has not arrived yet. The record is read again from its beginning when there is
 // more text.
 
@@ -77,9 +78,13 @@ export class Tokenizer {
     this.isOpen = false;
     this.fault = undefined;
     do {
-      const from = at;
+      let from = at;
       let form = PLAIN;
       let end = -1;
+      if (text.charCodeAt(at) === BLANK && this.#isQuotedAfterBlanks(text, at, count)) {
+        from = afterBlanks(text, at, delimiter);
+        at = from;
+      }
       if (at < length && text.charCodeAt(at) === QUOTE) {
         end = this.#closeOf(text, from, count);
         if (end === -1 && !ended) return false;
@@ -161,6 +166,17 @@ export class Tokenizer {
       }
     }
     return -1;
+  }
+
+  /** Whether a field is in quotes, with blanks before them, and ends in the same line. */
+  #isQuotedAfterBlanks(text: string, start: number, field: number): boolean {
+    const delimiter = this.delimiter.charCodeAt(0);
+    const quote = afterBlanks(text, start, delimiter);
+    if (WITHOUT_QUOTING.includes(this.delimiter) || text.charCodeAt(quote) !== QUOTE) return false;
+    const end = this.#closeOf(text, quote, field);
+    if (this.#lineEnds > 0) return false;
+    const next = end === -1 ? text.length : afterBlanks(text, end, delimiter);
+    return next === text.length ? end !== -1 : isEnd(text.charCodeAt(next), delimiter);
   }
 
   /**

@@ -35,6 +35,9 @@ const REASON_OF_RECORD =
 /** A text that a spreadsheet leaves as it is, between tabs, as in our file for Excel: `="007"`. */
 const TEXT_OF_SPREADSHEET = /^="([^"]*(?:""[^"]*)*)"$/;
 
+/** A text in other quotation marks than those of CSV. */
+const OTHER_QUOTES = /^\s*['‘’‚“”„«»`].*['‘’“”«»`´]\s*$/s;
+
 /** No real table is wider. */
 const MAX_COLUMNS = 10_000;
 
@@ -46,7 +49,8 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
     options.columns,
     options.hasHeader === false ? undefined : header.line,
   );
-  const keepIds = keepsIds(header.names, options.ids);
+  const named = header.names.filter((name) => name !== ''); // spreadsheets leave delimiters behind
+  const keepIds = keepsIds(named, options.ids);
   const recordsOf = (from: TextInput, names: readonly string[]) => {
     const records = new CsvRecords(from, { ...header, names }, columns, keepIds);
     return readBatches(from, (batch) => records.fill(batch));
@@ -86,13 +90,16 @@ async function readHeader(input: TextInput, options: ReadingOptions): Promise<He
   let above = 0;
   const first = await readRow(input, above, delimiters, options.columns.title);
   let row = first;
-  for (let rows = 1; hasHeader !== false && row.isHeader === false && rows < SEARCHED_ROWS; rows += 1) {
+  // A first row with a title alone may be a title of the table.
+  const isFound = () => (first.isHeader ? row.hasMore : row.isHeader);
+  for (let rows = 1; hasHeader !== false && !isFound() && rows < SEARCHED_ROWS; rows += 1) {
     above += row.length;
     if (input.at + above === input.text.length && input.ended) break;
     row = await readRow(input, above, delimiters, options.columns.title);
   }
-  if (!row.isHeader) {
-    input.damageIn(input.text.slice(input.at, input.at + above + row.length), input.line);
+  if (!isFound()) {
+    if (!first.isHeader)
+      input.damageIn(input.text.slice(input.at, input.at + above + row.length), input.line);
     [row, above] = [first, 0];
   }
   const { names, tokenizer, length } = row;
@@ -117,6 +124,10 @@ async function readHeader(input: TextInput, options: ReadingOptions): Promise<He
     const numbered = names.map((_, index) => `column ${index + 1}`);
     return { names: numbered, delimiter, line, text: before + numbered.join(delimiter), above: leftOut };
   }
+  if (names.every((name) => OTHER_QUOTES.test(name)))
+    throw new OperatorError(
+      `Line ${line}, the header, has other quotation marks than ": write those in the file.`,
+    );
   const text = before + tokenizer.beginning(withoutReasons(names).length);
   input.advance(input.at + length);
   return { names, delimiter, line, text, above: leftOut };
@@ -128,6 +139,8 @@ interface Row {
   readonly tokenizer: Tokenizer | undefined;
   readonly names: readonly string[];
   readonly isHeader: boolean;
+  /** Whether it also has a column for the author or the year, or the caller names the title. */
+  readonly hasMore: boolean;
   /** Characters, with its line end. */
   readonly length: number;
 }
@@ -146,22 +159,24 @@ async function readRow(
     if (tokenizer.fault !== undefined) continue;
     const { count, next } = tokenizer;
     const names = Array.from({ length: Math.min(count, MAX_COLUMNS) }, (_, index) => tokenizer.field(index));
-    const isHeader = isHeaderOf(names, title, offset === 0);
+    const found = columnsOf(names, title);
+    const hasMore = typeof title === 'string' || (found?.author ?? found?.year) !== undefined;
+    const isAlone = names.filter((name) => name.trim() !== '').length === 1;
+    const isHeader = found !== undefined && (offset === 0 || isAlone || hasMore);
     const isWider = best === undefined || count > (best.tokenizer?.count ?? 0);
     if (best === undefined || (isHeader === best.isHeader ? isWider : isHeader))
-      best = { tokenizer, names, isHeader, length: next - input.at - offset };
+      best = { tokenizer, names, isHeader, hasMore: isHeader && hasMore, length: next - input.at - offset };
   }
   const [line = ''] = /^[^\r\n]*(?:\r\n?|\n)?/.exec(input.text.slice(input.at + offset)) ?? [];
-  return best ?? { tokenizer: undefined, names: [], isHeader: false, length: line.length };
+  return best ?? { tokenizer: undefined, names: [], isHeader: false, hasMore: false, length: line.length };
 }
 
-function isHeaderOf(names: readonly string[], title: WantedColumns['title'], isFirst: boolean): boolean {
+/** @returns undefined if none is the title. */
+function columnsOf(names: readonly string[], title: WantedColumns['title']): Columns | undefined {
   try {
-    const { author, year } = findColumns(names, { title });
-    const isAlone = names.filter((name) => name.trim() !== '').length === 1;
-    return isFirst || isAlone || typeof title === 'string' || (author ?? year) !== undefined;
+    return findColumns(names, { title });
   } catch (error) {
-    if (error instanceof OperatorError) return false;
+    if (error instanceof OperatorError) return undefined;
     throw error;
   }
 }

@@ -38,6 +38,9 @@ const HALF_A_UNIT = '\ud800';
 const LF = 10;
 const CR = 13;
 
+/** The end of a text, in DOS. */
+const END_OF_DOS = '\x1a';
+
 export const BINARY = 'The file is not text: save a spreadsheet as CSV, or unpack an archive.';
 
 /** The file is not text in any encoding. */
@@ -45,9 +48,16 @@ export class NotText extends OperatorError {}
 
 /** The file is not UTF-8, and nothing says which encoding it has. */
 export class NotUtf8 extends OperatorError {
-  /** @param line the first one with a text that is needed and is not UTF-8. */
-  constructor(line: number) {
-    super(`Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding windows-1252.`);
+  /**
+   * @param line the first one with a text that is needed and is not UTF-8.
+   * @param text that text. In Latin script, most letters are of ASCII.
+   */
+  constructor(line: number, text: string) {
+    const isLatin = count(text, /[a-z]/i) >= count(text, BEYOND_ASCII);
+    const encoding = isLatin
+      ? 'windows-1252'
+      : 'windows-1251 (Russian), windows-1253 (Greek), windows-1255 (Hebrew) or windows-1256 (Arabic), or convert it to UTF-8 with iconv (Chinese, Japanese, Korean)';
+    super(`Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding ${encoding}.`);
   }
 }
 
@@ -59,8 +69,8 @@ export class TextInput {
   #unread: Uint8Array = new Uint8Array();
   readonly #evidence = new Evidence();
   #hasLookedThrough = false;
-  /** The first line with a damaged text that is needed. */
-  #damagedLine: number | undefined;
+  /** The first damaged text that is needed. */
+  #damage: { readonly line: number; readonly text: string } | undefined;
   #afterCarriageReturn = false;
   /** The text; the part before `at` is no longer needed. */
   text = '';
@@ -97,7 +107,7 @@ export class TextInput {
 
   /**
    * Reads at least as much again as there is, so that a record of many pieces is scanned only a few times, and not
-   * once for each piece. At the first damaged byte it reads on until a line shows that the file is UTF-8.
+   * once for each piece. At the first damaged byte it reads on until the file is certainly UTF-8.
    * @throws OperatorError when the record at `at` is too long.
    */
   async more(): Promise<void> {
@@ -113,12 +123,13 @@ export class TextInput {
     let read = 0;
     while (!this.ended && (read === 0 || read < (this.#looksThrough ? LOOKED_THROUGH : wanted))) {
       const piece = this.#decode(await this.#readBytes());
-      this.#evidence.add(piece, this.ended);
+      this.#evidence.add(piece);
       pieces.push(piece);
       read += piece.length;
     }
     this.#hasLookedThrough ||= this.#evidence.hasDamage;
-    this.#set(pieces.join(''));
+    const text = pieces.join('');
+    this.#set(this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text);
   }
 
   get #looksThrough(): boolean {
@@ -140,9 +151,11 @@ export class TextInput {
    */
   damageIn(text: string, line: number): string | undefined {
     const [damage] = DAMAGED.exec(text) ?? [];
-    if (damage === undefined) return undefined;
-    this.#damagedLine ??= line;
+    // By chance, letters of another encoding are also those of UTF-8.
+    if (damage === undefined && !(this.#evidence.hasDamage && BEYOND_ASCII.test(text))) return undefined;
+    this.#damage ??= { line, text };
     this.assertUtf8();
+    if (damage === undefined) return undefined;
     const encoding = this.#decoder?.encoding.toUpperCase() ?? 'UTF-8';
     return `has a damaged character: ${withBytesShown(damage)} is not ${encoding}`;
   }
@@ -152,10 +165,10 @@ export class TextInput {
    * @throws NotUtf8 or NotText when a text that was needed is damaged, and none of the file is UTF-8.
    */
   assertUtf8(): void {
-    if (this.#damagedLine === undefined || this.#encoding !== undefined) return;
+    if (this.#damage === undefined || this.#encoding !== undefined) return;
     if (!this.ended || this.#evidence.isUtf8) return;
     if (this.text.slice(this.at, this.at + PIECE).includes('\0')) throw new NotText(BINARY);
-    throw new NotUtf8(this.#damagedLine);
+    throw new NotUtf8(this.#damage.line, this.#damage.text);
   }
 
   /** Takes the file for UTF-8, whatever its bytes are. */
@@ -186,9 +199,9 @@ export class TextInput {
     await this.#chunks.return?.();
   }
 
-  /** The next bytes, one piece at most; at the beginning, at least as many as a byte order mark has. */
+  /** The next bytes, one piece at most; at the beginning, at least as many as two byte order marks have. */
   async #readBytes(): Promise<Uint8Array> {
-    while (this.#unread.length < (this.#decoder === undefined ? 3 : 1) && !this.ended) {
+    while (this.#unread.length < (this.#decoder === undefined ? 6 : 1) && !this.ended) {
       const { value, done } = await this.#chunks.next();
       if (done) {
         this.ended = true;
@@ -207,8 +220,9 @@ export class TextInput {
     const mark = markOf(bytes);
     this.#encoding ??= mark;
     this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
-    const text = this.#decoder.decode(bytes, this.ended);
-    return text.startsWith('\uFEFF') ? text.slice(1) : text;
+    // A mark of UTF-8 is none of the text, whatever its encoding.
+    const content = mark === 'utf-8' ? bytes.subarray(3) : bytes;
+    return this.#decoder.decode(content, this.ended).replace(/^\uFEFF+/, '');
   }
 }
 
@@ -219,52 +233,39 @@ function lineEnds(text: string): number {
 }
 
 /** The encoding of a byte order mark. */
-function markOf([one, two, three]: Uint8Array): string | undefined {
+function markOf([one, two, three, four]: Uint8Array): string | undefined {
+  if (one === 0xff && two === 0xfe && three === 0 && four === 0) return 'utf-32le';
   if (one === 0xff && two === 0xfe) return 'utf-16le';
   if (one === 0xfe && two === 0xff) return 'utf-16be';
   return one === 0xef && two === 0xbb && three === 0xbf ? 'utf-8' : undefined;
 }
 
-/** In Windows-1252, fewer than one of so many letters beyond ASCII form one of UTF-8, with what is behind them. */
-const MOST_BY_CHANCE = 10;
+/** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
+const CERTAIN = 10;
 
 /**
- * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless. One line with letters beyond ASCII that all are UTF-8
- * is enough: to refuse some rows of another encoding does less harm than to spoil the letters of a whole file.
+ * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
+ * damaged bytes. By chance, about one letter of GBK in ten is one of UTF-8, and fewer in encodings of single bytes.
  */
 class Evidence {
   #letters = 0;
   #damaged = 0;
-  /** Those of the line that has not ended. */
-  #line = { letters: 0, damaged: 0 };
   isCertain = false;
 
   get hasDamage(): boolean {
-    return this.#damaged + this.#line.damaged > 0;
+    return this.#damaged > 0;
   }
 
   get isUtf8(): boolean {
-    return this.isCertain || this.#letters * MOST_BY_CHANCE >= this.#damaged;
+    return this.isCertain || this.#letters >= this.#damaged;
   }
 
-  add(piece: string, isLast: boolean): void {
-    if (this.isCertain) return;
-    const lines = BEYOND_ASCII.test(piece) ? piece.split(/[\r\n]/) : ['', ...(/[\r\n]/.exec(piece) ?? [])];
-    for (const [index, text] of lines.entries()) {
-      if (index > 0) this.#endLine();
-      const damaged = count(text, DAMAGED);
-      this.#line.damaged += damaged;
-      this.#line.letters += count(text, BEYOND_ASCII) - damaged;
-    }
-    if (isLast) this.#endLine();
-  }
-
-  #endLine(): void {
-    const { letters, damaged } = this.#line;
-    if (letters > 0 && damaged === 0) this.isCertain = true;
-    this.#letters += letters;
+  add(piece: string): void {
+    if (this.isCertain || !BEYOND_ASCII.test(piece)) return;
+    const damaged = count(piece, DAMAGED);
     this.#damaged += damaged;
-    this.#line = { letters: 0, damaged: 0 };
+    this.#letters += count(piece, BEYOND_ASCII) - damaged;
+    this.isCertain = this.#letters >= CERTAIN * (this.#damaged + 1);
   }
 }
 
@@ -286,7 +287,7 @@ class Decoder {
       this.#decoder = new TextDecoder(label, { fatal: true, ignoreBOM: true });
     } catch {
       throw new InvalidOption(
-        `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252.`,
+        `There is no encoding "${label}": use one such as utf-8, utf-16le or windows-1252, or convert the file to UTF-8 with iconv.`,
       );
     }
     this.encoding = this.#decoder.encoding;

@@ -10,9 +10,9 @@ import type { Reading, RefusedRecord } from '../files/rows.ts';
 import { asRefused, refusedFrame, refusedName } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
 
-/** The default path for rejected rows: beside the imported file. */
+/** The default path for rejected rows: beside the imported file; of a standard stream or a pipe, in the working directory. */
 export function rejectsPath(name: string, { format }: Reading): string {
-  return name === '-'
+  return name === '-' || /^\/(?:dev\/(?:fd\/|stdin$)|proc\/)/.test(name)
     ? refusedName(undefined, format)
     : join(dirname(name), refusedName(basename(name), format));
 }

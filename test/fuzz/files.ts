@@ -77,7 +77,7 @@ async function inUtf16(content: Buffer, found: Found, options: Options): Promise
 }
 
 async function inWindows1252(content: Buffer, _: Found, options: Options): Promise<void> {
-  const text = new TextDecoder('windows-1252').decode(content);
+  const text = new TextDecoder('windows-1252').decode(content).replace(/^ï»¿/, '');
   const encoded = await read(content, { ...options, encoding: 'windows-1252' }, 2);
   const inUtf8 = await read(Buffer.from(`\uFEFF${text}`), { ...options, encoding: 'utf-8' });
   assertSameOutcome(encoded, inUtf8, 'the file in windows-1252');
@@ -143,7 +143,7 @@ export const delimitedFile: Reader = (input) => checkFile(input, ['csv', undefin
 
 export const fileOfJson: Reader = (input) => checkFile(input, ['json', 'jsonl', undefined]);
 
-/** Where records and fields of delimited text end, by a plain reading of RFC 4180. Blanks may follow a closing quote. */
+/** Where records and fields of delimited text end, by a plain reading of RFC 4180. Blanks may follow a closing quote, and precede an opening one. */
 export const delimitedText: Reader = ({ text }) => {
   const records: unknown[] = [];
   const tokenizer = new Tokenizer(',', 1000);
@@ -163,12 +163,21 @@ export const delimitedText: Reader = ({ text }) => {
 
 /** The fields of each record; of a malformed one, the unclosed field, or else the first malformed one. */
 function recordsIn(text: string): unknown[] {
+  const afterBlanks = / [ \t]*"((?:[^"\r\n]|"")*)"[ \t]*(,|\r\n?|\n|$)/y;
   const field = /(?:"((?:[^"]|"")*)("?)[ \t]*([^,\r\n]*)|([^,\r\n]*))(,|\r\n?|\n|$)/y;
   const records: unknown[] = [];
   while (field.lastIndex < text.length) {
     const fields: string[] = [];
     let malformed: number | undefined;
     for (let end: string | undefined = ','; end === ','; ) {
+      afterBlanks.lastIndex = field.lastIndex;
+      const [whole = '', spaced, then] = afterBlanks.exec(text) ?? [];
+      if (spaced !== undefined) {
+        field.lastIndex += whole.length;
+        fields.push(spaced.replaceAll('""', '"'));
+        end = then;
+        continue;
+      }
       const [, quoted, close, more = '', bare = '', after] = field.exec(text) ?? [];
       if (close === '') malformed = fields.length;
       else if (more !== '') malformed ??= fields.length;

@@ -22,8 +22,12 @@ describe('CSV', () => {
 line ends of all kinds, mixed, the last one missing » title,year\r\na,1\rb,2\n"c\r\nd\re\nf",3\rg,4\r\nh,5
 → 2 a//1 | 3 b//2 | 4 c\r\nd\re\nf//3 | 8 g//4 | 9 h//5
 lone CR » title,year\ra,1\rb,2\r → 2 a//1 | 3 b//2
-quotes, doubled, empty, and in a field that does not begin with one » title,author,year\n"a, b","say ""hi""",1\n"""","",2\n"""a""","b""",3\n"a""","""""",4\n5" disk,a "b" c,1\n "x" ,y"",2\n
-→ 2 a, b/say "hi"/1 | 3 "//2 | 4 "a"/b"/3 | 5 a"/""/4 | 6 5" disk/a "b" c/1 | 7  "x" /y""/2
+quotes, doubled, empty, and in a field that does not begin with one » title,author,year\n"a, b","say ""hi""",1\n"""","",2\n"""a""","b""",3\n"a""","""""",4\n5" disk,a "b" c,1\n "x" y,y"",2\n
+→ 2 a, b/say "hi"/1 | 3 "//2 | 4 "a"/b"/3 | 5 a"/""/4 | 6 5" disk/a "b" c/1 | 7  "x" y/y""/2
+blanks before quotes » "title", "author", "year"\n "Emma, a novel", "Austen, Jane" , "1815"\nx, "y" z,1\nx, "y\n"z", " ""q""",2
+→ 2 Emma, a novel/Austen, Jane/1815 | 3 x/ "y" z/1 | 4 x/ "y/0 | 5 z/ "q"/2
+a mark of DOS at the end » title\na\n\u{1a} → 2 a//0
+two byte order marks » \u{feff}\u{feff}title\na\n → 2 a//0
 blank lines, and rows of which every field is blank » \n\r\ntitle,author,year\n\na,b,1\r\n\r\n,,\n,,,,,\n\n"",,\n  ,\t,\n"","\n",""\n,,0\n,"" x,\n
 → 5 a/b/1 | 14 //0 ✗ 15 author """ x" has text after its closing quote
 blanks and all characters kept, nothing normalised » title,author,year\n\u{a0} a \t,e\u{301}😀\u{feff}\u{2028}, 1 \n
@@ -60,7 +64,8 @@ lines in one column » title\n"two\nlines"\nb\n
 → 4 b//0 ✗ 2 has 2 lines that look like separate rows: remove the quote that joins them, or the line ends
 lines above the header » Table 1,,\n"My ""books""",,\nprinted "1999,\n"Title,\n\nNo,Title,Author\n1,a,b\n → 7 a/b/0
 lines above a header of one column » Table 1\ntitle\nTitle\n → 3 Title//0
-a row like a header, far below it » title,x\n\n,\nTitle,Author\n → 4 Title//0
+a title alone, above the header » Title,My books\nAuthor,Ann\n\nTitle,Author\na,b\n → 5 a/b/0
+a row like a header, below it » title,author\nTitle,Author\n → 2 Title/Author/0
 rejected records, corrected, with and without their reasons » title,author,refused\na,b,has 1 field\nc,d\ne\nf,"has 1 field, the header has 2"\ni,title: has text after its closing quote\nj,has 2 lines that look like separate rows: double the quotes\nk,author: has a NUL character\nl,title: a novel\n"g,h
 → 2 a/b/0 | 3 c/d/0 | 4 e//0 | 9 l/title: a novel/0
 ✗ 5 has 2 fields, the header has 3 | 6 has 2 fields, the header has 3
@@ -198,7 +203,8 @@ describe('encodings', () => {
     assert.deepEqual(inShort(await read(bytes, { encoding: 'windows-1252' })), ['2 €“é//0']);
     assert.deepEqual(inShort(await read(bytes, { encoding: 'windows-1251' })), ['2 Ђ“й//0']);
     assert.equal((await read(Buffer.from(TEXT, 'utf16le'), { encoding: 'UTF-16LE' })).books.length, 1);
-    assert.equal((await read(`\uFEFF${TEXT}`, { encoding: 'utf8' })).books.length, 1);
+    for (const encoding of ['utf8', 'windows-1252'])
+      assert.equal((await read(`\uFEFF${TEXT}`, { encoding })).books.length, 1);
   });
 
   /** The beginning of the SHA-256 of what bytes 0x80 to 0xFF mean: the `Identifier` of each index of the Encoding Standard. */
@@ -242,17 +248,17 @@ describe('encodings', () => {
       ['2 title "\u{dce1}" has a damaged character: \\xE1 is not UTF-8'],
     ],
     [
-      'a,x,\xc3\nd,\xc3\xa9,\xf0\x9f\x98\ng,x,"\xe2\x82"\r\n"\xc3",x,e\n',
-      [],
+      'z,\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9,z\na,x,\xc3\nd,\xc3\xa9,\xf0\x9f\x98\ng,x,"\xe2\x82"\r\n"\xc3",x,e\n',
+      ['2 z/z/0'],
       [
-        '2 author "\u{dcc3}" has a damaged character: \\xC3 is not UTF-8',
-        '3 author "\u{dcf0}\u{dc9f}\u{dc98}" has a damaged character: \\xF0 is not UTF-8',
-        '4 author "\u{dce2}\u{dc82}" has a damaged character: \\xE2 is not UTF-8',
-        '5 title "\u{dcc3}" has a damaged character: \\xC3 is not UTF-8',
+        '3 author "\u{dcc3}" has a damaged character: \\xC3 is not UTF-8',
+        '4 author "\u{dcf0}\u{dc9f}\u{dc98}" has a damaged character: \\xF0 is not UTF-8',
+        '5 author "\u{dce2}\u{dc82}" has a damaged character: \\xE2 is not UTF-8',
+        '6 title "\u{dcc3}" has a damaged character: \\xC3 is not UTF-8',
       ],
     ],
     [
-      '"a\n\xc3\xa9\n\xff",x,b\nc,"\n\xed\xa0\x80\n",d\n',
+      '"a\n\xc3\xa9\n\xff",x,b\nc,"\n\xed\xa0\x80\xc3\xa9\xc3\xa9\xc3\xa9\n",d\n',
       ['5 c/d/0'],
       ['2 title "a\né\n\u{dcff}" has a damaged character: \\xFF is not UTF-8'],
     ],
@@ -271,7 +277,7 @@ describe('encodings', () => {
       }
     }
     const json = Buffer.from(
-      '[{"title":"a","x":"\xe1"},{"title":"\xe1"},{"title":"\xc3","author":["\xe1"],"x":"\xc3\xa9"},{"title":"\\ud83d"}]',
+      '[{"title":"a","x":"\xe1"},{"title":"\xe1"},{"title":"\xc3","author":["\xe1"],"x":"\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9"},{"title":"\\ud83d"}]',
       'latin1',
     );
     const found = await read(json);
@@ -293,21 +299,23 @@ describe('encodings', () => {
     }
   });
 
-  test('a file is of another encoding only if all of it has been read and none of its lines is UTF-8', async () => {
+  test('a file is of another encoding only if all of it has been read and most of its letters are not UTF-8', async () => {
     const [cafe, plain] = ['Caf\xe9,b\n', 'a,b\n'];
     const utf8 = Buffer.from('Café,b\n').toString('latin1');
     const long = `a,${'b'.repeat(60_000)}\n`;
     for (const [content, books, fault] of [
       [`title,author\n${plain}${cafe}${plain}`, 1, 3],
       [`title,author\n${plain}x,\xe9\xe8\n${long.repeat(50)}`, 1, 3],
-      [`title,author\n${cafe.repeat(20)}${utf8}`, 1, undefined],
+      [`title,author\n${cafe.repeat(20)}${utf8.repeat(20)}`, 20, undefined],
+      [`title,author\nCAF\xc9\xa0,b\n${cafe.repeat(2)}`, 0, 2], // the first one is also UTF-8
+      [`title,author\n\xc9\xbd,a\n\xc7\xed,a\n\xcb\xae,a\n\xba\xba,a\n\xc8\xcb,a\n`, 0, 2], // GBK
       [`t\xedtulo,author\n${plain}`, undefined, 1],
       [`Tabla 1,\nt\xedtulo,author\n${plain}`, undefined, 1],
       [`title,a\xfator\n${plain}`, undefined, 1], // perhaps the author
       [`title,author,year,pa\xeds\n${plain}`, 1, undefined],
       [`title,a\xfator\n${utf8}`, 1, undefined],
       [`title,author\n${cafe}${long.repeat(50)}${utf8}`, 51, undefined],
-      [`title,author\n${cafe.repeat(3)}${long.repeat(300)}${utf8}`, 301, undefined],
+      [`title,author\n${cafe.repeat(3)}${long.repeat(300)}${utf8.repeat(3)}`, 303, undefined],
       [`title,author\n${cafe}${long.repeat(300)}`, 300, 2],
       [`title,author\n\xc3\xa9\xe9,b\n`, 0, undefined],
       [`title,author,refused\n${cafe}`, 0, undefined], // of an earlier import
@@ -328,6 +336,8 @@ describe('encodings', () => {
         shown,
       );
     }
+    const { fault } = await read(Buffer.from('title\n\xc2\xee\xe9\xed\xe0\n', 'latin1'));
+    assert.match(`${fault}`, /such as --encoding windows-1251 \(Russian\), .+ with iconv/);
   });
 });
 
@@ -381,6 +391,8 @@ describe('a file', () => {
     ...DELIMITERS.map((delimiter) => [/^The delimiter must be one/, 'title\na\n', { delimiter }] as const),
     [/not text.*--encoding utf-16le/, 't\0i\0t\0l\0e\0,\0y\0\n\0'],
     [/not text.*--encoding utf-16be/, '\0t\0i\0t\0l\0e\0,\0y\0\n'],
+    [/^Line 1, the header, has other quotation marks/, "'Title','Author'\n'Emma','Jane Austen'\n"],
+    [/^There is no encoding "utf-32le".+ iconv\.$/, Buffer.from('fffe000074000000', 'hex')],
     [/^There is no encoding "klingon"/, 'title\na\n', { encoding: 'klingon' }],
     [/^The file is not text: save a spreadsheet as CSV/, NOISE, { name: 'a.xlsx' }],
     // Node.js decodes some of their characters as others.

@@ -245,6 +245,7 @@ Project Gutenberg's own date » [{"title":"a","issued":"2004-01-01"}] → 1 a//0
 describe('ids', () => {
   test('are kept from our own exports, and from other files on request', async () => {
     const ours = 'id,title,author,year\n7,"a","b",1\n';
+    const padded = 'id,title,author,year,,\n7,"a","b",1,,\n';
     const theirs = 'id,title,author,year,isbn\n7,a,b,1,2\n';
     for (const [content, ids, id] of [
       [ours, undefined, 7],
@@ -252,6 +253,7 @@ describe('ids', () => {
       ['{"id":7,"title":"a","author":"b","year":1}\n', undefined, 7],
       ['[{"id":7,"title":"a","author":"b","year":1}]', undefined, 7],
       ['id,title,author,year,refused\n7,"a","b",1,"why"\n', undefined, 7],
+      [padded, undefined, 7],
       [theirs, undefined, undefined],
       [theirs, 'keep', 7],
     ] as const) {
@@ -324,8 +326,11 @@ nonsense
 
   test('keep their damaged bytes, can be mended there, and are taken for UTF-8', async () => {
     for (const [name, content] of [
-      ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\n'],
-      ['a.json', '[{"title":"Caf\xe9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"},\n{"title":"\xc3\xa9"}]'],
+      ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n'],
+      [
+        'a.json',
+        '[{"title":"Caf\xe9"},{"title":"b","x":"\xff"},{"title":"ok \xc3"},\n{"title":"\xc3\xa9\xc3\xa9\xc3\xa9"}]',
+      ],
     ] as const) {
       const input = join(temporaryFolder(), name);
       const { reading, refused } = await read(Buffer.from(content, 'latin1'), { name: input });
@@ -389,6 +394,9 @@ nonsense
     for (const [reading, name, expected] of [
       [csv, '-', 'rejects.csv'],
       [json, '-', 'rejects.json'],
+      [csv, '/dev/fd/63', 'rejects.csv'],
+      [csv, '/dev/stdin', 'rejects.csv'],
+      [csv, '/dev/shm/a.csv', '/dev/shm/a.rejects.csv'],
       [csv, 'in/my.books.tsv', 'in/my.books.rejects.csv'],
       [json, '/in/books', '/in/books.rejects.json'],
       [csv, 'books.rejects.csv', 'books.rejects.csv'],
