@@ -5,7 +5,7 @@
 const PLAIN = /^[!-~\u00a1-\u00ac\u00ae-\u02ff]+(?: [!-~\u00a1-\u00ac\u00ae-\u02ff]+)*$/;
 
 /** All but the two that join letters or keep them apart, which change the letters. */
-const INVISIBLE = /(?![\u200c\u200d])\p{Cf}/gu;
+const INVISIBLE = /(?![\u200c\u200d])[\p{Cf}\p{DI}]/gu;
 
 /** Texts are the same to the eye if this is equal: composed letters (NFC), and one space for each run of blanks. */
 export function toTheEye(text: string): string {

@@ -80,7 +80,7 @@ async function readHeader(input: TextInput, options: ReadingOptions): Promise<He
   const { delimiter: wanted, hasHeader, fromLine = 1 } = options;
   if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {
     throw new InvalidOption(
-      'The delimiter must be one character up to U+FFFF other than a quote or a line end.',
+      'The delimiter must be one character up to U+FFFF other than a quote or a line end, or \\t for a tab.',
     );
   }
   const named = await skipToHeader(input, fromLine);

@@ -139,10 +139,13 @@ export class ImportReport implements BatchReport {
       this.#say(`${what} before the last column in use: what is missing was read as empty.`);
     }
     if (alike > 0) {
-      const what = alike === 1 ? '1 book is probably' : `${alike} books are probably`;
+      const what =
+        alike === 1
+          ? '1 book is probably there twice, and differs'
+          : `${alike} books are probably there twice, and differ`;
       const lines = alike > alikeLines.length ? [...alikeLines, '…'] : alikeLines;
       this.#say(
-        `${what} there twice, and differ only in blanks or in how letters are composed: line${alike === 1 ? '' : 's'} ${lines.join(', ')}.`,
+        `${what} only in blanks or in how letters are composed: line${alike === 1 ? '' : 's'} ${lines.join(', ')}.`,
       );
     }
     if (ofTheFuture > 0) {

@@ -388,7 +388,10 @@ describe('a file', () => {
     [/^Line 1 has only the beginning of an object/, '{\n  "title": "a",\n  "author": [{"name":"b"}]\n}\n'],
     [/^None of the first records is a JSON object .+; the first one is 1\.$/, '1\n2\n', { format: 'jsonl' }],
     [/^None of the first records/, '{"title":"a"}x', { format: 'json' }],
-    ...DELIMITERS.map((delimiter) => [/^The delimiter must be one/, 'title\na\n', { delimiter }] as const),
+    ...DELIMITERS.map(
+      (delimiter) =>
+        [/^The delimiter must be one .+, or \\t for a tab\.$/, 'title\na\n', { delimiter }] as const,
+    ),
     [/not text.*--encoding utf-16le/, 't\0i\0t\0l\0e\0,\0y\0\n\0'],
     [/not text.*--encoding utf-16be/, '\0t\0i\0t\0l\0e\0,\0y\0\n'],
     [/^Line 1, the header, has other quotation marks/, "'Title','Author'\n'Emma','Jane Austen'\n"],

@@ -306,11 +306,12 @@ describe('import', () => {
       'Cien an\u{303}os',
       'Cien\u{a0}an\u{303}os ',
       'Cien  a\u{f1}os',
-      'Cien a\u{f1}os\u{200b}',
+      'Cien a\u{f1}os\u{200b}\u{fe0f}',
       'Cien A\u{f1}os',
     ];
     const rows = titles.map((title) => `${title},G,1967\n`).join('');
     const folder = folderWith({
+      'one.csv': 'title\nIt\nIt \n',
       'books.csv': `My books,,\n\ntitle,author,year\n${rows}Emma,J\nEmma \nIt, K,1986\nIt,K,1986\n`,
     });
     const { code, stdout, stderr } = await importing(url, folder, 'books.csv');
@@ -321,6 +322,8 @@ describe('import', () => {
     const alike =
       /^5 books are probably there twice, and differ only in blanks or in how letters are composed: lines 4, 5, 6, 7, 12\.$/m;
     assert.match(stdout, alike);
+    const one = await importing(url, folder, 'one.csv --dry-run');
+    assert.match(one.stdout, /^1 book is probably there twice, and differs only in .+: line 3\.$/m);
     const again = await importing(url, folder, 'books.csv --dry-run');
     assert.match(again.stdout, alike);
     assert.match(again.stdout, /^9 rows read: 0 imported, 9 already there, 0 refused\.$/m);
