@@ -56,7 +56,7 @@ export class NotUtf8 extends OperatorError {
     const isLatin = count(text, /[a-z]/i) >= count(text, BEYOND_ASCII);
     const encoding = isLatin
       ? 'windows-1252'
-      : 'windows-1251 (Russian), windows-1253 (Greek), windows-1255 (Hebrew) or windows-1256 (Arabic), or convert it to UTF-8 with iconv (Chinese, Japanese, Korean)';
+      : 'windows-1251 (Russian), windows-1253 (Greek), windows-1255 (Hebrew), windows-1256 (Arabic) or windows-874 (Thai), or convert it to UTF-8 with iconv (Chinese, Japanese, Korean)';
     super(`Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding ${encoding}.`);
   }
 }
