@@ -1,6 +1,6 @@
 // Owns: the messages between the page and the worker that reads a file, and which books are equal.
 
-import type { WantedColumns } from '../../src/files/columns.ts';
+import type { Columns, WantedColumns } from '../../src/files/columns.ts';
 import type { Format } from '../../src/files/rows.ts';
 import { type Field, trimmed } from '../elements/text.ts';
 
@@ -39,7 +39,7 @@ export interface Understood {
   /** Whether the first row has the names of the columns; undefined if a person must say so. */
   readonly hasHeader: boolean | undefined;
   /** Undefined if no column is known to be the title: then the file was not read. */
-  readonly columns: Readonly<Record<Field | 'editionYear', string | undefined>> | undefined;
+  readonly columns: Columns | undefined;
   /** Whether the file has ids that would be kept if the command imported it. */
   readonly hasIds: boolean;
   readonly rows: number;

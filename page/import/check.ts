@@ -368,8 +368,9 @@ function noticesOf(understood: Understood): HTMLElement[] {
     );
   }
   if (hasIds) notices.push(notice('The file has ids. They are not kept: each book gets a new one.'));
-  if (columns?.editionYear !== undefined) {
-    notices.push(notice(`Where "${columns.year}" is empty, "${columns.editionYear}" is the year.`));
+  if (columns !== undefined && columns.otherYears.length > 0) {
+    const others = columns.otherYears.map((name) => `"${name}"`).join(' or else ');
+    notices.push(notice(`Where "${columns.year}" is empty, ${others} is the year.`));
   }
   return notices;
 }
