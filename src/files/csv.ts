@@ -248,7 +248,7 @@ class CsvRecords {
     while (!isFull(batch)) {
       const { text, at, ended } = input;
       if (at === text.length || !tokenizer.read(text, at, ended)) return false;
-      if (!this.#isBlank) this.#add(batch);
+      this.#add(batch);
       batch.size += tokenizer.next - at;
       input.line += tokenizer.lines;
       input.at = tokenizer.next;
@@ -258,6 +258,8 @@ class CsvRecords {
 
   #add(batch: OpenBatch): void {
     const book = this.#readBook();
+    const hasTitle = 'title' in book && book.title.trim() !== '';
+    if (!hasTitle && this.#isBlank) return;
     if ('reason' in book) {
       this.#refuse(batch, book);
     } else {

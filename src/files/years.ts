@@ -24,7 +24,8 @@ const LONGEST = 64;
 const NO_YEAR =
   /^(?:|[[(]?(?:(?:[ns]\.? ?d|n\. ?a|s[./] ?f|[ns]\/[ad]|б\/г|s\. ?a|[oz]\. ?j|u\. ?å|b\. ?r|б\. ?г)\.?|no date|undated|unknown|bez daty|ohne jahr|sans date|sin fecha|senza data|sem data|zonder jaar|utan år|bez roku|без года|(?:出版|刊)年不明)[\])]?|xxxx|uuuu|none|null|\\n|nan|[-–—?])$/;
 
-const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+|(?<=\d{4}),0{1,2})?$/;
+const WHOLE_NUMBER = /^[+-]?\d+(?:\.0+)?$/;
+const COMMA_ZERO = /(?<=\d{4}),0{1,2}$/;
 /** Signs for minus other than that of ASCII. A dash before four digits may be the end of a range. */
 const OTHER_MINUS = /^(?:[−﹣－]|–(?=\d{1,3}$))/;
 const DECIMAL = /^[+-]?\d*[.,]\d+$/;
@@ -111,12 +112,14 @@ let monthNames: ReadonlySet<string> | undefined;
  */
 export function readYear(text: string): number | string {
   if (text.length > LONGEST) return 'is too long for a year';
-  const trimmed = text.trim().replace(OTHER_MINUS, '-');
+  const trimmed = text.trim();
   if (WHOLE_NUMBER.test(trimmed)) {
-    const year = Number(trimmed.replace(',', '.'));
+    const year = Number(trimmed);
     return Number.isSafeInteger(year) ? year + 0 : 'is beyond ±(2^53−1)'; // -0 is 0 (rule 3)
   }
-  const simple = simplified(trimmed);
+  const number = trimmed.replace(OTHER_MINUS, '-').replace(COMMA_ZERO, '');
+  if (number !== trimmed && WHOLE_NUMBER.test(number)) return readYear(number);
+  const simple = simplified(number);
   if (NO_YEAR.test(simple) || UNDEFINED.test(simple)) return 0;
   const calendar = otherCalendar(simple);
   const [, after, before] = WITH_ERA.exec(simple) ?? [];
