@@ -243,12 +243,19 @@ function markOf([one, two, three, four]: Uint8Array): string | undefined {
 /** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
 const CERTAIN = 10;
 
+/** Letters of Europe and curved quotes: other encodings hardly ever have their bytes in UTF-8. */
+const TELLING = /[\u00c0-\u017f\u2010-\u203a]/u;
+/** Damaged bytes for each of them, at most. */
+const OF_ONE = 10;
+
 /**
  * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
- * damaged bytes. By chance, about one letter of GBK in ten is one of UTF-8, and fewer in encodings of single bytes.
+ * damaged bytes, or a tenth of them if they are telling. By chance, about one letter of GBK in ten is one of UTF-8, and
+ * fewer in encodings of single bytes.
  */
 class Evidence {
   #letters = 0;
+  #telling = 0;
   #damaged = 0;
   isCertain = false;
 
@@ -257,7 +264,7 @@ class Evidence {
   }
 
   get isUtf8(): boolean {
-    return this.isCertain || this.#letters >= this.#damaged;
+    return this.isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
   }
 
   add(piece: string): void {
@@ -265,6 +272,7 @@ class Evidence {
     const damaged = count(piece, DAMAGED);
     this.#damaged += damaged;
     this.#letters += count(piece, BEYOND_ASCII) - damaged;
+    this.#telling += count(piece, TELLING);
     this.isCertain = this.#letters >= CERTAIN * (this.#damaged + 1);
   }
 }

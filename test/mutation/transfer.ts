@@ -196,6 +196,8 @@ export const TRANSFER_MUTANTS = new Mutants()
     'most of its letters',
   )
   .change('this.#letters >= this.#damaged', 'this.#damaged === 0')
+  .mutant('one line of UTF-8 does not show that others are damaged', FORMATS, 'in a column that is not used')
+  .change('OF_ONE * this.#telling >= this.#damaged', 'false')
   .mutant('GBK is read as damaged UTF-8', FORMATS, 'most of its letters')
   .change('this.#letters >= this.#damaged', 'this.#letters > 0')
   .mutant('a file is judged by its beginning', FORMATS, 'most of its letters')

@@ -241,6 +241,7 @@ describe('encodings', () => {
   /** Of `title,x,author` in UTF-8: bytes as Latin-1 → books, rejected records. The result is the same in any pieces. */
   const DAMAGED: readonly (readonly [content: string, books: string[], refused?: string[]])[] = [
     ['a,\xe1,b\n\xc3\xa9,x,\n', ['2 a/b/0', '3 é//0']],
+    ['\xc3\xa9,x,\na,\xe1\xe1\xe1\xe1\xe1,b\n', ['2 é//0', '3 a/b/0']],
     ['a,\xe1,b\n', ['2 a/b/0']], // nothing else shows the encoding, and nothing needs it
     [
       '\xe1,x,b\n\xc3\xa9,x,\n',
