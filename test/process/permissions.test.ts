@@ -27,7 +27,7 @@ for (const umask of ['000', '777']) {
     const folder = temporaryFolder();
     writeFileSync(
       join(folder, 'books.csv'),
-      'title,author,year\nEmma,Jane Austen,1815\nPersuasion,,unknown\n',
+      'title,author,year\nEmma,Jane Austen,1815\nPersuasion,,some year\n',
     );
     const launch = { folder, setting: `umask ${umask}` };
     const service = await startCommand({ ...ENVIRONMENT, LOG_LEVEL: 'info' }, launch);
