@@ -77,6 +77,14 @@ export class RefusedRows {
       this.#typed.set(typedAt, read);
       const { book, row: after, figures } = await this.#actions.correct(place, read);
       if (read !== field.value) return; // it has been changed again meanwhile
+      if (book === undefined && after.column !== column) {
+        const next = this.#row(after, place); // the next fault is in another column, and so is what is typed from now on
+        const hadFocus = row.contains(document.activeElement);
+        row.replaceWith(next);
+        if (hadFocus) next.querySelector<HTMLElement>('input, textarea')?.focus();
+        this.#onCorrected(figures);
+        return;
+      }
       field.setAttribute('aria-invalid', String(book === undefined));
       row.classList.toggle('corrected', book !== undefined);
       if (book === undefined) {

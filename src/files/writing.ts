@@ -65,8 +65,9 @@ export async function* asExcelFile(
  * formula what begins with a sign; for a number or a date only what has a digit and at most one word.
  */
 function asCell(text: string): string {
-  const words = text.match(/\p{L}+/gu)?.length ?? 0;
-  const isText = !/^[\s=+\-@]/.test(text) && (words > 1 || !/\p{N}/u.test(text));
+  const words = text.match(/[\p{L}--[年月日]]+/gv)?.length ?? 0;
+  const isText =
+    !/^[\s=+\-@#]/.test(text) && !/^(?:true|false)$/i.test(text) && (words > 1 || !/\p{N}/u.test(text));
   return quoted(isText ? text : `=${quoted(text)}`);
 }
 

@@ -19,6 +19,18 @@ const TRANSLATED = `(word) => [...document.querySelectorAll('body *')]
   .map((one) => one.outerHTML)`;
 
 describePage('texts on the librarians’ page', ({ openCatalogue }) => {
+  test('a refused row with two faults shows the second one where it is', async (context) => {
+    const { page } = await openCatalogue(context, { books: [] });
+    const buffer = Buffer.from('title,author,x\n\xff,\xff,\xc3\xa9\n', 'latin1');
+    await page.getByRole('button', { name: 'Import', exact: true }).click();
+    await page.getByLabel('Choose a file').setInputFiles({ name: 'a.csv', mimeType: 'text/csv', buffer });
+    for (const [column, text] of Object.entries({ title: 'Emma', author: 'Austen' })) {
+      await page.getByRole('textbox', { name: `${column}, line 2` }).fill(text);
+      await page.keyboard.press('Enter');
+    }
+    await page.getByText('will be Emma, Austen').waitFor();
+  });
+
   test('a title that is cut has a tooltip, and is shown in full while its cell has the focus; a short one is not', async (context) => {
     const books = [LONG, 'Short', ...Array.from({ length: 30 }, (_, at) => `Z ${at} ${LONG}`)];
     const { page, complaints } = await openCatalogue(context, {

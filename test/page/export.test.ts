@@ -54,6 +54,9 @@ test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers o
       ' =1+1',
       '="007"',
       '="a"&"b"',
+      '#REF!',
+      'True',
+      '2000年5月',
       "'quoted'",
     ],
     ...[
@@ -84,7 +87,14 @@ test('a file for Excel is UTF-16 with tabs, its texts are no formulas, numbers o
   assert.deepEqual([...bytes.subarray(0, 4)], [0xff, 0xfe, 0x69, 0]);
   const text = bytes.toString('utf16le');
   assert.ok(text.startsWith('\ufeffid\ttitle\tauthor\tyear\n1\t"=""=HYPERLINK('));
-  for (const line of ['\t"=""007"""\t', '\t"=""5 May"""\t', '\t"2001: A Space Odyssey"\t', '\t"<b>"\t'])
+  for (const line of [
+    '\t"=""007"""\t',
+    '\t"=""True"""\t',
+    '\t"=""2000年5月"""\t',
+    '\t"=""5 May"""\t',
+    '\t"2001: A Space Odyssey"\t',
+    '\t"<b>"\t',
+  ])
     assert.ok(text.includes(line), line);
   for (const exported of [file, await exportBooks(session, undefined, 'csv')]) {
     const path = join(temporaryFolder(), exported.name);

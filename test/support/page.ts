@@ -283,8 +283,7 @@ const BY_KEYBOARD: typeof BY_MOUSE = {
   async search(page, words) {
     await page.keyboard.press('Control+k'); // selects what is there
     await focused(searchField(page));
-    await page.keyboard.press('Delete');
-    await page.keyboard.type(words);
+    await (words === '' ? page.keyboard.press('Delete') : page.keyboard.type(words));
     await listed(page);
   },
   async edit(page, title, field, text) {
