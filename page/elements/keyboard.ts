@@ -9,7 +9,7 @@ export function isWithAltGr(event: KeyboardEvent): boolean {
   return event.getModifierState('AltGraph') || (event.altKey && event.ctrlKey);
 }
 
-/** Whether a key types a character, and a blank is none. */
+/** Whether a key types a character other than a blank. */
 export function typesCharacter(event: KeyboardEvent): boolean {
   const isCommand = event.ctrlKey || event.altKey || event.metaKey;
   return [...event.key].length === 1 && event.key !== ' ' && (isWithAltGr(event) || !isCommand);
@@ -50,7 +50,7 @@ export function leaveKeysToInputMethods(): void {
   );
 }
 
-/** Chromium keeps one history for all fields, and would undo what was typed last in any of them. */
+/** Chromium keeps one history for all fields, and would undo the latest typing in any of them. */
 export function keepUndoInField(): void {
   addEventListener('beforeinput', (event) => {
     const isUndo = event.inputType.startsWith('history');

@@ -32,7 +32,7 @@ export interface Understood {
   readonly firstRow: readonly string[] | undefined;
   /** Its line. */
   readonly firstLine: number | undefined;
-  /** What was left out above the header. */
+  /** The text above the header, which was left out. */
   readonly above: string;
   /** Rows that end before a column in use. */
   readonly short: number;

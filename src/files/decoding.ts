@@ -220,7 +220,7 @@ export class TextInput {
     const mark = markOf(bytes);
     this.#encoding ??= mark;
     this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
-    // A mark of UTF-8 is none of the text, whatever its encoding.
+    // A byte order mark of UTF-8 is not part of the text, whatever its encoding.
     const content = mark === 'utf-8' ? bytes.subarray(3) : bytes;
     return this.#decoder.decode(content, this.ended).replace(/^\uFEFF+/, '');
   }

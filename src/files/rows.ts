@@ -40,7 +40,7 @@ export interface Reading {
   readonly columns: Columns;
   /**
    * For CSV: the header as it stands, with a line before it that names the delimiter, without the column of reasons of
-   * an earlier import; and what was left out before it.
+   * an earlier import; and the text above it, which was left out.
    */
   readonly header: { readonly text: string; readonly delimiter: string; readonly above: string } | undefined;
   /**

@@ -324,7 +324,7 @@ nonsense
       assert.equal(await rejectedOf(name, content), rejected, name);
   });
 
-  test('keep their damaged bytes, can be mended there, and are taken for UTF-8', async () => {
+  test('keep their damaged bytes, can be corrected there, and are taken for UTF-8', async () => {
     for (const [name, content] of [
       ['a.csv', 'title,x\nCaf\xe9,x\nb,\xff\nok \xc3,x\nb,\xc3\xa9\xc3\xa9\xc3\xa9\n'],
       [
@@ -340,9 +340,11 @@ nonsense
       const again = await read(Buffer.from(written, 'latin1'), { name });
       const reasons = (list: readonly RefusedRecord[]) => list.map(({ value, reason }) => [value, reason]);
       assert.deepEqual([again.books, again.fault, reasons(again.refused)], [[], undefined, reasons(refused)]);
-      const mended = await read(Buffer.from(written.replace('Caf\xe9', 'Caf\xc3\xa9'), 'latin1'), { name });
+      const corrected = await read(Buffer.from(written.replace('Caf\xe9', 'Caf\xc3\xa9'), 'latin1'), {
+        name,
+      });
       assert.deepEqual(
-        mended.books.map(({ title }) => title),
+        corrected.books.map(({ title }) => title),
         ['Café'],
       );
       const [record] = refused as [RefusedRecord];
