@@ -274,6 +274,7 @@ describePage('changing books on the librarians’ page', ({ openCatalogue }) => 
     held[0]?.();
     await canBeLeft(page);
     await page.context().setOffline(true); // nothing that is sent on leaving would arrive
+    await page.locator('#away').waitFor(); // it is noticed
     await asksToStay(page);
     await page.context().setOffline(false);
     await canBeLeft(page);
