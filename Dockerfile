@@ -13,6 +13,7 @@ COPY page page
 # The page for librarians uses the client.
 COPY client/src client/src
 COPY docs/openapi/openapi.json docs/openapi/
+COPY deploy/book-catalogue.1 deploy/
 # Node.js keeps its compile cache per user, so the user who runs the service creates it; then all users may read it.
 RUN mkdir node_modules/.cache && chown node node_modules/.cache
 USER node

@@ -7,7 +7,9 @@ import { fileURLToPath } from 'node:url';
 import { describeFigures, markdown } from '../bench/document.ts';
 import { SETTINGS, type Setting } from '../src/config.ts';
 import { DESCRIPTIONS, type Description } from '../src/metrics/descriptions.ts';
+import { bash, completionOf, fish, zsh } from './completion.ts';
 import { limitsTable } from './limits.ts';
+import { manualPage } from './manual-page.ts';
 import { mapOf } from './map.ts';
 import { describeApi } from './openapi/document.ts';
 import { IN_QUERY } from './openapi/parameters.ts';
@@ -20,6 +22,10 @@ const PROJECT = fileURLToPath(new URL('..', import.meta.url));
 const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/openapi/openapi.json': describeApi,
   'src/stores/search-statements.md': describeSearches,
+  'deploy/book-catalogue.1': manualPage,
+  'deploy/completion/book-catalogue.bash': () => completionOf(bash),
+  'deploy/completion/_book-catalogue': () => completionOf(zsh),
+  'deploy/completion/book-catalogue.fish': () => completionOf(fish),
 };
 
 /**

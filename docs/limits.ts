@@ -12,7 +12,7 @@ const HEADER_LINES = '1,000';
 
 /** Rows of the table: what is limited, its limit, what happens beyond it. */
 export function limitsTable(): string[][] {
-  const { bodyLimit, bulkLimit, headerLimit } = readConfig({}, readFileSync);
+  const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
   const body = constantsOf('src/http/body.ts');
   const connection = constantsOf('src/http/connection.ts');
   const { http, lists, books: calls, sqlite } = TIMES;

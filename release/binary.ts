@@ -16,6 +16,7 @@ export const ROOT = fileURLToPath(PROJECT);
 
 /** The files that the service reads, as `readProjectFile` gets them. */
 const FILES = [
+  'deploy/book-catalogue.1',
   'docs/openapi/openapi.json',
   'node_modules/swagger-ui-dist/swagger-ui-bundle.js',
   'node_modules/swagger-ui-dist/swagger-ui.css',

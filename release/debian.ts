@@ -25,11 +25,11 @@ const MAINTAINER = 'The maintainers of book-catalogue <maintainers@book-catalogu
 /** Where the executable is. The scripts of deploy/ are in the folder `deploy` there, beside it as in a clone. */
 const PROGRAMS = 'usr/libexec/book-catalogue';
 
-/** Where shells look for the completions of a program. */
+/** Where shells look for the completions of a program, by the names in deploy/completion. */
 const COMPLETIONS = {
-  bash: 'usr/share/bash-completion/completions/book-catalogue',
-  zsh: 'usr/share/zsh/vendor-completions/_book-catalogue',
-  fish: 'usr/share/fish/vendor_completions.d/book-catalogue.fish',
+  'book-catalogue.bash': 'usr/share/bash-completion/completions/book-catalogue',
+  '_book-catalogue': 'usr/share/zsh/vendor-completions/_book-catalogue',
+  'book-catalogue.fish': 'usr/share/fish/vendor_completions.d/book-catalogue.fish',
 };
 
 /** What differs in the unit: no Node.js beside it, nothing to compile, a separate user, the store's URL in a file. */
@@ -77,8 +77,8 @@ export function buildPackage(folder: string, version: string, licences: string, 
     put(`${units}/book-catalogue-backup.service`, source('release/debian/book-catalogue-backup.service'));
     put(`${units}/book-catalogue-backup.timer`, source('deploy/book-catalogue-backup.timer'));
     put('etc/book-catalogue/environment', source('release/debian/environment'));
-    put('usr/share/man/man1/book-catalogue.1.gz', gzipSync(manualPage(date), { level: 9 }));
-    for (const [shell, path] of Object.entries(COMPLETIONS)) put(path, printed('completion', shell));
+    put('usr/share/man/man1/book-catalogue.1.gz', gzipSync(source('deploy/book-catalogue.1'), { level: 9 }));
+    for (const [name, path] of Object.entries(COMPLETIONS)) put(path, source(`deploy/completion/${name}`));
     put('usr/share/doc/book-catalogue/copyright', licences);
     put('usr/share/doc/book-catalogue/NEWS.gz', gzipSync(source('CHANGELOG.md'), { level: 9 }));
     put('usr/share/doc/book-catalogue/changelog.gz', gzipSync(changelog(version, date), { level: 9 }));
@@ -129,16 +129,6 @@ function unitOfPackage(unit: string): string {
     if (!from.test(text)) throw new Error(`deploy/book-catalogue.service no longer has ${from}.`);
     return text.replace(from, to);
   }, unit);
-}
-
-/** The manual page with the date of the release instead of today's, so that it can be made again. */
-function manualPage(date: number): string {
-  const day = new Date(date * 1000).toISOString().slice(0, 10);
-  return printed('man').replace(/^(\.TH \S+ \d) "[^"]*"/m, `$1 "${day}"`);
-}
-
-function printed(...args: string[]): string {
-  return execFileSync(EXECUTABLE, args, { encoding: 'utf8' });
 }
 
 /** The form that Debian prescribes; the changes themselves are in NEWS.gz. */

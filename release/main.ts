@@ -23,6 +23,7 @@ const IMAGE_CONTEXT = [
     'page',
     'client/src',
     'client/README.md',
+    'deploy/book-catalogue.1',
     'deploy/cluster/README.md',
     'docs',
     'site',

@@ -3,14 +3,31 @@
 
 import { parseArgs } from 'node:util';
 import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
-import { type Environment, nearMisses, SECRETS, SETTINGS, type Setting } from './config.ts';
-import { nearest } from './nearest.ts';
+import { NAMES, SECRETS, SETTINGS, type Setting } from './config.ts';
+import { type Environment, nearMisses } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
 import { printable } from './terminal/printable.ts';
 import { version } from './version.ts';
 
-const ABOUT = `Usage: book-catalogue [COMMAND] [--help]
+/** The commands. `--help` shows them in this order. */
+export const COMMANDS = new Map<string, () => Promise<Command>>([
+  ['serve', () => import('./commands/serve.ts')],
+  ['demo', () => import('./commands/demo.ts')],
+  ['config', () => import('./commands/config.ts')],
+  ['ready', () => import('./commands/ready.ts')],
+  ['token', () => import('./commands/token.ts')],
+  ['import', () => import('./commands/import.ts')],
+  ['export', () => import('./commands/export.ts')],
+  ['copy', () => import('./commands/copy.ts')],
+  ['index', () => import('./commands/index.ts')],
+  ['backup', () => import('./commands/backup.ts')],
+  ['restore', () => import('./commands/restore.ts')],
+  ['verify', () => import('./commands/verify.ts')],
+  ['man', () => import('./commands/man.ts')],
+]);
+
+export const ABOUT = `Usage: book-catalogue [COMMAND] [--help]
        book-catalogue --version
 
 A catalogue of books: JSON over HTTP.
@@ -27,41 +44,16 @@ A catalogue of books: JSON over HTTP.
   backup      writes a verified copy of the SQLite store to a file, even while the service runs
   restore     replaces the SQLite store with a backup
   verify      checks a running service, this one or another, against the contract
-  completion  prints a script with which bash, zsh or fish completes commands and options
   man         prints the manual page: book-catalogue man | man -l -
 `;
 
-const ENVIRONMENT = `The configuration is in environment variables, all of them optional:
+export const ENVIRONMENT = `The configuration is in environment variables, all of them optional:
 
 ${Object.values<Setting>(SETTINGS)
   .map(({ name, help, absent }) => helpEntry(name, `${help} (${absent})`))
   .join('')}
 ${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the value instead.
 `;
-
-const HELP = `${ABOUT}\n${ENVIRONMENT}`;
-
-const COMMANDS = new Map<string, () => Promise<Command>>([
-  ['serve', () => import('./commands/serve.ts')],
-  ['demo', () => import('./commands/demo.ts')],
-  ['config', () => import('./commands/config.ts')],
-  ['ready', () => import('./commands/ready.ts')],
-  ['token', () => import('./commands/token.ts')],
-  ['import', () => import('./commands/import.ts')],
-  ['export', () => import('./commands/export.ts')],
-  ['copy', () => import('./commands/copy.ts')],
-  ['index', () => import('./commands/index.ts')],
-  ['backup', () => import('./commands/backup.ts')],
-  ['restore', () => import('./commands/restore.ts')],
-  ['verify', () => import('./commands/verify.ts')],
-  ['completion', async () => (await import('./commands/completion.ts')).completion(loadAll)],
-  ['man', async () => (await import('./commands/man.ts')).man(ABOUT, ENVIRONMENT, loadAll)],
-]);
-
-async function loadAll(): Promise<Map<string, Command>> {
-  const commands = [...COMMANDS].map(async ([name, load]) => [name, await load()] as const);
-  return new Map(await Promise.all(commands));
-}
 
 /**
  * Runs a command until it ends.
@@ -76,23 +68,21 @@ export async function run(
   stop: Promise<unknown>,
 ): Promise<number> {
   const { stdout, stderr } = streams;
-  const named = args.find((arg) => !arg.startsWith('-'));
+  const [name = 'serve', ...others] = args;
+  if (name === 'help') return run([...others, '--help'], env, streams, stop);
+  if (name === 'version') return run(['--version'], env, streams, stop);
   try {
-    if (named === 'help' || named === 'version')
-      return await run([...args.toSpliced(args.indexOf(named), 1), `--${named}`], env, streams, stop);
-    const load = COMMANDS.get(named ?? 'serve');
-    if (load === undefined) {
-      if (args[0] !== named) readArguments(undefined, undefined, args); // the name may be the value of an unknown option
-      throw new UsageError(`${noSuch(`command "${named}"`, named, [...COMMANDS.keys()])} See --help.`);
-    }
-    const command = named === undefined ? undefined : await load();
-    const { options, operands } = readArguments(command, named, args);
-    if (options.version) {
-      stdout.write(`${version}\n`);
+    if (name.startsWith('-')) {
+      const { options } = readArguments('book-catalogue', args, { version: { type: 'boolean' } });
+      stdout.write(options.version ? `${version}\n` : `${ABOUT}\n${ENVIRONMENT}`);
       return 0;
     }
-    if (options.help) {
-      stdout.write(command?.HELP ?? HELP);
+    const load = COMMANDS.get(name);
+    if (load === undefined) throw new UsageError(`There is no command "${name}". See --help.`);
+    const command = await load();
+    const call = readArguments(`book-catalogue ${name}`, others, command.OPTIONS, command.OPERANDS);
+    if (call.options.help) {
+      stdout.write(command.HELP);
       return 0;
     }
     const stopping = new AbortController();
@@ -108,9 +98,9 @@ export async function run(
       signal: stopping.signal,
     };
     // The service has them in its log, and `config` beside what it shows.
-    if (named !== undefined && !['serve', 'demo', 'config'].includes(named))
-      for (const miss of nearMisses(env)) stderr.write(`${miss}\n`);
-    return await (command ?? (await load())).run(context, { options, operands });
+    if (!['serve', 'demo', 'config'].includes(name))
+      for (const miss of nearMisses(env, NAMES, SECRETS)) stderr.write(`${miss}\n`);
+    return await command.run(context, call);
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;
     stderr.write(`${printable(error.message.replace(/\s+/g, ' '))}\n`); // one line, even if it quotes several
@@ -119,62 +109,30 @@ export async function run(
 }
 
 /**
- * @param command undefined if none is named; `serve` then runs, without options.
- * @throws UsageError for an unknown option, and for too few or too many operands.
+ * @param call the program, with the command.
+ * @param operands their names; one in brackets is optional.
+ * @throws UsageError whose message shows no value: it may be a password.
  */
 function readArguments(
-  command: Command | undefined,
-  name: string | undefined,
+  call: string,
   args: readonly string[],
+  options: Command['OPTIONS'],
+  operands: readonly string[] = [],
 ): Arguments {
-  const help = `See ${name === undefined ? '' : `book-catalogue ${name} `}--help.`;
-  const options = {
-    ...command?.OPTIONS,
-    help: { type: 'boolean', short: 'h' },
-    version: { type: 'boolean' },
-  } as const;
-  let call: { values: Arguments['options']; positionals: string[] };
+  const known = { ...options, help: { type: 'boolean', short: 'h' } } as const;
+  let read: { values: Arguments['options']; positionals: string[] };
   try {
-    call = parseArgs({ args: [...args], options, allowPositionals: true });
+    read = parseArgs({ args: [...args], options: known, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(`${optionFault(error as NodeJS.ErrnoException, Object.keys(options))} ${help}`);
+    const sentence = (error as Error).message.replace(/\.? To specify a positional .*/s, '');
+    throw new UsageError(`${sentence.replace(/\.?$/, '.')} See ${call} --help.`);
   }
-  const { values, positionals } = call;
-  const operands = name === undefined ? positionals : positionals.toSpliced(positionals.indexOf(name), 1);
-  if (!values.help && !values.version) {
-    const fault = faultOf(operands.length, command?.OPERANDS ?? []);
-    if (fault !== undefined) throw new UsageError(`${name} ${fault}. ${help}`);
+  const { values, positionals } = read;
+  const [given, most] = [positionals.length, operands.length];
+  const least = operands.filter((name) => !name.startsWith('[')).length;
+  if (!values.help && (given < least || given > most)) {
+    const names = operands.join(' and ') || 'no arguments';
+    throw new UsageError(`${call} takes ${names}, but got ${given || 'none'}. See ${call} --help.`);
   }
-  return { options: values, operands };
-}
-
-/** @param error of `parseArgs`, whose message has the option in quotation marks. */
-function optionFault({ code, message }: NodeJS.ErrnoException, names: readonly string[]): string {
-  const [, option = ''] = /'(?:-\w, )?(-[^' ]*)/.exec(message) ?? [];
-  if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
-    const variable = option.replace(/^-+/, '').replaceAll('-', '_').toUpperCase();
-    const isSetting = Object.values<Setting>(SETTINGS).some(({ name }) => name === variable);
-    if (isSetting) return `There is no option ${option}: set ${variable} in the environment.`;
-    const options = names.map((name) => `--${name}`);
-    return noSuch(`option ${option}`, option, options);
-  }
-  if (/ambiguous/.test(message)) {
-    return `${option} needs a value: one that begins with a dash is written ${option}=-1.`;
-  }
-  return /missing/.test(message) ? `${option} needs a value.` : `${option} takes no value.`;
-}
-
-/** @param typed the name that does not exist. */
-function noSuch(what: string, typed: string | undefined, names: readonly string[]): string {
-  const meant = typed === undefined ? undefined : nearest(typed, names);
-  return `There is no ${what}${meant === undefined ? '.' : `: did you mean ${meant}?`}`;
-}
-
-/** The error in the number of operands, to follow the command's name. It shows no operand: one may hold a password. */
-function faultOf(given: number, names: readonly string[]): string | undefined {
-  const needed = names.filter((name) => !name.startsWith('['));
-  if (given < needed.length) return `needs ${needed.join(' and ')}`;
-  if (given <= names.length) return undefined;
-  if (names.length === 0) return `takes no arguments, but got ${given}`;
-  return `takes only ${names.join(' and ').replaceAll(/[[\]]/g, '')}, but got ${given} arguments`;
+  return { options: values, operands: positionals };
 }

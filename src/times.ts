@@ -240,12 +240,6 @@ export const TIMES = {
     /** That a process which must end waits for a reader of its last words. Otherwise it waits as long as needed. */
     farewell: SECOND,
   },
-  secretFile: {
-    /** To wait for the writer of a pipe: up to four files must be read within 10 s (rule 27). */
-    pipe: 2 * SECOND,
-    /** Between two attempts to read a pipe. */
-    pause: 20,
-  },
 } as const;
 
 type Durations<Group> = {

@@ -1,6 +1,5 @@
 // Owns: the responses in the OpenAPI document, with the same messages and header values that the routes send.
 
-import { readFileSync } from 'node:fs';
 import { MOST_BOOKS } from '../../src/api/book-array.ts';
 import { entityTag } from '../../src/api/conditions.ts';
 import {
@@ -125,7 +124,7 @@ const NO_KEY = failure(
   'The `Idempotency-Key` is empty, has more than 255 characters, or others than visible ASCII.',
 );
 
-const { bodyLimit, bulkLimit, headerLimit } = readConfig({}, readFileSync);
+const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
 const books = MOST_BOOKS.toLocaleString('en-US');
 const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
 

@@ -6,7 +6,6 @@ import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
 import {
   copyCatalogue,
@@ -41,7 +40,7 @@ export async function run(
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
   if (file === '-') throw new UsageError('FILE is not -: a backup is a file, so give it a name.');
-  const url = readSetting('dbUrl', env, readSecretFile);
+  const url = readSetting('dbUrl', env);
   const { file: store } = await readDbUrl(url);
   if (store === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.');

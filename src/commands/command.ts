@@ -1,7 +1,7 @@
 // Owns: the interface of a command, and the context in which it runs.
 
 import type { Readable } from 'node:stream';
-import type { Environment } from '../config.ts';
+import type { Environment } from '../environment.ts';
 
 export interface CommandContext {
   readonly env: Environment;

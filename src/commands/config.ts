@@ -1,8 +1,8 @@
 // Owns: `config`: prints the configuration in effect, without its secrets, or the error in it.
 
 import { styleText } from 'node:util';
-import { type Config, type Environment, readConfig, SETTINGS, type Setting } from '../config.ts';
-import { readSecretFile } from '../secret-file.ts';
+import { type Config, readConfig, SETTINGS, type Setting } from '../config.ts';
+import type { Environment } from '../environment.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { printable } from '../terminal/printable.ts';
 import type { CommandContext } from './command.ts';
@@ -15,14 +15,11 @@ sentence. It opens neither the store nor a port.
 `;
 
 export async function run({ env, stdout, stderr }: CommandContext): Promise<number> {
-  const config = readConfig(env, readSecretFile);
+  const config = readConfig(env);
   await readDbUrl(config.dbUrl, 'DB_URL', config.readUrl);
-  const settings = Object.entries<Setting>(SETTINGS).map(([key, { name, show }]) => {
-    const value = config[key as keyof Config];
-    const shown =
-      show?.(value, sourceOf(env, name) !== 'default') ??
-      (value === undefined ? '(none)' : describeStore(String(value)));
-    return [name, printable(shown)] as const;
+  const settings = Object.entries<Setting>(SETTINGS).map(([key, setting]) => {
+    const isSet = sourceOf(env, setting.name) !== 'default';
+    return [setting.name, printable(shown(setting, config[key as keyof Config], isSet))] as const;
   });
   if (stdout.isTTY) {
     const width = (column: readonly string[]) => Math.max(...column.map((text) => text.length));
@@ -37,6 +34,16 @@ export async function run({ env, stdout, stderr }: CommandContext): Promise<numb
   }
   for (const warning of config.warnings) stderr.write(`${warning}\n`);
   return 0;
+}
+
+/** A value in effect, without its secrets. */
+function shown({ secret, none = '(none)' }: Setting, value: unknown, isSet: boolean): string {
+  if (secret === 'whole') return isSet ? '(set)' : '(not set)';
+  if (value === undefined) return none;
+  if (secret === 'password') return describeStore(String(value));
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  const { port } = value as { port?: number };
+  return String(port ?? value) || none;
 }
 
 function sourceOf(env: Environment, name: string): string {

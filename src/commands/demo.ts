@@ -6,14 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { type Config, type Environment, readConfig } from '../config.ts';
+import { type Config, readConfig } from '../config.ts';
+import type { Environment } from '../environment.ts';
 import { readBooks } from '../files/reading.ts';
 import { Import } from '../import/importing.ts';
 import { AddAll } from '../import/modes.ts';
 import { PortRefused } from '../listen.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readProjectFile } from '../project.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl, type StoreAt } from '../stores/open.ts';
 import { TIMES } from '../times.ts';
 import type { CommandContext } from './command.ts';
@@ -131,5 +131,5 @@ async function makeIndex(at: StoreAt): Promise<void> {
 
 /** Without warnings: a demo has the built-in pair and a random secret on purpose. */
 function demoConfig(env: Environment): Config {
-  return { ...readConfig(env, readSecretFile), warnings: [] };
+  return { ...readConfig(env), warnings: [] };
 }

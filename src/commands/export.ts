@@ -9,7 +9,6 @@ import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { asCsvFile, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { type BulkStore, booksOf, type RecordFormat } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { isPartOf } from '../stores/sqlite/backup.ts';
@@ -61,8 +60,8 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
     throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
   }
   const filters = readFilters(args.options);
-  const url = readSetting('dbUrl', env, readSecretFile);
-  const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env, readSecretFile));
+  const url = readSetting('dbUrl', env);
+  const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env));
   if (at.file !== undefined && isPartOf(at.file, file)) {
     throw new OperatorError(`${file} is part of the store: choose another file.`);
   }

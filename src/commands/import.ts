@@ -13,7 +13,6 @@ import { AddAll, type ImportMode, KeepIds, SkipExisting, type Target } from '../
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { describeStore, openScratch, readDbUrl } from '../stores/open.ts';
 import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -60,7 +59,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   const { env, signal } = context;
   const options = readOptions(args);
   limitHeapGrowth();
-  const url = readSetting('dbUrl', env, readSecretFile);
+  const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url);
   const file = options.reading.name;
   const name = file === '-' ? 'stdin' : file;

@@ -3,7 +3,6 @@
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import type { BookIndex } from '../stores/book-index.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
@@ -31,8 +30,8 @@ export async function run(context: CommandContext, { options }: Arguments): Prom
   const { env, stdout, stop } = context;
   if (options.rebuild && options.remove)
     throw new UsageError('Only one of --rebuild and --remove is possible.');
-  const url = readSetting('dbUrl', env, readSecretFile);
-  if (!readSetting('find', env, readSecretFile) && !options.remove)
+  const url = readSetting('dbUrl', env);
+  if (!readSetting('find', env) && !options.remove)
     throw new OperatorError('FIND is off: there is no index to maintain.');
   const at = await readDbUrl(url);
   const index = await at.openIndex(TIMES);

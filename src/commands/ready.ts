@@ -2,7 +2,6 @@
 
 import { get } from 'node:http';
 import { readConfig } from '../config.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
 
@@ -17,7 +16,7 @@ Exits with code 0 if it is ready, with 1 if it is not or does not answer.
 export const OPTIONS = { alive: { type: 'boolean' } } as const;
 
 export async function run({ env, stdout, stderr }: CommandContext, { options }: Arguments): Promise<number> {
-  const { admin, adminHost: host } = readConfig(env, readSecretFile);
+  const { admin, adminHost: host } = readConfig(env);
   const { port } = admin;
   try {
     const { status, text } = await ask(host, port, options.alive ? '/livez' : '/readyz');

@@ -6,7 +6,6 @@ import { dirname } from 'node:path';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { readDbUrl } from '../stores/open.ts';
 import {
   copyBackup,
@@ -38,7 +37,7 @@ export async function run(
   { env, stdout, stderr, signal }: CommandContext,
   { operands: [file = ''], options }: Arguments,
 ): Promise<number> {
-  const url = readSetting('dbUrl', env, readSecretFile);
+  const url = readSetting('dbUrl', env);
   const { file: path } = await readDbUrl(url);
   if (path === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: restore it with pg_restore or psql.');

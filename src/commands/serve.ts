@@ -6,7 +6,6 @@ import { type Config, readConfig } from '../config.ts';
 import { PortRefused } from '../listen.ts';
 import { LogWriter, openLog } from '../log/destination.ts';
 import type { Log } from '../log/log.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { COUNTED, type Service, type StoreFound, startService } from '../service.ts';
 import { counted } from '../terminal/counted.ts';
 import { TIMES } from '../times.ts';
@@ -23,7 +22,7 @@ Serves the catalogue until SIGTERM or SIGINT, then finishes requests in progress
 /** Serves, as one process or as one of several, until `stop` resolves. */
 export async function run({ env, stdout, stop }: CommandContext): Promise<number> {
   if (!isWorker) {
-    await serve(readConfig(env, readSecretFile), { stdout, stop });
+    await serve(readConfig(env), { stdout, stop });
     return 0;
   }
   const lines = new LogWriter(stdout, true, TIMES.log);

@@ -3,7 +3,6 @@
 import { Tokens } from '../auth/tokens.ts';
 import { readConfig } from '../config.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { TIMES } from '../times.ts';
 import type { CommandContext } from './command.ts';
 
@@ -15,7 +14,7 @@ Prints a token, signed with SECRET_TOKEN, that is valid for 15 minutes:
 `;
 
 export async function run({ env, stdout }: CommandContext): Promise<number> {
-  const { signingSecret, randomSecret } = readConfig(env, readSecretFile);
+  const { signingSecret, randomSecret } = readConfig(env);
   if (randomSecret) {
     throw new OperatorError(
       'SECRET_TOKEN must be set to that of the service: otherwise the service does not accept the token.',

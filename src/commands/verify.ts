@@ -1,9 +1,8 @@
 // Owns: `verify`: the conformance kit, with the account and the secret of this service's variables.
 
 import { helpOf, Refusal, verify } from '../../conformance/command.ts';
-import { readAccount } from '../config.ts';
+import { Given } from '../environment.ts';
 import { OperatorError } from '../operator-error.ts';
-import { readSecretFile } from '../secret-file.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
 export { OPTIONS } from '../../conformance/command.ts';
@@ -14,8 +13,13 @@ export async function run(
   { env, stdout, stop }: CommandContext,
   { options, operands }: Arguments,
 ): Promise<number> {
+  const given = new Given(env);
+  const known = {
+    username: given.text('AUTH_USERNAME'),
+    password: given.secret('AUTH_PASSWORD'),
+    secret: given.secret('SECRET_TOKEN'),
+  };
   try {
-    const known = readAccount(env, readSecretFile);
     return await verify(operands[0] as string, options, { stdout, stop, known });
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

@@ -11,7 +11,7 @@ export const settings: Reader = (input) => {
   const value = input.content.toString();
   if (urlsOfHosts(value).length === 0) throw new Error('no URL');
   try {
-    const config = readConfig({ [name]: value }, () => Buffer.alloc(0));
+    const config = readConfig({ [name]: value });
     if (!Object.isFrozen(config)) throw new Error('not frozen');
   } catch (error) {
     const message = messageFor(error);

@@ -81,7 +81,8 @@ export const PROCESS_MUTANTS = new Mutants()
     CONFIGURATION,
     'without SECRET_TOKEN is refused',
   )
-  .change("hasPair && given.text('SECRET_TOKEN') !== undefined", 'hasPair')
+  .change("hasPair && given.secret('SECRET_TOKEN') !== undefined", 'hasPair')
+  .in('src/environment.ts')
   .mutant('a carriage return at the end of a value is part of it', CONFIGURATION, 'quotation marks, control')
   .change('/^\\s|[[\\p{Cc}\\p{Cf}]--[\\u200c\\u200d]]|\\s$/v', '/^\\s/v')
   .mutant('quotation marks around a value are part of it', CONFIGURATION, 'quotation marks, control')

@@ -92,7 +92,7 @@ async function start(
   }
   const copy: { openOperations: typeof openOperations } = await import(join(folder, 'src/admin/listener.ts'));
   const variables = { ...ENVIRONMENT, DB_URL: 'sqlite::memory:', ADMIN_PORT: '0' };
-  const config = readConfig(variables, () => new Uint8Array());
+  const config = readConfig(variables);
   const log = { warn: (text: string) => warnings.push(text) } as unknown as Log;
   const operations = await copy.openOperations(config, log, TIMES);
   assert.ok('close' in operations);

@@ -144,7 +144,7 @@ describe('the operations listener', { concurrency: 4 }, () => {
 /** Opens a listener alone. */
 async function open(context: TestContext, times: Times): Promise<Target> {
   const variables = { ...ENVIRONMENT, ADMIN_PORT: '0', DB_URL: 'sqlite:x' };
-  const config = readConfig(variables, () => new Uint8Array());
+  const config = readConfig(variables);
   const listener = await openOperations(config, createLog('silent', process.stderr, times.log), times);
   assert.ok('close' in listener);
   context.after(() => listener.close());

@@ -15,30 +15,24 @@ import { ENVIRONMENT, endOf, SECRET, SQLITE, spawnService, temporaryFolder } fro
 import { waitUntil } from '../support/wait.ts';
 
 const MARK = 'never-to-be-shown';
-const NAMES =
-  'serve demo config ready token import export copy index backup restore verify completion man'.split(' ');
+const NAMES = 'serve demo config ready token import export copy index backup restore verify man'.split(' ');
 
 /** What is refused with exit code 2: arguments without blanks, and the sentence; "…" is the help of the command. */
 const REFUSED = `
-  import | import needs FILE. …
-  import --dry-run a.csv b.csv | import takes only FILE, but got 2 arguments. …
-  export a.csv b.csv | export takes only FILE, but got 2 arguments. …
-  copy a | copy needs FROM and TO. …
-  copy a b c | copy takes only FROM and TO, but got 3 arguments. …
-  completion tcsh | SHELL must be bash, zsh or fish.
-  completion constructor | SHELL must be bash, zsh or fish.
-  token ${MARK} | token takes no arguments, but got 1. …
-  serve x | serve takes no arguments, but got 1. …
-  improt a.csv | There is no command "improt": did you mean import? See --help.
-  publish | There is no command "publish". See --help.
+  import | book-catalogue import takes FILE, but got none. …
+  import --dry-run a.csv b.csv | book-catalogue import takes FILE, but got 2. …
+  copy a | book-catalogue copy takes FROM and TO, but got 1. …
+  copy a b c | book-catalogue copy takes FROM and TO, but got 3. …
+  token ${MARK} | book-catalogue token takes no arguments, but got 1. …
+  serve x | book-catalogue serve takes no arguments, but got 1. …
+  improt a.csv | There is no command "improt". See --help.
   toString | There is no command "toString". See --help.
-  --version x | There is no command "x". See --help.
-  --port 3 | There is no option --port: set PORT in the environment. See --help.
-  --prot 3 | There is no option --prot. See --help.
-  export --owerwrite a.csv | There is no option --owerwrite: did you mean --overwrite? …
-  export a.csv --year-lte -1 | --year-lte needs a value: one that begins with a dash is written --year-lte=-1. …
-  export a.csv --year-lte | --year-lte needs a value. …
-  index --rebuild=1 | --rebuild takes no value. …`;
+  completion bash | There is no command "completion". See --help.
+  --version x | book-catalogue takes no arguments, but got 1. See book-catalogue --help.
+  --port=${MARK} | Unknown option '--port'. See book-catalogue --help.
+  import --rejcts=${MARK} a.csv | Unknown option '--rejcts'. …
+  import a.csv --rejects | Option '--rejects <value>' argument missing. …
+  import --dry-run=${MARK} a.csv | Option '--dry-run' does not take an argument. …`;
 
 describe('commands', { concurrency: 3 }, () => {
   test('each has its own help, which reads no variable; help and version are also words', async () => {
@@ -56,7 +50,7 @@ describe('commands', { concurrency: 3 }, () => {
       assert.deepEqual(await runCommand([word], {}), { code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
-  test('what is mistyped, missing or surplus is reported in one sentence that shows no value, with what was meant', async () => {
+  test('what is mistyped, missing or surplus is reported in one sentence that shows no value', async () => {
     for (const row of REFUSED.trim().split('\n')) {
       const [line = '', sentence = ''] = row.split('|').map((cell) => cell.trim());
       const [name, ...others] = line.split(' ');
@@ -126,11 +120,11 @@ describe('commands', { concurrency: 3 }, () => {
     });
     assert.deepEqual({ code, stderr }, { code: 0, stderr: '' });
     const shown = `PORT=0 HOST=127.0.0.1 DB_URL=postgres://db.example.org:5433,b/library DB_READ_URL=postgres://c,d:5433/library
-      SECRET_TOKEN=(set) SECRET_TOKEN_PREVIOUS=(none) AUTH_USERNAME=librarian AUTH_PASSWORD=(set) WORKERS=1 FIND=on
+      SECRET_TOKEN=(set) SECRET_TOKEN_PREVIOUS=(not set) AUTH_USERNAME=librarian AUTH_PASSWORD=(set) WORKERS=1 FIND=on
       REQUIRE_IF_MATCH=off ADMIN_PORT=0 ADMIN_HOST=127.0.0.1 PAGE_PORT=0
       CORS_ORIGINS=https://books.example.org,http://localhost:5173 TRUST_PROXY=(none) LOG_LEVEL=silent BODY_LIMIT=1048576
       BULK_LIMIT=16777216 HEADER_LIMIT=16384`;
-    assert.deepEqual(stdout.trimEnd().split('\n'), shown.split(/\s+/));
+    assert.deepEqual(stdout.trimEnd().split('\n'), shown.split(/\s+(?=[A-Z])/));
   });
 
   test('rule 25: config prints the warnings that serve would log', async () => {

@@ -11,7 +11,6 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { readSecretFile } from '../../src/secret-file.ts';
 import { accepts, Client, request } from '../support/client.ts';
 import { type CommandHere, runCommand, startHere } from '../support/command.ts';
 import { listen, OTHER_ADDRESSES } from '../support/ports.ts';
@@ -303,18 +302,6 @@ describe('rule 27: a start is refused that waits for', { concurrency: 4 }, () =>
       db.close();
     }
   });
-
-  test('a pipe without a writer', (context) => {
-    const pipe = join(temporaryFolder(), 'pipe');
-    execFileSync('mkfifo', [pipe]);
-    let now = 0;
-    const clock = context.mock.method(Date, 'now', () => {
-      now += 10_000;
-      return now;
-    });
-    assert.throws(() => readSecretFile(pipe), /^Error: nothing was written into it within \d+ s$/);
-    clock.mock.restore();
-  });
 });
 
 describe('a valid configuration', { concurrency: 2 }, () => {
@@ -405,7 +392,7 @@ describe('a valid configuration', { concurrency: 2 }, () => {
     ]);
   });
 
-  test('rule 25: a secret file, or a pipe with a writer, gives its content without the last line end', async () => {
+  test('rule 25: a secret file, or a pipe once it has a writer, gives its content without the last line end', async () => {
     for (const [value, end] of [
       ['plain', ''],
       ['plain', '\n'],

@@ -91,7 +91,6 @@ describe('the sums of times', () => {
       2 * postgres.connectAtStart + postgres.describe,
       PROCESS,
     ],
-    ['rule 27: four files of secrets are read', 4 * TIMES.secretFile.pipe, PROCESS],
     ['rule 27: the process ends', END, commands.lastResort, PROCESS],
     ['rule 27: each worker ends', END, workers.lastResort, PROCESS],
     ['rule 31: a process says whether its store answers', service.answer, ANSWER],

@@ -22,7 +22,6 @@ const LIMITS = {
   workers: 'boot lastResort answer',
   admin: 'ready request',
   commands: 'ready lastResort',
-  secretFile: 'pipe',
 };
 
 /** Whether this process has patience. */

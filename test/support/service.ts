@@ -95,7 +95,7 @@ export function startWithoutLogin(
   log: { write(line: string): void },
   times: Times,
 ): Promise<Service> {
-  const config = readConfig({ ...ENVIRONMENT, DB_URL: dbUrl, ...env }, () => new Uint8Array());
+  const config = readConfig({ ...ENVIRONMENT, DB_URL: dbUrl, ...env });
   return startService(config, createLog(config.logLevel, log, times.log), undefined, times);
 }
 

@@ -1,0 +1,23 @@
+_book_catalogue() {
+  local words='serve demo config ready token import export copy index backup restore verify man --help --version'
+  if ((COMP_CWORD > 1)); then
+    case ${COMP_WORDS[1]} in
+      serve) words='--help' ;;
+      demo) words='--help' ;;
+      config) words='--help' ;;
+      ready) words='--alive --help' ;;
+      token) words='--help' ;;
+      import) words='--dry-run --on-duplicate --ids --title --author --year --format --encoding --delimiter --rejects --help' ;;
+      export) words='--format --overwrite --q --title --author --title-contains --author-contains --title-starts-with --author-starts-with --year --year-gte --year-lte --help' ;;
+      copy) words='--overwrite --help' ;;
+      index) words='--rebuild --remove --help' ;;
+      backup) words='--overwrite --help' ;;
+      restore) words='--overwrite --help' ;;
+      verify) words='--username --password --secret --store-may-be-written --level --format --help' ;;
+      man) words='--help' ;;
+      *) words= ;;
+    esac
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -o default -F _book_catalogue book-catalogue
