@@ -1,6 +1,8 @@
 // Owns: `ready`: a health check that asks the operations listener whether the service is ready, or alive.
+// Does not: use `fetch`, which refuses some ports, such as 6666.
 
-import { get } from 'node:http';
+import { once } from 'node:events';
+import { get, type IncomingMessage } from 'node:http';
 import { readConfig } from '../config.ts';
 import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
@@ -19,33 +21,20 @@ export async function run({ env, stdout, stderr }: CommandContext, { options }: 
   const { admin, adminHost: host } = readConfig(env);
   const { port } = admin;
   try {
-    const { status, text } = await ask(host, port, options.alive ? '/livez' : '/readyz');
-    (status === 200 ? stdout : stderr).write(text);
-    return status === 200 ? 0 : 1;
+    const request = get({
+      host, // an address; one that means every interface leads to this machine
+      port,
+      path: options.alive ? '/livez' : '/readyz',
+      headers: { host: 'localhost' },
+      signal: AbortSignal.timeout(TIMES.commands.ready),
+    });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    request.on('error', () => {}); // the response has it as well
+    const isReady = response.statusCode === 200;
+    for await (const text of response) (isReady ? stdout : stderr).write(text);
+    return isReady ? 0 : 1;
   } catch (error) {
     stderr.write(`No answer at ADMIN_HOST ${host}, ADMIN_PORT ${port}: ${(error as Error).message}.\n`);
     return 1;
   }
-}
-
-/** @param host an address; one that means every interface leads to this machine. */
-function ask(
-  host: string,
-  port: number,
-  path: string,
-): Promise<{ status: number | undefined; text: string }> {
-  return new Promise((resolve, reject) => {
-    const headers = { host: 'localhost' }; // whatever the address, the request goes to this machine
-    const options = { host, port, path, headers, signal: AbortSignal.timeout(TIMES.commands.ready) };
-    const request = get(options, (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk) => {
-        text += chunk;
-      });
-      response.once('end', () => resolve({ status: response.statusCode, text }));
-      response.once('error', reject);
-    });
-    request.once('error', reject);
-  });
 }
