@@ -20,6 +20,8 @@ USER node
 RUN node src/compile.js
 USER root
 RUN chown -R root:root node_modules/.cache && chmod -R a+rX node_modules/.cache
+# It has built the page, and nothing needs it any more.
+RUN rm -r node_modules/esbuild node_modules/@esbuild node_modules/.bin/esbuild
 
 # The documents as a site. Its generator stays in this stage.
 FROM build AS site

@@ -13,6 +13,8 @@ import { isField } from './elements/keyboard.ts';
 import { announce, show as showMessage } from './elements/messages.ts';
 import { FIELD_NAMES, titleOf } from './elements/text.ts';
 import { followThemeButtons } from './elements/theme.ts';
+import { ExportDialog } from './export/dialog.ts';
+import { ImportDialog } from './import/dialog.ts';
 import { listenToKeys } from './keys.ts';
 import { Chips } from './list/chips.ts';
 import { showCount } from './list/count.ts';
@@ -98,28 +100,8 @@ const grid = new Grid(root, shelf, {
   moved: (first, isLong) => place.move(first, isLong),
 });
 
-// A third of the page's programs, which most visits do not need: loaded when they are wanted.
-const importDialog = made(async () => {
-  const { ImportDialog } = await import('./import/dialog.ts');
-  return new ImportDialog(session, reload, (id) => edits.idOf(id));
-});
-const exportDialog = made(async () => {
-  const { ExportDialog } = await import('./export/dialog.ts');
-  return new ExportDialog(session);
-});
-
-/** @returns what makes a dialog when it is first wanted; a message says so if its program cannot be loaded. */
-function made<Dialog>(make: () => Promise<Dialog>): () => Promise<Dialog | undefined> {
-  let dialog: Promise<Dialog> | undefined;
-  return () => {
-    dialog ??= make();
-    return dialog.catch(() => {
-      dialog = undefined;
-      showMessage('The catalogue does not answer. Try again in a moment, or reload this page.');
-      return undefined;
-    });
-  };
-}
+const importDialog = new ImportDialog(session, reload, (id) => edits.idOf(id));
+const exportDialog = new ExportDialog(session);
 
 // What comes back from the service
 
@@ -286,8 +268,8 @@ order.addEventListener('change', () => show({ ...viewWithWords(), order: order.v
 const add = () => bookDialog.add(shelf.total === 0 ? view.words.trim() : '');
 /** Books that are being deleted must not count as books that are here. */
 async function openImport(file?: File): Promise<void> {
-  const [dialog] = await Promise.all([importDialog(), deletions.send()]);
-  dialog?.open(file);
+  await deletions.send();
+  importDialog.open(file);
 }
 
 const explainKeys = () => find<HTMLDialogElement>('#keys').showModal();
@@ -296,10 +278,9 @@ const actions: Readonly<Record<string, () => void>> = {
   add,
   all: clear,
   import: () => openImport(),
-  export: async () => {
+  export: () => {
     void deletions.send(); // a file has no Undo
-    const dialog = await exportDialog();
-    dialog?.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined);
+    exportDialog.open(isFiltered(view) ? shelf.shown : undefined, shelf.isCounted ? shelf.total : undefined);
   },
   figures: () => void showFigures(session, show),
   keys: explainKeys,

@@ -47,7 +47,7 @@ const OPTIONS: BuildOptions = {
   platform: 'node',
   target: 'node26',
   define: { 'import.meta.main': 'false' }, // no module but MAIN is a program here
-  external: ['pg-native'], // of which `pg` can make use
+  external: ['pg-native', 'esbuild'], // `pg` can make use of the one, and the page has been built by the other
 };
 
 /** Where `npm run build:binary` puts it. */

@@ -1,6 +1,6 @@
 // Owns: the bill of materials: the libraries that the service needs, those in the site of the documents if it has been made,
 // and Node.js. `npm run sbom` prints it.
-// Does not: list packages that only development needs.
+// Does not: list packages that only development needs, or esbuild, which builds the page.
 
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -23,7 +23,8 @@ export function billOfMaterials(date: number): string {
   // With --omit dev, npm would also leave out libraries that a development library depends on, such as pg.
   const isForDevelopment = ({ properties = [] }: Part) =>
     properties.some(({ name, value }) => name === 'cdx:npm:package:development' && value === 'true');
-  const left = new Set(bill.components.filter(isForDevelopment).map((part: Part) => part['bom-ref']));
+  const isLeft = (part: Part) => isForDevelopment(part) || /^@?esbuild\b/.test(part['bom-ref']);
+  const left = new Set(bill.components.filter(isLeft).map((part: Part) => part['bom-ref']));
   bill.components = bill.components.filter((part: Part) => !left.has(part['bom-ref']));
   bill.dependencies = bill.dependencies
     .filter(({ ref }: { ref: string }) => !left.has(ref))

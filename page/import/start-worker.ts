@@ -10,7 +10,8 @@ interface TrustedTypes {
   ): { createScriptURL(url: string): unknown };
 }
 
-const PROGRAM = new URL('./worker.ts', import.meta.url).href;
+/** What worker.ts is built into, beside the program of the page (src/page/build.ts). */
+const PROGRAM = new URL('./worker.js', import.meta.url).href;
 
 const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };
 const policy = trustedTypes?.createPolicy('import-worker', {

@@ -5,10 +5,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Credentials } from '../auth/credentials.ts';
 import type { Answer, HeaderList } from '../http/answer.ts';
-import { IS_EXECUTABLE, PROJECT, readProjectFile } from '../project.ts';
-import { digestOf, type Page } from './strip.ts';
+import { IS_EXECUTABLE, readProjectFile } from '../project.ts';
+import { buildPage, digestOf, type Page } from './build.ts';
 
-/** Where `compile.js` puts the page, so that no compiler is needed later; a path in the project. */
+/** Where `compile.js` puts the page, so that esbuild is not needed later; a path in the project. */
 export const CACHE = 'node_modules/.cache/page.json';
 
 /** Features of browsers that the page turns off, for itself and for all that it shows. */
@@ -30,18 +30,13 @@ const POLICY = [
   'trusted-types import-worker', // page/import/start-worker.ts
 ];
 
-/** Of every file. */
 const HEADERS: HeaderList = [
+  ...['content-security-policy', POLICY.join('; ')],
+  ...['permissions-policy', FEATURES.replaceAll(/\S+/g, '$&=(),').slice(0, -1)],
+  ...['referrer-policy', 'no-referrer'],
   ...['x-content-type-options', 'nosniff'],
   ...['cross-origin-resource-policy', 'same-origin'],
   ...['vary', 'accept-encoding'],
-];
-
-/** For the files that a browser loads first. In all other answers they would only take half a kilobyte. */
-const FIRST_HEADERS: HeaderList = [
-  ...['content-security-policy', POLICY.join('; ')],
-  ...['referrer-policy', 'no-referrer'],
-  ...['permissions-policy', FEATURES.replaceAll(/\S+/g, '$&=(),').slice(0, -1)],
 ];
 
 const UNCHANGING = 'max-age=31536000, immutable'; // a year, in seconds
@@ -75,13 +70,8 @@ export class PageFiles {
 
   /** @param login the pair that the page fills in. */
   constructor(login: Credentials | undefined) {
-    const headers = [
-      ...HEADERS,
-      'content-type',
-      'application/json; charset=utf-8',
-      'cache-control',
-      'no-store',
-    ];
+    const own = ['content-type', 'application/json; charset=utf-8', 'cache-control', 'no-store'];
+    const headers = [...HEADERS, ...own];
     this.#login = { status: 200, headers, body: JSON.stringify(login ?? {}) };
   }
 
@@ -114,12 +104,11 @@ function accepts(codings: string | string[] = '', name: string): boolean {
 }
 
 async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
-  const { digest, files } = await readPage();
-  const etag = `W/"${digest}"`;
+  const { version, files } = await readPage();
+  const etag = `W/"${version}"`;
   return new Map(
-    files.map(({ path, type, isFirst, text, br, gzip }) => {
+    files.map(({ path, type, text, br, gzip }) => {
       const headers = [
-        ...(isFirst ? FIRST_HEADERS : []),
         ...HEADERS,
         ...['cache-control', path === '/' ? 'no-cache' : UNCHANGING],
         ...['etag', etag],
@@ -135,7 +124,7 @@ async function loadAssets(): Promise<ReadonlyMap<string, Asset>> {
 }
 
 /**
- * The page as it was made at the installation, or, if that is missing or older than its sources, made now. The single
+ * The page as it was built at the installation, or, if that is missing or older than its sources, built now. The single
  * executable has no sources.
  */
 export async function readPage(): Promise<Page> {
@@ -145,17 +134,5 @@ export async function readPage(): Promise<Page> {
   } catch {
     // no such file, or only a part of it
   }
-  return makePage();
-}
-
-/** Makes the page in a separate process. */
-async function makePage(): Promise<Page> {
-  const { execFile } = await import('node:child_process');
-  const { promisify } = await import('node:util');
-  const { fileURLToPath } = await import('node:url');
-  const program = fileURLToPath(new URL('src/page/strip.ts', PROJECT));
-  const args = ['--disable-warning=ExperimentalWarning', program];
-  const options = { env: {}, maxBuffer: 64 * 1024 ** 2 }; // bytes
-  const { stdout } = await promisify(execFile)(process.execPath, args, options);
-  return JSON.parse(stdout);
+  return buildPage();
 }

@@ -2,16 +2,13 @@
 // that nothing else is served. Titles name the rules of docs/contract.md.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import type { RawAnswer } from '../../conformance/answers.ts';
 import { assertRefusal, Connection, exchange } from '../support/client.ts';
 import { startHere } from '../support/command.ts';
-import { pathTo } from '../support/repository.ts';
 import { pageOf, type RunningService, SQLITE, startTestService } from '../support/service.ts';
 
-/** Of index.html and of the programs of workers. */
 const POLICY = {
   'content-security-policy':
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types import-worker",
@@ -20,7 +17,7 @@ const POLICY = {
     'accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), picture-in-picture=(), screen-wake-lock=(), serial=(), usb=(), xr-spatial-tracking=()',
 };
 
-const MAIN = 'page/main.ts';
+const MAIN = 'main.js';
 
 describe('the files of the page', () => {
   let service: RunningService;
@@ -29,15 +26,12 @@ describe('the files of the page', () => {
   let slash: string;
   /** The beginning of every other URL: `/v/<version>/`. */
   let version: string;
-  /** The paths of all modules that the page leads to, each with its text. */
-  const modules = new Map<string, string>();
 
   before(async () => {
     service = await startTestService(await SQLITE.freshUrl());
     index = (await get('/')).body;
     slash = / src="(\?slash=[0-9a-f]{16})"/.exec(index)?.[1] ?? '';
     version = `/${/src="(v\/[0-9a-f]{16}\/)/.exec(index)?.[1]}`;
-    await readModules(`${version}${MAIN}`);
   });
   after(() => service.stop());
 
@@ -46,57 +40,28 @@ describe('the files of the page', () => {
     return answer as RawAnswer;
   }
 
-  async function readModules(path: string): Promise<void> {
-    if (modules.has(path)) return;
-    const { status, body } = await get(path);
-    assert.equal(status, 200, path);
-    modules.set(path, body);
-    for (const [, relative = ''] of body.matchAll(/(?:\bfrom |\bimport\(|\bURL\()'(\.[^']+)'/g))
-      await readModules(new URL(relative, `http://page${path}`).pathname);
-  }
-
-  test('rule 34: index.html and every file that it leads to are served, in one version, and by relative URLs alone', async () => {
+  test('rule 34: index.html leads to a program and its styles, in one version and by relative URLs alone, and the program to its worker', async () => {
     const urls = [...index.matchAll(/ (?:href|src)="([^"#]+)"/g)]
-      .map(([, url = '']) => url)
-      .filter((url) => !url.startsWith('data:') && url !== slash);
-    const [styles = [], scripts = []] = [/\.css$/, /\.ts$/].map((end) => urls.filter((url) => end.test(url)));
-    assert.ok(styles.length > 0 && scripts.length > 1);
-    assert.equal(styles.length + scripts.length, urls.length);
-    for (const url of urls) assert.ok(`/${url}`.startsWith(version), url);
-    for (const url of styles) {
-      const { status, headers } = await get(`/${url}`);
-      assert.deepEqual([status, headers['content-type']], [200, 'text/css; charset=utf-8'], url);
+      .map(([, url = '']) => `/${url}`)
+      .filter((url) => !url.startsWith('/data:'));
+    assert.deepEqual(urls, [`/${slash}`, `${version}page.css`, `${version}${MAIN}`]);
+    const [program = '', worker = '', style = ''] = await Promise.all(
+      [MAIN, 'worker.js', 'page.css'].map(async (file) => (await get(`${version}${file}`)).body),
+    );
+    assert.ok(program.includes('new URL("./worker.js",import.meta.url)'));
+    for (const text of [program, worker]) {
+      assert.ok(!/(?:^|[;}])import["{*]|\bimport\(|\bfrom"/.test(text), 'a program needs another file');
+      assert.ok(!/\beval\(|\bnew Function\b|sourceMappingURL/.test(text));
     }
-    for (const url of scripts) assert.ok(modules.has(`/${url}`), url);
-    for (const [path, text] of modules) {
-      assert.doesNotMatch(text, /^import .* from '[^.]/m, path); // nothing that a browser cannot find
-      assert.doesNotMatch(text, /^(?:import type|interface|export interface) /m, path);
-      // Modules that are needed at once need not be found one after the other.
-      if (!scripts.includes(path.slice(1))) continue;
-      for (const [, relative = ''] of text.matchAll(/^(?:import|export|\}) .*from '(\.[^']+)'/gm)) {
-        const { pathname } = new URL(relative, `http://page${path}`);
-        assert.ok(scripts.includes(pathname.slice(1)), `${path} needs ${pathname}, which is not preloaded`);
-      }
-    }
+    assert.ok(!/@import|url\((?!["']?data:)/.test(style), 'the styles need another file');
   });
 
   test('rule 34: the script that adds the slash to the address has the address of the page, and a query', async () => {
     const { status, headers, body } = await get(`/${slash}`);
     assert.deepEqual([status, headers['content-type']], [200, 'text/javascript; charset=utf-8']);
     assert.equal(headers['cache-control'], 'max-age=31536000, immutable');
-    assert.equal(body.trim(), "if (!location.pathname.endsWith('/')) location.pathname += '/';");
+    assert.equal(body, 'location.pathname.endsWith("/")||(location.pathname+="/");\n');
     assert.equal((await get(`/${slash.slice(0, -1)}`)).body, index, 'of another version');
-  });
-
-  test('rule 34: a module has the lines of its source, without types', () => {
-    const lines = Buffer.from(String(modules.get(`${version}${MAIN}`)), 'latin1')
-      .toString()
-      .split('\n');
-    const source = readFileSync(pathTo(MAIN), 'utf8').split('\n');
-    assert.equal(lines.length, source.length);
-    const untyped = source.filter((line) => /^import \{(?!.*\btype )/.test(line));
-    assert.ok(untyped.length > 0);
-    for (const line of untyped) assert.equal(lines[source.indexOf(line)], line);
   });
 
   /** The headers of a file, without those that are different each time. */
@@ -118,24 +83,16 @@ describe('the files of the page', () => {
     'keep-alive': 'timeout=72',
   };
 
-  test('rule 34: the headers of index.html, to the letter', async () => {
-    const own = { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-cache' };
-    assert.deepEqual(await headersOf('/'), { ...POLICY, ...EVERY, ...own });
-  });
-
-  test('rule 34: the headers of every other file, to the letter; that of a worker also has the policy', async () => {
-    const started = [...modules].flatMap(([path, text]) =>
-      [...text.matchAll(/new URL\('(\.[^']+\.ts)', import\.meta\.url\)/g)].map(([, relative = '']) => {
-        return new URL(relative, `http://page${path}`).pathname;
-      }),
-    );
-    const own = {
-      'content-type': 'text/javascript; charset=utf-8',
-      'cache-control': 'max-age=31536000, immutable',
-    };
-    for (const path of modules.keys()) {
-      const policy = started.includes(path) ? POLICY : {};
-      assert.deepEqual(await headersOf(path), { ...policy, ...EVERY, ...own }, path);
+  test('rule 34: the headers of every file, to the letter', async () => {
+    for (const [path, type, kept] of [
+      ['/', 'text/html', 'no-cache'],
+      [`/${slash}`, 'text/javascript', 'max-age=31536000, immutable'],
+      [`${version}page.css`, 'text/css', 'max-age=31536000, immutable'],
+      [`${version}${MAIN}`, 'text/javascript', 'max-age=31536000, immutable'],
+      [`${version}worker.js`, 'text/javascript', 'max-age=31536000, immutable'],
+    ] as const) {
+      const own = { 'content-type': `${type}; charset=utf-8`, 'cache-control': kept };
+      assert.deepEqual(await headersOf(path), { ...POLICY, ...EVERY, ...own }, path);
     }
   });
 
@@ -208,20 +165,19 @@ describe('the files of the page', () => {
 
   test('rule 34: files are served whatever the form of their paths', async () => {
     const paths = [`http://localhost${version}${MAIN}`, `${version}${MAIN}?x=y#z`];
-    for (const path of [...paths, `/%76${version.slice(2)}page/%6dain.ts`])
+    for (const path of [...paths, `/%76${version.slice(2)}%6dain.js`])
       assert.equal((await get(path)).headers['content-type'], 'text/javascript; charset=utf-8', path);
   });
 
   test('rule 34: nothing else is served: no other version, no other file of this machine', async () => {
     const hash = version.slice('/v/'.length, -1);
     const paths = [
-      ...['/index.html', '/v', '/v/', '/v//', '//', '/./', '/favicon.ico', '/page/main.ts'],
-      ...['', 'src', 'src/', 'page/', 'page/index.html', 'page/tsconfig.json'],
-      ...['src/page/strip.ts', 'src/config.ts', 'package.json', 'node_modules/.cache/page.json'],
-      ...['../package.json', '../../etc/passwd', 'page/../../config.ts', 'page/./main.ts'],
-      ...['page/%2e%2e/%2e%2e/config.ts', '..%2f..%2fetc%2fpasswd', '%2e%2e%2f%2e%2e%2fetc%2fpasswd'],
-      ...['page\\main.ts', 'page/main.ts/', 'page//main.ts', 'src%2fpage', '__proto__', 'constructor'],
-      ...['page/main.ts%00', 'page/MAIN.ts', 'page/main.ts.map', 'file:///etc/passwd'],
+      ...['/index.html', '/v', '/v/', '/v//', '//', '/./', '/favicon.ico', '/main.js', '/page/main.ts'],
+      ...['', 'index.html', 'slash.js', 'main.ts', 'main.js.map', 'page/main.ts', 'package.json'],
+      ...['src/config.ts', 'node_modules/.cache/page.json', '../package.json', '../../etc/passwd'],
+      ...['x/../../config.ts', './main.js', '%2e%2e/%2e%2e/config.ts', '..%2f..%2fetc%2fpasswd'],
+      ...['%2e%2e%2f%2e%2e%2fetc%2fpasswd', '..\\main.js', 'main.js/', '/main.js', 'x%2fmain.js'],
+      ...['__proto__', 'constructor', 'main.js%00', 'MAIN.js', 'file:///etc/passwd'],
       ...[`/v/${'0'.repeat(16)}/${MAIN}`, `/v/${hash.toUpperCase()}/${MAIN}`, `/V/${hash}/${MAIN}`],
     ].map((path) => (path.startsWith('/') ? path : `${version}${path}`));
     for (const path of paths) assertRefusal(await get(path), 404, 'Not found', path);

@@ -57,7 +57,8 @@ describe('the image', () => {
     assert.equal(run('find', `${app}/docs`, '-type', 'f'), `${app}/docs/openapi/openapi.json`);
     assert.deepEqual(readdirSync(`${app}/site`), ['dist']);
     assert.equal(run('find', app, '-not', '-user', '0'), `${app}/data`);
-    assert.ok(!existsSync(`${app}/node_modules/typescript`));
+    for (const tool of ['typescript', 'esbuild', '@esbuild'])
+      assert.ok(!existsSync(`${app}/node_modules/${tool}`), tool);
   });
 
   test('rule 27: serves from a volume, is healthy, translates nothing, exits with code 0 at SIGTERM, and starts again', async (context) => {

@@ -1,0 +1,98 @@
+// Owns: building the librarians' page: a program, that of its worker, a style sheet and index.html, by esbuild.
+// Does not: run in an installation that has the page of its sources; the single executable and the image lack esbuild.
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { brotliCompress, gzip } from 'node:zlib';
+import { PROJECT } from '../project.ts';
+
+export interface Page {
+  /** Files that it was built from, as paths in the project. */
+  readonly sources: readonly string[];
+  /** `digestOf` the sources. */
+  readonly digest: string;
+  /** The digest of what was built from them. */
+  readonly version: string;
+  readonly files: readonly PageFile[];
+}
+
+export interface PageFile {
+  /** Path of its URL, and its query if that belongs to it. */
+  readonly path: string;
+  /** Its media type. */
+  readonly type: string;
+  readonly text: string;
+  /** The text as these content codings, in base64. */
+  readonly gzip: string;
+  readonly br: string;
+}
+
+const INDEX = 'page/index.html';
+
+/** What is built, by the name of its file; paths in the project. */
+const ENTRIES = {
+  main: 'page/main.ts',
+  page: 'page/styles.css',
+  slash: 'page/slash.ts',
+  worker: 'page/import/worker.ts',
+};
+
+/** The digest of files, which are paths in the project. */
+export function digestOf(sources: readonly string[]): string {
+  return digest(sources.flatMap((path) => [path, readSource(path)]));
+}
+
+/** @throws Error if esbuild is missing, or a source is wrong. */
+export async function buildPage(): Promise<Page> {
+  const { buildSync } = await import('esbuild');
+  const { outputFiles, metafile } = buildSync({
+    absWorkingDir: fileURLToPath(PROJECT),
+    entryPoints: ENTRIES,
+    outdir: '.',
+    write: false,
+    metafile: true,
+    bundle: true,
+    minify: true,
+    format: 'esm',
+    tsconfigRaw: {}, // the files of it are not in the image
+    logLevel: 'silent', // the error has it all
+  });
+  const built = outputFiles.map(({ path, text }) => ({ name: basename(path), text }));
+  const index = readSource(INDEX);
+  const version = digest([index, ...built.flatMap(({ name, text }) => [name, text])]);
+  const sources = [INDEX, ...Object.keys(metafile.inputs)];
+  const html = index.replace('"?slash"', `"?slash=${version}"`).replaceAll('"v/', `"v/${version}/`);
+  return {
+    sources,
+    digest: digestOf(sources),
+    version,
+    files: await Promise.all([
+      fileOf('/', 'text/html', html),
+      ...built.map(({ name, text }) => {
+        // A browser finds the script at a query wherever it has found the page. Others may be kept for ever by their path.
+        const path = name === 'slash.js' ? `/?slash=${version}` : `/v/${version}/${name}`;
+        return fileOf(path, name.endsWith('.css') ? 'text/css' : 'text/javascript', text);
+      }),
+    ]),
+  };
+}
+
+async function fileOf(path: string, type: string, text: string): Promise<PageFile> {
+  const [zipped, br] = await Promise.all([
+    promisify(gzip)(text, { level: 9 }),
+    promisify(brotliCompress)(text),
+  ]);
+  return { path, type, text, gzip: zipped.toString('base64'), br: br.toString('base64') };
+}
+
+/** The first 16 hexadecimal digits of the SHA-256 of texts. */
+function digest(texts: readonly string[]): string {
+  return createHash('sha256').update(texts.join('\0')).digest('hex').slice(0, 16);
+}
+
+function readSource(path: string): string {
+  return readFileSync(new URL(path, PROJECT), 'utf8');
+}
