@@ -20,11 +20,9 @@ const FILES = [
   'docs/openapi/openapi.json',
   'node_modules/swagger-ui-dist/swagger-ui-bundle.js',
   'node_modules/swagger-ui-dist/swagger-ui.css',
-  'src/admin/page/docs.css',
   'src/admin/page/docs.html',
   'src/admin/page/docs.js',
   'src/demo/books.csv',
-  'page/colours.css',
 ];
 
 /** The folder of the site of this version, which `npm run build:site` makes; the service serves each file of it. */

@@ -2,8 +2,6 @@
 // Does not: load anything from elsewhere: the page needs no other network, and may call only the two ports. It has no token
 // until a user logs in there, and stores it nowhere.
 
-import type { Credentials } from '../auth/credentials.ts';
-import type { Answer } from '../http/answer.ts';
 import { assetHandler, type OperationsHandler, policyOf } from './asset.ts';
 
 const SWAGGER = 'node_modules/swagger-ui-dist';
@@ -11,8 +9,6 @@ const SWAGGER = 'node_modules/swagger-ui-dist';
 /** The files of the page: URL, place and media type of each. */
 const ASSETS = [
   { url: '/docs', file: 'src/admin/page/docs.html', type: 'text/html' },
-  { url: '/docs/colours.css', file: 'page/colours.css', type: 'text/css' },
-  { url: '/docs/docs.css', file: 'src/admin/page/docs.css', type: 'text/css' },
   { url: '/docs/docs.js', file: 'src/admin/page/docs.js', type: 'text/javascript' },
   { url: '/docs/swagger-ui.css', file: `${SWAGGER}/swagger-ui.css`, type: 'text/css' },
   { url: '/docs/swagger-ui.js', file: `${SWAGGER}/swagger-ui-bundle.js`, type: 'text/javascript' },
@@ -23,19 +19,18 @@ const JSON_HEADERS = ['content-type', 'application/json; charset=utf-8', 'cache-
 /**
  * @param servicePort port of the service; 0 until the system has chosen it.
  * @param pagePort that of the page for librarians; undefined without a page, or before it is open.
- * @param login the pair that the page fills in.
  * @param manual path of the manual, for a link to it; undefined without one.
  */
 export function docsRoutes(
   servicePort: () => number,
   pagePort: () => number | undefined,
-  login: Credentials | undefined,
   manual: string | undefined,
 ): Readonly<Record<string, OperationsHandler>> {
   return {
     '/': () => ({ status: 302, headers: ['location', 'docs'], body: '' }),
-    '/docs/login.json': () => json(login ?? {}),
-    '/docs/page.json': () => json({ port: pagePort(), manual }),
+    '/docs/page.json': () => {
+      return { status: 200, headers: JSON_HEADERS, body: JSON.stringify({ port: pagePort(), manual }) };
+    },
     ...Object.fromEntries(
       ASSETS.map(({ url, file, type }) => [
         url,
@@ -43,10 +38,6 @@ export function docsRoutes(
       ]),
     ),
   };
-}
-
-function json(value: object): Answer {
-  return { status: 200, headers: JSON_HEADERS, body: JSON.stringify(value) };
 }
 
 /** Only files from this port run, and they may call only it and the service, on the host that the page came from. */

@@ -5,7 +5,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import { MISDIRECTED_REQUEST } from '../api/envelope.ts';
 import { describeApi } from '../api/openapi.ts';
-import { knownLogin } from '../auth/credentials.ts';
 import { type Config, isLoopback } from '../config.ts';
 import { type Answer, type HeaderList, send, sendLast } from '../http/answer.ts';
 import { namesThisMachine } from '../http/host.ts';
@@ -78,7 +77,7 @@ export async function openOperations(
         return { status: 200, headers: JSON_HEADERS, body: await describeApi(serverUrl) };
       },
       ...manual,
-      ...docsRoutes(servicePort, pagePort, knownLogin(config), '/manual/' in manual ? 'manual/' : undefined),
+      ...docsRoutes(servicePort, pagePort, '/manual/' in manual ? 'manual/' : undefined),
     }),
   );
   const { request, keepAlive } = times.admin;
@@ -107,9 +106,7 @@ export async function openOperations(
       service = undefined;
       unready = 'draining';
     },
-    async close() {
-      await http.close(0, 0);
-    },
+    close: () => http.close(0, 0),
   };
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {

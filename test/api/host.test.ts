@@ -60,7 +60,7 @@ for (const [title, env, admin] of [
         assertRefusal(answer, 421, 'Misdirected request', host);
         assert.equal(answer.headers['access-control-allow-origin'], undefined, host);
       }
-      for (const path of ['/livez', '/docs/login.json', '/readyz']) {
+      for (const path of ['/livez', '/docs/page.json', '/readyz']) {
         const { status, body } = await get(operations, host, path);
         assert.equal(status, OWN_HOSTS.includes(host) ? 200 : admin, host);
         if (status !== 421) continue;

@@ -1,15 +1,15 @@
-// The page /docs in a real browser: what it adds to the library that draws it.
+// The page /docs in a real browser: a person logs in and calls the service; what the library that draws it keeps of axe's
+// rules.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { COLOURS, violations } from '../support/accessibility.ts';
+import { violations } from '../support/accessibility.ts';
 import { openPage, startBrowser } from '../support/browser.ts';
 import { Client } from '../support/client.ts';
 import { type CommandHere, startHere } from '../support/command.ts';
 import { operationsOf } from '../support/operations.ts';
 import { SQLITE } from '../support/service.ts';
-import { waitUntil } from '../support/wait.ts';
 
 let browser: Browser;
 let service: CommandHere;
@@ -23,8 +23,15 @@ after(async () => {
   await service?.stop();
 });
 
-const noticed = (page: Page, text: string) => page.getByRole('status').filter({ hasText: text }).waitFor();
-const logIn = (page: Page) => page.getByRole('button', { name: 'Log in', exact: true }).press('Enter');
+/** The rules of axe that Swagger UI itself breaks. */
+const BROKEN_BY_LIBRARY = [
+  'color-contrast',
+  'heading-order',
+  'label',
+  'landmark-unique',
+  'region',
+  'select-name',
+];
 
 /** Opens a call, once its references are resolved, and sends it as it is prefilled. */
 async function call(page: Page, method: string, path: string): Promise<Locator> {
@@ -35,64 +42,49 @@ async function call(page: Page, method: string, path: string): Promise<Locator> 
   if (!(await execute.isVisible())) await summary.press('Enter');
   await operation.getByPlaceholder('X-Request-Id').waitFor();
   await execute.press('Enter');
+  await operation.locator('.live-responses-table').waitFor();
   return operation;
 }
 
-test('rule 31: by keyboard alone, a person is told what is missing, logs in, and stores a book', async (context) => {
-  const { page, asked } = await openPage(browser, `${operationsOf(service).url}/docs`);
-  context.after(() => page.context().close());
-  await call(page, 'GET', '/books');
-  await noticed(page, 'This call needs a token: log in first.');
-  await page.getByLabel('Password').fill('passwort');
-  await logIn(page);
-  await noticed(page, 'The username or the password is wrong.');
-  await page.getByLabel('Password').fill('password');
-  await logIn(page);
-  await noticed(page, 'Logged in until ');
-  const client = await Client.logIn(service, { username: 'admin', password: 'password' });
-  const count = (await client.list()).length;
-  await call(page, 'POST', '/book');
-  await waitUntil(async () => (await client.list()).length === count + 1);
-  const hosts = [service.url, operationsOf(service).url].map((url) => new URL(url).host);
-  assert.deepEqual([...asked].toSorted(), hosts.toSorted());
-  assert.deepEqual(await page.context().storageState(), { cookies: [], origins: [] });
-
-  const refused = { status: 401, headers: { 'access-control-allow-origin': '*' }, body: '{}' };
-  await page.route(`${service.url}/books`, (route) => route.fulfill(refused));
-  await call(page, 'GET', '/books');
-  await noticed(page, 'The token is no longer valid');
-  await page.route(`${service.url}/token`, (route) => route.abort());
-  await logIn(page);
-  await noticed(page, `The service does not answer at ${service.url}.`);
-  await page.getByRole('link', { name: 'For librarians' }).click();
-  await page.getByRole('heading', { name: 'Book catalogue', level: 1 }).waitFor();
-});
-
-test('axe finds nothing, light or dark, and nothing is wider than a desk or a phone', async (context) => {
-  const { page, complaints } = await openPage(browser, `${operationsOf(service).url}/docs`);
+test('rule 31: by keyboard alone, a person gets a token as the page suggests, and stores a book with it', async (context) => {
+  const { page, asked, complaints } = await openPage(browser, `${operationsOf(service).url}/docs`);
   context.after(() => page.context().close());
   await call(page, 'POST', '/token');
-  await noticed(page, 'Logged in until ');
-  for (const [method, path] of [
-    ['POST', '/book'],
-    ['GET', '/books'],
-  ] as const) {
-    const operation = await call(page, method, path);
-    await operation.locator('.live-responses-table').waitFor();
-  }
-  await (await call(page, 'PUT', '/book/{id}')).getByRole('tab', { name: 'Schema' }).first().click(); // without the id
-  await page.getByRole('button', { name: 'Schemas' }).click();
-  const background = () => page.evaluate('getComputedStyle(document.body).backgroundColor');
-  const light = await background();
+  const client = await Client.logIn(service, { username: 'admin', password: 'password' });
+  const count = (await client.list()).length;
+  const answer = await call(page, 'POST', '/book');
+  await answer.getByRole('cell', { name: '201' }).first().waitFor();
+  assert.equal((await client.list()).length, count + 1);
+  const hosts = [service.url, operationsOf(service).url].map((url) => new URL(url).host);
+  assert.deepEqual([...asked].toSorted(), hosts.toSorted());
   assert.deepEqual(complaints, []);
-  for (const width of [320, 360, 1280]) {
-    await page.setViewportSize({ width, height: 720 });
-    const own = () => page.evaluate('document.documentElement.scrollWidth');
-    await waitUntil(async () => Number(await own()) <= width, undefined, own);
-  }
-  assert.deepEqual(await violations(page, [], [...COLOURS, 'scrollable-region-focusable']), []);
-  await page.emulateMedia({ colorScheme: 'dark' });
-  await page.setViewportSize({ width: 360, height: 720 });
-  assert.deepEqual(await violations(page), []);
-  assert.notEqual(await background(), light);
+  assert.deepEqual(await page.context().storageState(), { cookies: [], origins: [] });
+
+  const forLibrarians = page.waitForEvent('popup');
+  await page.getByRole('link', { name: 'The page for librarians' }).press('Enter');
+  await (await forLibrarians).getByRole('heading', { name: 'Book catalogue', level: 1 }).waitFor();
+});
+
+test('a token can be written into the box of the library instead, and it is dark where the system is', async (context) => {
+  const { page } = await openPage(browser, `${operationsOf(service).url}/docs`, { colorScheme: 'dark' });
+  context.after(() => page.context().close());
+  const { token } = await Client.logIn(service, { username: 'admin', password: 'password' });
+  await page.getByRole('button', { name: 'Authorize', exact: true }).press('Enter');
+  await page.getByRole('textbox', { name: 'Value:' }).fill(token);
+  await page.getByRole('button', { name: 'Apply credentials' }).press('Enter');
+  await page.getByRole('button', { name: 'Close', exact: true }).press('Enter');
+  const answer = await call(page, 'GET', '/books');
+  await answer.getByRole('cell', { name: '200' }).first().waitFor();
+  assert.match(String(await page.locator('html').getAttribute('class')), /dark-mode/);
+});
+
+test('axe finds no more than the faults of the library', async (context) => {
+  const { page } = await openPage(browser, `${operationsOf(service).url}/docs`);
+  context.after(() => page.context().close());
+  await call(page, 'POST', '/token');
+  await call(page, 'GET', '/books');
+  await page.getByRole('button', { name: 'Schemas' }).click();
+  const found = await violations(page);
+  const isNew = (line: string) => !BROKEN_BY_LIBRARY.some((rule) => line.startsWith(`${rule}:`));
+  assert.deepEqual(found.filter(isNew), []);
 });

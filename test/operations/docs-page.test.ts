@@ -28,7 +28,7 @@ async function get(path: string, host = 'books.test:80', more = '', target = ope
 test('rule 31: every file that the page names is served with its type and safe headers, unless a browser has it already', async () => {
   const page = await get('/docs');
   const files = [...page.body.matchAll(/(?:src|href)="(docs\/[^"]+)"/g)].map(([, file]) => `/${file}`);
-  assert.equal(files.length, 5);
+  assert.equal(files.length, 3);
   assert.doesNotMatch(page.body, /(?:src|href)="(?:https?:|\/\/)/);
   assert.doesNotMatch(page.body, /<script>|<style| style=| on[a-z]+=/);
   const kinds: Record<string, string> = { docs: 'text/html', css: 'text/css', js: 'text/javascript' };
@@ -68,13 +68,10 @@ test('rule 31: the Host of a request cannot make the page connect to another hos
   }
 });
 
-test('rules 14, 31 and 34: the page gets the built-in username and password, and the port of the page, if there are any', async (context) => {
+test('rules 31 and 34: the page gets the port of the page for librarians, if there is one', async (context) => {
   const env = { PORT: '0', ADMIN_PORT: '0', PAGE_PORT: 'off', LOG_LEVEL: 'info' };
   const builtIn = await startHere({ ...env, DB_URL: await SQLITE.freshUrl() });
   context.after(() => builtIn.stop());
-  const login = await get('/docs/login.json', 'localhost', '', operationsOf(builtIn));
-  assert.deepEqual(JSON.parse(login.body), { username: 'admin', password: 'password' });
-  assert.equal((await get('/docs/login.json')).body, '{}');
   const page = await get('/docs/page.json', 'localhost', '', operationsOf(builtIn));
   assert.equal(JSON.parse(page.body).port, undefined);
   const { port } = JSON.parse((await get('/docs/page.json')).body);
