@@ -1,13 +1,14 @@
 // Owns: where the log goes: a terminal, a pipe or a file. A slow or absent reader never delays the service.
 
 import { constants, openSync, write, writeSync } from 'node:fs';
+import { Writable } from 'node:stream';
 import type { LogLevel } from '../config.ts';
 import type { Times } from '../times.ts';
 import { within } from '../within.ts';
-import { createLog, type Log, readableLines } from './log.ts';
+import { createLog, type Log, readable } from './log.ts';
 
-/** Bytes of log that may wait for a slow reader. */
-const LOG_BACKLOG = 8 * 1024 * 1024;
+/** Bytes of log that may wait for a slow reader; lines beyond them are lost. */
+const BACKLOG = 8 * 1024 * 1024;
 
 /**
  * Bytes of one write; there is at most one write in a turn of the event loop. If several processes write to one pipe,
@@ -19,8 +20,6 @@ const PIECE = { alone: 64 * 1024, shared: 4096 };
 export interface LogTarget {
   readonly fd: number;
   readonly isTTY: boolean;
-  /** Only a terminal has it; NO_COLOR and the abilities of the terminal decide. */
-  hasColors?(): boolean;
 }
 
 /** Writes the log. A reader that stalls or has gone loses lines, and the service does not wait for it. */
@@ -28,15 +27,22 @@ export class LogWriter {
   readonly #piece: number;
   readonly #fd: number;
   readonly #times: Times['log'];
+  /** Lines lost so far. */
+  lost = 0;
   /** Lines that wait for others. */
   #text = '';
-  /** The pieces that are not written yet; the first one is being written. */
-  readonly #waiting: Buffer[] = [];
-  #backlog = 0; // bytes of them
-  #lost = 0;
-  #closed = false;
-  #onDrain = () => {};
-  readonly #writeRest = () => this.#writeAtExit();
+  /** Keeps the pieces that are not written yet. */
+  readonly #output = new Writable({
+    highWaterMark: 1, // so that `drain` means that there are none
+    write: (piece: Buffer, _encoding, written) => this.#writePiece(piece, written),
+  });
+  /** For a process that ends by a fault, without time for `close`. If the reader is slow, these lines are lost. */
+  readonly #writeRest = () => {
+    if (this.#output.writableLength > 0) return;
+    try {
+      writeSync(this.#fd, this.#text);
+    } catch {} // nobody reads any more
+  };
 
   /** @param shared whether other processes write to the same output. */
   constructor({ fd, isTTY }: LogTarget, shared: boolean, times: Times['log']) {
@@ -46,19 +52,14 @@ export class LogWriter {
     process.on('exit', this.#writeRest);
   }
 
-  /** Lines lost so far. */
-  get lost(): number {
-    return this.#lost;
-  }
-
   /** Calls back whenever everything so far has been written. */
   onDrain(act: () => void): void {
-    this.#onDrain = act;
+    this.#output.on('drain', act);
   }
 
   /** @param text whole lines; after `close` they are ignored. */
   write(text: string): void {
-    if (this.#closed) return;
+    if (this.#output.writableEnded) return;
     if (this.#text === '') setTimeout(() => this.#send(), this.#times.gathering);
     else if (this.#text.length + text.length > this.#piece) this.#send();
     this.#text += text;
@@ -67,50 +68,26 @@ export class LogWriter {
   /** Waits for the last lines to be written, but not for long; then the process may end without them. */
   async close(): Promise<void> {
     this.#send();
-    this.#closed = true;
     process.off('exit', this.#writeRest);
-    const written = new Promise<void>((resolve) => this.onDrain(resolve));
-    if (this.#waiting.length > 0) await within(this.#times.farewell, written);
+    await within(this.#times.farewell, new Promise<void>((resolve) => this.#output.end(resolve)));
   }
 
   #send(): void {
-    if (this.#text === '') return;
-    const text = this.#text;
-    const piece = Buffer.from(text);
+    const piece = Buffer.from(this.#text);
+    if (this.#output.writableLength + piece.length > BACKLOG) this.lost += this.#text.split('\n').length - 1;
+    else if (piece.length > 0) this.#output.write(piece);
     this.#text = '';
-    if (this.#backlog + piece.length > LOG_BACKLOG) {
-      this.#lost += text.split('\n').length - 1;
-      return;
-    }
-    this.#backlog += piece.length;
-    if (this.#waiting.push(piece) === 1) this.#writeNext();
   }
 
   /** In a thread of Node's pool, which may wait for the reader. */
-  #writeNext(): void {
-    const [piece] = this.#waiting;
-    if (piece === undefined) {
-      this.#onDrain();
-      return;
-    }
+  #writePiece(piece: Buffer, written: () => void): void {
     write(this.#fd, piece, (error, bytes) => {
-      if (error) {
-        setTimeout(() => this.#writeNext(), this.#times.retryPause).unref(); // a full pipe or disk, or nobody reads any more
-        return;
-      }
-      this.#backlog -= bytes;
-      if (bytes < piece.length) this.#waiting[0] = piece.subarray(bytes);
-      else this.#waiting.shift();
-      this.#writeNext();
+      const again = () => this.#writePiece(piece.subarray(bytes), written);
+      if (error)
+        setTimeout(again, this.#times.retryPause).unref(); // a full pipe or disk, or nobody reads any more
+      else if (bytes < piece.length) again();
+      else written();
     });
-  }
-
-  /** For a process that ends by a fault, without time for `close`. If the reader is slow, these lines are lost. */
-  #writeAtExit(): void {
-    if (this.#waiting.length > 0) return;
-    try {
-      writeSync(this.#fd, this.#text);
-    } catch {} // nobody reads any more
   }
 }
 
@@ -126,8 +103,7 @@ function openTerminal(fd: number): number {
 
 /** The log, in the format for its reader. Lost lines are reported once later lines have been written. */
 export function openLog(level: LogLevel, lines: LogWriter, stdout: LogTarget, times: Times['log']): Log {
-  const readable = () => readableLines((text) => lines.write(text), stdout.hasColors?.() ?? false);
-  const log = createLog(level, stdout.isTTY ? readable() : lines, times, () => lines.lost);
+  const log = createLog(level, lines, times, stdout.isTTY ? readable : undefined);
   let reported = 0;
   lines.onDrain(() => {
     const count = lines.lost - reported;
