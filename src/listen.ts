@@ -7,8 +7,6 @@ export interface ListenAddress {
   readonly port: number;
   /** Undefined is every interface. */
   readonly host: string | undefined;
-  /** Whether several processes share the port; the system distributes its connections among them. */
-  readonly shared: boolean;
   /** Names of the variables that set the port and the host. */
   readonly variables: { readonly port: string; readonly host: string };
 }
@@ -21,11 +19,11 @@ export class PortRefused extends OperatorError {}
  * @throws OperatorError if listening fails; PortRefused if the port is the reason.
  */
 export async function listen(server: Server, place: ListenAddress): Promise<string> {
-  const { port, host, shared } = place;
+  const { port, host } = place;
   await new Promise<void>((resolve, reject) => {
     const refuse = (error: NodeJS.ErrnoException) => reject(refusal(error, place));
     server.once('error', refuse);
-    server.listen({ port, ...(host !== undefined && { host }), exclusive: true, reusePort: shared }, () => {
+    server.listen(port, host, () => {
       server.off('error', refuse);
       resolve();
     });
@@ -33,23 +31,17 @@ export async function listen(server: Server, place: ListenAddress): Promise<stri
   return urlOf(server.address() as AddressInfo);
 }
 
-export function portTaken({ port, variables }: ListenAddress): PortRefused {
-  return new PortRefused(
-    `${variables.port} ${port} is in use by another process: stop that process or choose another port.`,
-  );
-}
-
 function refusal(error: NodeJS.ErrnoException, place: ListenAddress): OperatorError {
   const { port, host, variables } = place;
   switch (error.code) {
     case 'EADDRINUSE':
-      return portTaken(place);
+      return new PortRefused(
+        `${variables.port} ${port} is in use by another process: stop that process or choose another port.`,
+      );
     case 'EACCES':
       return new PortRefused(
         `${variables.port} ${port} cannot be opened by this user: choose a port above 1023.`,
       );
-    case 'ENOTSUP':
-      return new OperatorError('WORKERS must be 1 on this system: its processes cannot share a port.');
     default:
       return new OperatorError(`${variables.host} ${host} cannot be listened on: ${error.message}.`);
   }

@@ -14,9 +14,10 @@ export interface ServiceFigures {
   /** Open connections of clients. */
   readonly connections: number;
   readonly batches: Readonly<Record<string, BatchFigures>>;
+  readonly logins: LoginOutcomes;
 }
 
-export function serviceMetrics({ requests, connections, batches }: ServiceFigures): Metric[] {
+export function serviceMetrics({ requests, connections, batches, logins }: ServiceFigures): Metric[] {
   const answered = requests.series.flatMap(({ route, method, answers }) => {
     return byStatus(answers, { route, method });
   });
@@ -48,16 +49,13 @@ export function serviceMetrics({ requests, connections, batches }: ServiceFigure
       ofBatches((operation, { waiting }) => [{ labels: { operation }, value: waiting }]),
     ),
     metric('store_errors_total', byName('reason', requests.storeFaults)),
+    metric('logins_total', byName('outcome', logins)),
   ];
 }
 
 /** A metric of every process, including the first of several, which serves nothing itself. */
 export function buildMetric(): Metric {
   return metric('build_info', [{ labels: { version, node: versions.node }, value: 1 }]);
-}
-
-export function loginMetric(outcomes: LoginOutcomes): Metric {
-  return metric('logins_total', byName('outcome', outcomes));
 }
 
 function byStatus(answers: ReadonlyMap<number, number>, labels: Readonly<Record<string, string>>): Sample[] {

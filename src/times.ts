@@ -180,16 +180,12 @@ export const TIMES = {
     lastRequest: 500,
     /** For the store to answer `storeAnswers`. */
     answer: 4500,
-    /** In which a process that listens on a port of this machine accepts a connection. */
-    probe: SECOND,
   },
   workers: {
     /** Between two attempts to replace a worker, if the first one fails. */
     retryPause: SECOND,
-    /** For Node.js to begin in a worker; normally it needs a hundredth of it. */
-    boot: 30 * SECOND,
     /** After which a worker that has not stopped is killed; normally it needs less (rule 27). */
-    lastResort: 9500,
+    lastResort: 9250,
     /** For a worker to answer a question; a worker that takes longer is left out. */
     answer: 2 * SECOND,
   },

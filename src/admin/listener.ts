@@ -90,7 +90,7 @@ export async function openOperations(
   const variables = { port: 'ADMIN_PORT', host: 'ADMIN_HOST' };
   let url: string;
   try {
-    url = await listen(http.server, { port: admin.port, host, shared: false, variables });
+    url = await listen(http.server, { port: admin.port, host, variables });
   } catch (error) {
     if (admin.required || !(error instanceof PortRefused)) throw error;
     return error;

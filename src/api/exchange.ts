@@ -3,7 +3,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { BlockList } from 'node:net';
 import type { CheckCredentials, Credentials } from '../auth/credentials.ts';
-import type { TakeTurn } from '../auth/login-guard.ts';
+import type { LoginGuard } from '../auth/login-guard.ts';
 import type { Tokens } from '../auth/tokens.ts';
 import type { Catalogue } from '../books/catalogue.ts';
 import type { Config } from '../config.ts';
@@ -26,7 +26,7 @@ export interface AppParts {
   readonly catalogue: Catalogue;
   readonly tokens: Tokens;
   readonly checkCredentials: CheckCredentials;
-  readonly takeTurn: TakeTurn;
+  readonly guard: LoginGuard;
   /** Addresses and networks whose X-Forwarded-For is trusted. */
   readonly trustedProxies: BlockList;
   readonly config: Pick<

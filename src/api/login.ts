@@ -24,7 +24,7 @@ export const LOGIN = {
 } as const;
 
 export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
-  const { tokens, checkCredentials, takeTurn, log } = parts;
+  const { tokens, checkCredentials, guard, log } = parts;
   const login = parseJsonObject(await readBody(request, LOGIN_LIMIT));
   if (login === undefined) return INVALID_LOGIN;
   const { username, password } = login;
@@ -32,7 +32,7 @@ export async function logIn({ request, id }: Exchange, parts: AppParts): Promise
   const matches = checkCredentials(username, password);
   const forwarded = request.headers['x-forwarded-for'];
   const address = clientAddress(request.socket.remoteAddress ?? '', forwarded, parts.trustedProxies);
-  const turn = await takeTurn(address, matches);
+  const turn = guard.takeTurn(address, matches);
   if (turn.kind === 'refuse') return tooManyAttempts(turn.retryAfter);
   if (turn.delay > 0) {
     log.warn({ reqId: id, address }, 'too many failed logins: the answer is delayed');

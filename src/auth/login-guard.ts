@@ -31,9 +31,6 @@ export type LoginTurn =
       readonly retryAfter: number;
     };
 
-/** Decides when to answer a login from an IP address, whose credentials were right or wrong. */
-export type TakeTurn = (address: string, succeeded: boolean) => LoginTurn | Promise<LoginTurn>;
-
 /** Logins by outcome. Delayed ones failed and were answered late; refused ones may have been right or wrong. */
 export type LoginOutcomes = Readonly<Record<'succeeded' | 'failed' | 'delayed' | 'refused', number>>;
 
@@ -68,7 +65,10 @@ export class LoginGuard {
     return this.#outcomes;
   }
 
-  /** A right password is never delayed; while too many wrong ones wait, it is refused like them. */
+  /**
+   * Decides when to answer a login from an IP address, whose credentials were right or wrong. Right ones are never delayed;
+   * while too many wrong ones wait, they are refused like them.
+   */
   takeTurn(address: string, succeeded: boolean): LoginTurn {
     const { failureWindow, failurePace } = this.#times;
     const now = performance.now();

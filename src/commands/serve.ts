@@ -66,10 +66,7 @@ async function serveWith(
   try {
     const start = config.workers === 1 ? startService : startWorkers;
     // A start may wait for others.
-    const service = await Promise.race([
-      start(config, log, operations?.port, TIMES),
-      stop.then(() => undefined),
-    ]);
+    const service = await Promise.race([start(config, log, operations?.port), stop.then(() => undefined)]);
     if (service === undefined) return log.info({ signal: await stop }, 'stopped');
     operations?.serve(service);
     const { url, pageUrl: page, store } = service;

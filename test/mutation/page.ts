@@ -35,4 +35,4 @@ export const PAGE_MUTANTS = new Mutants()
     PORT,
     'the service runs without it, WORKERS=1',
   )
-  .change('config.page.required ||', 'true ||').all;
+  .change('if (page.required ||', 'if (true ||').all;

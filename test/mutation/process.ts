@@ -13,14 +13,13 @@ const LOG = 'test/process/log.test.ts';
 const PERMISSIONS = 'test/process/permissions.test.ts';
 const OPERATIONS = 'test/operations/operations.test.ts';
 const COMPILE = 'test/nightly/compile.test.ts';
-const NIGHTLY_METRICS = 'test/nightly/metrics.test.ts';
 const METRICS = 'test/operations/metrics.test.ts';
 const NIGHTLY_WORKERS = 'test/nightly/workers.test.ts';
 const TIMES = 'test/project/times.test.ts';
 
 export const PROCESS_MUTANTS = new Mutants()
   .in('src/times.ts')
-  .mutant('a shutdown takes longer than 10 s', TIMES, 'rule 27: the process ends')
+  .mutant('a shutdown takes longer than 10 s', TIMES, 'rule 27: the process and its')
   .change('grace: 5 * SECOND', 'grace: 13 * SECOND')
   .mutant('a failed replacement of a worker is retried every 15 s', TIMES, 'retried after a second')
   .change('retryPause: SECOND', 'retryPause: 15 * SECOND')
@@ -42,8 +41,6 @@ export const PROCESS_MUTANTS = new Mutants()
     'last request',
   )
   .change('http.close(lastRequest, grace)', 'http.close(0, grace)')
-  .mutant('workers share a port that is already in use', WORKERS, 'a port that other workers already share')
-  .change("if (use === 'first') await assertPortFree(place, times);", '')
   .mutant('a service with an overloaded store is not ready', OPERATIONS, 'because too many wait')
   .change('store.find([1], performance.now() + times.service.answer).then(', 'catalogue.find(1).then(')
   .in('src/api/app.ts')
@@ -62,17 +59,16 @@ export const PROCESS_MUTANTS = new Mutants()
   .mutant('the demo leaves its store behind', DEMO, 'SIGHUP ends it')
   .change('rmSync(folder, { recursive: true, force: true, maxRetries: 3 });', '')
   .in('src/workers.ts')
-  .mutant('each worker answers failed logins by itself', NIGHTLY_METRICS, 'failed logins count together')
-  .change(
-    'const takeTurn: TakeTurn = (address, succeeded) => {',
-    "const takeTurn: TakeTurn = (address, succeeded) => {\n    if (!succeeded) return { kind: 'answer', delay: 0 };",
-  )
+  .mutant('connections are handed to a worker that hangs', WORKERS, 'while a worker hangs')
+  .change('cluster.schedulingPolicy = cluster.SCHED_NONE;', '')
+  .mutant('the end waits for a worker that hangs', NIGHTLY_WORKERS, 'ends within 10 s')
+  .change("for (const worker of workers) worker.process.kill('SIGKILL');", '')
   .mutant(
     'a failed replacement of a worker is retried without a pause',
     NIGHTLY_WORKERS,
     'retried after a second',
   )
-  .change('await pause(this.#times.workers.retryPause);', '')
+  .change('await pause(TIMES.workers.retryPause);', '')
   .in('src/config.ts')
   .mutant('ADMIN_HOST is ignored', OPERATIONS, 'ADMIN_HOST')
   .change("addressOf(given.text('ADMIN_HOST') ?? LOOPBACK)", 'LOOPBACK')

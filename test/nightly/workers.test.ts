@@ -41,6 +41,17 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
     assert.equal(messages(service, 'a worker exited: starting a replacement').length, 0);
   });
 
+  test('rules 27 and 28: with a worker that hangs, the service ends within 10 s, and leaves none behind', async (context) => {
+    const service = await start(context);
+    const [{ pid } = { pid: 0 }] = messages(service, 'a worker is serving');
+    process.kill(pid, 'SIGSTOP');
+    const began = performance.now();
+    service.process.kill('SIGTERM');
+    await waitUntil(() => !existsSync(`/proc/${pid}`) && service.process.exitCode !== null);
+    assert.equal(service.process.exitCode, 0);
+    assert.ok(performance.now() - began < 10_000);
+  });
+
   test('rule 23: without open files, or without its store, a failed replacement is retried after a second, and creates no file', async (context) => {
     const service = await start(context);
     const path = fileOf(service.dbUrl);

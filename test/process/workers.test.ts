@@ -2,7 +2,7 @@
 // none is left behind.
 
 import assert from 'node:assert/strict';
-import { renameSync, symlinkSync, unlinkSync } from 'node:fs';
+import { readFileSync, renameSync, symlinkSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { Client, exchange } from '../support/client.ts';
@@ -80,6 +80,15 @@ describe('workers', () => {
     assert.equal(messages('a worker exited: starting a replacement').length, 1);
     const stored = new Set((await client.list()).map(({ title }) => title));
     for (const title of answered) assert.ok(stored.has(title), `${title} was acknowledged and is lost`);
+  });
+
+  test('rule 28: connections are served by the others while a worker hangs', async () => {
+    const pid = messages('a worker is serving').at(-1)?.pid as number;
+    process.kill(pid, 'SIGSTOP');
+    await waitUntil(() => readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') T '));
+    const books = Array.from({ length: 10 }, (_, count) => create(`while one hangs ${count}`));
+    for (const book of await Promise.all(books)) assert.ok(book !== undefined);
+    process.kill(pid, 'SIGCONT');
   });
 
   test('rules 27 and 28: a port that other workers already share counts as in use; the reason is printed once', async () => {

@@ -91,8 +91,7 @@ describe('the sums of times', () => {
       2 * postgres.connectAtStart + postgres.describe,
       PROCESS,
     ],
-    ['rule 27: the process ends', END, commands.lastResort, PROCESS],
-    ['rule 27: each worker ends', END, workers.lastResort, PROCESS],
+    ['rule 27: the process and its workers end', END, workers.lastResort, commands.lastResort, PROCESS],
     ['rule 31: a process says whether its store answers', service.answer, ANSWER],
     ['rule 31: the operations listener says that the store is silent', admin.ready, commands.ready, ANSWER],
   ] as const) {

@@ -18,8 +18,8 @@ const LIMITS = {
   postgres: `connectAtStart connect wait listLock query firstChunk count catchUp statement
     indexStatement indexLock indexStep describe bulkLock endOfSessions`,
   standby: 'snapshot heartbeat connect start',
-  service: 'grace answer probe',
-  workers: 'boot lastResort answer',
+  service: 'grace answer',
+  workers: 'lastResort answer',
   admin: 'ready request',
   commands: 'ready lastResort',
 };
