@@ -11,10 +11,9 @@ import { Catalogue } from './books/catalogue.ts';
 import type { Config } from './config.ts';
 import { listen, PortRefused } from './listen.ts';
 import type { Log } from './log/log.ts';
-import { metric } from './metrics/descriptions.ts';
 import { measureProcess } from './metrics/process.ts';
 import type { Metric } from './metrics/prometheus.ts';
-import { buildMetric, serviceMetrics } from './service-metrics.ts';
+import { serviceMetrics } from './service-metrics.ts';
 import { describeStore, readDbUrl } from './stores/open.ts';
 import { TIMES, type Times } from './times.ts';
 import { within } from './within.ts';
@@ -102,7 +101,7 @@ export async function startService(
   const pageUrl = page instanceof PortRefused ? undefined : page;
   const served = [app.service, ...(pageUrl === undefined ? [] : [app.page])];
 
-  const measurement = measureProcess(times.metrics);
+  const measurement = measureProcess(log, times.metrics);
   return {
     url,
     pageUrl,
@@ -111,10 +110,8 @@ export async function startService(
       const counts = served.map(({ server }) => promisify(server.getConnections.bind(server))());
       const connections = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
       return [
-        buildMetric(),
         ...serviceMetrics({ requests, connections, batches: catalogue.batches, logins: guard.outcomes }),
         ...store.metrics(),
-        metric('log_lines_lost_total', log.linesLost()),
         ...(await measurement.metrics()),
       ];
     },

@@ -7,13 +7,11 @@ import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Config } from './config.ts';
 import type { Log } from './log/log.ts';
-import { metric } from './metrics/descriptions.ts';
 import { measureProcess } from './metrics/process.ts';
 import { type Metric, mergeMetrics } from './metrics/prometheus.ts';
 import { OperatorError } from './operator-error.ts';
 import { IS_EXECUTABLE } from './project.ts';
 import { type Service, startService } from './service.ts';
-import { buildMetric } from './service-metrics.ts';
 import { TIMES } from './times.ts';
 import { within } from './within.ts';
 
@@ -49,7 +47,7 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
   /** Those that serve, by number; a replacement keeps the number of the worker it replaces. */
   const serving = new Map<number, Worker>();
   const asked = new Map<number, (answer: unknown) => void>();
-  const measurement = measureProcess(TIMES.metrics);
+  const measurement = measureProcess(log, TIMES.metrics);
   let lastTicket = 0;
   let isStopping = false;
 
@@ -116,8 +114,7 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
       return await Promise.any(answers).catch(() => false);
     },
     async metrics() {
-      const lost = metric('log_lines_lost_total', log.linesLost());
-      const own = [buildMetric(), lost, ...(await measurement.metrics())];
+      const own = await measurement.metrics();
       const answers = [...serving].map(async ([number, worker]) => {
         return [String(number), (await ask<Metric[]>(worker, 'metrics')) ?? []] as const;
       });

@@ -4,13 +4,22 @@
 
 export const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8';
 
-export type Labels = Readonly<Record<string, string>>;
+type Labels = Readonly<Record<string, string>>;
 
-export interface Sample {
+interface Sample {
   /** Follows the metric's name: a histogram has samples of three names. */
   readonly suffix?: '_bucket' | '_sum' | '_count';
-  readonly labels?: Labels;
+  readonly labels: Labels;
   readonly value: number;
+}
+
+export interface Description {
+  /** Absent: a name that ends in `_total` is a counter's, any other one a gauge's. */
+  readonly type?: 'histogram';
+  /** The values of each label; none if they are those that its help describes. */
+  readonly labels?: Readonly<Record<string, readonly string[]>>;
+  /** What it counts, then when to look at it. */
+  readonly help: string;
 }
 
 /** A metric with all of its samples. Plain data, so that processes can send it to each other. */
@@ -21,16 +30,24 @@ export interface Metric {
   readonly samples: readonly Sample[];
 }
 
-export function counter(name: string, help: string, value: number | readonly Sample[]): Metric {
-  return { name, help, type: 'counter', samples: typeof value === 'number' ? [{ value }] : value };
+/** What is counted: a number or a histogram, or such by the values of a label. */
+export type Counts = number | Histogram | { readonly [value: string]: Counts };
+
+export function toMetric(name: string, { type, labels = {}, help }: Description, counts: Counts): Metric {
+  return {
+    name,
+    help,
+    type: type ?? (name.endsWith('_total') ? 'counter' : 'gauge'),
+    samples: samplesOf(counts, Object.keys(labels), {}),
+  };
 }
 
-export function gauge(name: string, help: string, value: number | readonly Sample[]): Metric {
-  return { name, help, type: 'gauge', samples: typeof value === 'number' ? [{ value }] : value };
-}
-
-export function histogram(name: string, help: string, samples: readonly Sample[]): Metric {
-  return { name, help, type: 'histogram', samples };
+function samplesOf(counts: Counts, [label, ...others]: readonly string[], labels: Labels): readonly Sample[] {
+  if (typeof counts === 'number') return [{ labels, value: counts }];
+  if (counts instanceof Histogram) return counts.samples(labels);
+  return Object.entries(counts).flatMap(([value, inner]) => {
+    return samplesOf(inner, others, { ...labels, [label as string]: value });
+  });
 }
 
 /** Observations counted by size. Plain numbers: an observation takes about ten nanoseconds. */
@@ -54,7 +71,7 @@ export class Histogram {
   }
 
   /** Buckets are cumulative: each includes the observations in the smaller ones. */
-  samples(labels: Labels = {}): Sample[] {
+  samples(labels: Labels): Sample[] {
     let count = 0;
     const buckets = this.#counts.map((observed, position): Sample => {
       count += observed;
@@ -71,29 +88,23 @@ export class Histogram {
 
 /** Merges the metrics of several processes: each metric once, its samples labelled with their process. */
 export function mergeMetrics(byWorker: ReadonlyMap<string, readonly Metric[]>): Metric[] {
-  const merged = new Map<string, Metric>();
-  for (const [worker, metrics] of byWorker) {
-    for (const { samples, ...metric } of metrics) {
-      const labelled = samples.map((sample) => ({ ...sample, labels: { worker, ...sample.labels } }));
-      const others = merged.get(metric.name)?.samples ?? [];
-      merged.set(metric.name, { ...metric, samples: [...others, ...labelled] });
-    }
-  }
-  return [...merged.values()];
-}
-
-export function prometheusText(metrics: readonly Metric[]): string {
-  return metrics.map(textOf).join('');
-}
-
-function textOf({ name, help, type, samples }: Metric): string {
-  const lines = samples.map(({ suffix = '', labels = {}, value }) => {
-    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeLabel(text)}"`);
-    return `${name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}\n`;
+  const all = [...byWorker].flatMap(([worker, metrics]) => {
+    const labelled = (sample: Sample) => ({ ...sample, labels: { worker, ...sample.labels } });
+    return metrics.map((metric) => ({ ...metric, samples: metric.samples.map(labelled) }));
   });
-  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+  return [...Map.groupBy(all, ({ name }) => name).values()].map((same) => {
+    return { ...(same[0] as Metric), samples: same.flatMap(({ samples }) => samples) };
+  });
 }
 
-function escapeLabel(text: string): string {
-  return text.replace(/\\/g, '\\\\').replace(/"/g, '\\"').replace(/\n/g, '\\n');
+/** @param metrics whose labels have no values that would have to be escaped. */
+export function prometheusText(metrics: readonly Metric[]): string {
+  const texts = metrics.map(({ name, help, type, samples }) => {
+    const lines = samples.map(({ suffix = '', labels, value }) => {
+      const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
+      return `${name}${suffix}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}\n`;
+    });
+    return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
+  });
+  return texts.join('');
 }

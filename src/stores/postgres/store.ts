@@ -145,7 +145,7 @@ export class PostgresStore implements BookStore {
     return [
       ...this.#connections.metrics(this.#standby?.pool),
       ...(this.#standby?.metrics() ?? []),
-      metric('unindexed_books', this.#finder?.unindexed ?? []),
+      metric('unindexed_books', this.#finder?.unindexed ?? {}),
     ];
   }
 

@@ -23,7 +23,7 @@ import {
   untilHeavy,
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
-import type { Metric, Sample } from '../../metrics/prometheus.ts';
+import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
@@ -226,15 +226,12 @@ class SqliteStore implements BookStore {
   metrics(): Metric[] {
     return [
       metric('sqlite_open_lists', this.#lists.count),
-      metric('sqlite_thread_restarts_total', [
-        { labels: { thread: 'writer' }, value: this.#writer.restarts },
-        { labels: { thread: 'finder' }, value: this.#longFinder.restarts + (this.#finder?.restarts ?? 0) },
-      ]),
-      metric('unindexed_books', countPending(this.#db) ?? []),
-      metric('sqlite_file_bytes', [
-        ...sizeSample('books', this.#path),
-        ...sizeSample('log', `${this.#path}-wal`),
-      ]),
+      metric('sqlite_thread_restarts_total', {
+        writer: this.#writer.restarts,
+        finder: this.#longFinder.restarts + (this.#finder?.restarts ?? 0),
+      }),
+      metric('unindexed_books', countPending(this.#db) ?? {}),
+      metric('sqlite_file_bytes', { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) }),
     ];
   }
 
@@ -295,11 +292,12 @@ class SqliteStore implements BookStore {
 }
 
 /** @returns nothing if the system does not say how large the file is. */
-function sizeSample(file: string, path: string): Sample[] {
+/** @returns nothing if there is no such file. */
+function sizeAt(name: string, path: string): Record<string, number> {
   try {
-    return [{ labels: { file }, value: sizeOf(path) }];
+    return { [name]: sizeOf(path) };
   } catch {
-    return [];
+    return {};
   }
 }
 

@@ -5,7 +5,7 @@ import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { StoreUnavailable } from '../../../books/store.ts';
-import { metric } from '../../../metrics/descriptions.ts';
+import { type MetricName, metric } from '../../../metrics/descriptions.ts';
 import type { Metric } from '../../../metrics/prometheus.ts';
 import type { Times } from '../../../times.ts';
 import {
@@ -194,25 +194,14 @@ export class Connections {
   /** @param standby the pool to a standby, if there is one. */
   metrics(standby: pg.Pool | undefined): Metric[] {
     const { address: _, ...pools } = this.#pools;
-    const ofPools = (count: (pool: pg.Pool) => number) => {
-      return Object.entries({ ...pools, ...(standby && { standby }) }).map(([name, pool]) => ({
-        labels: { pool: name },
-        value: count(pool),
-      }));
+    const all = Object.entries({ ...pools, ...(standby && { standby }) });
+    const ofPools = (metricName: MetricName, count: (pool: pg.Pool) => number) => {
+      return metric(metricName, Object.fromEntries(all.map(([name, pool]) => [name, count(pool)])));
     };
     return [
-      metric(
-        'postgres_connections',
-        ofPools(({ totalCount }) => totalCount),
-      ),
-      metric(
-        'postgres_idle_connections',
-        ofPools(({ idleCount }) => idleCount),
-      ),
-      metric(
-        'postgres_waiting_statements',
-        ofPools(({ waitingCount }) => waitingCount),
-      ),
+      ofPools('postgres_connections', ({ totalCount }) => totalCount),
+      ofPools('postgres_idle_connections', ({ idleCount }) => idleCount),
+      ofPools('postgres_waiting_statements', ({ waitingCount }) => waitingCount),
       metric('postgres_connections_lost_total', this.#lost),
       metric('postgres_host_changes_total', this.#hostChanges),
       metric('postgres_retries_total', this.#retries),

@@ -159,11 +159,8 @@ export class Standby {
   }
 
   metrics(): Metric[] {
-    const samples = Object.entries(this.#outcomes).flatMap(([operation, counts]) => {
-      return Object.entries(counts).map(([outcome, value]) => ({ labels: { operation, outcome }, value }));
-    });
     return [
-      metric('postgres_standby_reads_total', samples),
+      metric('postgres_standby_reads_total', this.#outcomes),
       metric('postgres_standby_usable', this.#current === undefined ? 0 : 1),
     ];
   }
