@@ -31,11 +31,14 @@ export function limitsTable(): string[][] {
     ['until the whole request has', seconds(http.wholeRequest), '408'],
     ['a connection without a first request', seconds(http.headers), 'closed'],
     ['a connection without another request', seconds(http.keepAlive), 'closed'],
-    [`memory of bodies above ${size(body('SMALL'))}`, size(body('ROOM')), '503'],
-    [`memory of smaller ones above ${size(body('TINY'))} that arrive in pieces`, size(body('ROOM')), '503'],
     [
-      'memory of bodies of `POST /books`, until they are answered',
-      `${size(body('PIECES_ROOM'))}, or one of them`,
+      'values of a body (commas and opening brackets outside its texts)',
+      body('MOST_VALUES').toLocaleString('en-US'),
+      '413',
+    ],
+    [
+      `memory of bodies above ${size(body('TINY'))} that arrive in pieces, and of those of \`POST /books\`, four times each, until they are answered`,
+      `${size(body('ROOM'))}, or one of them`,
       '503',
     ],
     [

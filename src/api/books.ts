@@ -4,8 +4,9 @@
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
 import { meets } from '../books/condition.ts';
 import type { Answer } from '../http/answer.ts';
-import { BodyRoom, parseJsonObject, readBody, skipBody } from '../http/body.ts';
-import { InvalidBooks, readBookArray } from './book-array.ts';
+import { BodyRoom, parseBody, readBody, skipBody } from '../http/body.ts';
+import { asJsonObject } from '../json/parse.ts';
+import { readBookArray } from './book-array.ts';
 import { conditionOf } from './conditions.ts';
 import {
   BOOK_DELETED,
@@ -29,6 +30,9 @@ import {
 import type { AppParts, Exchange } from './exchange.ts';
 import { pageHeaders, readQuery } from './query.ts';
 
+/** Memory for an array of books until it is stored, in lengths of its body. */
+const ARRAY_ROOM = 4;
+
 /** In place of a key that cannot be one. */
 const INVALID = Symbol('invalid');
 
@@ -48,17 +52,17 @@ export async function createBooks(exchange: Exchange, parts: AppParts): Promise<
   const { catalogue, config } = parts;
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return INVALID_KEY;
-  using room = new BodyRoom(config.bulkLimit);
-  try {
-    const books = await readBookArray(exchange.request, room, config.bodyLimit);
-    const outcome = await catalogue.createAll(books, key);
-    if (outcome === 'conflict') return KEY_USED;
-    const answer = booksCreated(outcome.ids);
-    return outcome.isReplay ? replayOf(answer) : answer;
-  } catch (error) {
-    if (!(error instanceof InvalidBooks)) throw error;
-    return error.position === undefined ? INVALID_BOOK : invalidBook(error.position);
-  }
+  const body = await readBody(exchange.request, config.bulkLimit);
+  using room = new BodyRoom();
+  room.take(ARRAY_ROOM * body.length);
+  const array = parseBody(body);
+  if (!Array.isArray(array)) return INVALID_BOOK;
+  const books = readBookArray(array, config.bodyLimit);
+  if (typeof books === 'number') return invalidBook(books);
+  const outcome = await catalogue.createAll(books, key);
+  if (outcome === 'conflict') return KEY_USED;
+  const answer = booksCreated(outcome.ids);
+  return outcome.isReplay ? replayOf(answer) : answer;
 }
 
 export async function listBooks(exchange: Exchange, parts: AppParts): Promise<Answer> {
@@ -137,6 +141,6 @@ function idempotencyKeyOf({ request }: Exchange): string | typeof INVALID | unde
 }
 
 async function readChanges({ request }: Exchange, bodyLimit: number): Promise<BookChanges | undefined> {
-  const body = parseJsonObject(await readBody(request, bodyLimit));
-  return body && readBookChanges(body);
+  const object = asJsonObject(parseBody(await readBody(request, bodyLimit)));
+  return object && readBookChanges(object);
 }

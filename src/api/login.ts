@@ -4,7 +4,8 @@ import { type BlockList, isIP, isIPv6 } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LOGIN_LIMIT } from '../auth/credentials.ts';
 import type { Answer } from '../http/answer.ts';
-import { parseJsonObject, readBody } from '../http/body.ts';
+import { parseBody, readBody } from '../http/body.ts';
+import { asJsonObject } from '../json/parse.ts';
 import {
   INVALID_CREDENTIALS,
   INVALID_LOGIN,
@@ -25,7 +26,7 @@ export const LOGIN = {
 
 export async function logIn({ request, id }: Exchange, parts: AppParts): Promise<Answer> {
   const { tokens, checkCredentials, guard, log } = parts;
-  const login = parseJsonObject(await readBody(request, LOGIN_LIMIT));
+  const login = asJsonObject(parseBody(await readBody(request, LOGIN_LIMIT)));
   if (login === undefined) return INVALID_LOGIN;
   const { username, password } = login;
   if (!isTextIfPresent(username) || !isTextIfPresent(password)) return INVALID_LOGIN;

@@ -1,7 +1,7 @@
 // Owns: correcting a rejected record: which text of it a person can change, and reading it again with that text.
 
 import { quoted } from '../books/line.ts';
-import { parseJsonText } from '../json/object.ts';
+import { parseJsonObject } from '../json/parse.ts';
 import { tokenizerOf } from './csv.ts';
 import type { Tokenizer } from './csv-tokenizer.ts';
 import type { ReadBook, Reading, RefusedRecord } from './rows.ts';
@@ -51,7 +51,7 @@ export async function correct(
 export function valueIn(original: string, column: string, reading: HowRead): string | undefined {
   const { header, names } = reading;
   if (header === undefined) {
-    const value = parseJsonText(original)?.[column];
+    const value = parseJsonObject(original)?.[column];
     return typeof value === 'string' ? value : JSON.stringify(value);
   }
   const tokenizer = tokenized(original, header.delimiter, reading);

@@ -2,10 +2,10 @@
 // read.
 // Does not: look for the books there.
 
-import type { JsonObject } from '../json/object.ts';
-import { findEnd } from '../json/splitter.ts';
+import type { JsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import { type Columns, isTitle } from './columns.ts';
+import { findEnd } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import { shorten } from './rows.ts';
 

@@ -4,8 +4,7 @@
 // But a file whose first records all have their books elsewhere is refused as a whole.
 
 import { type BookChanges, readBookChanges, readBookId } from '../books/book.ts';
-import { type JsonObject, parseJsonText } from '../json/object.ts';
-import { ArraySplitter, type JsonRecord, LineSplitter } from '../json/splitter.ts';
+import { type JsonObject, parseJsonObject } from '../json/parse.ts';
 import { OperatorError } from '../operator-error.ts';
 import {
   type Columns,
@@ -18,6 +17,7 @@ import {
 } from './columns.ts';
 import { TextInput } from './decoding.ts';
 import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
+import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, shorten } from './rows.ts';
@@ -50,7 +50,7 @@ export async function readJson(
   format: 'json' | 'jsonl',
   options: ReadingOptions,
 ): Promise<Reading> {
-  const makeSplitter = () => (format === 'json' ? new ArraySplitter(true) : new LineSplitter());
+  const makeSplitter = () => (format === 'json' ? new ArraySplitter() : new LineSplitter());
   const first = await readFirst(input, makeSplitter());
   const keys = new Keys(first, options.columns, format);
   const keepIds = first.length > 0 && keepsIds(keys.names, options.ids);
@@ -166,7 +166,7 @@ async function readFirst(
 }
 
 function parse(record: JsonRecord): JsonObject | undefined {
-  return record.isDeep ? undefined : parseJsonText(record.text);
+  return record.isDeep ? undefined : parseJsonObject(record.text);
 }
 
 class JsonRecords {

@@ -1,30 +1,30 @@
-// Owns: request bodies, from bytes on the wire to a JSON object. Content-Type is ignored (rule 7).
-// Does not: accept more bytes than the limit or than the memory for bodies holds (rule 22), or anything but a JSON object in
-// UTF-8 (rules 4 and 6).
+// Owns: request bodies, from bytes on the wire to JSON. Content-Type is ignored (rule 7).
+// Does not: accept more bytes or values than a body may have, or than the memory for bodies holds (rule 22), or anything but
+// UTF-8 (rule 4).
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { type JsonObject, parseJsonText } from '../json/object.ts';
+import { parseJson } from '../json/parse.ts';
 
-/** The body is longer than the limit. */
+/** The body is longer than the limit, or has too many values. */
 export class BodyTooLarge extends Error {}
 
 /** The client has gone, or was cut off, before its body was complete: there is nobody to answer. */
 export class BodyIncomplete extends Error {}
 
-/** Other bodies that are being read use all the memory for bodies. */
+/** Other bodies use all the memory for bodies. */
 export class NoRoomForBody extends Error {}
 
 const EMPTY = Buffer.alloc(0);
 
-/** Largest small body, in bytes. Small bodies have reserved memory, which large ones cannot use up. */
-const SMALL = 64 * 1024;
-
-/** Bytes for all small bodies together that are not yet complete, and as many for all larger ones. */
+/** Bytes for all bodies that arrive in pieces or are worked on. */
 const ROOM = 128 * 1024 * 1024;
 
-/** Bytes for the content of all bodies that are read piece by piece: it takes several times as much memory as they. */
-const PIECES_ROOM = 32 * 1024 * 1024;
+/**
+ * Most values of a body: commas and opening brackets outside its texts. JSON.parse takes up to 100 bytes for each, and up to a
+ * microsecond.
+ */
+const MOST_VALUES = 250_000;
 
 /**
  * Largest body, in bytes, that needs no room: it takes less memory than its connection. So nobody can take the room of
@@ -32,13 +32,28 @@ const PIECES_ROOM = 32 * 1024 * 1024;
  */
 const TINY = 4096;
 
-interface Room {
-  taken: number; // bytes
-}
+/** Memory for one body. */
+export class BodyRoom implements Disposable {
+  static #taken = 0; // bytes of all bodies
+  #bytes = 0;
 
-const small: Room = { taken: 0 };
-const large: Room = { taken: 0 };
-const pieces: Room = { taken: 0 };
+  /**
+   * Takes as many bytes, and gives those back that were taken before.
+   * @throws NoRoomForBody
+   */
+  take(bytes: number): void {
+    this[Symbol.dispose]();
+    // One body alone may exceed ROOM.
+    if (BodyRoom.#taken > 0 && BodyRoom.#taken + bytes > ROOM) throw new NoRoomForBody();
+    BodyRoom.#taken += bytes;
+    this.#bytes = bytes;
+  }
+
+  [Symbol.dispose](): void {
+    BodyRoom.#taken -= this.#bytes;
+    this.#bytes = 0;
+  }
+}
 
 /**
  * Reads a whole body. Bytes after the limit are not kept; Node drains them once the answer has been sent.
@@ -56,47 +71,37 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     reject(new BodyTooLarge());
     return promise;
   }
+  const room = new BodyRoom();
   let body: Buffer = EMPTY;
   let length = 0;
-  let room = small;
-  let reserved = 0; // bytes in `room`
   const onData = (chunk: Buffer) => {
     const end = length + chunk.length;
-    if (end > limit) {
-      refuse(new BodyTooLarge());
-    } else if (end === announced && length === 0) {
-      body = chunk; // most bodies arrive in one piece and need no reservation
-    } else if (end <= body.length || makeRoom(end)) {
-      chunk.copy(body, length);
-    } else {
-      refuse(new NoRoomForBody());
+    try {
+      if (end > limit) throw new BodyTooLarge();
+      // Most bodies arrive in one piece and need no room.
+      if (end === announced && length === 0) body = chunk;
+      else keep(chunk, end);
+      length = end;
+    } catch (error) {
+      request.off('data', onData);
+      release();
+      reject(error);
     }
-    length = end;
   };
   /** One buffer for all chunks: a million chunks of a byte each would take hundreds of times as much memory. */
-  const makeRoom = (needed: number): boolean => {
-    const size = needed <= TINY ? TINY : Math.min(2 * needed, needed > SMALL ? limit : SMALL);
-    const before = body;
-    release();
-    room = size > SMALL ? large : small;
-    const counted = size > TINY ? size : 0;
-    // One body alone may exceed ROOM, if the limit is higher.
-    if (room.taken + counted > Math.max(ROOM, limit)) return false;
-    room.taken += counted;
-    reserved = counted;
-    body = Buffer.allocUnsafeSlow(size); // a part of Buffer's pool would keep all of it
-    before.copy(body, 0, 0, length);
-    return true;
+  const keep = (chunk: Buffer, end: number) => {
+    if (end > body.length) {
+      const size = end <= TINY ? TINY : Math.min(2 * end, limit);
+      if (size > TINY) room.take(size);
+      const before = body;
+      body = Buffer.allocUnsafeSlow(size); // a part of Buffer's pool would keep all of it
+      before.copy(body, 0, 0, length);
+    }
+    chunk.copy(body, length);
   };
   const release = () => {
-    room.taken -= reserved;
-    reserved = 0;
+    room[Symbol.dispose]();
     body = EMPTY;
-  };
-  const refuse = (reason: Error) => {
-    request.off('data', onData);
-    release();
-    reject(reason);
   };
   request.on('data', onData);
   request.on('end', () => {
@@ -105,7 +110,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
   });
   request.on('close', () => {
     release();
-    if (!request.complete) reject(new BodyIncomplete());
+    reject(new BodyIncomplete()); // after 'end' it has no effect
   });
   request.on('error', () => {}); // 'close' follows
   return promise;
@@ -125,61 +130,29 @@ export async function skipBody(request: IncomingMessage): Promise<void> {
   await promise;
 }
 
-/** Memory for the content of a body that is read piece by piece, until its request has been answered. */
-export class BodyRoom implements Disposable {
-  /** Most bytes of the body. */
-  readonly limit: number;
-  #taken = 0; // bytes
-
-  constructor(limit: number) {
-    this.limit = limit;
-  }
-
-  /** @throws NoRoomForBody */
-  take(bytes: number): void {
-    // One body alone may exceed PIECES_ROOM, if the limit is higher.
-    if (pieces.taken + bytes > Math.max(PIECES_ROOM, this.limit)) throw new NoRoomForBody();
-    pieces.taken += bytes;
-    this.#taken += bytes;
-  }
-
-  [Symbol.dispose](): void {
-    pieces.taken -= this.#taken;
-    this.#taken = 0;
-  }
-}
-
-/**
- * The pieces of a body as they arrive. If the reader stops early, the rest of the body is dropped.
- * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
- */
-export async function* bodyPieces(
-  request: IncomingMessage,
-  room: BodyRoom,
-): AsyncGenerator<Buffer, void, void> {
-  if (!hasBody(request)) return;
-  if (Number(request.headers['content-length']) > room.limit) throw new BodyTooLarge();
-  let length = 0;
-  try {
-    for await (const piece of request.iterator({ destroyOnReturn: false })) {
-      length += piece.length;
-      if (length > room.limit) throw new BodyTooLarge();
-      room.take(piece.length);
-      yield piece;
-    }
-  } catch (error) {
-    throw error instanceof BodyTooLarge || error instanceof NoRoomForBody ? error : new BodyIncomplete();
-  } finally {
-    request.resume();
-  }
-}
-
 /** Whether a request announces a body. The server lets one that does not emit no events. */
 function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
-/** @returns undefined if the bytes are not a JSON object in UTF-8. */
-export function parseJsonObject(bytes: Buffer): JsonObject | undefined {
-  return isUtf8(bytes) ? parseJsonText(bytes.toString()) : undefined;
+/**
+ * @returns undefined if the body is not JSON in UTF-8 (rule 6).
+ * @throws BodyTooLarge if it has too many values.
+ */
+export function parseBody(body: Buffer): unknown {
+  if (body.length > MOST_VALUES && hasTooManyValues(body)) throw new BodyTooLarge();
+  return isUtf8(body) ? parseJson(body.toString()) : undefined;
+}
+
+function hasTooManyValues(body: Buffer): boolean {
+  let values = 0;
+  let isInText = false;
+  for (let at = 0; at < body.length; at += 1) {
+    const byte = body[at];
+    if (byte === 0x22) isInText = !isInText;
+    else if (byte === 0x5c)
+      at += 1; // it escapes the next one
+    else if (!isInText && (byte === 0x2c || byte === 0x5b || byte === 0x7b)) values += 1;
+  }
+  return values > MOST_VALUES;
 }

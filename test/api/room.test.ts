@@ -9,14 +9,9 @@ import { Duplex } from 'node:stream';
 import { describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import {
-  BodyIncomplete,
-  BodyRoom,
-  BodyTooLarge,
-  bodyPieces,
-  NoRoomForBody,
-  readBody,
-} from '../../src/http/body.ts';
+import { createBooks } from '../../src/api/books.ts';
+import { BodyIncomplete, BodyTooLarge, NoRoomForBody, parseBody, readBody } from '../../src/http/body.ts';
+import { exchangeOf, partsWith, requestWith } from '../fuzz/bodies.ts';
 import { settled } from '../support/virtual-time.ts';
 
 const KIBIBYTE = 1024;
@@ -40,22 +35,56 @@ describe('the room for bodies', () => {
     };
   }
 
-  for (const [count, length, name] of [
-    [128, MEBIBYTE, '128 bodies of 1 MiB'],
-    [2048, 64 * KIBIBYTE, '2,048 bodies of 64 KiB'],
-  ] as const) {
-    test(`rule 22: there is room for ${name}, others find none until it is released, and bodies of the other size have their own`, async () => {
-      const begun = Array.from({ length: count }, () => begin(length));
-      await assert.rejects(Promise.race([begin(length).body, settled()]), NoRoomForBody);
-      const other = begin(length === MEBIBYTE ? 64 * KIBIBYTE : MEBIBYTE);
-      other.end();
-      await other.body;
-      begun.pop()?.end();
-      begun.push(begin(length));
-      for (const { end } of begun) end();
-      for (const { body } of begun) assert.equal((await body).length, length);
-    });
-  }
+  test('rule 22: there is room for 128 bodies of 1 MiB, and for another one once one is released; tiny ones need none', async () => {
+    const begun = Array.from({ length: 128 }, () => begin(MEBIBYTE));
+    await assert.rejects(Promise.race([begin(MEBIBYTE).body, settled()]), NoRoomForBody);
+    await assert.rejects(Promise.race([begin(10 * KIBIBYTE).body, settled()]), NoRoomForBody);
+    const tiny = begin(4 * KIBIBYTE);
+    tiny.end();
+    assert.equal((await tiny.body).length, 4 * KIBIBYTE);
+    begun.pop()?.end();
+    begun.push(begin(MEBIBYTE));
+    for (const { end } of begun) end();
+    for (const { body } of begun) assert.equal((await body).length, MEBIBYTE);
+  });
+
+  test('rule 22: a body of POST /books takes four times its length until it is answered', async () => {
+    const stored: PromiseWithResolvers<object>[] = [];
+    const createAll = () => {
+      stored.push(Promise.withResolvers());
+      return stored.at(-1)?.promise;
+    };
+    const config = { bodyLimit: MEBIBYTE, bulkLimit: 64 * MEBIBYTE };
+    const post = async (length: number) => {
+      const body = Buffer.from(`[${' '.repeat(length - 2)}]`);
+      const headers = { 'content-length': String(length) };
+      return createBooks(
+        exchangeOf(requestWith(headers, [body])),
+        partsWith({ catalogue: { createAll }, config }),
+      );
+    };
+    const answers = [post(16 * MEBIBYTE), post(16 * MEBIBYTE)];
+    await settled();
+    await assert.rejects(post(2), NoRoomForBody);
+    for (const { resolve } of stored) resolve({ ids: [], isReplay: false });
+    for (const answer of answers) assert.equal((await answer).status, 201);
+    const alone = post(33 * MEBIBYTE);
+    await settled();
+    await assert.rejects(post(2), NoRoomForBody);
+    stored.at(-1)?.resolve({ ids: [], isReplay: false });
+    assert.equal((await alone).status, 201);
+  });
+
+  test('rule 22: a body has at most 250,000 commas and opening brackets outside its texts', () => {
+    const arrays = `[${'[],{},'.repeat(62_499)}[],`;
+    const most = `${arrays}[]]`;
+    assert.equal((parseBody(Buffer.from(most)) as unknown[]).length, 125_000);
+    assert.throws(() => parseBody(Buffer.from(`${arrays}[0,0]]`)), BodyTooLarge);
+    assert.throws(() => parseBody(Buffer.from('['.repeat(250_001))), BodyTooLarge);
+    assert.throws(() => parseBody(Buffer.from('{"a":'.repeat(250_001))), BodyTooLarge);
+    const text = `${String.raw`\",[{\\`}`.repeat(100_000);
+    assert.equal((parseBody(Buffer.from(`"${text}"`)) as string).length, 500_000);
+  });
 
   test('rule 22: the pieces of a body are not kept', async () => {
     setFlagsFromString('--expose-gc');
@@ -76,12 +105,11 @@ describe('the room for bodies', () => {
   test('rule 11: a body whose client leaves before the end is read is not whole, even if all of it has arrived', async () => {
     const request = new IncomingMessage(new Duplex({ read() {} }) as Socket);
     request.headers = { 'content-length': '4' };
-    const pieces = bodyPieces(request, new BodyRoom(MEBIBYTE));
+    const body = readBody(request, MEBIBYTE);
     request.push('[{}]');
-    assert.equal(String((await pieces.next()).value), '[{}]');
     request.complete = true;
     request.destroy(new Error('aborted'));
-    await assert.rejects(pieces.next(), BodyIncomplete);
+    await assert.rejects(Promise.race([body, settled()]), BodyIncomplete);
   });
 
   test('rule 22: what arrives after the limit is dropped', async () => {

@@ -134,35 +134,6 @@ for (const store of STORES) {
   });
 }
 
-for (const [what, book, length, requests] of [
-  ['long texts', `{"title":"${'x'.repeat(MEBIBYTE - 100)}"}`, 20, 2],
-  ['no text', '{}', 9990, 60],
-] as const) {
-  test(`rule 22: bodies with many books of ${what} share 32 MiB; one that finds no room gets 503`, async (context) => {
-    const service = await startTestService(await SQLITE.freshUrl(), { BULK_LIMIT: String(32 * MEBIBYTE) });
-    context.after(() => service.stop());
-    const { client } = service;
-    const body = `[${`${book},`.repeat(length - 1)}${book}`; // its end never comes
-    const headers = { 'content-length': String(body.length + 1) };
-    const connections = Array.from({ length: requests }, () => new Connection(service));
-    for (const connection of connections) {
-      context.after(() => connection.close());
-      connection.socket.write(client.bytes('POST', '/books', { headers }));
-      connection.socket.write(body);
-    }
-    const refused = () => connections.filter(({ received }) => received !== '');
-    await waitUntil(() => refused().length > 0);
-    assert.ok(refused().length < requests);
-    const [answer] = (await refused()[0]?.answers(1)) ?? [];
-    assert.equal(answer?.body, '{"status":503,"message":"Service unavailable","data":null}');
-    assert.equal(answer?.headers['retry-after'], '1');
-    assert.equal((await client.request('POST', '/book', { body: {} })).status, 201);
-    for (const connection of connections) connection.close();
-    const whole = { body: `${body}]` };
-    await waitUntil(async () => (await client.request('POST', '/books', whole)).status === 201);
-  });
-}
-
 /** Makes a key as old as that, in seconds. */
 async function age(dbUrl: string, key: string, seconds: number): Promise<void> {
   const isSqlite = dbUrl.startsWith('sqlite:');

@@ -82,15 +82,13 @@ export const CONTRACT_MUTANTS = new Mutants()
     'const id = idOf(exchange);\n  const book = id',
     'if (Number(exchange.request.headers["content-length"]) > 0) return INVALID_BOOK;\n  const id = idOf(exchange);\n  const book = id',
   )
-  .in('src/json/object.ts')
+  .in('src/json/parse.ts')
   .mutant('a year is rounded to an integer', CONTRACT, 'a field of a wrong type or value')
-  .change('&& !isIntegerText(value)', '&& false')
-  .mutant(
-    'a year is refused for the fraction of an earlier one',
-    CONTRACT,
-    'keys are compared after unescaping',
-  )
-  .change('rounded.delete(', 'void (')
+  .change('&& !isIntegerText(source)', '&& false')
+  .mutant('a fraction of 16 digits is rounded', CONTRACT, 'a field of a wrong type or value')
+  .change('[\\d.]{16}|', '')
+  .mutant('a tiny fraction is rounded to 0', CONTRACT, 'a field of a wrong type or value')
+  .change('|[eE]-\\d{3}', '')
   .in('src/auth/tokens.ts')
   .mutant('the crit header of a token is ignored', CONTRACT, 'critical')
   .change('if (header.crit !== undefined) return undefined;', '')

@@ -6,6 +6,7 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
 const TOGETHER = 'test/contract/together.test.ts';
 const NIGHTLY_ONCE = 'test/nightly/once.test.ts';
+const ROOM = 'test/api/room.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
   .in('src/books/condition.ts')
@@ -78,11 +79,10 @@ export const TOGETHER_MUTANTS = new Mutants()
   .in('src/api/book-array.ts')
   .mutant('10,001 books are stored by one request', NIGHTLY_CONTRACT, 'B1: 10,000')
   .change('const MOST_BOOKS = 10_000;', 'const MOST_BOOKS = 10_001;')
-  .mutant('an object is taken for an array of its values', CONTRACT, 'B2: a body that is not an array')
-  .change('new ArraySplitter(false)', 'new ArraySplitter(true)')
-  .in('src/http/body.ts')
+  .mutant('a book of an array may have texts of any length', TOGETHER, 'B1: BODY_LIMIT')
+  .change('lengthOf(book) > longest', 'lengthOf(book) < 0')
+  .in('src/api/books.ts')
   .mutant('many books may have a byte more than BULK_LIMIT', TOGETHER, 'B1: BODY_LIMIT')
-  .change(
-    "if (Number(request.headers['content-length']) > room.limit) throw new BodyTooLarge();\n  let length = 0;",
-    'let length = -1;',
-  ).all;
+  .change('readBody(exchange.request, config.bulkLimit)', 'readBody(exchange.request, config.bulkLimit + 1)')
+  .mutant('arrays that are not stored yet take any amount of memory', ROOM, 'four times its length')
+  .change('room.take(ARRAY_ROOM * body.length);', '').all;

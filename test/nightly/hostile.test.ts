@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { parseJsonObject } from '../../src/http/body.ts';
+import { parseBody } from '../../src/http/body.ts';
 import { assertRefusal, Client, Connection } from '../support/client.ts';
 import { compose } from '../support/raw-requests.ts';
 import { ENVIRONMENT, SQLITE, STORES, startCommand, startServiceProcess } from '../support/service.ts';
@@ -18,7 +18,7 @@ for (const store of STORES) {
     context.after(() => service.process.kill('SIGKILL'));
     const { client } = service;
     const ids: number[] = [];
-    while (ids.length < 40) ids.push((await client.create({ title: '€'.repeat(340_000) })).id);
+    while (ids.length < 40) ids.push((await client.create({ title: '€'.repeat(240_000) })).id);
     for (const [method, options] of [
       ['GET', {}],
       ['PUT', { body: { year: 1 } }],
@@ -90,10 +90,10 @@ test('rule 20: the service survives a lack of file descriptors, and answers once
 
 test('rule 22: nested values delay other clients no longer if the body also has a fraction', () => {
   const least = ['1', '0.5'].map((last) => {
-    const body = Buffer.from(`{"x":[${'{},'.repeat(340_000)}${last}]}`);
+    const body = Buffer.from(`{"x":[${'{},'.repeat(240_000)}${last}]}`);
     const times = Array.from({ length: 8 }, () => {
       const began = performance.now();
-      assert.ok(parseJsonObject(body));
+      assert.ok(parseBody(body));
       return performance.now() - began;
     });
     return Math.min(...times);

@@ -38,16 +38,10 @@ const KEY = /"(?:[^"\\]|\\.)*"\s*:/y;
 
 /** The elements of an array, or the values of an object: LibraryThing's export is an object whose keys are ids. */
 export class ArraySplitter {
-  readonly #takesObject: boolean;
   #close = '';
   #isFirst = true;
   /** Whether the end has been read. */
   ended = false;
-
-  /** @param takesObject whether the values of an object are taken like the elements of an array. */
-  constructor(takesObject: boolean) {
-    this.#takesObject = takesObject;
-  }
 
   /**
    * Takes the next element from the input.
@@ -64,8 +58,7 @@ export class ArraySplitter {
     let close = this.#close;
     if (close === '') {
       if (at === text.length) return this.#wait(input);
-      if (text[at] !== '[' && !(text[at] === '{' && this.#takesObject))
-        this.#fail(input, at, 'an array should begin here, with [');
+      if (text[at] !== '[' && text[at] !== '{') this.#fail(input, at, 'an array should begin here, with [');
       close = text[at] === '[' ? ']' : '}';
       at = skipSpace(text, at + 1);
     }
@@ -146,7 +139,7 @@ function lineEnd(text: string, start: number): number {
   return text.length;
 }
 
-export function skipSpace(text: string, start: number): number {
+function skipSpace(text: string, start: number): number {
   NOT_SPACE.lastIndex = start;
   return NOT_SPACE.exec(text)?.index ?? text.length;
 }
@@ -188,7 +181,7 @@ function scalarEnd(text: string, start: number): number {
 }
 
 /** The end of the string whose opening quote is at `start`; -1 if it is not in this text. */
-export function stringEnd(text: string, start: number): number {
+function stringEnd(text: string, start: number): number {
   let quote = text.indexOf('"', start + 1);
   while (quote !== -1) {
     let backslashes = 0;
