@@ -9,7 +9,7 @@ import type { CommandContext } from './command.ts';
 
 export const HELP = `Usage: book-catalogue config
 
-Shows every variable with the value in effect and its source. Secrets are shown only as (set). In a pipe, each line
+Shows every variable with the value in effect and its source, secrets only as (set) or (not set). In a pipe, each line
 is NAME=value. If the service could not start with this configuration, the command exits with code 1 and one
 sentence. It opens neither the store nor a port.
 `;
