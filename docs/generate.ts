@@ -5,7 +5,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describeFigures, markdown } from '../bench/document.ts';
-import { SETTINGS, type Setting } from '../src/config.ts';
+import { ROWS } from '../src/config.ts';
 import { DESCRIPTIONS } from '../src/metrics/descriptions.ts';
 import type { Description } from '../src/metrics/prometheus.ts';
 import { bash, completionOf, fish, zsh } from './completion.ts';
@@ -67,11 +67,7 @@ export async function generatedTexts(): Promise<Map<string, string>> {
 }
 
 function variablesTable(): string {
-  const rows = Object.values<Setting>(SETTINGS).map(({ name, help, absent }) => [
-    `\`${name}\``,
-    help,
-    absent,
-  ]);
+  const rows = ROWS.map(({ name, help, absent }) => [`\`${name}\``, help, absent]);
   return markdown({ head: ['Variable', 'Meaning', 'Default'], rows });
 }
 

@@ -3,7 +3,7 @@
 
 import { parseArgs } from 'node:util';
 import { type Arguments, type Command, type CommandContext, UsageError } from './commands/command.ts';
-import { NAMES, SECRETS, SETTINGS, type Setting } from './config.ts';
+import { ROWS } from './config.ts';
 import { type Environment, nearMisses } from './environment.ts';
 import { OperatorError } from './operator-error.ts';
 import { helpEntry } from './terminal/help-entry.ts';
@@ -49,10 +49,8 @@ A catalogue of books: JSON over HTTP.
 
 export const ENVIRONMENT = `The configuration is in environment variables, all of them optional:
 
-${Object.values<Setting>(SETTINGS)
-  .map(({ name, help, absent }) => helpEntry(name, `${help} (${absent})`))
-  .join('')}
-${SECRETS.map((name) => `${name}_FILE`).join(', ')} name a file that holds the value instead.
+${ROWS.map(({ name, help, absent }) => helpEntry(name, `${help} (${absent})`)).join('')}
+${ROWS.flatMap(({ name, secret }) => (secret ? `${name}_FILE` : [])).join(', ')} name a file that holds the value instead.
 `;
 
 /**
@@ -99,7 +97,7 @@ export async function run(
     };
     // The service has them in its log, and `config` beside what it shows.
     if (!['serve', 'demo', 'config'].includes(name))
-      for (const miss of nearMisses(env, NAMES, SECRETS)) stderr.write(`${miss}\n`);
+      for (const miss of nearMisses(env, ROWS)) stderr.write(`${miss}\n`);
     return await command.run(context, call);
   } catch (error) {
     if (!(error instanceof OperatorError || error instanceof UsageError)) throw error;

@@ -26,7 +26,7 @@ export interface Setting<Value = unknown> {
   readonly help: string;
   /** The default: a value, or words for it. */
   readonly absent: string;
-  /** It may come from a file, and is not shown: the whole of it, or the password in a URL. */
+  /** What of it is not shown: the whole, or the password in a URL. It may come from the file that `NAME_FILE` names. */
   readonly secret?: 'whole' | 'password';
   /** How `config` shows undefined. */
   readonly none?: string;
@@ -141,9 +141,8 @@ export const SETTINGS = {
   headerLimit: wholeNumber('HEADER_LIMIT', 'largest request line and headers, in bytes', 16_384, 1024, MIB),
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** The names of all settings, and of those that may come from a file instead: `NAME_FILE` is its path (rule 25). */
-export const NAMES = Object.values<Setting>(SETTINGS).map(({ name }) => name);
-export const SECRETS = Object.values<Setting>(SETTINGS).flatMap(({ name, secret }) => (secret ? name : []));
+/** Its rows. */
+export const ROWS: readonly Setting[] = Object.values(SETTINGS);
 
 type Settings = { readonly [Key in keyof typeof SETTINGS]: ReturnType<(typeof SETTINGS)[Key]['read']> };
 
@@ -167,7 +166,7 @@ export function readConfig(env: Environment): Config {
   const { admin, find, page, signingSecret } = settings;
   const builtInCredentials = readPair(given) === undefined;
   const randomSecret = given.secret('SECRET_TOKEN') === undefined;
-  const warnings = nearMisses(env, NAMES, SECRETS);
+  const warnings = nearMisses(env, ROWS);
   if (builtInCredentials) {
     warnings.push(
       'AUTH_USERNAME and AUTH_PASSWORD are not set: the service accepts the built-in pair admin / password.',

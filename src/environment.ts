@@ -102,37 +102,30 @@ const NAMES_ELSEWHERE: Readonly<Record<string, string>> = { DATABASE_URL: 'DB_UR
 /** Variables of other programs with fewer letters may be one slip away from ours. */
 const SHORTEST_SLIP = 6;
 
-/**
- * Sentences about variables that are set, and that nothing reads, although their names are nearly those of settings.
- * @param secrets the names that may come from a file.
- */
-export function nearMisses(env: Environment, names: readonly string[], secrets: readonly string[]): string[] {
-  const known = [...names, ...secrets.map((name) => `${name}_FILE`)];
+/** Sentences about variables that are set, and that nothing reads, although their names are nearly those of settings. */
+export function nearMisses(
+  env: Environment,
+  settings: readonly { readonly name: string; readonly secret?: unknown }[],
+): string[] {
+  const known = settings.flatMap(({ name, secret }) => (secret ? [name, `${name}_FILE`] : [name]));
   return Object.keys(env).flatMap((name) => {
     if (known.includes(name)) return [];
-    const ofFile = names.find((known) => `${known}_FILE` === name);
+    const ofFile = known.find((known) => `${known}_FILE` === name);
     if (ofFile !== undefined)
       return [`${name} is ignored: only a secret may come from a file. Set ${ofFile}.`];
-    const isLong = name.length >= SHORTEST_SLIP;
-    const meant =
-      NAMES_ELSEWHERE[name] ?? (isLong ? known.find((known) => isOneSlip(name, known)) : undefined);
+    const near = name.length < SHORTEST_SLIP ? undefined : known.find((known) => isOneSlip(name, known));
+    const meant = NAMES_ELSEWHERE[name] ?? near;
     return meant === undefined || env[meant] !== undefined
       ? []
       : [`${name} is ignored: set ${meant} instead.`];
   });
 }
 
-/** Whether one name is the other with a letter too many, too few, another one, or two in the wrong order. */
+/** Whether a name has a letter too many, too few, another one, or two in the wrong order. */
 function isOneSlip(typed: string, name: string): boolean {
-  const shorter = Math.min(typed.length, name.length);
-  let start = 0;
-  while (start < shorter && typed[start] === name[start]) start += 1;
-  let end = 0;
-  while (end < shorter - start && typed.at(-1 - end) === name.at(-1 - end)) end += 1;
-  const [wrong, right] = [typed, name].map((text) => text.slice(start, text.length - end)) as [
-    string,
-    string,
-  ];
-  if (wrong.length <= 1 && right.length <= 1) return true;
-  return wrong.length === 2 && right === `${wrong[1]}${wrong[0]}`;
+  let same = 0;
+  while (same < name.length && typed[same] === name[same]) same += 1;
+  const [wrong, right] = [typed.slice(same), name.slice(same)];
+  const isSwapped = wrong[0] === right[1] && wrong[1] === right[0] && wrong.slice(2) === right.slice(2);
+  return isSwapped || [right, right.slice(1)].includes(wrong.slice(1)) || wrong === right.slice(1);
 }
