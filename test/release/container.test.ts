@@ -55,6 +55,7 @@ describe('the image', () => {
     const app = join(root, 'app');
     assert.deepEqual(readdirSync(app).sort(), CONTENTS);
     assert.equal(run('find', `${app}/docs`, '-type', 'f'), `${app}/docs/openapi/openapi.json`);
+    assert.equal(run('find', `${app}/deploy`, '-type', 'f'), `${app}/deploy/book-catalogue.1`);
     assert.deepEqual(readdirSync(`${app}/site`), ['dist']);
     assert.equal(run('find', app, '-not', '-user', '0'), `${app}/data`);
     for (const tool of ['typescript', 'esbuild', '@esbuild'])

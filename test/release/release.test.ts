@@ -162,6 +162,7 @@ describe('a release', () => {
     assert.match(copyright, /^Copyright Node\.js contributors\./m);
     const page = readFileSync(pathTo('deploy/book-catalogue.1'), 'utf8');
     assert.equal(root.sh('gunzip </usr/share/man/man1/book-catalogue.1.gz').trimEnd(), page.trimEnd());
+    assert.equal(root.run('book-catalogue', 'man').trimEnd(), page.trimEnd());
     assert.equal(root.run('book-catalogue', '--version'), BEFORE);
     for (const folder of [DATA, BACKUPS])
       assert.equal(root.run('stat', '-c', '%U %G %a', folder), 'book-catalogue book-catalogue 700');
