@@ -27,8 +27,8 @@ const USER = 1000;
 
 /** What /app has in the image, and no more. */
 const CONTENTS = [
-  ...['LICENSE', 'client', 'conformance', 'data', 'docs', 'node_modules', 'package-lock.json'],
-  ...['package.json', 'page', 'site', 'src'],
+  ...['LICENSE', 'client', 'conformance', 'data', 'deploy', 'docs', 'node_modules'],
+  ...['package-lock.json', 'package.json', 'page', 'site', 'src'],
 ];
 
 /** The configuration that Docker would read from the image. */
