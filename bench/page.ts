@@ -15,6 +15,7 @@ import { unusedPort } from '../test/support/ports.ts';
 import { COMMAND } from '../test/support/repository.ts';
 import { writeBooksFile } from './books-file.ts';
 import { Catalogue } from './catalogue.ts';
+import { untilIndexed } from './find.ts';
 import { runToEnd, startService } from './processes.ts';
 import { progress, table } from './report.ts';
 import { openPostgresTransfers, openSqliteTransfers, type TransferStore } from './transfer-stores.ts';
@@ -118,10 +119,10 @@ async function measureStore(
   await writeBooksFile(file, withGaps(catalogue.books()));
   const url = await store.makeEmpty(`page_${books}`);
   await runToEnd([...COMMAND, 'import', file], { DB_URL: url });
-  await runToEnd([...COMMAND, 'index'], { DB_URL: url });
   const pagePort = await unusedPort();
   const service = await startService(url, { PAGE_PORT: `${pagePort}` }, false);
   try {
+    await untilIndexed(service);
     const bench = new PageBench(browser, `http://127.0.0.1:${pagePort}/`, catalogue, say);
     return { store: store.name, books, figures: await bench.measure() };
   } finally {

@@ -10,6 +10,7 @@ import { PostgresServer } from '../test/support/postgres.ts';
 import { COMMAND } from '../test/support/repository.ts';
 import { writeBooksFile } from './books-file.ts';
 import { Catalogue } from './catalogue.ts';
+import { untilIndexed } from './find.ts';
 import { applyLoad } from './load.ts';
 import { request, TOKEN } from './operations.ts';
 import { cpuSecondsOfFamily, type Measured, runToEnd, startService } from './processes.ts';
@@ -50,11 +51,10 @@ export async function measureStandby({ rounds, seconds, books }: StandbyOptions)
     const catalogue = new Catalogue(books);
     const file = join(folder, 'books.csv');
     await writeBooksFile(file, catalogue.books());
-    for (const args of [['import', file], ['index']]) {
-      await runToEnd([...COMMAND, ...args], { DB_URL: primary.url() });
-    }
+    await runToEnd([...COMMAND, 'import', file], { DB_URL: primary.url() });
     services.push(await startService(primary.url()));
     services.push(await startService(primary.url(), { DB_READ_URL: standby.url() }));
+    for (const service of services) await untilIndexed(service);
     const paths = searchPathsOf(catalogue);
     const creations = [...catalogue.books().take(CREATED)].map((book) => {
       return request('POST', '/book', JSON.stringify(book));

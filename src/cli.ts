@@ -20,7 +20,6 @@ export const COMMANDS = new Map<string, () => Promise<Command>>([
   ['import', () => import('./commands/import.ts')],
   ['export', () => import('./commands/export.ts')],
   ['copy', () => import('./commands/copy.ts')],
-  ['index', () => import('./commands/index.ts')],
   ['backup', () => import('./commands/backup.ts')],
   ['restore', () => import('./commands/restore.ts')],
   ['verify', () => import('./commands/verify.ts')],

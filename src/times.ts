@@ -83,9 +83,10 @@ export const TIMES = {
     search: 4 * SECOND,
     catchUp: SECOND,
     count: 2 * SECOND,
-    /** Of one transaction that indexes, for which writers wait; of one of the command. */
+    /** Of one transaction that indexes, for which writers wait; of one of the first index; and without a write before such a one. */
     slice: 20,
-    sliceOfCommand: 250,
+    firstSlice: 250,
+    quiet: SECOND,
     /** From one such transaction to the next while others write, during the first index and after it. */
     firstPause: 40,
     slicePause: 250,

@@ -8,7 +8,6 @@ import { reasonOf } from '../error-words.ts';
 import { assertWrittenOut, finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { Times } from '../times.ts';
-import type { BookIndex } from './book-index.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
 import type { OpenOptions } from './options.ts';
 import type { Hosts } from './postgres/server/hosts.ts';
@@ -27,11 +26,6 @@ export interface StoreAt {
    */
   openBulk(mode: 'read', times: Times): Promise<BulkStore | undefined>;
   openBulk(mode: 'write', times: Times): Promise<BulkStore>;
-  /**
-   * Opens its index, which need not exist.
-   * @returns undefined when the store does not exist.
-   */
-  openIndex(times: Times): Promise<BookIndex | undefined>;
 }
 
 /**
@@ -69,10 +63,6 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
           const { openSqliteBulk } = await import('./sqlite/bulk.ts');
           return openSqliteBulk(file, mode, times.sqlite).catch(refuseFile) as Promise<BulkStore>;
         },
-        openIndex: async (times) => {
-          const { openSqliteIndex } = await import('./sqlite/book-index.ts');
-          return openSqliteIndex(file, times.sqlite).catch(refuseFile);
-        },
       };
     }
     case 'postgres':
@@ -88,10 +78,6 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
         openBulk: async (mode: BulkMode, times: Times) => {
           const { openPostgresBulk } = await import('./postgres/bulk.ts');
           return openPostgresBulk(hosts, standbys, mode, times).catch(refuse) as Promise<BulkStore>;
-        },
-        openIndex: async (times) => {
-          const { openPostgresIndex } = await import('./postgres/finding/book-index.ts');
-          return openPostgresIndex(hosts, times.postgres).catch(refuse);
         },
       };
     }

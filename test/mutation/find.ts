@@ -96,7 +96,7 @@ export const FIND_MUTANTS = new Mutants()
   .change('Math.min(end, this.#blockedSince + catchUp)', 'end')
   .in('src/stores/postgres/finding/finder.ts')
   .mutant('a search on PostgreSQL does not wait for the index', INDEX, 'another service has answered')
-  .change('if (state.notes.length === 0) {', 'if (true) {')
+  .change('if (state.notes.length === 0) return', 'if (true) return')
   .mutant(
     'on PostgreSQL, each search waits a second for the same lock',
     NIGHTLY_INDEX,
@@ -106,7 +106,18 @@ export const FIND_MUTANTS = new Mutants()
   .in('src/stores/sqlite/book-index.ts')
   .mutant('a book with a new id above all others is indexed twice', INDEX, 'books that other programs write')
   .change('select new.id where new.id <= (select indexed_to from book_index_state);', 'select new.id;')
+  .mutant('an index on SQLite is used whose triggers or tables are missing', INDEX, 'a part of it is missing')
+  .change('if (this.#missing([...TABLES, ...TRIGGERS]).length > 0) return false;', '')
+  .mutant('an index on SQLite is used that a newer version has made', INDEX, 'another version')
+  .change(
+    'return version === INDEX_VERSION && (isComplete',
+    'return Number(version) >= INDEX_VERSION && (isComplete',
+  )
   .in('src/stores/postgres/finding/book-index.ts')
+  .mutant('an index on PostgreSQL is used whose trigger is disabled', INDEX, 'a part of it is missing')
+  .change("and tgenabled in ('O', 'A')", '')
+  .mutant('an index on PostgreSQL is used that a newer version has made', INDEX, 'another version')
+  .change('state?.version === INDEX_VERSION', 'Number(state?.version) >= INDEX_VERSION')
   .mutant('books that truncate has removed are found', INDEX, 'truncate has removed')
   .change("book_index_on_truncate: 'after truncate on books for each statement',", '')
   .mutant('the old ids of books are found', INDEX, 'books that other programs write')

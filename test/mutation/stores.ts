@@ -241,7 +241,7 @@ export const STORES_MUTANTS = new Mutants()
   .change("/_pkey$/.test(cause.constraint ?? '')", "cause.constraint === 'books_pkey'")
   .in('src/stores/postgres/finding/book-index.ts')
   .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
-  .change('books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS', 'TRIGGERS')
+  .change('isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS', 'TRIGGERS')
   .in('src/stores/postgres/citus.ts')
   .mutant(
     'with Citus, only the first change of a book in a batch is carried out',

@@ -1,12 +1,11 @@
-// An index whose process is killed, that is made while others write, of another version, or held for seconds; and the command
-// `index`. On every store.
+// An index whose process is killed, that several make while others write, or that is held for seconds. On every store.
 // It takes long, and begins first.
 
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { describe, type TestContext, test } from 'node:test';
-import { assertIndexCorrect, countFound, found, holdBehind } from '../support/book-index.ts';
+import { assertIndexCorrect, countFound, holdBehind, indexAll } from '../support/book-index.ts';
 import { fill, manyBooks } from '../support/books.ts';
-import { runCommand } from '../support/command.ts';
 import { random } from '../support/random.ts';
 import {
   type RunningService,
@@ -22,20 +21,8 @@ import { waitUntil } from '../support/wait.ts';
 /** How often a process is killed while it indexes; TEST_KILLS overrides it. */
 const KILLS = Number(process.env.TEST_KILLS ?? 5);
 
-/** More books than one step of the command indexes, several times over. */
-const STOPPED = { SQLite: 30_000, PostgreSQL: 8000 };
-
-/** What belongs to an index. */
-const OBJECTS = {
-  SQLite: "select name from sqlite_schema where name like 'book!_index%' escape '!'",
-  PostgreSQL: `select relname from pg_class where relname like 'book\\_index%'
-    union all select tgname from pg_trigger where tgname like 'book\\_index%'
-    union all select proname from pg_proc where proname like 'book\\_index%'`,
-};
-
-function index(dbUrl: string, ...args: string[]) {
-  return runCommand(['index', ...args], { DB_URL: dbUrl });
-}
+/** More books than a first index has after its first transactions. */
+const KILLED = { SQLite: 30_000, PostgreSQL: 8000 };
 
 async function start(
   context: TestContext,
@@ -47,10 +34,8 @@ async function start(
 }
 
 for (const store of STORES) {
-  const isIncomplete = `update book_index_state set is_complete = ${store === SQLITE ? '0' : 'false'}`;
-
   describe(`the index on ${store.name}`, () => {
-    test('rule F11: a store that has books is indexed while a service without an index writes to it', async (context) => {
+    test('rule F11: a store that has books is indexed by two services while one without an index writes to it', async (context) => {
       const dbUrl = await store.freshUrl();
       await fill(dbUrl, manyBooks(5000));
       const { client: writer } = await start(context, dbUrl, { FIND: 'off' });
@@ -64,7 +49,7 @@ for (const store of STORES) {
         }
       };
       const writers = Array.from({ length: 8 }, write);
-      const { client } = await start(context, dbUrl);
+      const [{ client }] = await Promise.all([start(context, dbUrl), start(context, dbUrl)]);
       await waitUntil(async () => (await client.request('GET', '/books?limit=1')).status === 200);
       isIndexed = true;
       await Promise.all(writers);
@@ -118,33 +103,9 @@ for (const store of STORES) {
       await Promise.all(Array.from({ length: 16 }, search)).finally(release);
     });
 
-    test('rule F11: an index is completed, made again if it is older, and left alone if a newer version has made it', async (context) => {
-      const dbUrl = await store.freshUrl();
-      await fill(dbUrl, [{ id: 1, title: 'Here', author: '', year: 0 }]);
-      assert.equal((await index(dbUrl)).stdout, '1 book is indexed.\n');
-      for (const state of [isIncomplete, 'update book_index_state set version = 0']) {
-        if (state !== isIncomplete) await executeOn(dbUrl, "update book_index set title_key = 'wrong'");
-        await executeOn(dbUrl, state);
-        const { client, stop } = await startTestService(dbUrl);
-        await waitUntil(async () => (await client.request('GET', '/books?limit=1')).status === 200);
-        assert.deepEqual(await found(client, 'title=here'), [1]);
-        await stop();
-      }
-      await executeOn(dbUrl, 'update book_index_state set version = 1000');
-      const { client } = await start(context, dbUrl);
-      const { status, message, headers } = await client.request('GET', '/books?limit=1');
-      assert.deepEqual([status, message, headers.get('retry-after')], [503, 'Service unavailable', '1']);
-      await client.create({ title: 'Also here' });
-      assert.equal((await client.list()).length, 2);
-      assert.equal((await executeOn(dbUrl, 'select version from book_index_state'))[0]?.version, 1000);
-      const { code, stderr } = await index(dbUrl);
-      assert.deepEqual([code, /a newer version of the service has made it\.\n$/.test(stderr)], [1, true]);
-    });
-
-    test('index: completes an index whose books are gone, and makes it again, whatever is wrong with it', async () => {
+    test('an index is compared with one that is made again; one without books is completed', async (context) => {
       const dbUrl = await store.freshUrl();
       await fill(dbUrl, manyBooks(300));
-      assert.equal((await index(dbUrl)).stdout, '300 books are indexed.\n');
       await assertIndexCorrect(dbUrl);
       for (const damage of [
         'delete from book_index where id = 7',
@@ -157,53 +118,35 @@ for (const store of STORES) {
           : ["update book_index set words = words || '''none'':1A'::tsvector where id = 7"]),
       ]) {
         await executeOn(dbUrl, damage);
-        await assert.rejects(assertIndexCorrect(dbUrl), /it differs from the rebuilt index/, damage);
+        await assert.rejects(
+          assertIndexCorrect(dbUrl),
+          /it differs from the index that is made again/,
+          damage,
+        );
       }
       await assertIndexCorrect(dbUrl);
       await executeOn(dbUrl, 'delete from books');
-      await executeOn(dbUrl, isIncomplete);
-      assert.equal((await index(dbUrl)).stdout, '0 books are indexed.\n');
+      await executeOn(dbUrl, `update book_index_state set is_complete = ${store === SQLITE ? '0' : 'false'}`);
+      const { client } = await start(context, dbUrl);
+      assert.equal(await countFound(client, 'year_gte=-1'), 0);
     });
 
-    test('index: resumes where it was stopped', async () => {
+    test('rule F11: a first index whose process is killed is continued', async (context) => {
       const dbUrl = await store.freshUrl();
-      await fill(dbUrl, manyBooks(STOPPED[store.name]));
+      await fill(dbUrl, manyBooks(KILLED[store.name]));
       const indexed = async () => {
         const [row] = await executeOn(dbUrl, 'select count(*) as books from book_index').catch(() => []);
         return Number(row?.books ?? 0);
       };
-      const begun = waitUntil(async () => (await indexed()) > 0);
-      const { code, stderr } = await runCommand(['index'], { DB_URL: dbUrl }, { stop: begun });
-      assert.equal(code, 1);
-      assert.match(stderr, /Stopped\. The next run resumes here\.\n$/);
-      assert.ok((await indexed()) > 0);
-      assert.equal((await index(dbUrl)).stdout, `${STOPPED[store.name]} books are indexed.\n`);
+      const victim = await startServiceProcess(dbUrl);
+      context.after(() => victim.stop());
+      await waitUntil(async () => (await indexed()) > 0);
+      const ended = once(victim.process, 'exit');
+      victim.process.kill('SIGKILL');
+      await ended;
+      await indexAll(dbUrl);
+      assert.equal(await indexed(), KILLED[store.name]);
       await assertIndexCorrect(dbUrl);
-    });
-
-    test('index: --remove removes everything of it, and a service without it continues', async (context) => {
-      const dbUrl = await store.freshUrl();
-      const { client } = await start(context, dbUrl, { FIND: 'off' });
-      const objects = () => executeOn(dbUrl, OBJECTS[store.name]);
-      assert.equal((await index(dbUrl)).code, 0);
-      assert.ok((await objects()).length > 5);
-      await client.create({ title: 'x' });
-      assert.equal((await index(dbUrl, '--remove')).stdout, 'The index is removed.\n');
-      assert.deepEqual(await objects(), []);
-      assert.equal((await index(dbUrl, '--remove')).stdout, 'There is no index.\n');
-      await client.create({ title: 'y' });
-      assert.equal((await client.list()).length, 2);
     });
   });
 }
-
-test('index: invalid arguments end with one sentence', async () => {
-  const dbUrl = await SQLITE.freshUrl();
-  const both = await index(dbUrl, '--rebuild', '--remove');
-  assert.deepEqual([both.code, both.stderr], [2, 'Only one of --rebuild and --remove is possible.\n']);
-  const missing = await index(dbUrl);
-  assert.equal(missing.code, 1);
-  assert.match(missing.stderr, /^DB_URL: there is no catalogue at [^\n]*\.\n$/);
-  const off = await runCommand(['index'], { DB_URL: dbUrl, FIND: 'off' });
-  assert.deepEqual([off.code, off.stderr], [1, 'FIND is off: there is no index to maintain.\n']);
-});

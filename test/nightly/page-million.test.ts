@@ -5,8 +5,8 @@ import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Book } from '../../conformance/service.ts';
+import { indexAll } from '../support/book-index.ts';
 import { fill } from '../support/books.ts';
-import { runCommand } from '../support/command.ts';
 import { counted, describePage, editor, focused, grid, listed, logIn, row, WAYS } from '../support/page.ts';
 import { type RunningService, SQLITE, startTestService } from '../support/service.ts';
 import { executeOn } from '../support/sql.ts';
@@ -30,7 +30,7 @@ describePage('the librarians’ page with many books', ({ openDesk }) => {
     dbUrl = await SQLITE.freshUrl();
     await fill(dbUrl, []);
     await executeOn(dbUrl, FILLING);
-    assert.equal((await runCommand(['index'], { DB_URL: dbUrl })).code, 0);
+    await indexAll(dbUrl);
     service = await startTestService(dbUrl);
   });
   after(() => service?.stop());

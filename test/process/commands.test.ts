@@ -15,7 +15,7 @@ import { ENVIRONMENT, endOf, SECRET, SQLITE, spawnService, temporaryFolder } fro
 import { waitUntil } from '../support/wait.ts';
 
 const MARK = 'never-to-be-shown';
-const NAMES = 'serve demo config ready token import export copy index backup restore verify man'.split(' ');
+const NAMES = 'serve demo config ready token import export copy backup restore verify man'.split(' ');
 
 /** What is refused with exit code 2: arguments without blanks, and the sentence; "…" is the help of the command. */
 const REFUSED = `

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { partitioned } from '../contract/targets.ts';
-import { assertIndexCorrect } from '../support/book-index.ts';
+import { assertIndexCorrect, indexAll } from '../support/book-index.ts';
 import { booksOf, fill, manyBooks } from '../support/books.ts';
 import { runCommand } from '../support/command.ts';
 import { execute, freshDatabase } from '../support/postgres.ts';
@@ -63,7 +63,7 @@ describe('PostgreSQL with the books in partitions', { concurrency: true }, () =>
     await partitioned(dbUrl);
     const sizes = await execute(dbUrl, 'select count(*) as books from books group by tableoid');
     assert.equal(sizes.length, 16);
-    assert.equal((await runCommand(['index'], { DB_URL: dbUrl })).code, 0);
+    await indexAll(dbUrl);
     const { client } = await start(context, dbUrl);
     assert.deepEqual(await client.list(), books);
     assert.equal((await client.request('GET', '/books?year=700')).data[0].id, 701);

@@ -19,6 +19,17 @@ export async function executeOn(dbUrl: string, sql: string): Promise<readonly Re
   }
 }
 
+/** Runs several statements in the same way. */
+export async function runOn(dbUrl: string, sql: string): Promise<void> {
+  if (!dbUrl.startsWith('sqlite:')) return void (await execute(dbUrl, sql));
+  const db = new DatabaseSync(fileOf(dbUrl), { timeout: BUSY_TIMEOUT });
+  try {
+    db.exec(sql);
+  } finally {
+    db.close();
+  }
+}
+
 /** Blocks writes to the store until the returned function is called; books can be read. */
 export function holdWrites(dbUrl: string): Promise<() => Promise<void>> {
   return hold(dbUrl, 'lock table books in exclusive mode');

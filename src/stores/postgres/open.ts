@@ -6,7 +6,7 @@ import { BookChanger } from './books/changes.ts';
 import { listBooks } from './books/lists.ts';
 import { FINDS, FINDS_IN_PARTITIONS } from './books/statements.ts';
 import { createStructure, divisionOf } from './books/structure.ts';
-import { PostgresIndex } from './finding/book-index.ts';
+import { prepareIndex } from './finding/book-index.ts';
 import { PostgresFinder } from './finding/finder.ts';
 import { Connections } from './server/connections.ts';
 import { connectToWritable, type Hosts } from './server/hosts.ts';
@@ -35,7 +35,7 @@ export async function openPostgres(
       const connections = new Connections(hosts, address, times.postgres);
       return new PostgresStore(isNew, times, connections, operationsOfCitus(connections, times.postgres));
     }
-    if (isFound) await new PostgresIndex(client, times.postgres).create(onLongWait);
+    if (isFound) await prepareIndex(client, times.postgres, onLongWait);
     const connections = new Connections(hosts, address, times.postgres);
     try {
       const standby = standbys && (await Standby.open(standbys, client, connections, times));

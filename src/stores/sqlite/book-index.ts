@@ -4,58 +4,57 @@
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
 import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
-import { type BookIndex, entryOf, INDEX_VERSION, NewerIndex, type Remaining } from '../book-index.ts';
-import {
-  now,
-  openCatalogue,
-  openForIndexing,
-  openForWriting,
-  retryWhileBusy,
-  sortBeside,
-} from './structure.ts';
+import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
+import { now, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
 const STEP = 32;
 
+// The definitions are written as the schema keeps them, in lower case, so that the two can be compared.
 // FTS5 gets words with spaces in between, and cuts at the spaces only. It keeps no text, which `book_index` and `books`
-// have already. Larger leaf pages than its default take less time to write.
-const TABLES = `
-  create table book_index (
+// have already.
+const TABLES = [
+  `create table book_index (
     id integer primary key, title_key text not null, author_key text not null, year integer not null
-  ) strict;
-  create virtual table book_index_words using fts5(
+  ) strict`,
+  `create virtual table book_index_words using fts5(
     title, author, content='', contentless_delete=1, detail=column, tokenize="ascii tokenchars '#'"
-  );
-  create table book_index_queue (id integer primary key) strict;
-  create table book_index_state (
+  )`,
+  'create table book_index_queue (id integer primary key) strict',
+  `create table book_index_state (
     version integer not null, indexed_to integer not null, is_complete integer not null
-  ) strict;
-  insert into book_index_words (book_index_words, rank) values ('pgsz', 4050)`;
+  ) strict`,
+];
 
-const INDEXES = `
-  create index if not exists book_index_titles on book_index (title_key);
-  create index if not exists book_index_authors on book_index (author_key, title_key);
-  create index if not exists book_index_years on book_index (year)`;
+/** Larger leaf pages than the default of FTS5 take less time to write. */
+const LARGE_PAGES = "insert into book_index_words (book_index_words, rank) values ('pgsz', 4050)";
+
+/** The sorted part. */
+const INDEXES = [
+  'create index book_index_titles on book_index (title_key)',
+  'create index book_index_authors on book_index (author_key, title_key)',
+  'create index book_index_years on book_index (year)',
+];
 
 // None of them names the virtual table, so programs whose SQLite has no FTS5 can write books.
-const TRIGGERS = `
-  create trigger if not exists book_index_on_insert after insert on books
+const TRIGGERS = [
+  `create trigger book_index_on_insert after insert on books
     when new.id <= (select indexed_to from book_index_state)
-    begin insert or ignore into book_index_queue values (new.id); end;
-  create trigger if not exists book_index_on_update after update on books
+    begin insert or ignore into book_index_queue values (new.id); end`,
+  `create trigger book_index_on_update after update on books
     begin
       insert or ignore into book_index_queue
         select old.id where old.id <= (select indexed_to from book_index_state);
       insert or ignore into book_index_queue
         select new.id where new.id <= (select indexed_to from book_index_state);
-    end;
-  create trigger if not exists book_index_on_delete after delete on books
+    end`,
+  `create trigger book_index_on_delete after delete on books
     when old.id <= (select indexed_to from book_index_state)
-    begin insert or ignore into book_index_queue values (old.id); end`;
+    begin insert or ignore into book_index_queue values (old.id); end`,
+];
 
 const REMOVE = `
   drop trigger if exists book_index_on_insert;
@@ -72,11 +71,14 @@ const BEGINNINGS = `substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 
 const NEW_BOOKS = 'id > (select indexed_to from book_index_state)';
 
 const STATE = 'select version, indexed_to, is_complete from book_index_state';
-const IS_THERE = "select 1 from sqlite_schema where name = 'book_index_state'";
+const DEFINITIONS = "select lower(sql) from sqlite_schema where name glob 'book_index*'";
 const IS_PENDING = `
   select version = ${INDEX_VERSION} and (
     not is_complete or exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})
   ) from book_index_state`;
+const ARE_MANY_PENDING = `
+  select (select count(*) from (select 1 from book_index_queue limit ${MOST_AT_ONCE} + 1))
+    + (select count(*) from (select 1 from books where ${NEW_BOOKS} limit ${MOST_AT_ONCE} + 1)) > ${MOST_AT_ONCE}`;
 
 // Ids that were never given are also counted, since counting the books would read all of them.
 const COUNT_PENDING = `
@@ -88,20 +90,6 @@ export const INDEX_NAMES = 'book_index*';
 
 type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
 
-/**
- * Opens the index of a file, to maintain it.
- * @returns undefined when there is no catalogue.
- * @throws Error with the reason when that is impossible.
- */
-export async function openSqliteIndex(file: string, times: Times['sqlite']): Promise<BookIndex | undefined> {
-  sortBeside(file);
-  const catalogue = openCatalogue(file, times);
-  if (catalogue === undefined) return undefined;
-  catalogue.close();
-  openForWriting(file, times).close(); // its table may be of an older version
-  return new SqliteIndex(openForIndexing(file), times, true);
-}
-
 /** About how many books are not indexed; undefined if there is no index. */
 export function countPending(db: DatabaseSync): number | undefined {
   try {
@@ -111,54 +99,28 @@ export function countPending(db: DatabaseSync): number | undefined {
   }
 }
 
-export class SqliteIndex implements BookIndex {
+export class SqliteIndex {
   readonly #db: DatabaseSync;
-  readonly #times: Times['sqlite'];
-  readonly #isSortedLast: boolean;
   readonly #statements = new Map<string, StatementSync>();
 
   /**
    * @param db a separate connection. After a deletion from a virtual table without content, `lastInsertRowid` is no
    * safe integer, and every `run` on the connection throws after it has done its work; so statements here use `get`.
-   * @param isSortedLast whether the first index is sorted after all books have been read. That is faster, but others
-   * cannot write meanwhile.
    */
-  constructor(db: DatabaseSync, times: Times['sqlite'], isSortedLast: boolean) {
+  constructor(db: DatabaseSync) {
     this.#db = db;
-    this.#times = times;
-    this.#isSortedLast = isSortedLast;
-  }
-
-  async create(): Promise<void> {
-    this.prepare(this.#times.busyInBulk);
   }
 
   /**
-   * Creates the index if it is missing or older, without its entries.
-   * @param patience milliseconds for others that write.
+   * Begins the index, unless it is there, of this version and with all that notes changes of books. It is complete at once if
+   * there are no books.
    */
-  prepare(patience: number): void {
-    retryWhileBusy(() => this.#createNow(), now() + patience, this.#times);
-  }
-
-  async rebuild(): Promise<void> {
-    await this.remove();
-    await this.create();
-  }
-
-  async remove(): Promise<boolean> {
-    const isThere = this.#isThere();
-    const remove = () => this.#inTransaction(() => this.#db.exec(REMOVE));
-    retryWhileBusy(remove, now() + this.#times.busyInBulk, this.#times);
-    return isThere;
-  }
-
-  async advance(): Promise<Remaining> {
-    if (this.#state()[0] > INDEX_VERSION) throw new NewerIndex();
-    const { busyInBulk, sliceOfCommand } = this.#times;
-    retryWhileBusy(() => this.slice(sliceOfCommand), now() + busyInBulk, this.#times);
-    await setImmediate(); // signals are handled here
-    return this.isPending ? Math.max(1, this.countPending()) : 0;
+  prepare(times: Times['sqlite']): void {
+    const prepare = () =>
+      this.#inTransaction(() => {
+        if (!this.#isSound()) this.#begin();
+      });
+    retryWhileBusy(prepare, now() + times.busy, times); // rule 27
   }
 
   /** Whether the first index is complete, and of this version. */
@@ -172,15 +134,9 @@ export class SqliteIndex implements BookIndex {
     return this.#number(IS_PENDING) === 1;
   }
 
-  /** Whether more books than that have to be indexed. */
-  isPendingMoreThan(books: number): boolean {
-    if (books === Number.POSITIVE_INFINITY) return false;
-    const most = Math.ceil(books) + 1;
-    const counted = `
-      select (select count(*) from (select 1 from book_index_queue limit ?1))
-        + (select count(*) from (select 1 from books where ${NEW_BOOKS} limit ?1))`;
-    const [count] = this.#get(counted, most) as [number];
-    return count > books;
+  /** Whether there are more of them than a search waits for. */
+  get areManyPending(): boolean {
+    return this.#number(ARE_MANY_PENDING) === 1;
   }
 
   /** About how many books are not indexed. */
@@ -188,48 +144,46 @@ export class SqliteIndex implements BookIndex {
     return this.#number(COUNT_PENDING);
   }
 
+  /** The id up to which the books that are new were indexed. */
+  get indexedTo(): number {
+    return this.#state()[1];
+  }
+
   /**
-   * Indexes books in one transaction, for about as many milliseconds.
-   * @returns how many.
+   * Indexes books in one transaction, for about as many milliseconds. At the end of the first index, one creates a part of
+   * what is sorted, for which it takes longer.
    * @throws the error of SQLite; a busy file is one. Nothing has been indexed then.
    */
-  slice(time: number): number {
+  slice(time: number): void {
     const end = now() + time;
-    let indexed = 0;
     this.#inTransaction(() => {
       const [version, , isComplete] = this.#state();
       if (version !== INDEX_VERSION) return;
       let books = this.#step();
-      for (; books > 0 && now() < end; books = this.#step()) indexed += books;
-      indexed += books;
-      if (isComplete === 0 && books === 0) {
-        this.#db.exec(INDEXES);
-        this.#db.exec('update book_index_state set is_complete = 1');
-      }
+      while (books > 0 && now() < end) books = this.#step();
+      if (isComplete === 1 || books > 0) return;
+      const next = this.#missing(INDEXES)[0] ?? 'update book_index_state set is_complete = 1';
+      this.#db.exec(next);
     });
-    return indexed;
   }
 
-  async countBooks(): Promise<number> {
-    return this.#number('select count(*) from books');
+  /** Whether everything is there as it is defined. If it is not, books may have been written that are not noted. */
+  #isSound(): boolean {
+    if (this.#missing([...TABLES, ...TRIGGERS]).length > 0) return false;
+    const [version, , isComplete] = this.#get(STATE) ?? [];
+    return version === INDEX_VERSION && (isComplete === 0 || this.#missing(INDEXES).length === 0);
   }
 
-  async close(): Promise<void> {
-    this.#db.close();
+  #missing(definitions: readonly string[]): string[] {
+    const found = new Set(this.#all<[string]>(DEFINITIONS).flat());
+    return definitions.filter((definition) => !found.has(definition));
   }
 
-  #createNow(): void {
-    this.#inTransaction(() => {
-      if (this.#isThere() && this.#state()[0] < INDEX_VERSION) this.#db.exec(REMOVE);
-      if (!this.#isThere()) {
-        this.#db.exec(TABLES);
-        this.#db.exec(
-          `insert into book_index_state select ${INDEX_VERSION}, 0, not exists (select 1 from books)`,
-        );
-      }
-      this.#db.exec(TRIGGERS);
-      if (this.#state()[2] === 1 || !this.#isSortedLast) this.#db.exec(INDEXES);
-    });
+  #begin(): void {
+    const isEmpty = this.#get('select 1 from books limit 1') === undefined;
+    const parts = [...TABLES, LARGE_PAGES, ...TRIGGERS, ...(isEmpty ? INDEXES : [])];
+    this.#db.exec([REMOVE, ...parts].join(';'));
+    this.#get('insert into book_index_state values (?, 0, ?)', INDEX_VERSION, Number(isEmpty));
   }
 
   #inTransaction(work: () => void): void {
@@ -279,10 +233,6 @@ export class SqliteIndex implements BookIndex {
       ...values,
     );
     return rows.map(([id, title, author, year]) => ({ id, title, author, year }));
-  }
-
-  #isThere(): boolean {
-    return this.#get(IS_THERE) !== undefined;
   }
 
   #state(): StateRow {

@@ -9,7 +9,6 @@ import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
-import { Pace } from '../pace.ts';
 import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
@@ -32,9 +31,6 @@ export interface SearchRequest {
 
 /** Of a search that takes long: about how many of the books before it are not indexed. */
 export type GivenUp = Pick<Page, 'unindexed'>;
-
-/** A transaction of fewer books spends most of its time on itself, so the time for a book cannot be told from it. */
-const MANY_BOOKS = 32;
 
 function serve(port: MessagePort, { path, times, isLong }: ThreadData): void {
   const finder = new SqliteFinder(path, times.sqlite);
@@ -73,14 +69,15 @@ class SqliteFinder implements SearchableIndex {
   /** Milliseconds that a statement with its words takes before `in_time` is called. */
   #uninterrupted = 0;
   #isSearching = false;
-  /** Measured on the latest transaction that indexed many books; unknown once all are indexed. */
-  readonly #pace = new Pace(MANY_BOOKS);
   /** Since when others have kept this thread from indexing; Infinity if they have not, and once all books are indexed. */
   #blockedSince = Number.POSITIVE_INFINITY;
   /** Everything that was written before this moment is indexed. */
   #freshAt = 0;
-  /** The content of the file, as of the latest background work. */
+  /** The content of the file, as of the latest background work, and up to which id books were indexed by then. */
   #version = 0;
+  #indexedTo = 0;
+  /** When others were last seen to have written. */
+  #writtenAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   /** When the last wait for searches of others ended, or was to end. */
   #waitedAt = Number.NEGATIVE_INFINITY;
@@ -90,7 +87,7 @@ class SqliteFinder implements SearchableIndex {
     this.#path = path;
     this.#times = times;
     this.#db = db;
-    this.#index = new SqliteIndex(db, times, false);
+    this.#index = new SqliteIndex(db);
     db.function('in_time', () => {
       if (now() > this.#end) throw late();
       return 1;
@@ -99,7 +96,9 @@ class SqliteFinder implements SearchableIndex {
 
   /** Makes the index if it is missing, and brings it up to date in the background from now on. */
   keepIndex(): void {
-    this.#index.prepare(this.#times.busy); // rule 27
+    this.#index.prepare(this.#times);
+    this.#version = this.#contentVersion();
+    this.#indexedTo = this.#index.indexedTo;
     this.#timer = setTimeout(() => this.#follow(), 0);
   }
 
@@ -216,8 +215,7 @@ class SqliteFinder implements SearchableIndex {
         this.#freshAt = lookedAt;
         break;
       }
-      const most = this.#pace.booksIn(end - lookedAt);
-      if (this.#index.isPendingMoreThan(most)) return this.#index.countPending();
+      if (lookedAt >= end || this.#index.areManyPending) return this.#index.countPending();
       try {
         // Searches that come one after the other wait for the same lock no longer than one of them would.
         const latest = Math.min(end, this.#blockedSince + catchUp);
@@ -230,40 +228,48 @@ class SqliteFinder implements SearchableIndex {
   }
 
   #slice(time: number): void {
-    const began = now();
-    this.#blockedSince = Math.min(this.#blockedSince, began);
-    const books = this.#index.slice(time);
+    this.#blockedSince = Math.min(this.#blockedSince, now());
+    this.#index.slice(time);
     this.#blockedSince = Number.POSITIVE_INFINITY;
-    this.#pace.learn(books, now() - began);
   }
 
-  /** Whether there are books to index. If not, it is not known how long the next ones will take. */
   #isBehind(): boolean {
     if (this.#index.isPending) return true;
-    this.#pace.forget();
     this.#blockedSince = Number.POSITIVE_INFINITY;
     return false;
   }
 
-  /** Indexes books in the background, one transaction at a time. */
+  /** Indexes books in the background, one transaction at a time: those of the first index are long while nobody writes. */
   #follow(): void {
-    const { idlePause, slice, slicePause, firstPause } = this.#times;
+    const { idlePause, slice, firstSlice, slicePause, firstPause, quiet } = this.#times;
     let rest = idlePause;
     try {
       if (this.#isSearching) {
         rest = 0;
-      } else if (this.#isBehind()) {
-        this.#slice(slice);
+      } else if (this.#isBehind() && !this.#isMadeElsewhere()) {
+        const isFirst = !this.#index.isUsable;
+        this.#slice(isFirst && now() > this.#writtenAt + quiet ? firstSlice : slice);
+        this.#indexedTo = this.#index.indexedTo;
         const version = this.#contentVersion();
-        if (version === this.#version) rest = 0;
-        else rest = this.#index.isUsable ? slicePause : firstPause;
-        this.#version = version;
+        rest = 0;
+        if (version !== this.#version) {
+          this.#version = version;
+          this.#writtenAt = now();
+          rest = isFirst ? firstPause : slicePause;
+        }
         if (!this.#isBehind()) this.#db.exec('pragma shrink_memory');
       }
     } catch {
       rest = slicePause; // others write, or the disk is full
     }
     this.#timer = setTimeout(() => this.#follow(), rest);
+  }
+
+  /** Whether another process makes the first index: two at a time would take each other for writers, and take long. */
+  #isMadeElsewhere(): boolean {
+    const before = this.#indexedTo;
+    this.#indexedTo = this.#index.indexedTo;
+    return !this.#index.isUsable && this.#indexedTo !== before;
   }
 
   /** Changes with every transaction of other connections. */

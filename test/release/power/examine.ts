@@ -28,8 +28,8 @@ export function examineStore(file: string): Found {
   try {
     const indexing = openForIndexing(file);
     try {
-      const index = new SqliteIndex(indexing, TIMES.sqlite, false);
-      index.prepare(TIMES.sqlite.busy);
+      const index = new SqliteIndex(indexing);
+      index.prepare(TIMES.sqlite);
       while (index.isPending) index.slice(SLICE_TIME);
       assertIndexed(indexing);
     } finally {

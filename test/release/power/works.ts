@@ -154,7 +154,7 @@ async function succeeds(writing: Promise<unknown>): Promise<boolean> {
 const BATCH = 120;
 const ROWS = numbersFrom(1001, 2 * BATCH + 10);
 
-/** An import, after which the index is made again. */
+/** An import, after which a service makes the index. */
 const imported: Work = {
   async record(recording, variant) {
     const history = await storeBefore(recording, STORE, 20);
@@ -175,7 +175,7 @@ const imported: Work = {
       }
       stdin.end(rows.join(''));
     });
-    for (const option of ['--remove', '--rebuild']) await recording.run(['index', option], STORE);
+    await recording.serve(STORE, ({ client }) => waitUntil(async () => (await find(client)) >= 0));
     return history;
   },
   async examine(folder) {

@@ -7,17 +7,9 @@ import type pg from 'pg';
 import type { Book } from '../../../books/book.ts';
 import { INDEXED_UNITS } from '../../../books/words.ts';
 import type { Times } from '../../../times.ts';
-import {
-  type BookIndex,
-  entryOf,
-  INDEX_VERSION,
-  type IndexEntry,
-  NewerIndex,
-  type Remaining,
-} from '../../book-index.ts';
+import { entryOf, INDEX_VERSION, type IndexEntry } from '../../book-index.ts';
 import { WITH_IDS } from '../books/statements.ts';
-import { changeStructure, createStructure, look, type OnLongWait } from '../books/structure.ts';
-import { connectToWritable, type Hosts } from '../server/hosts.ts';
+import { changeStructure, look, type OnLongWait } from '../books/structure.ts';
 import { begin, queryWithin, withTimeout } from '../server/limits.ts';
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
@@ -32,6 +24,7 @@ const LAST_ID = Number.MAX_SAFE_INTEGER;
 // The words of a book are written by us: no parser or dictionary of the server sees them. A note is a range of ids, as
 // narrow as a statement that has written many books allows.
 const TABLES = [
+  'drop table if exists book_index, book_index_queue, book_index_state',
   `create table book_index (
     id bigint primary key, title_key text collate "C" not null, author_key text collate "C" not null,
     year bigint not null, words tsvector not null
@@ -116,16 +109,8 @@ const PARTITIONED_TRIGGERS = {
     'after update on books referencing old table as before new table as changed for each statement',
 };
 
-const REMOVE = [
-  ...Object.keys(TRIGGERS).map((name) => `drop trigger if exists ${name} on books`),
-  'drop function if exists book_index_note',
-  'drop table if exists book_index_state, book_index_queue, book_index',
-];
-
 /** The role lacks a right. */
 const FORBIDDEN = '42501';
-
-const IS_THERE = "select to_regclass('book_index_state') is not null as there";
 
 const VERSION = 'select version from book_index_state';
 
@@ -133,11 +118,13 @@ const LOCK_INCOMPLETE = 'select from book_index_state where not is_complete for 
 
 const DESCRIBE = `
   select relkind = 'p' as "isPartitioned", (
-    select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger
-    where tgrelid = books.oid and tgname = any($1::text[]) and not (relkind = 'p' and tgtype & 1 = 1)
-  ) as "hasTriggers", exists (
-    select from pg_proc where oid = to_regproc('book_index_note') and array_to_string(proconfig, ' ') like '%, pg_temp'
-  ) as "isSafe", coalesce(
+    select count(*) = 3 from pg_class where oid in
+      (to_regclass('book_index'), to_regclass('book_index_queue'), to_regclass('book_index_state'))
+  ) as "hasTables", (
+    select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger join pg_proc on pg_proc.oid = tgfoid
+    where tgrelid = books.oid and tgname = any($1::text[]) and tgenabled in ('O', 'A')
+      and not (relkind = 'p' and tgtype & 1 = 1) and array_to_string(proconfig, ' ') like '%, pg_temp'
+  ) as "hasTriggers", coalesce(
     (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_index_queue')),
     quote_ident(current_schema())
   ) as schema
@@ -219,9 +206,10 @@ export interface IndexState {
 
 interface BooksTable {
   readonly isPartitioned: boolean;
+  /** Whether all tables of the index are there. */
+  readonly hasTables: boolean;
+  /** Whether all triggers are there and in effect, and their function is the present one. */
   readonly hasTriggers: boolean;
-  /** Whether the function of the triggers is the present one. */
-  readonly isSafe: boolean;
   /** Of the index, quoted. */
   readonly schema: string;
 }
@@ -237,30 +225,6 @@ interface Task {
 
 /** A range without ids. */
 const NO_RANGE = { first: 1, last: 0 };
-
-/**
- * Connects to the index, to maintain it.
- * @returns undefined when there is no table of books.
- * @throws Error with the reason when that is impossible.
- */
-export async function openPostgresIndex(
-  hosts: Hosts,
-  times: Times['postgres'],
-): Promise<BookIndex | undefined> {
-  const { client } = await connectToWritable(hosts, times);
-  try {
-    const { rows } = await client.query("select to_regclass('books') is not null as there");
-    if (rows[0]?.there === true) {
-      await createStructure(client, times); // it may be of an older version
-      return new PostgresIndex(client, times);
-    }
-  } catch (error) {
-    await client.end();
-    throw error;
-  }
-  await client.end();
-  return undefined;
-}
 
 /** Keeps the index up to date, by one independent statement after the other. */
 export class IndexFollower {
@@ -316,113 +280,84 @@ export class IndexFollower {
   }
 }
 
-/** The index in PostgreSQL, on one connection. */
-export class PostgresIndex implements BookIndex {
-  readonly #client: pg.Client;
-  readonly #times: Times['postgres'];
-  readonly #follower: IndexFollower;
-
-  /** @param client without a limit of time for its statements: the sorted part of the first index takes a while. */
-  constructor(client: pg.Client, times: Times['postgres']) {
-    this.#client = client;
-    this.#times = times;
-    this.#follower = new IndexFollower(
-      async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
-        const statement = withTimeout(text, values, times.indexStep);
-        return (await queryWithin<Row>(client, 'lock_timeout', times.indexLock, statement)).rows;
-      },
+/**
+ * Begins the index, unless it is there, of this version and with all that notes changes of books. It is complete at once if
+ * there are no books.
+ * @throws Error with the reason when that is impossible.
+ */
+export async function prepareIndex(
+  client: pg.Client,
+  times: Times['postgres'],
+  onLongWait?: OnLongWait,
+): Promise<void> {
+  try {
+    await changeStructure(client, times, () => missingFrom(client, times), onLongWait);
+  } catch (error) {
+    if ((error as { code?: string }).code !== FORBIDDEN) throw error;
+    throw new Error(
+      `its index cannot be created or used (${(error as Error).message}): start the service once as the owner of the table "books", grant its rights, or set FIND=off`,
     );
   }
+}
 
-  async create(onLongWait?: OnLongWait): Promise<void> {
-    try {
-      await changeStructure(this.#client, this.#times, () => this.#missing(), onLongWait);
-    } catch (error) {
-      if ((error as { code?: string }).code !== FORBIDDEN) throw error;
-      throw new Error(
-        `its index cannot be created or used (${(error as Error).message}): run \`book-catalogue index\` as the owner of the table "books", grant its rights, or set FIND=off`,
-      );
-    }
+/** The statements that begin the index; none if it is sound. */
+async function missingFrom(client: pg.Client, times: Times['postgres']): Promise<string[]> {
+  const [books] = await look<BooksTable>(client, times, DESCRIBE, [Object.keys(TRIGGERS)]);
+  const { isPartitioned = false, hasTables = false, hasTriggers = false, schema = '' } = books ?? {};
+  const [state] = hasTables ? await look<{ version: number }>(client, times, VERSION) : [];
+  if (hasTriggers && state?.version === INDEX_VERSION) return [];
+  return [
+    'lock table books in share row exclusive mode',
+    ...(hasTables ? EMPTY : TABLES), // the rights on tables that are there stay
+    noteFunction(schema),
+    // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
+    ...(isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
+    ...Object.entries(isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {
+      return `create or replace trigger ${name} ${when} execute function book_index_note()`;
+    }),
+    START,
+  ];
+}
+
+/**
+ * Makes the first index, unless another process does.
+ * @param client without a limit of time for its statements: the sorted part takes a while.
+ * @yields about how many books are left.
+ */
+export async function* buildIndex(client: pg.Client, times: Times['postgres']): AsyncGenerator<number, void> {
+  const follower = new IndexFollower(
+    async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
+      const statement = withTimeout(text, values, times.indexStep);
+      return (await queryWithin<Row>(client, 'lock_timeout', times.indexLock, statement)).rows;
+    },
+  );
+  for (let state = await follower.state(); state.notes.length > 0; state = await follower.state()) {
+    if ((await follower.index(state)) === 0) return;
+    yield Math.max(1, await follower.countPending());
   }
+  await complete(client, times);
+  yield 0;
+}
 
-  async rebuild(): Promise<void> {
-    await this.create();
-    await changeStructure(this.#client, this.#times, async () => [...EMPTY, START]);
-  }
-
-  async remove(): Promise<boolean> {
-    const [row] = await this.#query<{ there: boolean }>(IS_THERE);
-    if (row?.there !== true) return false;
-    await changeStructure(this.#client, this.#times, async () => REMOVE);
-    return true;
-  }
-
-  async advance(): Promise<Remaining> {
-    const state = await this.#follower.state();
-    if (state.version > INDEX_VERSION) throw new NewerIndex();
-    if (state.notes.length > 0) {
-      await this.#follower.index(state);
-      return Math.max(1, await this.#follower.countPending());
-    }
-    if (!state.isComplete) await this.#complete();
-    return 0;
-  }
-
-  async countBooks(): Promise<number> {
-    const [row] = await this.#query<{ books: number }>('select count(*) as books from books');
-    return row?.books ?? 0;
-  }
-
-  async close(): Promise<void> {
-    await this.#client.end();
-  }
-
-  /** The statements that create what is missing. */
-  async #missing(): Promise<string[]> {
-    const [row] = await look<{ there: boolean }>(this.#client, this.#times, IS_THERE);
-    const isThere = row?.there === true;
-    const [state] = isThere ? await look<{ version: number }>(this.#client, this.#times, VERSION) : [];
-    const { version = 0 } = state ?? {};
-    const [books] = await look<BooksTable>(this.#client, this.#times, DESCRIBE, [Object.keys(TRIGGERS)]);
-    if (version > INDEX_VERSION) return [];
-    const toNote = noteFunction(books?.schema ?? '');
-    if (version === INDEX_VERSION && books?.hasTriggers) return books.isSafe ? [] : [toNote];
-    return [
-      'lock table books in share row exclusive mode',
-      ...(isThere ? EMPTY : TABLES), // the rights on tables that are there stay
-      toNote,
-      // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
-      ...(books?.isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
-      ...Object.entries(books?.isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {
-        return `create or replace trigger ${name} ${when} execute function book_index_note()`;
-      }),
-      START,
-    ];
-  }
-
-  /** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
-  async #complete(): Promise<void> {
-    const { indexLock, indexStep } = this.#times;
-    await this.#query(begin(indexLock), indexStep);
-    try {
-      const isOpen = await this.#query(LOCK_INCOMPLETE, indexStep);
-      if (isOpen.length > 0) {
-        for (const statement of [...INDEXES, 'analyze book_index']) await this.#query(statement);
-        await this.#query('update book_index_state set is_complete = true');
-      }
-      await this.#query('commit');
-    } catch (error) {
-      await this.#query('rollback', indexStep).catch(() => {}); // the server may be silent
-      throw error;
-    }
-    // So that the sorted part can be read without the table. The server does it by itself, later.
-    await this.#query('vacuum book_index').catch(() => {});
-  }
-
+/** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
+async function complete(client: pg.Client, { indexLock, indexStep }: Times['postgres']): Promise<void> {
   /** @param timeout milliseconds; none for what takes longer the more books there are. */
-  async #query<Row extends pg.QueryResultRow>(text: string, timeout = 0): Promise<readonly Row[]> {
-    return (await this.#client.query<Row>(withTimeout(text, [], timeout))).rows;
+  const query = async (text: string, timeout = 0) =>
+    (await client.query(withTimeout(text, [], timeout))).rows;
+  await query(begin(indexLock), indexStep);
+  try {
+    const isOpen = await query(LOCK_INCOMPLETE, indexStep);
+    if (isOpen.length > 0) {
+      for (const statement of [...INDEXES, 'analyze book_index']) await query(statement);
+      await query('update book_index_state set is_complete = true');
+    }
+    await query('commit');
+  } catch (error) {
+    await query('rollback', indexStep).catch(() => {}); // the server may be silent
+    throw error;
   }
+  // So that the sorted part can be read without the table. The server does it by itself, later.
+  await query('vacuum book_index').catch(() => {});
 }
 
 /**

@@ -6,16 +6,15 @@ import pg from 'pg';
 import type { Page, Search } from '../../../books/search.ts';
 import { type LongSearch, StoreUnavailable } from '../../../books/store.ts';
 import type { Times } from '../../../times.ts';
-import { INDEX_VERSION } from '../../book-index.ts';
+import { INDEX_VERSION, MOST_AT_ONCE } from '../../book-index.ts';
 import { findPage, type SearchableIndex } from '../../finding.ts';
-import { Pace } from '../../pace.ts';
 import type { Statement } from '../../search-sql.ts';
 import { CANCELED, type Connections } from '../server/connections.ts';
 import { connectToWritable, type Hosts } from '../server/hosts.ts';
 import { withTimeout } from '../server/limits.ts';
 import { left } from '../standby/fence.ts';
 import type { Standby } from '../standby/standby.ts';
-import { IndexFollower, type IndexState, IS_IN_FILES, PostgresIndex } from './book-index.ts';
+import { buildIndex, IndexFollower, type IndexState, IS_IN_FILES } from './book-index.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -23,9 +22,6 @@ const STANDBY_SHARE = 2 / 3;
 
 /** How many times as long as a step of indexing the pause after it is, while others write: the server is theirs then. */
 const PAUSE_FOR_WRITERS = 9;
-
-/** Of fewer books in one step, most of the time is that of the statements. */
-const MANY_BOOKS = 250;
 
 // Moves the newest words to their place in the index, where they are found faster. It needs the rights of the owner;
 // without them, the server does it by itself, later.
@@ -43,7 +39,6 @@ export class PostgresFinder {
   #indexing: Promise<number> | undefined;
   /** When that began. */
   #indexingSince = 0;
-  readonly #pace = new Pace(MANY_BOOKS);
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
@@ -176,12 +171,9 @@ export class PostgresFinder {
       if (!state.isComplete || state.version !== INDEX_VERSION) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
-      if (state.notes.length === 0) {
-        this.#pace.forget();
-        return { files, unindexed: 0 };
-      }
+      if (state.notes.length === 0) return { files, unindexed: 0 };
       const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
-      if (noted > this.#pace.booksIn(end - performance.now()))
+      if (noted > MOST_AT_ONCE || performance.now() >= end)
         return { files, unindexed: await this.#follower.countPending(deadline) };
       // It may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
@@ -197,17 +189,10 @@ export class PostgresFinder {
   /** Indexes some books, unless that is in progress already; then it waits for the end of it. */
   #index(state: IndexState): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
-    const began = performance.now();
-    this.#indexingSince = began;
-    this.#indexing = this.#follower
-      .index(state)
-      .then((books) => {
-        this.#pace.learn(books, performance.now() - began);
-        return books;
-      })
-      .finally(() => {
-        this.#indexing = undefined;
-      });
+    this.#indexingSince = performance.now();
+    this.#indexing = this.#follower.index(state).finally(() => {
+      this.#indexing = undefined;
+    });
     return this.#indexing;
   }
 
@@ -231,10 +216,7 @@ export class PostgresFinder {
     if (state.version !== INDEX_VERSION) return;
     if (!state.isComplete) return this.#build(signal);
     this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
-    if (this.unindexed === 0) {
-      this.#pace.forget(); // it is not known how long the next ones will take
-      return;
-    }
+    if (this.unindexed === 0) return;
     while (this.unindexed > 0 && !signal.aborted) {
       const began = performance.now();
       const indexed = await this.#index(state);
@@ -249,7 +231,6 @@ export class PostgresFinder {
       }
       state = await this.#follower.state();
     }
-    this.#pace.forget(); // a step may have waited for a lock
     const deadline = performance.now() + this.#times.indexStatement;
     await this.#connections.query('searches', TIDY, [], deadline);
   }
@@ -258,9 +239,10 @@ export class PostgresFinder {
   async #build(signal: AbortSignal): Promise<void> {
     const { client } = await connectToWritable(this.#hosts, this.#times);
     try {
-      const index = new PostgresIndex(client, this.#times);
-      do this.unindexed = await index.advance();
-      while (this.unindexed > 0 && !signal.aborted);
+      for await (const left of buildIndex(client, this.#times)) {
+        this.unindexed = left;
+        if (signal.aborted) return;
+      }
     } finally {
       await client.end();
     }
