@@ -137,6 +137,8 @@ for (const store of STORES) {
         await executeOn(dbUrl, damage);
         await executeOn(dbUrl, `update books set title = 'Number ${number}'`);
         const started = await startTestService(dbUrl);
+        const version = await executeOn(dbUrl, 'select version from book_index_state where version < 1000');
+        assert.equal(version.length, 1, damage);
         const books = await countFound(started.client, `title=number+${number}`).finally(started.stop);
         assert.equal(books, 1, damage);
       }
