@@ -260,7 +260,8 @@ class SqliteFinder implements SearchableIndex {
         if (!this.#isBehind()) this.#db.exec('pragma shrink_memory');
       }
     } catch {
-      rest = slicePause; // others write, or the disk is full
+      this.#writtenAt = now(); // others write, or the disk is full
+      rest = slicePause;
     }
     this.#timer = setTimeout(() => this.#follow(), rest);
   }
