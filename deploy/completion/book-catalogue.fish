@@ -38,10 +38,6 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a copy
 complete -c book-catalogue -n '__fish_seen_subcommand_from copy' -l overwrite
 complete -c book-catalogue -n '__fish_seen_subcommand_from copy' -l help
-complete -c book-catalogue -n __fish_use_subcommand -f -a index
-complete -c book-catalogue -n '__fish_seen_subcommand_from index' -l rebuild
-complete -c book-catalogue -n '__fish_seen_subcommand_from index' -l remove
-complete -c book-catalogue -n '__fish_seen_subcommand_from index' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a backup
 complete -c book-catalogue -n '__fish_seen_subcommand_from backup' -l overwrite
 complete -c book-catalogue -n '__fish_seen_subcommand_from backup' -l help
