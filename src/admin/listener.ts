@@ -98,7 +98,7 @@ export async function openOperations(
 
   return {
     url,
-    port: Number(new URL(url).port),
+    port: portOf(url),
     serve(running) {
       service = running;
     },
