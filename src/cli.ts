@@ -39,7 +39,6 @@ A catalogue of books: JSON over HTTP.
   import      stores the books of a file: CSV, JSON or JSON Lines
   export      writes all books, or some of them, to a file: CSV, JSON or JSON Lines
   copy        copies all books from one store to another
-  index       builds, rebuilds or removes the search index
   backup      writes a verified copy of the SQLite store to a file, even while the service runs
   restore     replaces the SQLite store with a backup
   verify      checks a running service, this one or another, against the contract
