@@ -37,7 +37,7 @@ A catalogue of books: JSON over HTTP.
   ready       checks whether the running service is ready
   token       prints a token for scripts
   import      stores the books of a file: CSV, JSON or JSON Lines
-  export      writes all books, or some of them, to a file: CSV, JSON or JSON Lines
+  export      writes all books to a file: CSV, JSON or JSON Lines
   copy        copies all books from one store to another
   backup      writes a verified copy of the SQLite store to a file, even while the service runs
   restore     replaces the SQLite store with a backup

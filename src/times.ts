@@ -221,9 +221,8 @@ export const TIMES = {
     confirmPause: 2 * SECOND,
   },
   terminal: {
-    /** Between two drawings on a terminal, and between two lines in a pipe. */
+    /** Between two drawings of the progress. */
     draw: 100,
-    line: 10 * SECOND,
   },
   commands: {
     /** For `ready`; the service answers sooner. */

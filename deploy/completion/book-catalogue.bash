@@ -8,7 +8,7 @@ _book_catalogue() {
       ready) words='--alive --help' ;;
       token) words='--help' ;;
       import) words='--dry-run --on-duplicate --ids --title --author --year --format --encoding --delimiter --rejects --help' ;;
-      export) words='--format --overwrite --q --title --author --title-contains --author-contains --title-starts-with --author-starts-with --year --year-gte --year-lte --help' ;;
+      export) words='--format --overwrite --help' ;;
       copy) words='--overwrite --help' ;;
       backup) words='--overwrite --help' ;;
       restore) words='--overwrite --help' ;;

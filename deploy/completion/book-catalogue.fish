@@ -24,16 +24,6 @@ complete -c book-catalogue -n '__fish_seen_subcommand_from import' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a export
 complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l format
 complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l overwrite
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l q
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l title
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l author
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l title-contains
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l author-contains
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l title-starts-with
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l author-starts-with
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l year
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l year-gte
-complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l year-lte
 complete -c book-catalogue -n '__fish_seen_subcommand_from export' -l help
 complete -c book-catalogue -n __fish_use_subcommand -f -a copy
 complete -c book-catalogue -n '__fish_seen_subcommand_from copy' -l overwrite

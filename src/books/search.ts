@@ -1,7 +1,7 @@
 // Owns: what a search is, and which input may become one: its filters, its order, its page (rules F2 to F10).
 // Independent of HTTP and of stores.
 
-import type { Book, BookFields } from './book.ts';
+import type { Book } from './book.ts';
 import { indexText, type Term, termsOf } from './words.ts';
 
 /** A page has at most this many books. */
@@ -185,42 +185,6 @@ export function completed(order: readonly SortBy[]): readonly SortBy[] {
   if (order.some(({ field }) => field === 'id')) return order;
   const isDescending = order.length > 0 && order.every((by) => by.isDescending);
   return [...order, { field: 'id', isDescending }];
-}
-
-/** Whether a book is searched for. Slower than an index, and needs none. */
-export function matcher({ words, conditions }: Filters): (book: BookFields) => boolean {
-  return (book) => {
-    const texts = { title: indexText(book.title), author: indexText(book.author) };
-    const values = { title: texts.title.key, author: texts.author.key, year: book.year };
-    const wordsOf = (field: TextField | undefined) =>
-      field === undefined ? `${texts.title.words} ${texts.author.words}` : texts[field].words;
-    return (
-      conditions.every(({ field, operator, value }) => holds(compare(values[field], value), operator)) &&
-      words.every(({ word, isPrefix, field }) => {
-        return ` ${wordsOf(field)} `.includes(isPrefix ? ` ${word}` : ` ${word} `);
-      })
-    );
-  };
-}
-
-/** @param order negative if the value of the book is the smaller one. */
-function holds(order: number, operator: Condition['operator']): boolean {
-  switch (operator) {
-    case '=':
-      return order === 0;
-    case '>=':
-      return order >= 0;
-    case '<=':
-      return order <= 0;
-    case '<':
-      return order < 0;
-  }
-}
-
-/** Compares texts by their UTF-8 bytes, which is the order of code points (rule F9). */
-function compare(one: string | number, other: string | number): number {
-  if (typeof one === 'number' || typeof other === 'number') return Number(one) - Number(other);
-  return Buffer.compare(Buffer.from(one), Buffer.from(other));
 }
 
 function isTooLong(text: string): boolean {

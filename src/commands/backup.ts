@@ -13,11 +13,12 @@ import {
   isPartOf,
   type LockedFile,
   lockExclusively,
+  type OnProgress,
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
 import { companionsOf, openCatalogue, orphanedLog, sizeOf } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
-import { StepProgress } from '../terminal/steps.ts';
+import { Progress } from '../terminal/progress.ts';
 import { assertFree, makeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
@@ -45,7 +46,11 @@ export async function run(
   if (store === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: back it up with pg_dump or pg_basebackup.');
   }
-  const steps = new StepProgress({ stderr, env }, signal);
+  const progress = new Progress({ stderr, env });
+  const onProgress: OnProgress = (unit, done, total) => {
+    signal.throwIfAborted();
+    progress.at(unit, done, total);
+  };
   try {
     if (isPartOf(store, file)) throw new OperatorError(`${file} is part of the store: choose another file.`);
     assertFree(file, options.overwrite === true);
@@ -56,13 +61,11 @@ export async function run(
       old = claim(file, options.overwrite === true);
       const [overwrite, like] = [old?.isFile === true, modelOf(store, file)];
       const { books, checksum } = await makeWholeFile(file, overwrite, like, async (unfinished) => {
-        const content = await copyCatalogue(source, unfinished, (unit, done, total) =>
-          steps.at(unit, done, total),
-        );
+        const content = await copyCatalogue(source, unfinished, onProgress);
         if (old !== undefined) removeCompanions(finalPath(file)); // else they are those of a store that was started there
         return content;
       });
-      steps.end();
+      progress.end();
       stdout.write(`${counted(books, 'book')} backed up to ${file}, verified (sha256 ${checksum}).\n`);
       return 0;
     } finally {
@@ -70,9 +73,9 @@ export async function run(
       old?.close();
     }
   } catch (error) {
-    steps.end();
+    progress.end();
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`No backup was made of ${url}: ${reasonOf(error)}.`);
+    throw new OperatorError(`No backup was made of ${url}: ${signal.aborted ? 'stopped' : reasonOf(error)}.`);
   }
 }
 

@@ -6,7 +6,6 @@ import { OperatorError } from '../operator-error.ts';
 import { type BulkStore, booksOf, UnknownOutcome } from '../stores/bulk.ts';
 import { Checksum, checksumOf } from '../stores/checksum.ts';
 import { describeStore, readDbUrl, type StoreAt } from '../stores/open.ts';
-import { isPartOf } from '../stores/sqlite/backup.ts';
 import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
 import { TIMES } from '../times.ts';
@@ -29,8 +28,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
   const [from = '', to = ''] = operands;
   limitHeapGrowth();
   const [fromAt, toAt] = [await storeAt(from, 'FROM'), await storeAt(to, 'TO')];
-  const areOneFile = fromAt.file !== undefined && toAt.file !== undefined && isPartOf(fromAt.file, toAt.file);
-  if (areOneFile || describeStore(from) === describeStore(to))
+  if (describeStore(from) === describeStore(to) || (await areOneFile(fromAt, toAt)))
     throw new UsageError('FROM and TO are the same store.');
 
   const source = await fromAt.openBulk('read', TIMES);
@@ -50,7 +48,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
         `The connection or the disk failed while the copy was committed: ${error.message}. TO has all books of FROM, or is unchanged: look there.`,
       );
     }
-    throw new OperatorError(`Nothing was copied: ${reasonOf(error)}.`);
+    throw new OperatorError(`Nothing was copied: ${context.signal.aborted ? 'stopped' : reasonOf(error)}.`);
   } finally {
     for (const store of [source, target]) await store?.close().catch(() => {}); // after a failure, closing may fail as well
   }
@@ -63,6 +61,12 @@ async function storeAt(url: string, name: string): Promise<StoreAt> {
   } catch (error) {
     throw error instanceof OperatorError ? new UsageError(error.message) : error;
   }
+}
+
+async function areOneFile({ file: from }: StoreAt, { file: to }: StoreAt): Promise<boolean> {
+  if (from === undefined || to === undefined) return false;
+  const { isPartOf } = await import('../stores/sqlite/backup.ts');
+  return isPartOf(from, to);
 }
 
 /** @throws Error; the target is then unchanged, except perhaps after an UnknownOutcome. */
@@ -79,16 +83,17 @@ async function copy(
         throw new OperatorError(`TO has ${counted(there, 'book')} already: --overwrite removes them.`);
       }
       await target.removeAll(); // also its keys, if it has no books
-      const progress = new Progress(context, 'books', await source.count());
+      const total = await source.count();
+      const progress = new Progress(context);
       try {
         const read = new Checksum();
         let books = 0;
         for await (const batch of booksOf(source)) {
-          if (context.signal.aborted) throw new Error('stopped');
+          context.signal.throwIfAborted();
           await target.insertWithIds(batch);
           read.addBooks(batch);
           books += batch.length;
-          progress.at(books);
+          progress.at('books', books, total);
         }
         await target.reserveIdsThrough(await source.lastId());
         const checksum = read.digest();

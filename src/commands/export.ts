@@ -1,25 +1,20 @@
-// Owns: `export`: all books of a store, or those that match filters, in one consistent snapshot, into a file or a pipe.
+// Owns: `export`: all books of a store, in one consistent snapshot, into a file or a pipe.
 
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Book } from '../books/book.ts';
-import { asCsv, asJson } from '../books/line.ts';
-import { allOf, describeFilter, FILTER_NAMES, type Filters, matcher, readFilter } from '../books/search.ts';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { asCsvFile, asJsonFile } from '../files/writing.ts';
 import { OperatorError } from '../operator-error.ts';
-import { type BulkStore, booksOf, type RecordFormat } from '../stores/bulk.ts';
+import type { BulkStore } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
-import { isPartOf } from '../stores/sqlite/backup.ts';
 import { counted } from '../terminal/counted.ts';
-import { helpEntry } from '../terminal/help-entry.ts';
 import { Progress } from '../terminal/progress.ts';
 import { writeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
-export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite] [FILTERS]
+export const HELP = `Usage: book-catalogue export [FILE] [--format csv|json|jsonl] [--overwrite]
 
 Writes a consistent snapshot of all books of DB_URL to FILE; without FILE, or if it is -, to the standard output. The
 service may keep running. The output is the same, byte for byte, from every store, and can be imported again. If DB_READ_URL names
@@ -27,30 +22,20 @@ a standby that is as new as the primary, the books are read there.
 
   --format     csv, json (one array) or jsonl (one object per line); default: the extension of FILE, csv without FILE
   --overwrite  replaces FILE if it exists
-
-Filters limit the export to the books that match all of them. They are those of GET /books, and need no index. A negative
-year needs the sign: --year-lte=-1
-
-${FILTER_NAMES.map((name) => helpEntry(`--${optionOf(name)}`, describeFilter(name).help)).join('')}`;
+`;
 
 export const OPTIONS = {
   format: { type: 'string' },
   overwrite: { type: 'boolean' },
-  ...Object.fromEntries(FILTER_NAMES.map((name) => [optionOf(name), { type: 'string' }] as const)),
 } as const;
 export const OPERANDS = ['[FILE]'] as const;
 
 /** The content of a file, by its format. */
-const FORMATS = new Map<unknown, (source: Source) => AsyncIterable<string | Uint8Array>>([
-  ['csv', (source) => asCsvFile(source.text('csv'))],
-  ['json', (source) => asJsonFile(source.text('jsonl'))],
-  ['jsonl', (source) => source.text('jsonl')],
+const FORMATS = new Map<unknown, (store: BulkStore) => AsyncIterable<string | Uint8Array>>([
+  ['csv', (store) => asCsvFile(store.text('csv'))],
+  ['json', (store) => asJsonFile(store.text('jsonl'))],
+  ['jsonl', (store) => store.text('jsonl')],
 ]);
-
-/** Where the lines of the books come from. */
-interface Source {
-  text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
-}
 
 export async function run(context: CommandContext, args: Arguments): Promise<number> {
   const { env, stdout, stderr, signal } = context;
@@ -59,11 +44,12 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   if (content === undefined) {
     throw new UsageError('The format must be csv, json or jsonl: set --format, or the extension of FILE.');
   }
-  const filters = readFilters(args.options);
   const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env));
-  if (at.file !== undefined && isPartOf(at.file, file)) {
-    throw new OperatorError(`${file} is part of the store: choose another file.`);
+  if (at.file !== undefined) {
+    const { isPartOf } = await import('../stores/sqlite/backup.ts');
+    if (isPartOf(at.file, file))
+      throw new OperatorError(`${file} is part of the store: choose another file.`);
   }
   const store = await at.openBulk('read', TIMES);
   if (store === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
@@ -71,17 +57,15 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   try {
     const books = await store.inSnapshot(async () => {
       const count = await store.count();
-      const progress = file === '-' && stdout.isTTY ? undefined : new Progress(context, 'books', count);
-      const some = filters && new SomeBooks(store, matcher(filters), progress);
-      const chunks = some ? asBytes(content(some)) : watched(content(store), count, progress);
-      const write = (to: Writable) => pipeline(chunks, to, { signal });
+      const progress = file === '-' && stdout.isTTY ? undefined : new Progress(context);
+      const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
       try {
         if (file === '-') await write(destroyable(stdout));
         else await writeWholeFile(file, args.options.overwrite === true, write);
       } finally {
         progress?.end();
       }
-      return some?.count ?? count;
+      return count;
     });
     stderr.write(`${counted(books, 'book')} exported${file === '-' ? '' : ` to ${file}`}.\n`);
     return 0;
@@ -99,70 +83,14 @@ async function* watched(
   chunks: AsyncIterable<string | Uint8Array>,
   books: number,
   progress: Progress | undefined,
-): AsyncGenerator<Buffer, void, void> {
+): AsyncGenerator<Uint8Array, void, void> {
   let lines = 0;
-  for await (const bytes of asBytes(chunks)) {
+  for await (const chunk of chunks) {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, end + 1)) lines += 1;
-    progress?.at(Math.min(lines, books));
+    progress?.at('books', Math.min(lines, books), books);
     yield bytes;
   }
-}
-
-async function* asBytes(chunks: AsyncIterable<string | Uint8Array>): AsyncGenerator<Buffer, void, void> {
-  for await (const chunk of chunks) {
-    yield typeof chunk === 'string'
-      ? Buffer.from(chunk)
-      : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
-  }
-}
-
-/** The books of a store that match, as text; and the progress of reading all of them. */
-class SomeBooks implements Source {
-  readonly #store: BulkStore;
-  readonly #matches: (book: Book) => boolean;
-  readonly #progress: Progress | undefined;
-  /** How many there were. */
-  count = 0;
-
-  constructor(store: BulkStore, matches: (book: Book) => boolean, progress: Progress | undefined) {
-    this.#store = store;
-    this.#matches = matches;
-    this.#progress = progress;
-  }
-
-  async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
-    const asLine = format === 'csv' ? asCsv : asJson;
-    let read = 0;
-    for await (const books of booksOf(this.#store)) {
-      const found = books.filter(this.#matches);
-      this.count += found.length;
-      if (found.length > 0) yield found.map(asLine).join('');
-      read += books.length;
-      this.#progress?.at(read);
-    }
-  }
-}
-
-/**
- * @returns undefined without any filter.
- * @throws UsageError
- */
-function readFilters(options: Arguments['options']): Filters | undefined {
-  const filters = FILTER_NAMES.flatMap((name) => {
-    const value = options[optionOf(name)];
-    if (typeof value !== 'string') return [];
-    const read = readFilter(name, value);
-    if (read === undefined)
-      throw new UsageError(
-        `--${optionOf(name)} cannot be ${JSON.stringify(value)}: docs/search.md says what a filter may be.`,
-      );
-    return [read];
-  });
-  return filters.length === 0 ? undefined : allOf(filters);
-}
-
-function optionOf(name: string): string {
-  return name.replaceAll('_', '-');
 }
 
 /**

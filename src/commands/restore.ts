@@ -12,11 +12,12 @@ import {
   isPartOf,
   type LockedFile,
   lockExclusively,
+  type OnProgress,
   removeCompanions,
 } from '../stores/sqlite/backup.ts';
 import { makeFolderOf, orphanedLog } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
-import { StepProgress } from '../terminal/steps.ts';
+import { Progress } from '../terminal/progress.ts';
 import { makeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
 import type { Arguments, CommandContext } from './command.ts';
@@ -42,7 +43,11 @@ export async function run(
   if (path === undefined) {
     throw new OperatorError('DB_URL names a PostgreSQL store: restore it with pg_restore or psql.');
   }
-  const steps = new StepProgress({ stderr, env }, signal);
+  const progress = new Progress({ stderr, env });
+  const onProgress: OnProgress = (unit, done, total) => {
+    signal.throwIfAborted();
+    progress.at(unit, done, total);
+  };
   try {
     const backup = statSync(file, { throwIfNoEntry: false });
     if (backup === undefined) throw new OperatorError(`${file} does not exist.`);
@@ -60,13 +65,11 @@ export async function run(
         if (old !== undefined && statSync(unfinished).uid !== old.uid) {
           throw new OperatorError(`DB_URL: ${url} belongs to another user: run restore as that user.`);
         }
-        const content = await copyBackup(file, unfinished, TIMES.sqlite, (unit, done, total) =>
-          steps.at(unit, done, total),
-        );
+        const content = await copyBackup(file, unfinished, TIMES.sqlite, onProgress);
         removeCompanions(path);
         return content;
       });
-      steps.end();
+      progress.end();
       stdout.write(`${counted(books, 'book')} restored to ${url} (sha256 ${checksum}).\n`);
       return 0;
     } catch (error) {
@@ -76,9 +79,9 @@ export async function run(
       store.close(); // after the new one is in place: no process begins on the old one
     }
   } catch (error) {
-    steps.end();
+    progress.end();
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`${url} was not restored: ${reasonOf(error)}.`);
+    throw new OperatorError(`${url} was not restored: ${signal.aborted ? 'stopped' : reasonOf(error)}.`);
   }
 }
 

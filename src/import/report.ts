@@ -76,7 +76,7 @@ export class ImportReport implements BatchReport {
     const above = reading.header?.above.trim();
     if (above) this.#warn(`${options.name}: left out above the header: ${shorten(above)}`);
     this.#rejects = options.rejects === undefined ? undefined : openRejects(reading, options.rejects, output);
-    this.#progress = new Progress(output, 'rows', options.size);
+    this.#progress = new Progress(output);
   }
 
   /** Prints rejected records, and adds them to their file. Also prints the columns if there are more than before. */
@@ -96,7 +96,7 @@ export class ImportReport implements BatchReport {
       this.#progress.line(printable(withBytesShown(`${this.#options.name}:${line}: ${said}`)));
     }
     await this.#rejects?.add(refused);
-    this.#progress.at(position, rows);
+    this.#progress.at('rows', position, this.#options.size, rows);
   }
 
   async ready(): Promise<void> {

@@ -15,13 +15,19 @@ const RUNNING = 'test/transfer/running.test.ts';
 const CLIENT = 'test/client/service.test.ts';
 const ANSWERS = 'test/client/answers.test.ts';
 const LISTS = 'test/client/lists.test.ts';
+const IMPORTS = 'test/project/imports.test.ts';
 const RUN = 'test/project/run.test.ts';
 const FUZZ = 'test/fuzz/fuzz.test.ts';
 
 export const TRANSFER_MUTANTS = new Mutants()
   .in('src/commands/copy.ts')
   .mutant('a store is copied to itself by another path', EXPORT, 'wrong operand')
-  .change('isPartOf(fromAt.file, toAt.file)', 'fromAt.file.length < 0')
+  .change('isPartOf(from, to)', 'from.length < 0')
+  .mutant('a copy between two stores of PostgreSQL loads node:sqlite', IMPORTS, 'only for a store of SQLite')
+  .change(
+    'import { Checksum, checksumOf }',
+    "import '../stores/sqlite/backup.ts';\nimport { Checksum, checksumOf }",
+  )
   .mutant('a copy succeeds without a comparison of both stores', EXPORT, 'alters or drops a book')
   .change(
     '(await target.count()) !== books || (await checksumOf(target)) !== checksum',
@@ -37,7 +43,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('a copy takes books from TO without --overwrite', EXPORT, 'over books only with --overwrite')
   .change('if (there > 0 && !overwrite) {', 'if (there < 0 && !overwrite) {')
   .mutant('a copy continues after a signal', RUNNING, 'a signal ends backup, restore and copy')
-  .change("if (context.signal.aborted) throw new Error('stopped');", '')
+  .change('context.signal.throwIfAborted();', '')
   .mutant('an id that was given before a copy is given again', EXPORT, 'from SQLite to SQLite, ids included')
   .change('await target.reserveIdsThrough(await source.lastId());', '')
   .mutant('a copy holds all books in memory', MEMORY, 'copy from SQLite')

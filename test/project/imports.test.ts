@@ -50,6 +50,19 @@ for (const [from, may] of [
   });
 }
 
+test('export, import and copy load node:sqlite only for a store of SQLite', () => {
+  const loaded = new Set(['export', 'import', 'copy'].map((name) => `src/commands/${name}.ts`));
+  for (const file of loaded) {
+    if (!FILES.includes(file)) continue;
+    const atOnce = readFileSync(pathTo(file), 'utf8').matchAll(
+      /^(?:import|export) (?!type )(?:[^;']*from )?'([^']+)'/gm,
+    );
+    for (const [, name = ''] of atOnce) loaded.add(name.startsWith('.') ? join(dirname(file), name) : name);
+  }
+  assert.ok(loaded.has('src/stores/open.ts'));
+  assert.ok(!loaded.has('node:sqlite'));
+});
+
 /** A folder; a file of `src` that stands in none is a room by itself, and so is the door to both stores. */
 function roomOf(file: string): string {
   return /^src\/(stores\/open|[\w-]+)\.ts$/.test(file) ? file : dirname(file);
