@@ -5,9 +5,10 @@
 import { toTheEye } from '../../src/files/alike.ts';
 import { keepsIds, NoTitleColumn } from '../../src/files/columns.ts';
 import { correct, correctable, valueIn } from '../../src/files/correcting.ts';
-import { bytesOf, NotText, NotUtf8 } from '../../src/files/decoding.ts';
+import { bytesOf } from '../../src/files/decoding.ts';
 import { readBooks } from '../../src/files/reading.ts';
 import { type ReadBook, type Reading, type RefusedRecord, shorten } from '../../src/files/rows.ts';
+import { NotText, NotUtf8 } from '../../src/files/text-input.ts';
 import { asRefused, refusedFrame, refusedName } from '../../src/files/writing.ts';
 import { readYear } from '../../src/files/years.ts';
 import { OperatorError } from '../../src/operator-error.ts';

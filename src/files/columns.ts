@@ -97,7 +97,7 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
       כותר, שם הספר, العنوان, عنوان, शीर्षक, ชื่อเรื่อง, назва книги, название произведения, заголовок, 題名, 题名, 書名, タイトル, 书名, 제목, 서명`),
     ...wordsOf('title proper, book name, obra, libro, livro, boek, книга'),
     'name', // in other languages, often that of a person
-  ],
+  ].map(plain),
   author: [
     'author', // ours, Goodreads, Hardcover, BookBuddy, Zotero, Openreads, Koha
     'authors', // Calibre, Open Library, StoryGraph, goodbooks-10k, LibraryThing's JSON
@@ -126,7 +126,7 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
       автор, авторы, автор(ы), автор книги, фио автора, автори, autorka, autor/autorzy, autor (nachname, vorname), auteur·rice·s, upphovsman, avtor, autors, autorius, penulis, pengarang
       tác giả, מחבר, المؤلف, نویسنده, लेखक, ผู้แต่ง, autoři, szerző, szerzők, yazar, συγγραφέας
       著者, 著者名, 作者, 著作者, 저자, 저자명`),
-  ],
+  ].map(plain),
   year: [
     'year', // ours
     ...YEARS_OF_THE_WORK,
@@ -135,10 +135,12 @@ const USUAL_NAMES: Readonly<Record<Field, readonly string[]>> = {
       Jahr, année, año, anno, ano, jaar, rok, år, год, рік, év, yıl, vuosi, έτος, 年份, 年, 연도, godina, leto, aasta, gads, metai, any, an, שנה, سنة, سال, ปี, năm, वर्ष, tahun`),
     ...wordsOf('published, first published, release year, release date, copyright'),
     'date', // LibraryThing, Dublin Core
-  ],
+  ].map(plain),
 };
 
-const ALL_USUAL_NAMES = new Set(Object.values(USUAL_NAMES).flat().map(plain));
+const ALL_USUAL_NAMES = new Set(Object.values(USUAL_NAMES).flat());
+
+const PUBLICATIONS = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION].map(plain);
 
 /** The columns of an export. */
 const EXPORTED: readonly string[] = ['id', ...FIELD_NAMES];
@@ -156,7 +158,7 @@ const SHOWN_LENGTH = 40;
 export function findColumns(names: readonly string[], wanted: WantedColumns, line?: number): Columns {
   const byPlainName = new Map(names.toReversed().map((name) => [plain(name), name]));
   const firstOf = (usualNames: readonly string[]) =>
-    usualNames.map((usual) => byPlainName.get(plain(usual))).find((found) => found !== undefined);
+    usualNames.map((usual) => byPlainName.get(usual)).find((found) => found !== undefined);
   const find = (field: Field) => {
     const name = wanted[field];
     if (name === undefined) return firstOf(USUAL_NAMES[field]);
@@ -167,9 +169,9 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
     return found;
   };
   const year = find('year');
-  const isZotero = year !== undefined && plain(year) === plain('publication year');
-  const publications = [...YEARS_OF_THE_WORK, ...YEARS_OF_THE_EDITION, ...(isZotero ? ['date'] : [])];
-  const published = publications.map((usual) => byPlainName.get(plain(usual)));
+  const isZotero = year !== undefined && plain(year) === 'publicationyear';
+  const publications = [...PUBLICATIONS, ...(isZotero ? ['date'] : [])];
+  const published = publications.map((usual) => byPlainName.get(usual));
   const years = new Set(published.filter((name) => name !== undefined));
   const columns = {
     title: find('title'),
@@ -181,9 +183,21 @@ export function findColumns(names: readonly string[], wanted: WantedColumns, lin
   return columns;
 }
 
+/** The first year that is not 0, and its column. */
+export function firstYear<Column, Year>(
+  columns: readonly Column[],
+  read: (column: Column) => Year,
+): readonly [Year | 0, Column] {
+  for (const column of columns) {
+    const year = read(column);
+    if (year !== 0) return [year, column];
+  }
+  return [0, columns[0] as Column];
+}
+
 /** Whether a name is usual for the title, and for nothing else. */
 export function isTitle(name: string): boolean {
-  return plain(name) !== 'name' && USUAL_NAMES.title.map(plain).includes(plain(name));
+  return plain(name) !== 'name' && USUAL_NAMES.title.includes(plain(name));
 }
 
 /** Of all columns that are used. */

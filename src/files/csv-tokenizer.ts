@@ -203,6 +203,11 @@ export class Tokenizer {
     return form === DOUBLED ? content.split('""').join('"') : content;
   }
 
+  /** The contents of the fields that are located. */
+  get fields(): string[] {
+    return Array.from({ length: Math.min(this.count, this.#kept) }, (_, index) => this.field(index));
+  }
+
   /** The text of the record's first fields, as it stands. */
   beginning(fields: number): string {
     const end = fields <= this.#kept ? this.#ends[fields - 1] : this.end;

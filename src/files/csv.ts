@@ -1,4 +1,4 @@
-// Owns: reading books from delimited text (RFC 4180, also with semicolons, tabs or bars), and finding its header.
+// Owns: reading books from delimited text (RFC 4180, also with semicolons, tabs or bars).
 // Does not: end at a malformed record: it rejects malformed records, those that lack a field that is needed, and those
 // with text in more fields than the header has.
 //
@@ -7,19 +7,13 @@
 // again with every piece of the file.
 
 import { readBookId } from '../books/book.ts';
-import { InvalidOption, OperatorError } from '../operator-error.ts';
-import { type Columns, findColumns, keepsIds, type WantedColumns, withoutReasons } from './columns.ts';
+import { type Columns, findColumns, firstYear, keepsIds, withoutReasons } from './columns.ts';
+import { type Header, readHeader } from './csv-header.ts';
 import { type Fault, Tokenizer, WITHOUT_QUOTING } from './csv-tokenizer.ts';
-import { BINARY, NotText, TextInput } from './decoding.ts';
 import type { OpenBatch, ReadBook, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, shorten } from './rows.ts';
+import { TextInput } from './text-input.ts';
 import { readYear } from './years.ts';
-
-/** Tried in this order; among those that find a title, the one that splits the header into the most columns is it. */
-const DELIMITERS = [',', ';', '\t', '|'];
-
-/** Rows among which the header is looked for: other programs write names, dates and addresses above it. */
-const SEARCHED_ROWS = 50;
 
 /** The index of a column that does not exist. */
 const NOWHERE = -1;
@@ -34,12 +28,6 @@ const REASON_OF_RECORD =
 
 /** A text that a spreadsheet leaves as it is, between tabs, as in our file for Excel: `="007"`. */
 const TEXT_OF_SPREADSHEET = /^="([^"]*(?:""[^"]*)*)"$/;
-
-/** A text in other quotation marks than those of CSV. */
-const OTHER_QUOTES = /^\s*['‘’‚“”„«»`].*['‘’“”«»`´]\s*$/s;
-
-/** No real table is wider. */
-const MAX_COLUMNS = 10_000;
 
 /** @throws OperatorError when there is no header, or no columns can be found in it. */
 export async function readCsv(input: TextInput, options: ReadingOptions): Promise<Reading> {
@@ -66,146 +54,6 @@ export async function readCsv(input: TextInput, options: ReadingOptions): Promis
   };
 }
 
-interface Header {
-  readonly names: readonly string[];
-  readonly delimiter: string;
-  readonly line: number;
-  /** As it stands in the file, with the line that names the delimiter, without the column of reasons. */
-  readonly text: string;
-  /** The rows that were left out before it. */
-  readonly above: string;
-}
-
-async function readHeader(input: TextInput, options: ReadingOptions): Promise<Header> {
-  const { delimiter: wanted, hasHeader, fromLine = 1 } = options;
-  if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {
-    throw new InvalidOption(
-      'The delimiter must be one character up to U+FFFF other than a quote or a line end, or \\t for a tab.',
-    );
-  }
-  const named = await skipToHeader(input, fromLine);
-  const given = wanted ?? named;
-  const delimiters = given === undefined ? DELIMITERS : [given];
-  // Not indexes: `input.more()` moves the text.
-  let above = 0;
-  const first = await readRow(input, above, delimiters, options.columns.title);
-  let row = first;
-  // A first row with a title alone may be a title of the table.
-  const isFound = () => (first.isHeader ? row.hasMore : row.isHeader);
-  for (let rows = 1; hasHeader !== false && !isFound() && rows < SEARCHED_ROWS; rows += 1) {
-    above += row.length;
-    if (input.at + above === input.text.length && input.ended) break;
-    row = await readRow(input, above, delimiters, options.columns.title);
-  }
-  if (!isFound()) {
-    if (!first.isHeader)
-      input.damageIn(input.text.slice(input.at, input.at + above + row.length), input.line);
-    [row, above] = [first, 0];
-  }
-  const { names, tokenizer, length } = row;
-  const leftOut = input.text.slice(input.at, input.at + above);
-  input.advance(input.at + above);
-  const { line } = input;
-  if (tokenizer === undefined)
-    throw new OperatorError(`Line ${line}, the header, has a misplaced or unclosed quote.`);
-  const { count, delimiter } = tokenizer;
-  if (count > MAX_COLUMNS) throw new OperatorError(`The header has more than ${MAX_COLUMNS} columns.`);
-  if (names.some((name) => name.includes('\0'))) {
-    const encoding = names[0]?.startsWith('\0') ? 'utf-16be' : 'utf-16le';
-    const isBinary = !tokenizer.beginning(count).isWellFormed();
-    throw new NotText(
-      isBinary
-        ? BINARY
-        : `The file is not text: its header has NUL characters. For UTF-16, set --encoding ${encoding}.`,
-    );
-  }
-  const before = named === undefined ? '' : `sep=${named}\n`;
-  if (hasHeader === false) {
-    const numbered = names.map((_, index) => `column ${index + 1}`);
-    return { names: numbered, delimiter, line, text: before + numbered.join(delimiter), above: leftOut };
-  }
-  if (names.every((name) => OTHER_QUOTES.test(name)))
-    throw new OperatorError(
-      `Line ${line}, the header, has other quotation marks than ": write those in the file.`,
-    );
-  const text = before + tokenizer.beginning(withoutReasons(names).length);
-  input.advance(input.at + length);
-  return { names, delimiter, line, text, above: leftOut };
-}
-
-/** A row as it is if it is the header. */
-interface Row {
-  /** Undefined if its quotes are malformed, whatever the delimiter. */
-  readonly tokenizer: Tokenizer | undefined;
-  readonly names: readonly string[];
-  readonly isHeader: boolean;
-  /** Whether it also has a column for the author or the year, or the caller names the title. */
-  readonly hasMore: boolean;
-  /** Characters, with its line end. */
-  readonly length: number;
-}
-
-/** @param offset of the row, after `input.at`; rows other than the first need a second sign that they are the header. */
-async function readRow(
-  input: TextInput,
-  offset: number,
-  delimiters: readonly string[],
-  title: WantedColumns['title'],
-): Promise<Row> {
-  let best: Row | undefined;
-  for (const delimiter of delimiters) {
-    const tokenizer = new Tokenizer(delimiter, MAX_COLUMNS);
-    while (!tokenizer.read(input.text, input.at + offset, input.ended)) await input.more();
-    if (tokenizer.fault !== undefined) continue;
-    const { count, next } = tokenizer;
-    const names = Array.from({ length: Math.min(count, MAX_COLUMNS) }, (_, index) => tokenizer.field(index));
-    const found = columnsOf(names, title);
-    const hasMore = typeof title === 'string' || (found?.author ?? found?.year) !== undefined;
-    const isAlone = names.filter((name) => name.trim() !== '').length === 1;
-    const isHeader = found !== undefined && (offset === 0 || isAlone || hasMore);
-    const isWider = best === undefined || count > (best.tokenizer?.count ?? 0);
-    if (best === undefined || (isHeader === best.isHeader ? isWider : isHeader))
-      best = { tokenizer, names, isHeader, hasMore: isHeader && hasMore, length: next - input.at - offset };
-  }
-  const [line = ''] = /^[^\r\n]*(?:\r\n?|\n)?/.exec(input.text.slice(input.at + offset)) ?? [];
-  return best ?? { tokenizer: undefined, names: [], isHeader: false, hasMore: false, length: line.length };
-}
-
-/** @returns undefined if none is the title. */
-function columnsOf(names: readonly string[], title: WantedColumns['title']): Columns | undefined {
-  try {
-    return findColumns(names, { title });
-  } catch (error) {
-    if (error instanceof OperatorError) return undefined;
-    throw error;
-  }
-}
-
-/**
- * Skips what spreadsheets leave before the header: blank lines, lines of only delimiters, and Excel's `sep=;`.
- * @param fromLine all lines before it are skipped as well.
- * @returns the delimiter of the latter.
- */
-async function skipToHeader(input: TextInput, fromLine: number): Promise<string | undefined> {
-  let delimiter: string | undefined;
-  for (;;) {
-    const rest = input.text.slice(input.at);
-    const above = input.line < fromLine ? /^[^\r\n]*(?:\r\n?|\n)/.exec(rest) : null;
-    const blank = /^(?:[ \t,;|]*(?:\r\n?|\n))+/.exec(rest);
-    const separator = /^sep=([^"\r\n])(?:\r\n?|\n)/i.exec(rest);
-    if (above === null && separator !== null) delimiter = separator[1];
-    const found = above ?? blank ?? separator;
-    if (found !== null) {
-      input.advance(input.at + found[0].length);
-    } else if (input.ended || /[\r\n]/.test(rest)) {
-      if (!/[^ \t,;|]/.test(rest)) throw new OperatorError('The file is empty: it has no header.');
-      return delimiter;
-    } else {
-      await input.more();
-    }
-  }
-}
-
 /** How a record is split into the columns of a file. */
 export function tokenizerOf(names: readonly string[], delimiter: string): Tokenizer {
   return new Tokenizer(delimiter, names.length, [withoutReasons(names).length, names.length]);
@@ -222,8 +70,7 @@ class CsvRecords {
   readonly #id: number;
   readonly #title: number;
   readonly #author: number;
-  readonly #year: number;
-  readonly #otherYears: readonly number[];
+  readonly #years: readonly number[];
   /** The last of them. */
   readonly #lastUsed: number;
 
@@ -236,9 +83,8 @@ class CsvRecords {
     this.#id = keepIds ? indexOf('id') : NOWHERE;
     this.#title = indexOf(columns.title);
     this.#author = indexOf(columns.author);
-    this.#year = indexOf(columns.year);
-    this.#otherYears = columns.otherYears.map(indexOf);
-    this.#lastUsed = Math.max(this.#id, this.#title, this.#author, this.#year);
+    this.#years = [indexOf(columns.year), ...columns.otherYears.map(indexOf)];
+    this.#lastUsed = Math.max(this.#id, this.#title, this.#author, indexOf(columns.year));
   }
 
   /** @returns false when it needs more text, or there is no more. */
@@ -282,13 +128,7 @@ class CsvRecords {
     }
     const title = this.#field(this.#title);
     const author = this.#field(this.#author);
-    let yearField = this.#year;
-    let year = readYear(this.#field(yearField));
-    for (const other of this.#otherYears) {
-      if (year !== 0) break;
-      yearField = other;
-      year = readYear(this.#field(yearField));
-    }
+    const [year, yearField] = firstYear(this.#years, (field) => readYear(this.#field(field)));
     const isSuspect = this.#input.holdsNul || this.#input.isDamaged; // rule 4
     const wrong = isSuspect ? (this.#wrongText(this.#title) ?? this.#wrongText(this.#author)) : undefined;
     if (wrong !== undefined) return wrong;
@@ -302,11 +142,8 @@ class CsvRecords {
 
   /** Whether all fields are empty, or blanks: spreadsheets leave such rows behind. */
   get #isBlank(): boolean {
-    const { count, fault, hasMore } = this.#tokenizer;
-    if (fault !== undefined || hasMore) return false;
-    for (let index = 0; index < Math.min(count, this.#names.length); index += 1)
-      if (/[^ \t\r\n]/.test(this.#tokenizer.field(index))) return false;
-    return true;
+    const { fault, hasMore, fields } = this.#tokenizer;
+    return fault === undefined && !hasMore && !fields.some((field) => /[^ \t\r\n]/.test(field));
   }
 
   /** The content of a column; '' if there is no such column, or the record ends before it. */
@@ -344,8 +181,7 @@ class CsvRecords {
 
   /** Whether a short record has an empty field at its end, so that it lacks none there: a quoted field holds others. */
   get #joinsFields(): boolean {
-    const { count, delimiter } = this.#tokenizer;
-    const fields = Array.from({ length: count }, (_, index) => this.#tokenizer.field(index));
+    const { delimiter, fields } = this.#tokenizer;
     return fields.at(-1) === '' && fields.some((field) => field.includes(delimiter));
   }
 
@@ -360,15 +196,12 @@ class CsvRecords {
    * its last line then are whole rows by themselves. Between tabs or bars, where no line end is expected, a part is enough.
    */
   get #isOfRows(): boolean {
-    const { delimiter, count } = this.#tokenizer;
-    if (this.#tokenizer.lines === 1) return false;
-    if (WITHOUT_QUOTING.includes(delimiter)) {
-      for (let index = 0; index < Math.min(count, this.#names.length); index += 1) {
-        const field = this.#tokenizer.field(index);
-        if (field.includes(delimiter) && /[\r\n]/.test(field)) return true;
-      }
-    }
-    const lines = this.#tokenizer.beginning(count).split(/[\r\n]/);
+    const tokenizer = this.#tokenizer;
+    const { delimiter, count } = tokenizer;
+    if (tokenizer.lines === 1) return false;
+    const isJoined = (field: string) => field.includes(delimiter) && /[\r\n]/.test(field);
+    if (WITHOUT_QUOTING.includes(delimiter) && tokenizer.fields.some(isJoined)) return true;
+    const lines = tokenizer.beginning(count).split(/[\r\n]/);
     return [lines[0], lines.at(-1)].every((line = '') => {
       const fields = line.split(delimiter).length;
       return fields >= this.#own && fields <= this.#names.length;

@@ -9,18 +9,19 @@ import { OperatorError } from '../operator-error.ts';
 import {
   type Columns,
   findColumns,
+  firstYear,
   keepsIds,
   NoTitleColumn,
   namesOf,
   type WantedColumns,
   withName,
 } from './columns.ts';
-import { TextInput } from './decoding.ts';
 import { assertReadable, elsewhere, unfinished } from './json-shape.ts';
 import { ArraySplitter, type JsonRecord, LineSplitter } from './json-splitter.ts';
 import { isMembers, readAuthors, readYearIn } from './json-values.ts';
 import type { OpenBatch, Reading, ReadingOptions } from './rows.ts';
 import { isFull, readBatches, shorten } from './rows.ts';
+import { TextInput } from './text-input.ts';
 
 /** Characters of the file whose objects determine the columns. */
 const BEGINNING = 64 * 1024;
@@ -245,13 +246,7 @@ function readFields(object: JsonObject, columns: Columns): BookChanges {
   const title = ownValue(object, columns.title) ?? '';
   const author = readAuthors(ownValue(object, columns.author) ?? '');
   if (author === undefined) throw new FieldError(columns.author, 'is neither a string nor a list of names');
-  let yearColumn = columns.year;
-  let year = yearIn(object, yearColumn);
-  for (const other of columns.otherYears) {
-    if (year !== 0) break;
-    yearColumn = other;
-    year = yearIn(object, yearColumn);
-  }
+  const [year, yearColumn] = firstYear([columns.year, ...columns.otherYears], (name) => yearIn(object, name));
   const fields = readBookChanges({ title, author, year });
   if (fields !== undefined) return fields;
   if (readBookChanges({ title }) === undefined) throw new FieldError(columns.title, explainText(title));

@@ -7,10 +7,10 @@ import { FIELD_NAMES } from '../books/book.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
 import { type Field, NoTitleColumn, REFUSED } from './columns.ts';
 import { readCsv } from './csv.ts';
-import { TextInput } from './decoding.ts';
 import { assertNotForeign, BEGINNING as FOREIGN_BEGINNING } from './foreign.ts';
 import { readJson } from './json.ts';
 import type { Format, Reading, ReadingOptions } from './rows.ts';
+import { TextInput } from './text-input.ts';
 
 /** Characters of a file that determine its format. */
 const BEGINNING = 100;
@@ -20,8 +20,8 @@ const BEGINNING = 100;
  * @throws OperatorError when they cannot be determined.
  */
 export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: ReadingOptions): Promise<Reading> {
-  const { beginning, all } = await begun(bytes);
-  const input = new TextInput(all, options.encoding);
+  const input = new TextInput(bytes, options.encoding);
+  const beginning = await input.peek(FOREIGN_BEGINNING);
   try {
     if (options.format === undefined) assertNotForeign(beginning);
     const format = options.format ?? (await tellFormat(options.name, input));
@@ -42,33 +42,6 @@ export async function readBooks(bytes: AsyncIterable<Uint8Array>, options: Readi
 /** A damaged name may be that of a column that is missing. */
 function assertNamesUtf8(names: readonly string[], input: TextInput): void {
   input.damageIn(names.join(), 1);
-}
-
-/** Reads the beginning of a file; `all` has it again, and then the rest. */
-async function begun(
-  bytes: AsyncIterable<Uint8Array>,
-): Promise<{ beginning: Uint8Array; all: AsyncIterable<Uint8Array> }> {
-  const source = bytes[Symbol.asyncIterator]();
-  const pieces: Uint8Array[] = [];
-  let size = 0;
-  while (size < FOREIGN_BEGINNING) {
-    const { value, done } = await source.next();
-    if (done === true) break;
-    pieces.push(value);
-    size += value.length;
-  }
-  const beginning = new Uint8Array(size);
-  let at = 0;
-  for (const piece of pieces) {
-    beginning.set(piece, at);
-    at += piece.length;
-  }
-  const next = async (): Promise<IteratorResult<Uint8Array>> => {
-    const value = pieces.shift();
-    return value === undefined ? source.next() : { value };
-  };
-  const end = async () => (await source.return?.()) ?? { value: undefined, done: true as const };
-  return { beginning, all: { [Symbol.asyncIterator]: () => ({ next, return: end }) } };
 }
 
 async function tellFormat(name: string, input: TextInput): Promise<Format> {

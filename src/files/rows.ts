@@ -2,7 +2,7 @@
 
 import type { BookFields } from '../books/book.ts';
 import type { Columns, WantedColumns } from './columns.ts';
-import type { TextInput } from './decoding.ts';
+import type { TextInput } from './text-input.ts';
 
 export type Format = 'csv' | 'json' | 'jsonl';
 

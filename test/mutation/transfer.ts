@@ -190,12 +190,13 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('JSON that is named as text is read as a table', FORMATS, 'by its name and its beginning')
   .change(' && !/^\\s*(?:\\[\\s*)?\\{\\s*"/.test(input.text)', '')
   .mutant('the first piece of a file alone shows its format', FOREIGN, 'called by its name')
-  .change('while (size < FOREIGN_BEGINNING)', 'while (size === 0)')
+  .change('await input.peek(FOREIGN_BEGINNING)', 'await input.peek(1)')
   .in('src/files/decoding.ts')
   .mutant('a file is read in an encoding of which Node.js alters characters', FORMATS, 'refused as a whole')
   .change('if (!EXACT.test(this.encoding))', 'if (false)')
   .mutant('a damaged byte takes the next ones with it', FORMATS, 'in a column that is not used')
   .change('const length = validLength(bytes, at);', 'const length = lengthBy(bytes[at] as number);')
+  .in('src/files/text-input.ts')
   .mutant(
     'a file of UTF-8 with damaged bytes is taken for one of another encoding',
     FORMATS,
@@ -237,6 +238,15 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change('!/^[\\s=+\\-@#]/.test(text) &&', 'true &&')
   .mutant('007 is a number in Excel', FOR_EXCEL, 'a file for Excel')
   .change('(words > 1 || !/\\p{N}/u.test(text))', 'words >= 0')
+  .in('src/files/csv-header.ts')
+  .mutant(
+    'rows after a header are skipped with the blank lines before it',
+    FORMATS,
+    'another delimiter would',
+  )
+  .change('length: next - input.at - offset', 'length: next')
+  .mutant('a title of a table is its header', FORMATS, 'a title alone, above the header')
+  .change('first.isHeader ? row.hasMore', 'first.isHeader ? true')
   .in('src/files/csv.ts')
   .mutant(
     'a title that was protected from Excel is imported with its protection',
@@ -246,12 +256,6 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change("!== '\\t' || !field.startsWith('=\"')", "!== ''")
   .mutant('a title that looks protected loses that on its way through CSV', FOR_EXCEL, 'a file for Excel')
   .change("this.#tokenizer.delimiter !== '\\t' || ", '')
-  .mutant(
-    'rows after a header are skipped with the blank lines before it',
-    FORMATS,
-    'another delimiter would',
-  )
-  .change('length: next - input.at - offset', 'length: next')
   .mutant('a row of blanks is a book', FORMATS, 'every field is blank')
   .change('[^ \\t\\r\\n]', '.')
   .mutant('a damaged text is stored', FORMATS, 'in a column that is not used')
@@ -264,8 +268,6 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change(' + delimiter.repeat(lacking)', '')
   .mutant('the reason of a corrected row becomes its author', FORMATS, 'with and without their reasons')
   .change(' || this.#names.some(isOf)', '')
-  .mutant('a title of a table is its header', FORMATS, 'a title alone, above the header')
-  .change('first.isHeader ? row.hasMore', 'first.isHeader ? true')
   .mutant('quotes that join two fields shift the others to the left', FORMATS, 'quotes that join fields')
   .change('if (this.#joinsFields) return false;', '')
   .in('src/files/csv-tokenizer.ts')

@@ -1,0 +1,265 @@
+// Owns: the text of a file as it is read: the part still needed, the line numbers, and whether the file is UTF-8.
+
+import { OperatorError } from '../operator-error.ts';
+import { DAMAGED, Decoder, joined, markOf, withBytesShown } from './decoding.ts';
+
+/** Characters of one record, at most. An unclosed quote must not read a whole file into memory. */
+const LONGEST_RECORD = 16 * 1024 * 1024;
+
+/** Characters after the first damaged byte in which a line of UTF-8 is looked for before records are judged. */
+const LOOKED_THROUGH = LONGEST_RECORD;
+
+/**
+ * Bytes that are decoded together. With 64 KiB, the size of a read from a file, the peak memory of the process was 30
+ * MiB higher: V8 keeps such long strings until a full garbage collection.
+ */
+const PIECE = 16 * 1024;
+
+/** A character that encodings write differently. */
+const BEYOND_ASCII = /[^\0-\x7f]/u;
+
+const LF = 10;
+const CR = 13;
+
+/** The end of a text, in DOS. */
+const END_OF_DOS = '\x1a';
+
+export const BINARY = 'The file is not text: save a spreadsheet as CSV, or unpack an archive.';
+
+/** The file is not text in any encoding. */
+export class NotText extends OperatorError {}
+
+/** The file is not UTF-8, and nothing says which encoding it has. */
+export class NotUtf8 extends OperatorError {
+  /**
+   * @param line the first one with a text that is needed and is not UTF-8.
+   * @param text that text. In Latin script, most letters are of ASCII.
+   */
+  constructor(line: number, text: string) {
+    const isLatin = count(text, /[a-z]/i) >= count(text, BEYOND_ASCII);
+    const encoding = isLatin
+      ? 'windows-1252'
+      : 'windows-1251 (Russian), windows-1253 (Greek), windows-1255 (Hebrew), windows-1256 (Arabic) or windows-874 (Thai), or convert it to UTF-8 with iconv (Chinese, Japanese, Korean)';
+    super(`Line ${line} is not UTF-8 text: set the encoding of the file, such as --encoding ${encoding}.`);
+  }
+}
+
+/** The text that has been read and is still needed. */
+export class TextInput {
+  readonly #chunks: AsyncIterator<Uint8Array>;
+  #encoding: string | undefined;
+  #decoder: Decoder | undefined;
+  #unread: Uint8Array = new Uint8Array();
+  /** Whether the bytes reach the end of the file. */
+  #isFetched = false;
+  readonly #evidence = new Evidence();
+  #hasLookedThrough = false;
+  /** The first damaged text that is needed. */
+  #damage: { readonly line: number; readonly text: string } | undefined;
+  #afterCarriageReturn = false;
+  /** The text; the part before `at` is no longer needed. */
+  text = '';
+  at = 0;
+  /** The line of `at`, from 1. A line ends with LF, CRLF or CR. */
+  line = 1;
+  /** Bytes read. */
+  position = 0;
+  /** Whether the text reaches the end of the file. */
+  ended = false;
+  /** Whether there is U+0000 in the text. */
+  holdsNul = false;
+  /** Whether there are damaged bytes in the text. */
+  isDamaged = false;
+
+  /** @param encoding a label of the WHATWG Encoding Standard, of UTF-8, UTF-16 or single bytes; if undefined, that of the byte order mark, else UTF-8. */
+  constructor(bytes: AsyncIterable<Uint8Array>, encoding: string | undefined) {
+    this.#chunks = bytes[Symbol.asyncIterator]();
+    this.#encoding = encoding;
+  }
+
+  /** Of a text that is there already. */
+  static of(text: string): TextInput {
+    const input = new TextInput(nothing(), 'utf-8');
+    input.#set(text);
+    input.ended = true;
+    return input;
+  }
+
+  /** Reads this many characters of the beginning, or all if the file has fewer. */
+  async begin(characters: number): Promise<void> {
+    while (this.text.length < characters && !this.ended) await this.more();
+  }
+
+  /**
+   * Reads at least as much again as there is, so that a record of many pieces is scanned only a few times, and not
+   * once for each piece. At the first damaged byte it reads on until the file is certainly UTF-8.
+   * @throws OperatorError when the record at `at` is too long.
+   */
+  async more(): Promise<void> {
+    const rest = this.text.slice(this.at);
+    if (rest.length > LONGEST_RECORD) {
+      const [beforeIt = ''] = /^[\s,]*/.exec(rest) ?? [];
+      this.advance(this.at + beforeIt.length);
+      throw new OperatorError(
+        `The record that begins in line ${this.line} has more than 16 MiB: look for an unclosed quote or bracket.`,
+      );
+    }
+    const wanted = Math.min(rest.length, LONGEST_RECORD - rest.length + 1);
+    const pieces = [rest];
+    let read = 0;
+    while (!this.ended && (read === 0 || read < (this.#looksThrough ? LOOKED_THROUGH : wanted))) {
+      const piece = this.#decode(await this.#readBytes());
+      this.#evidence.add(piece);
+      pieces.push(piece);
+      read += piece.length;
+    }
+    this.#hasLookedThrough ||= this.#evidence.hasDamage;
+    const text = pieces.join('');
+    this.#set(this.ended && text.endsWith(END_OF_DOS) ? text.slice(0, -1) : text);
+  }
+
+  get #looksThrough(): boolean {
+    const { hasDamage, isCertain } = this.#evidence;
+    return hasDamage && !isCertain && !this.#hasLookedThrough;
+  }
+
+  #set(text: string): void {
+    this.text = text;
+    this.at = 0;
+    this.holdsNul = text.includes('\0');
+    this.isDamaged = !text.isWellFormed();
+  }
+
+  /**
+   * The fault of a text that is needed: the first of its damaged bytes.
+   * @param line of its record.
+   * @throws NotUtf8 or NotText when all of the file has been read and none of it is UTF-8.
+   */
+  damageIn(text: string, line: number): string | undefined {
+    const [damage] = DAMAGED.exec(text) ?? [];
+    // By chance, letters of another encoding are also those of UTF-8.
+    if (damage === undefined && !(this.#evidence.hasDamage && BEYOND_ASCII.test(text))) return undefined;
+    this.#damage ??= { line, text };
+    this.assertUtf8();
+    if (damage === undefined) return undefined;
+    const encoding = this.#decoder?.encoding.toUpperCase() ?? 'UTF-8';
+    return `has a damaged character: ${withBytesShown(damage)} is not ${encoding}`;
+  }
+
+  /**
+   * To be called at the end of the file: text of another encoding was taken for damaged UTF-8.
+   * @throws NotUtf8 or NotText when a text that was needed is damaged, and none of the file is UTF-8.
+   */
+  assertUtf8(): void {
+    if (this.#damage === undefined || this.#encoding !== undefined) return;
+    if (!this.ended || this.#evidence.isUtf8) return;
+    if (this.text.slice(this.at, this.at + PIECE).includes('\0')) throw new NotText(BINARY);
+    throw new NotUtf8(this.#damage.line, this.#damage.text);
+  }
+
+  /** Takes the file for UTF-8, whatever its bytes are. */
+  trust(): void {
+    this.#evidence.isCertain = true;
+  }
+
+  /** Goes back to the beginning of the file. Valid only before `more` has dropped text. */
+  rewind(): void {
+    this.at = 0;
+    this.line = 1;
+    this.#afterCarriageReturn = false;
+  }
+
+  /** Releases the text before an index, and counts its lines. */
+  advance(to: number): void {
+    const { text } = this;
+    for (let index = this.at; index < to; index += 1) {
+      const code = text.charCodeAt(index);
+      if (code === CR || (code === LF && !this.#afterCarriageReturn)) this.line += 1;
+      this.#afterCarriageReturn = code === CR;
+    }
+    this.at = to;
+  }
+
+  /** Stops reading, at any point. */
+  async close(): Promise<void> {
+    await this.#chunks.return?.();
+  }
+
+  /** The first bytes, this many or all if the file has fewer. Valid only before any text is read. */
+  async peek(bytes: number): Promise<Uint8Array> {
+    await this.#fetch(bytes);
+    return this.#unread.subarray(0, bytes);
+  }
+
+  /** The next bytes, one piece at most. At the beginning, two byte order marks are one piece. */
+  async #readBytes(): Promise<Uint8Array> {
+    await this.#fetch(this.#decoder === undefined ? 6 : 1);
+    const bytes = this.#unread.subarray(0, PIECE);
+    this.#unread = this.#unread.subarray(PIECE);
+    this.position += bytes.length;
+    this.ended = this.#isFetched && this.#unread.length === 0;
+    return bytes;
+  }
+
+  /** Gets this many unread bytes, or all. */
+  async #fetch(bytes: number): Promise<void> {
+    while (this.#unread.length < bytes && !this.#isFetched) {
+      const { value, done } = await this.#chunks.next();
+      if (done) this.#isFetched = true;
+      else this.#unread = joined(this.#unread, value);
+    }
+  }
+
+  #decode(bytes: Uint8Array): string {
+    if (this.#decoder !== undefined) return this.#decoder.decode(bytes, this.ended);
+    const mark = markOf(bytes);
+    this.#encoding ??= mark;
+    this.#decoder = new Decoder(this.#encoding ?? 'utf-8');
+    // A byte order mark of UTF-8 is not part of the text, whatever its encoding.
+    const content = mark === 'utf-8' ? bytes.subarray(3) : bytes;
+    return this.#decoder.decode(content, this.ended).replace(/^\uFEFF+/, '');
+  }
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array, void, void> {}
+
+/** Once there are so many letters for each damaged byte and one more, no other encoding is possible. */
+const CERTAIN = 10;
+
+/** Letters of Europe and curved quotes: other encodings hardly ever have their bytes in UTF-8. */
+const TELLING = /[\u00c0-\u017f\u2010-\u203a]/u;
+/** Damaged bytes for each of them, at most. */
+const OF_ONE = 10;
+
+/**
+ * Whether text with bytes that are not UTF-8 is UTF-8 nevertheless: it has at least as many letters beyond ASCII as
+ * damaged bytes, or a tenth of them if they are telling. By chance, about one letter of GBK in ten is one of UTF-8, and
+ * fewer in encodings of single bytes.
+ */
+class Evidence {
+  #letters = 0;
+  #telling = 0;
+  #damaged = 0;
+  isCertain = false;
+
+  get hasDamage(): boolean {
+    return this.#damaged > 0;
+  }
+
+  get isUtf8(): boolean {
+    return this.isCertain || this.#letters >= this.#damaged || OF_ONE * this.#telling >= this.#damaged;
+  }
+
+  add(piece: string): void {
+    if (this.isCertain || !BEYOND_ASCII.test(piece)) return;
+    const damaged = count(piece, DAMAGED);
+    this.#damaged += damaged;
+    this.#letters += count(piece, BEYOND_ASCII) - damaged;
+    this.#telling += count(piece, TELLING);
+    this.isCertain = this.#letters >= CERTAIN * (this.#damaged + 1);
+  }
+}
+
+function count(text: string, character: RegExp): number {
+  return text.match(new RegExp(character, 'gu'))?.length ?? 0;
+}
