@@ -280,7 +280,7 @@ export const TRANSFER_MUTANTS = new Mutants()
     '? length : afterBlanks(text, end, delimiter);',
     '? length : afterBlanks(text, end + 1, delimiter);',
   )
-  .mutant('a quote of a text swallows the following rows', FORMATS, 'quotes as they are, beside tabs')
+  .mutant('a quote of a text swallows the following rows', FORMATS, 'begins with a quote and 16 MiB follow')
   .change('if (this.#isRow(text, start, field)) return start;', '')
   .in('src/files/json-splitter.ts')
   .mutant('anything may stand between two books of an array', FORMATS, 'text between two elements')

@@ -319,6 +319,7 @@ describe('encodings', () => {
       [`title,author\n${cafe.repeat(3)}${long.repeat(300)}${utf8.repeat(3)}`, 303, undefined],
       [`title,author\n${cafe}${long.repeat(300)}`, 300, 2],
       [`title,author\n\xc3\xa9\xe9,b\n`, 0, undefined],
+      [`title,author\n${cafe}\xd0\xb6,b\n`, 1, undefined],
       [`title,author,refused\n${cafe}`, 0, undefined], // of an earlier import
       [`\xef\xbb\xbftitle,author\n${cafe}`, 0, undefined],
       [`{"t\xedtulo":"a","title":"b"}\n`, undefined, 1],
@@ -343,6 +344,12 @@ describe('encodings', () => {
 });
 
 describe('a file', () => {
+  test('has all its rows, although a text beside tabs begins with a quote and 16 MiB follow', async () => {
+    const rows = `${'x'.repeat(60_000)}\ty\n`.repeat(300);
+    const { books, fault } = await read(Buffer.from(`title\tauthor\n"Repent\tEllison\n${rows}`));
+    assert.deepEqual([books[0]?.title, books.length, fault], ['"Repent', 301, undefined]);
+  });
+
   test('is recognised by its name and its beginning', async () => {
     for (const [name, content, found, format] of [
       ['a.csv', '[title],year\n', 'csv'],
