@@ -24,7 +24,8 @@ class WorkerHere {
       postMessage: (data: unknown) => this.#answered({ data }),
     });
     workers += 1;
-    import(`${program}?${workers}`).catch(this.#listener.reject);
+    const source = program.replace(/\.js$/, '.ts'); // of which the program is built
+    import(`${source}?${workers}`).catch(this.#listener.reject);
   }
 
   addEventListener(type: string, listener: Listener): void {

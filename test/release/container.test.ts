@@ -234,7 +234,7 @@ mkdir -p "$0"
 cd "$0"
 mkdir -p dev etc home/node proc root run tmp usr/local/bin usr/local/lib/node_modules
 chmod 1777 tmp
-programs="/bin/sh $(printf '/usr/bin/%s ' chmod chown env grep install mkdir setpriv touch)"
+programs="/bin/sh $(printf '/usr/bin/%s ' chmod chown env grep install mkdir rm setpriv touch)"
 libraries=$(ldd $programs "$1" "$2" | grep -o '/[^ ]*[.]so[^ ]*' | sort -u)
 cp --dereference --parents $programs $libraries .
 cp "$1" usr/local/bin/node
