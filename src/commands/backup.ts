@@ -75,7 +75,7 @@ export async function run(
   } catch (error) {
     progress.end();
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`No backup was made of ${url}: ${signal.aborted ? 'stopped' : reasonOf(error)}.`);
+    throw new OperatorError(`No backup was made of ${url}: ${reasonOf(error)}.`);
   }
 }
 

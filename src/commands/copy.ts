@@ -48,7 +48,7 @@ export async function run(context: CommandContext, { operands, options }: Argume
         `The connection or the disk failed while the copy was committed: ${error.message}. TO has all books of FROM, or is unchanged: look there.`,
       );
     }
-    throw new OperatorError(`Nothing was copied: ${context.signal.aborted ? 'stopped' : reasonOf(error)}.`);
+    throw new OperatorError(`Nothing was copied: ${reasonOf(error)}.`);
   } finally {
     for (const store of [source, target]) await store?.close().catch(() => {}); // after a failure, closing may fail as well
   }

@@ -72,7 +72,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return 1; // the reader has closed the pipe
-    throw new OperatorError(`Nothing was exported: ${signal.aborted ? 'stopped' : reasonOf(error)}.`);
+    throw new OperatorError(`Nothing was exported: ${reasonOf(error)}.`);
   } finally {
     await store.close();
   }

@@ -81,7 +81,7 @@ export async function run(
   } catch (error) {
     progress.end();
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`${url} was not restored: ${signal.aborted ? 'stopped' : reasonOf(error)}.`);
+    throw new OperatorError(`${url} was not restored: ${reasonOf(error)}.`);
   }
 }
 
