@@ -20,7 +20,6 @@ export function limitsTable(): string[][] {
   const onPostgres = constantsOf('src/stores/postgres/server/connections.ts')('LIST_CONNECTIONS');
   const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
-  const steady = size(constantsOf('src/stores/open-lists.ts')('STEADY_RATE'));
   const logSize = constantsOf('src/stores/sqlite/long-log.ts');
   return [
     ['one body', `${size(bodyLimit)} (\`BODY_LIMIT\`)`, '413'],
@@ -59,12 +58,12 @@ export function limitsTable(): string[][] {
     [
       'open lists in a process',
       `${onSqlite} on SQLite, ${onPostgres} on PostgreSQL; one on a connection`,
-      `503 after ${seconds(lists.wait)}; meanwhile the list breaks off whose reader lags most behind ${steady}/s, if by ${seconds(lists.lag)}`,
+      `503 after ${seconds(lists.wait)}; a list breaks off for another one if its reader has read nothing for ${seconds(lists.stall)}`,
     ],
     [
       "SQLite's log of writes while others read",
-      `${size(logSize('LONG_LOG'))}; ${size(logSize('LARGEST_LOG'))}`,
-      'lists that lag so break off; all do, and searches get 503',
+      size(logSize('LONG_LOG')),
+      `new lists and searches wait ${seconds(sqlite.logWait)} for those in progress`,
     ],
     [
       'searches in a process',

@@ -77,38 +77,6 @@ export function drippingReaders(target: Target, count: number, token: string): A
   });
 }
 
-/** Requests the list and reads it at a rate in bytes a second, again and again, each time on a new connection. */
-export function slowReaders({ port }: Target, count: number, token: string, rate: number): Attack {
-  const sockets = new Set<Socket>();
-  let isOver = false;
-  const readOnce = () => {
-    const socket = connect({ port, host: '127.0.0.1' });
-    sockets.add(socket);
-    socket.on('error', () => {}); // 'close' follows
-    socket.write(listBy(token).replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'));
-    const began = performance.now();
-    const isAhead = () => socket.bytesRead > ((performance.now() - began) / 1000) * rate;
-    socket.on('data', () => isAhead() && socket.pause());
-    const next = setInterval(() => isAhead() || socket.resume(), 100);
-    socket.once('close', () => {
-      clearInterval(next);
-      sockets.delete(socket);
-      if (!isOver) readOnce();
-    });
-    return new Promise((resolve) => {
-      socket.once('connect', resolve);
-      socket.once('close', resolve);
-    });
-  };
-  return {
-    begun: Promise.all(Array.from({ length: count }, readOnce)),
-    stop() {
-      isOver = true;
-      for (const socket of sockets) socket.destroy();
-    },
-  };
-}
-
 function listBy(token: string): string {
   return `GET /books HTTP/1.1\r\nHost: books.test\r\nAuthorization: ${token}\r\n\r\n`;
 }

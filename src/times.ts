@@ -62,10 +62,8 @@ export const TIMES = {
   lists: {
     /** That a list waits for another one to end (rule 22). */
     wait: 3 * SECOND,
-    /** Until a list that waits takes the place of one that lags, and between two such attempts. */
-    look: SECOND,
-    /** Lag of a list that may be closed for a waiting one, or for SQLite's log. */
-    lag: 4 * SECOND,
+    /** For the reader of a list to take its next part, if another list needs the place (rule 22). */
+    stall: 10 * SECOND,
   },
   sqlite: {
     /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */
@@ -96,8 +94,6 @@ export const TIMES = {
     logWait: SECOND,
     logStep: 10,
     logPause: 10 * SECOND,
-    /** Between two looks at the size of the log while a list is open. */
-    logLook: SECOND,
   },
   postgres: {
     /** To connect to a host: for a command or at the start, and while calls wait. One that is lost in the network must not delay later calls. */

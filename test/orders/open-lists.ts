@@ -1,5 +1,5 @@
-// Owns: every order in which lists are opened, read, left and closed, with a store that opens them late or not, readers
-// that are slow, and a log for which lists are closed (rules 13, 22 and 23).
+// Owns: every order in which lists are opened, read, left and closed, with a store that opens them late or not, and readers
+// that stall (rules 13, 22 and 23).
 
 import assert from 'node:assert/strict';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -9,116 +9,74 @@ import { OpenLists } from '../../src/stores/open-lists.ts';
 import { TIMES } from '../../src/times.ts';
 import { Observed, Order } from './order.ts';
 
-/**
- * Milliseconds: that a list waits for room at most, until one that waits takes the place of another and between two such
- * attempts, and the lag of that other one.
- */
+/** Milliseconds: that a list waits for room at most, and after which the reader of another one has stalled. */
 const WAIT_TIMEOUT = 3000;
-const LOOK_PAUSE = 1000;
-const LAG = 4000;
-
-/** Why lists are closed for the log. */
-const FOR_LOG = 'the log is too long';
-
-/** Chunks, each with the milliseconds that a reader of 1 MiB/s needs for it. */
-const CHUNKS = [
-  ['x', 1000 / 1024 ** 2],
-  ['é'.repeat(1024 ** 2), 2000],
-  [new Uint8Array(6 * 1024 ** 2), 6000],
-] as const;
+const STALLED = 10_000;
 
 const reader = fc.record({
   /** Milliseconds: while others are slow, or at once. */
-  arrivesAfter: fc.constantFrom(0, 4000, 6000),
+  arrivesAfter: fc.constantFrom(0, 4000, 12_000),
   opens: fc.constantFrom('opens', 'opens', 'opens', 'fails'),
-  /** Its chunks, by their places in CHUNKS, and the milliseconds that the store and the reader need for each. */
+  /** The milliseconds that the store and the reader need for each of its chunks. */
   chunks: fc.array(
-    fc.record({
-      chunk: fc.constantFrom(0, 0, 1, 2, 2),
-      made: fc.constantFrom(0, 0, 0, 6000),
-      taken: fc.constantFrom(1, 3000, 9000),
-    }),
+    fc.record({ made: fc.constantFrom(0, 0, 0, 12_000), taken: fc.constantFrom(1, 3000, 9000, 15_000) }),
     { maxLength: 4, size: 'max' },
   ),
   /** The chunk after which it leaves. */
   leavesAt: fc.option(fc.nat({ max: 2 }), { freq: 1 }),
-  endsWhenClosed: fc.boolean(),
 });
 
 type Reader = typeof reader extends fc.Arbitrary<infer Value> ? Value : never;
-
-/** How far a reader lags, as the rule has it. */
-class Lag {
-  #before = 0;
-  #handedAt: number | undefined;
-  #needed = 0;
-
-  /** Milliseconds. */
-  at(now: number): number {
-    if (this.#handedAt === undefined) return this.#before;
-    return Math.max(0, this.#before + (now - this.#handedAt) - this.#needed);
-  }
-
-  hand(now: number, needed: number): void {
-    this.#handedAt = now;
-    this.#needed = needed;
-  }
-
-  take(now: number): void {
-    this.#before = this.at(now);
-    this.#handedAt = undefined;
-  }
-}
 
 export const openLists = fc.asyncProperty(
   fc.scheduler(),
   fc.constantFrom(1, 2, 2, 3),
   fc.array(reader, { minLength: 4, maxLength: 8, size: 'max' }),
-  fc.nat({ max: 2 }),
-  (scheduler, most, readers, givenUp) =>
+  (scheduler, most, readers) =>
     Order.run(scheduler, async (order) => {
       const { time } = order;
       const lists = new OpenLists(most, TIMES.lists);
-      /** Those that are open, and how far their readers lag. */
-      const open = new Map<string, Lag>();
-      /** Those that are not open yet, as they came, and when. */
-      const waiting = new Map<string, number>();
-      /** The lag of each list when it was closed, and the longest one of the others then. */
-      const closed = new Map<string, { lag: number; longest: number }>();
-      let closedAt = 0;
-      const longest = () => Math.max(0, ...open.values().map((lag) => lag.at(time.now)));
+      const open = new Set<string>();
+      /** Those that are not open yet, as they came. */
+      const waiting = new Set<string>();
+      /** The lists whose readers have a chunk, and since when, the longest time first. */
+      const handed = new Map<string, number>();
+      const brokenOff = new Set<string>();
       order.onTime = () => {
-        if (waiting.size === 0) return;
-        order.expect(open.size === most, 'a list waits although there is room for it');
-        const since = Math.max(closedAt, ...waiting.values().take(1));
-        const tooLong = Math.min(time.now - since, longest() - LAG);
-        order.expect(tooLong <= LOOK_PAUSE, 'a list waits for one that lags');
+        if (waiting.size > 0) order.expect(open.size === most, 'a list waits although there is room for it');
       };
 
-      const openOne = async ({ opens, chunks, endsWhenClosed }: Reader, name: string): Promise<BookList> => {
-        order.expect([...waiting.keys()][0] === name, 'a list begins before one that has waited longer');
+      const openOne = async ({ opens, chunks }: Reader, name: string): Promise<BookList> => {
+        order.expect([...waiting][0] === name, 'a list begins before one that has waited longer');
         waiting.delete(name);
-        const lag = new Lag();
-        open.set(name, lag);
+        open.add(name);
         order.expect(open.size <= most, 'too many lists are open');
-        const close = () => {
-          if (!open.delete(name)) return;
-          closedAt = time.now;
-          closed.set(name, { lag: lag.at(time.now), longest: longest() });
-        };
         return await order.later(`${name} ${opens}`, () => {
-          if (opens === 'fails') close();
+          if (opens === 'fails') open.delete(name);
           if (opens === 'fails') throw new StoreUnavailable('it fails');
           const read = async function* () {
-            for (const [place, { chunk, made }] of chunks.entries()) {
+            for (const [place, { made }] of chunks.entries()) {
               await order.later(`${name} is sent ${place}`, () => pause(made));
-              if (!open.has(name) && endsWhenClosed) return; // as if it had ended
-              if (!open.has(name)) throw new StoreUnavailable('it is closed');
-              const [text, needed] = CHUNKS[chunk] as (typeof CHUNKS)[number];
-              lag.hand(time.now, needed);
-              yield text;
-              lag.take(time.now);
+              order.expect(open.has(name), 'a list is closed while the store is at work');
+              handed.set(name, time.now);
+              try {
+                yield `${place}`;
+              } finally {
+                handed.delete(name);
+              }
             }
+          };
+          const close = () => {
+            open.delete(name);
+            const since = handed.get(name);
+            if (since === undefined) return; // it has ended, or its reader has left
+            order.expect(
+              [...handed.keys()][0] === name,
+              'a list breaks off, and one that has stalled for longer does not',
+            );
+            order.expect(time.now - since >= STALLED, 'a list breaks off whose reader has not stalled');
+            handed.delete(name);
+            brokenOff.add(name);
           };
           return { chunks: read(), close };
         });
@@ -126,61 +84,51 @@ export const openLists = fc.asyncProperty(
 
       const read = async (reader: Reader, name: string) => {
         const began = time.now;
-        waiting.set(name, began);
+        waiting.add(name);
+        const [longest = began] = handed.values();
         let list: BookList;
         try {
-          list = await lists.open(() => {
+          const opening = lists.open(() => {
             assert.ok(time.now - began <= WAIT_TIMEOUT, 'it waits too long for room');
             return openOne(reader, name);
           });
+          if (waiting.size === 1 && began - longest >= STALLED)
+            order.expect(open.has(name), 'a list waits for one whose reader has stalled');
+          list = await opening;
         } catch (error) {
-          if (waiting.delete(name)) {
-            assert.equal(time.now - began, WAIT_TIMEOUT);
-            assert.ok(longest() < LAG || closedAt === time.now, 'a list is refused, and one that lags stays');
-          }
+          if (waiting.delete(name)) assert.equal(time.now - began, WAIT_TIMEOUT);
           assert.ok(error instanceof StoreUnavailable, `${error}`);
-          return 'is refused';
+          return;
         }
         let seen = 0;
         try {
           for await (const chunk of list.chunks) {
-            const { taken, chunk: place } = reader.chunks[seen] ?? assert.fail('a list has a chunk too many');
-            assert.ok(chunk === CHUNKS[place]?.[0]);
-            if (reader.leavesAt === seen) return 'leaves';
-            await order.later(`${name} takes ${seen}`, () => pause(taken));
+            assert.equal(chunk, `${seen}`);
+            if (reader.leavesAt === seen) return;
+            await pause(reader.chunks[seen]?.taken);
             seen += 1;
           }
+          assert.ok(!brokenOff.has(name), 'a list continues whose snapshot was given up');
           assert.equal(seen, reader.chunks.length, 'a list looks complete, and is not');
-          return 'is complete';
         } catch (error) {
           assert.ok(error instanceof StoreUnavailable && error.kind === 'overload', `${error}`);
-          const { lag = 0, longest: others = 0 } = closed.get(name) ?? {};
-          assert.ok(lag >= others, 'a list is closed, and one that lags more is not');
-          if (error.message !== FOR_LOG) assert.ok(lag >= LAG, 'a list is closed that does not lag');
-          return 'is closed';
+          assert.ok(brokenOff.has(name), 'a list ends early');
         } finally {
           list.close();
         }
       };
 
-      const made: Observed<string>[] = [];
+      const made: Observed<void>[] = [];
       for (const [number, reader] of readers.entries())
         void order.later(`list ${number}`, async () => {
           await pause(reader.arrivesAfter);
           made.push(new Observed(order, 'a list', read(reader, `list ${number}`)));
         });
-      for (let number = 0; number < givenUp; number += 1)
-        void order.later('a list is closed for the log', () => lists.breakOff(FOR_LOG, 0));
       await order.untilQuiet();
       for (const { settled } of made) {
         assert.ok(settled, 'a list waits for ever');
         if (settled.error !== undefined) throw settled.error;
       }
       assert.deepEqual([lists.count, open.size, waiting.size, time.pending], [0, 0, 0, 0]);
-      const again = Array.from({ length: most }, async () =>
-        (await lists.open(async () => ({ chunks: (async function* () {})(), close() {} }))).close(),
-      );
-      await Promise.all(again);
-      assert.equal(lists.count, 0);
     }),
 );

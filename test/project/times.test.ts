@@ -21,7 +21,7 @@ describe('the times that documents promise', () => {
     ['rule 22: a reader has 60 s for the next part', http.reader, 60_000],
     ['rule 22: a reader has 5 s if there is no room', http.readerWithoutRoom, 5000],
     ['rule 22: a list waits 3 s for another one', lists.wait, 3000],
-    ['rule 22: a list may break off that lags by 4 s', lists.lag, 4000],
+    ['rule 22: a list may break off whose reader reads nothing for 10 s', lists.stall, 10_000],
     ['rule 22: a search on SQLite takes 4 s', sqlite.search, 4000],
     ['rule 22: a call takes 4.5 s in all', books.deadline, 4500],
     ['rule 22: a call waits 2 s for its turn', books.queue, 2000],

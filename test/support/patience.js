@@ -13,7 +13,7 @@ const FACTOR = 20;
 const LIMITS = {
   http: 'headers wholeRequest reader readerWithoutRoom linger',
   books: 'deadline queue',
-  lists: 'wait lag',
+  lists: 'wait stall',
   sqlite: 'busy busyInBulk write search catchUp count logWait',
   postgres: `connectAtStart connect wait listLock query firstChunk count catchUp statement
     indexStatement indexLock indexStep describe bulkLock endOfSessions`,

@@ -12,7 +12,7 @@ import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
-import { emptyLog, LARGEST_LOG, LONG_LOG, logSizeOf } from './long-log.ts';
+import { emptyLog, LONG_LOG, logSizeOf } from './long-log.ts';
 import { now, openForIndexing, retryWhileBusy } from './structure.ts';
 import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
@@ -135,8 +135,6 @@ class SqliteFinder implements SearchableIndex {
         if (isLong()) this.#emptyLog(); // perhaps there is no next write
       }
     }
-    const isTooLong = logSizeOf(this.#path) > LARGEST_LOG && this.#emptyLog() > LARGEST_LOG;
-    if (isTooLong) throw new StoreUnavailable('the log of writes is too long', 'late');
   }
 
   /** @returns the bytes that others keep in the log; 0 if it cannot be emptied, for which no search has to wait. */

@@ -5,14 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { Times } from '../../times.ts';
 import { now, retryWhileBusy, SQLITE_BUSY, sizeOf } from './structure.ts';
 
-/**
- * Bytes of the log beyond which new lists and searches wait for those in progress, and lists that lag break off: half more than an
- * emptied log keeps.
- */
+/** Bytes of the log beyond which new lists and searches wait for those in progress: half more than an emptied log keeps. */
 export const LONG_LOG = 96 * 1024 * 1024;
-
-/** Bytes of committed writes in the log, beyond which every list breaks off, and no search starts. */
-export const LARGEST_LOG = 1024 * 1024 * 1024;
 
 /** Bytes of the log before each page in it. */
 const FRAME_HEADER = 24;

@@ -30,7 +30,7 @@ import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
-import { LARGEST_LOG, LONG_LOG, logSizeOf } from './long-log.ts';
+import { LONG_LOG, logSizeOf } from './long-log.ts';
 import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread } from './thread.ts';
@@ -49,9 +49,6 @@ const CHUNK_BOOKS = 1000;
 
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
-
-/** Why lists break off. */
-const LOG_IS_LONG = 'a list was closed, since it kept the log of writes from being emptied';
 
 const FINDER = 'src/stores/sqlite/finder.ts';
 
@@ -107,13 +104,10 @@ class SqliteStore implements BookStore {
   readonly #commit;
   readonly #times: Times['sqlite'];
   readonly #lists: OpenLists;
-  /** Settle when the log has been emptied, or could not be; the first one has waited for lists before. */
+  /** Settles when the log has been emptied, or could not be. */
   #emptying: Promise<void> | undefined;
-  #shortening: Promise<void> | undefined;
   /** No list waits for it again before this moment. */
   #emptiedAt = 0;
-  /** Looks at the log while lists are open. */
-  #looks: NodeJS.Timeout | undefined;
 
   constructor(
     path: string,
@@ -215,7 +209,6 @@ class SqliteStore implements BookStore {
         this.#file.assertInPlace(); // else its books would be those of another file
         const snapshot = new Snapshot(this.#path, this.#times);
         const first = snapshot.read();
-        this.#looks ??= setInterval(() => this.#look(), this.#times.logLook).unref();
         return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
       } catch (error) {
         throw new StoreUnavailable(error);
@@ -236,22 +229,15 @@ class SqliteStore implements BookStore {
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#looks);
     this.#db.close();
     await Promise.all([this.#finder?.close(), this.#longFinder.close()]);
     await this.#writer.close(); // alone: of two that close at the same moment, neither empties the log
   }
 
-  #look(): void {
-    if (this.#lists.count === 0) {
-      clearInterval(this.#looks);
-      this.#looks = undefined;
-    } else if (logSizeOf(this.#path) > LONG_LOG) {
-      this.#shortening ??= this.#shortenLog();
-    }
-  }
-
-  /** Waits for the lists that are open, then empties the log, if that was not tried lately. */
+  /**
+   * Lets the open lists end first, so that the log can be emptied: while lists overlap, it would grow without end. Not again
+   * for a while, since a slow reader would delay each list.
+   */
   #emptyLog(): Promise<void> | undefined {
     if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLogNow();
     return this.#emptying;
@@ -261,28 +247,10 @@ class SqliteStore implements BookStore {
     const { logWait, logStep, logPause } = this.#times;
     const end = now() + logWait;
     while (this.#lists.count > 0 && now() < end) await pause(logStep);
-    this.#shortening ??= this.#shortenLog();
-    await this.#shortening;
+    const emptied = this.#writer.call({ kind: 'emptyLog' }).catch(() => {}); // the disk fails: the next write says so
+    await Promise.race([emptied, pause(logWait, undefined, { ref: false })]);
     this.#emptiedAt = end + logPause;
     this.#emptying = undefined;
-  }
-
-  /** Empties the log. While lists keep it long, those that lag break off, one by one; all do if it is too large. */
-  async #shortenLog(): Promise<void> {
-    const timeUp = pause(this.#times.logWait, 0);
-    const empty = async () => {
-      const [bytes] = await this.#writer.call({ kind: 'emptyLog' });
-      return bytes as number;
-    };
-    try {
-      let bytes: number;
-      do {
-        bytes = await Promise.race([empty(), timeUp]);
-      } while (bytes > LONG_LOG && this.#lists.breakOff(LOG_IS_LONG, bytes > LARGEST_LOG ? 0 : undefined));
-    } catch {
-      // the disk fails: the next write says so, and the log stays as it is
-    }
-    this.#shortening = undefined;
   }
 
   #write(request: WriteCall, deadline: number): Promise<WriteAnswers> {
