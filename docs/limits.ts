@@ -68,7 +68,7 @@ export function limitsTable(): string[][] {
     [
       'searches in a process',
       `one of up to ${seconds(calls.shortSearch)} at a time, one longer one beside it; on SQLite each ${seconds(sqlite.search)}`,
-      `503 after ${seconds(calls.deadline)} in all, or at once if it would wait more than ${seconds(calls.queue)}`,
+      `503 after ${seconds(calls.deadline)} in all, or after ${seconds(calls.queue)} if it still waits`,
     ],
   ];
 }

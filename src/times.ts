@@ -40,12 +40,10 @@ export const TIMES = {
     /** From a call to its answer, even if the store hangs (rule 23: within 5 s). */
     deadline: 4500,
     /**
-     * Longest expected wait of a call until its batch is sent. A call that would wait longer is refused at once: otherwise
-     * all calls would wait until nearly the deadline, and the store would work for calls that are given up meanwhile.
+     * That a call waits until its batch is sent. If it waited until nearly the deadline, the store would work for calls that
+     * are given up meanwhile.
      */
     queue: 2 * SECOND,
-    /** That a full batch may take; if a store is slower, a batch is full with fewer items. */
-    fullBatch: 500,
     /** After which a search waits for other long ones and begins again, so that no short one waits for it (rule 22). */
     shortSearch: 100,
     /** For all searches that wait to be the next short one, together. */

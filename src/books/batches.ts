@@ -1,22 +1,19 @@
 // Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
 // no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
-// sent at once. Calls beyond those that can be answered in time are refused on arrival. Calls that the store leaves out of
-// a batch, since the answers before them are large, go behind those that wait. Independent of books.
+// sent at once. A call that is not sent in time is refused. Calls that the store leaves out of a batch, since the answers
+// before them are large, go behind those that wait. Independent of books.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
 import type { Times } from '../times.ts';
 import { type BatchLimits, type Left, StoreUnavailable } from './store.ts';
 
-/** Items over which the pace is averaged: searches come one in a batch, and one may take a thousand times as long. */
-const PACE_ITEMS = 16;
-
 interface Batch<Item, Answer> {
   readonly items: Item[];
   readonly calls: PromiseWithResolvers<Answer>[];
   /** When its calls are given up, on the clock of `performance.now()`. */
   readonly deadline: number;
-  readonly timer: NodeJS.Timeout;
+  timer: NodeJS.Timeout;
   weight: number;
 }
 
@@ -51,10 +48,6 @@ export class Batches<Item, Answer> {
   readonly #weighAnswer: (answer: Answer) => number;
   readonly #waiting: Batch<Item, Answer>[] = [];
   #inFlight = 0;
-  /** Milliseconds for each item of the latest batches that were full or slow; 0 until there was one. */
-  #pace = 0;
-  /** Items of a full batch. */
-  #size: number;
   /** Of all batches that have ended, failed ones included: their items, and their duration in seconds. */
   readonly sizes = new Histogram(SIZES);
   readonly durations = new Histogram(DURATIONS);
@@ -75,14 +68,8 @@ export class Batches<Item, Answer> {
     this.#limits = limits;
     this.#times = times;
     this.#late = new StoreUnavailable(`no answer within ${times.deadline} ms`, 'late');
-    this.#size = limits.size;
     this.#weigh = weigh;
     this.#weighAnswer = weighAnswer;
-  }
-
-  /** Whether no call waits and none is in progress. */
-  get idle(): boolean {
-    return this.#inFlight === 0 && this.#waiting.length === 0;
   }
 
   /** Calls whose batch has not been sent. */
@@ -95,21 +82,11 @@ export class Batches<Item, Answer> {
   }
 
   /**
-   * @throws StoreUnavailable at once if too many calls wait already, or after the deadline; a call that has not been
-   * sent by then never will be.
+   * @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline.
    */
   call(item: Item): Promise<Answer> {
-    // The pace of a slow store is only valid while there is work: after an idle time the store may be fast again.
-    if (this.idle) {
-      this.#pace = 0;
-      this.#size = this.#limits.size;
-    }
     let batch = this.#waiting.at(-1);
-    if (batch === undefined || this.#isFull(batch)) {
-      const ahead = (this.waiting * this.#pace) / this.#limits.inFlight;
-      if (ahead > this.#times.queue) return Promise.reject(OVERLOADED);
-      batch = this.#open();
-    }
+    if (batch === undefined || this.#isFull(batch)) batch = this.#open();
     batch.weight += this.#weigh(item);
     const call = Promise.withResolvers<Answer>();
     batch.items.push(item);
@@ -119,16 +96,16 @@ export class Batches<Item, Answer> {
   }
 
   #isFull({ items, weight }: Batch<Item, Answer>): boolean {
-    return items.length >= this.#size || weight >= this.#limits.weight;
+    return items.length >= this.#limits.size || weight >= this.#limits.weight;
   }
 
   #open(): Batch<Item, Answer> {
-    const { deadline } = this.#times;
+    const { deadline, queue } = this.#times;
     const batch: Batch<Item, Answer> = {
       items: [],
       calls: [],
       deadline: performance.now() + deadline,
-      timer: setTimeout(() => this.#expire(batch), deadline),
+      timer: setTimeout(() => this.#expire(batch), queue),
       weight: 0,
     };
     this.#waiting.push(batch);
@@ -146,7 +123,6 @@ export class Batches<Item, Answer> {
 
   async #run(batch: Batch<Item, Answer>): Promise<void> {
     this.#inFlight += 1;
-    const isFull = this.#isFull(batch);
     const began = performance.now();
     let carried = batch.items.length;
     try {
@@ -157,14 +133,8 @@ export class Batches<Item, Answer> {
       if (late.length === 0) clearTimeout(batch.timer);
       else void Promise.all(late).then(() => clearTimeout(batch.timer));
     } finally {
-      const time = performance.now() - began;
       this.sizes.observe(carried);
-      this.durations.observe(time / 1000);
-      const { fullBatch } = this.#times;
-      if (isFull || time > fullBatch) {
-        this.#pace += (time / carried - this.#pace) * Math.min(1, carried / PACE_ITEMS);
-        this.#size = Math.max(1, Math.min(this.#limits.size, Math.floor(fullBatch / this.#pace)));
-      }
+      this.durations.observe((performance.now() - began) / 1000);
       this.#inFlight -= 1;
       this.#start();
     }
@@ -235,15 +205,23 @@ export class Batches<Item, Answer> {
       items: positions.map((position) => items[position] as Item),
       calls: positions.map((position) => calls[position] as PromiseWithResolvers<Answer>),
       deadline,
-      timer: setTimeout(() => this.#expire(batch), deadline - performance.now()),
+      timer: setTimeout(() => this.#expire(batch), Math.min(this.#times.queue, deadline - performance.now())),
       weight: Number.POSITIVE_INFINITY,
     };
     this.#waiting.push(batch);
   }
 
+  /** Refuses the calls of a batch that still waits; of one that was sent, gives them up at its deadline. */
   #expire(batch: Batch<Item, Answer>): void {
+    const rejectAll = (error: StoreUnavailable) => {
+      for (const call of batch.calls) call.reject(error);
+    };
     const position = this.#waiting.indexOf(batch);
-    if (position !== -1) this.#waiting.splice(position, 1);
-    for (const call of batch.calls) call.reject(this.#late);
+    if (position === -1) {
+      batch.timer = setTimeout(rejectAll, batch.deadline - performance.now(), this.#late);
+    } else {
+      this.#waiting.splice(position, 1);
+      rejectAll(OVERLOADED);
+    }
   }
 }

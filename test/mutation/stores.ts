@@ -180,8 +180,6 @@ export const STORES_MUTANTS = new Mutants()
   )
   .change('writable.map(endOlder)', '[]')
   .in('src/books/batches.ts')
-  .mutant('a store that was slow once refuses requests later', POSTGRES, 'is free, no request', 'PostgreSQL')
-  .change('if (this.idle) {', 'if (false) {')
   .mutant('a locked book has its own deadline', ANSWERS, 'its book is locked', 'PostgreSQL')
   .change(
     'if (late.length === 0) clearTimeout(batch.timer);',

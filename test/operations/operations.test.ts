@@ -131,8 +131,8 @@ describe('the operations listener', { concurrency: 4 }, () => {
     });
   }
 
-  test('rule 31: is ready while the service refuses calls because too many wait', async (context) => {
-    const times = timesWith({ books: { queue: -1 } }); // every call waits too long
+  test('rule 31: is ready while the service gives up calls because too many wait', async (context) => {
+    const times = timesWith({ books: { deadline: -1 } }); // every call waits too long
     const service = await startWithoutLogin(await SQLITE.freshUrl(), {}, process.stderr, times);
     context.after(() => service.close());
     const client = await Client.logIn(servedAt(service.url));

@@ -106,7 +106,7 @@ export const batches = fc.asyncProperty(
         firsts.toSorted((one, other) => one - other),
         'not in the order of the calls',
       );
-      assert.ok(batches.idle && batches.waiting === 0 && batches.inFlight === 0);
+      assert.deepEqual([batches.waiting, batches.inFlight], [0, 0]);
       assert.equal(time.pending, 0, 'a timer is left');
 
       isQuiet = true;

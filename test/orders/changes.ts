@@ -236,7 +236,8 @@ export const changes = fc.asyncProperty(
         const fault = faultOf(first, operations, (state) => JSON.stringify(state) === last);
         assert.equal(fault, undefined, `book ${id} is ${last}, after ${operations.map(({ name }) => name)}`);
       }
-      for (const one of [updates, removals, conditional]) assert.ok(one.idle);
+      for (const one of [updates, removals, conditional])
+        assert.deepEqual([one.waiting, one.inFlight], [0, 0]);
       assert.equal(time.pending, 0, 'a timer is left');
 
       table.statements.isPrompt = true;
