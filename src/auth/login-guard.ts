@@ -2,7 +2,6 @@
 
 import { isIPv4, isIPv6 } from 'node:net';
 import type { Times } from '../times.ts';
-import { BoundedMemory } from './bounded-memory.ts';
 
 /** Failed logins in a window that are answered at once: of an address, and of the IPv6 networks around it. */
 const FREE_OF_ADDRESS = 10;
@@ -20,8 +19,8 @@ const FIRST_FAILURES = 3;
 /** Delayed answers that may wait in one queue. */
 const MOST_DELAYED = 5;
 
-/** Addresses that have logged in and are kept, in about 2 MiB. Of a memory of this size, the last 10,000 are safe. */
-const MAX_KNOWN = 20_000;
+/** Addresses that have logged in and are kept, in about 1 MiB. */
+const MAX_KNOWN = 10_000;
 
 /** Either when to answer a login, or that it is refused whether it is right or wrong. */
 export type LoginTurn =
@@ -46,8 +45,11 @@ interface Tally {
 
 export class LoginGuard {
   readonly #outcomes = { succeeded: 0, failed: 0, delayed: 0, refused: 0 };
-  /** Addresses that have logged in. All others are new. Guesses add none, so they make the guard forget none. */
-  readonly #known = new BoundedMemory<true>(MAX_KNOWN);
+  /**
+   * Addresses that have logged in, the last one last. All others are new. Guesses add none, so they make the guard forget
+   * none.
+   */
+  readonly #known = new Set<string>();
   /**
    * Those of one window. Only a failure that is answered at once adds some: at most 10,000 of those at new addresses, and
    * ten at each known one. So the end of the window is the only bound that this map needs.
@@ -76,7 +78,7 @@ export class LoginGuard {
     const latest = (tally: Tally) => this.#tallies.get(tally.name) ?? tally;
     const networks = networksOf(address).map(latest);
     const { name } = networks[0] as Tally;
-    const isKnown = this.#known.get(name) === true;
+    const isKnown = this.#known.has(name);
     if (isKnown) networks.length = 1;
     const all = isKnown ? undefined : latest(newTally('all', FREE_OF_ALL));
 
@@ -88,7 +90,7 @@ export class LoginGuard {
       return { kind: 'refuse', retryAfter: Math.ceil(tooLong / 1000) };
     }
     if (succeeded) {
-      this.#known.set(name, true);
+      this.#remember(name);
       this.#outcomes.succeeded += 1;
       return { kind: 'answer', delay: 0 };
     }
@@ -104,6 +106,13 @@ export class LoginGuard {
     }
     this.#outcomes.failed += 1;
     return { kind: 'answer', delay: 0 };
+  }
+
+  #remember(address: string): void {
+    this.#known.delete(address);
+    this.#known.add(address);
+    const [oldest] = this.#known;
+    if (this.#known.size > MAX_KNOWN) this.#known.delete(oldest as string);
   }
 }
 

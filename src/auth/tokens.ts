@@ -4,10 +4,10 @@
 import { isUtf8 } from 'node:buffer';
 import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { Times } from '../times.ts';
-import { BoundedMemory } from './bounded-memory.ts';
 
-/** Tokens kept with a right signature, and as many with a wrong one. */
+/** Tokens kept with a right signature, and as many with a wrong one; and the characters of the longest: ours have about 110. */
 const MAX_TOKENS = 10_000;
+const LONGEST_TOKEN = 512;
 
 /** The accepted algorithms (RFC 7518 section 3.2) by the length of their signatures in base64url. */
 const ALGORITHMS: ReadonlyMap<number, { readonly alg: string; readonly hash: string }> = new Map([
@@ -23,9 +23,9 @@ export class Tokens {
   readonly #keys: readonly [KeyObject, ...KeyObject[]];
   readonly #lifetime: number; // seconds
   /** Tokens whose signature is right, and their expiry in Unix seconds, which is checked each time. */
-  readonly #verified = new BoundedMemory<number>(MAX_TOKENS);
+  readonly #verified = new Map<string, number>();
   /** Tokens whose signature is wrong; kept apart, so that a flood of them drops no verified one. */
-  readonly #forged = new BoundedMemory<true>(MAX_TOKENS);
+  readonly #forged = new Map<string, true>();
 
   /**
    * @param secret key of the HMAC signatures; not empty.
@@ -52,13 +52,13 @@ export class Tokens {
 
   /** The expiry of a token, in Unix seconds; undefined for a token that is not (or not yet) valid. */
   #expiryOf(token: string, now: number): number | undefined {
-    if (this.#forged.get(token)) return undefined;
+    if (this.#forged.has(token)) return undefined;
     const end = token.lastIndexOf('.');
     const signed = token.slice(0, end);
     const signature = token.slice(end + 1);
     const algorithm = ALGORITHMS.get(signature.length);
     if (algorithm === undefined || !this.#isSigned(signed, algorithm.hash, signature)) {
-      this.#forged.set(token, true);
+      remember(this.#forged, token, true);
       return undefined;
     }
     // Only a token that was signed with one of our secrets gets this far.
@@ -68,7 +68,7 @@ export class Tokens {
     const { exp, nbf = 0 } = claims;
     if (typeof exp !== 'number' || !Number.isFinite(exp)) return undefined;
     if (typeof nbf !== 'number' || now < nbf) return undefined;
-    this.#verified.set(token, exp);
+    remember(this.#verified, token, exp);
     return exp;
   }
 
@@ -80,6 +80,13 @@ export class Tokens {
       return given.length === expected.length && timingSafeEqual(expected, given);
     });
   }
+}
+
+/** Forgets all others if there are too many: to check them again costs less than to look for the oldest. */
+function remember<Knowledge>(tokens: Map<string, Knowledge>, token: string, knowledge: Knowledge): void {
+  if (token.length > LONGEST_TOKEN) return;
+  if (tokens.size >= MAX_TOKENS) tokens.clear();
+  tokens.set(token, knowledge);
 }
 
 function signatureOf(signed: string, hash: string, key: KeyObject): string {

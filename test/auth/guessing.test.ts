@@ -129,6 +129,19 @@ describe('the turn of a login', () => {
     }));
 });
 
+test('rule 29: each of the last 10,000 addresses that have logged in counts alone', () =>
+  new VirtualTime().during(async () => {
+    const guard = new LoginGuard(TIMES.auth);
+    const address = '2001:db8:1:200::1';
+    guard.takeTurn(address, true);
+    for (let other = 1; other < 10_000; other += 1) guard.takeTurn(`10.0.${other >> 8}.${other & 255}`, true);
+    for (let count = 1; count <= 50; count += 1)
+      guard.takeTurn(`2001:db8:1:2${count.toString(16).padStart(2, '0')}::1`, false);
+    assert.deepEqual(guard.takeTurn(address, false), { kind: 'answer', delay: 0 });
+    guard.takeTurn('192.0.2.1', true);
+    assert.deepEqual(guard.takeTurn(address, false), { kind: 'answer', delay: 1000 });
+  }));
+
 test('rule 29: a right password is answered before wrong ones that were sent earlier, unless five of them wait', async () => {
   const lines: string[] = [];
   const log = { write: (text: string) => lines.push(text) };

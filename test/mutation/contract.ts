@@ -40,7 +40,9 @@ export const CONTRACT_MUTANTS = new Mutants()
   .mutant('each new address guesses three times', GUESSING, 'all new addresses have 1,000')
   .change('const FREE_OF_ALL_FOR_FIRST = 10_000;', 'const FREE_OF_ALL_FOR_FIRST = 10_001;')
   .mutant('guesses elsewhere delay an address that has logged in', GUESSING, 'all new addresses have 1,000')
-  .change('this.#known.set(name, true);', '')
+  .change('this.#remember(name);', '')
+  .mutant('one of the last 10,000 addresses is forgotten', GUESSING, 'the last 10,000 addresses')
+  .change('const MAX_KNOWN = 10_000;', 'const MAX_KNOWN = 9_999;')
   .mutant('guesses of other addresses make one forgotten', GUESSING, 'all new addresses have 1,000')
   .change(
     'if (this.#tallies.size === 0)',
