@@ -145,6 +145,16 @@ for (const store of STORES) {
       await assertIndexCorrect(dbUrl);
     });
 
+    test('rule F11: a search gets 503 once another version has made the index, which is left alone', async (context) => {
+      const running = await startTestService(await store.freshUrl());
+      context.after(running.stop);
+      await executeOn(running.dbUrl, 'update book_index_state set version = 1000');
+      await running.client.create({ title: 'Written' });
+      const { status, message, headers } = await running.client.request('GET', '/books?q=written');
+      assert.deepEqual([status, message, headers.get('retry-after')], [503, 'Service unavailable', '1']);
+      assert.deepEqual(await executeOn(running.dbUrl, 'select id from book_index'), []);
+    });
+
     test('the documents remove an index beside a service without it, and the next start makes it', async (context) => {
       const dbUrl = await store.freshUrl();
       const without = await startTestService(dbUrl, { FIND: 'off' });

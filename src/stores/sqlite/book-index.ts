@@ -13,7 +13,8 @@ import { now, retryWhileBusy } from './structure.ts';
 /** Books that are indexed between two looks at the clock. */
 const STEP = 32;
 
-// The definitions are written as the schema keeps them, in lower case, so that the two can be compared.
+// The definitions are compared with the schema, which keeps them as they are written, in lower case. So with any change, also
+// of a blank, services make the index again when they start.
 // FTS5 gets words with spaces in between, and cuts at the spaces only. It keeps no text, which `book_index` and `books`
 // have already.
 const TABLES = [
