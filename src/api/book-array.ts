@@ -2,7 +2,6 @@
 // Does not: accept part of an array: one element that is not a book refuses all of it (rule B2).
 
 import { type BookChanges, readBookChanges } from '../books/book.ts';
-import { groupText } from '../books/catalogue.ts';
 import { BodyTooLarge } from '../http/body.ts';
 import { asJsonObject } from '../json/parse.ts';
 
@@ -11,21 +10,20 @@ export const MOST_BOOKS = 10_000;
 
 /**
  * @param longest bytes of the texts of one book.
- * @returns JSON text of an array, as a store takes a group of books; or the position of the first element that is not a book,
- *   from 1.
+ * @returns the books, or the position of the first element that is not one, from 1.
  * @throws BodyTooLarge if there are too many books, or one is too long.
  */
-export function readBookArray(array: readonly unknown[], longest: number): string | number {
+export function readBookArray(array: readonly unknown[], longest: number): BookChanges[] | number {
   if (array.length > MOST_BOOKS) throw new BodyTooLarge();
-  const books: string[] = [];
+  const books: BookChanges[] = [];
   for (const element of array) {
     const object = asJsonObject(element);
     const book = object && readBookChanges(object);
     if (book === undefined) return books.length + 1;
     if (lengthOf(book) > longest) throw new BodyTooLarge();
-    books.push(groupText(book));
+    books.push(book);
   }
-  return `[${books.join()}]`;
+  return books;
 }
 
 /** Bytes of its texts. */

@@ -108,7 +108,7 @@ export class Catalogue {
     key: string,
   ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
     const fields = completeFields(sent);
-    const books = `[${groupText(fields)}]`;
+    const books = groupText([fields]);
     const outcome = await this.#keyed.call({
       books,
       once: { key, fingerprint: fingerprintOf('book', books) },
@@ -119,10 +119,10 @@ export class Catalogue {
 
   /**
    * Stores new books, all or none of them.
-   * @param books JSON text of an array of texts from `groupText`.
    * @param key as in `createOnce`, if there is one.
    */
-  createAll(books: string, key: string | undefined): Promise<GroupOutcome> {
+  createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
+    const books = groupText(sent);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
     return this.#bulk.call({ books, once });
   }
@@ -172,10 +172,14 @@ export class Catalogue {
   }
 }
 
-/** A new book as a store takes it in a group. */
-export function groupText(sent: BookChanges): string {
-  const { title, author, year } = completeFields(sent);
-  return JSON.stringify([title, author, year]);
+/** New books as a store takes a group of them. */
+function groupText(sent: readonly BookChanges[]): string {
+  return JSON.stringify(
+    sent.map((book) => {
+      const { title, author, year } = completeFields(book);
+      return [title, author, year];
+    }),
+  );
 }
 
 /** @param kind of the request: the same book sent alone and sent in a list are two different requests. */

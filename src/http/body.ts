@@ -72,6 +72,7 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     return promise;
   }
   const room = new BodyRoom();
+  let memory = new ArrayBuffer();
   let body: Buffer = EMPTY;
   let length = 0;
   const onData = (chunk: Buffer) => {
@@ -93,9 +94,8 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     if (end > body.length) {
       const size = end <= TINY ? TINY : Math.min(2 * end, limit);
       if (size > TINY) room.take(size);
-      const before = body;
-      body = Buffer.allocUnsafeSlow(size); // a part of Buffer's pool would keep all of it
-      before.copy(body, 0, 0, length);
+      memory = memory.transfer(size); // which frees the memory before, without waiting for the garbage collector
+      body = Buffer.from(memory);
     }
     chunk.copy(body, length);
   };
