@@ -131,11 +131,13 @@ export const bodyOfALogin: Reader = async (input) => {
   request.socket = SOCKETS[peer] as Socket;
   request.headers['x-forwarded-for'] = forwarded;
   let address = '';
-  const takeTurn = (from: string) => {
-    address = from;
-    return { kind: 'answer', delay: 0 };
+  const guard = {
+    takeTurn: (from: string) => {
+      address = from;
+      return { kind: 'answer', delay: 0 };
+    },
   };
-  const parts = partsWith({ tokens, checkCredentials, takeTurn, trustedProxies: proxies });
+  const parts = partsWith({ tokens, checkCredentials, guard, trustedProxies: proxies });
   const answer = await logIn(exchangeOf(request), parts);
   const sent = objectIn(jsonIn(body)?.value);
   const given = sent === undefined ? [null] : [sent.username, sent.password];
