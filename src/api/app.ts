@@ -28,11 +28,8 @@ import type { AppParts, Exchange, Handler } from './exchange.ts';
 import { Faults } from './faults.ts';
 import { logIn } from './login.ts';
 
-/** In the path of a route, stands for one segment of any text. */
-const ID = ':id';
-
 interface Route {
-  /** A literal path, or one that ends in `:id`. */
+  /** A literal path, or one that ends in `:id`, which stands for a segment of any text. */
   readonly path: string;
   readonly needsToken: boolean;
   readonly handlers: Readonly<Record<string, Handler>>;
@@ -48,6 +45,8 @@ const ROUTES: readonly Route[] = [
     handlers: { GET: readBook, HEAD: readBook, PUT: updateBook, DELETE: removeBook },
   },
 ];
+
+const BY_PATH: ReadonlyMap<string, Route> = new Map(ROUTES.map((route) => [route.path, route]));
 
 /** All methods that some path has. */
 const ALL_METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE'];
@@ -152,11 +151,9 @@ function methodsOf({ handlers }: Route): string[] {
 }
 
 function routeOf(path: string): Route | undefined {
-  return ROUTES.find((route) => {
-    if (!route.path.endsWith(ID)) return route.path === path;
-    const end = route.path.length - ID.length; // of the text before the segment
-    return path.length > end && path.startsWith(route.path.slice(0, end)) && !path.includes('/', end);
-  });
+  const segment = path.lastIndexOf('/') + 1;
+  const withId = segment < path.length ? BY_PATH.get(`${path.slice(0, segment)}:id`) : undefined;
+  return withId ?? BY_PATH.get(path);
 }
 
 /** Unique among processes by a random prefix, and within a process by a count. */

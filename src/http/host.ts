@@ -1,13 +1,12 @@
 // Owns: which hosts in a request name this machine.
 
-import { isIPv4 } from 'node:net';
+const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
+const THIS_MACHINE = new RegExp(`^(?:localhost|\\[::1\\]|127(?:\\.${BYTE}){3})(?::\\d*)?$`, 'i');
 
 /**
  * Whether a Host header names this machine: `localhost`, an address of 127.0.0.0/8 or `[::1]`, with or without a port.
  * A page under another name that resolves to this machine is foreign (DNS rebinding). Every browser sends a Host.
  */
 export function namesThisMachine(host: string | undefined): boolean {
-  if (host === undefined) return true;
-  const name = host.replace(/:\d*$/, '').toLowerCase();
-  return name === 'localhost' || name === '[::1]' || (name.startsWith('127.') && isIPv4(name));
+  return host === undefined || THIS_MACHINE.test(host);
 }

@@ -88,7 +88,7 @@ export class HttpServer {
   takeRoom(response: ServerResponse, { body = '' }: Answer): boolean {
     // Other bodies are shared by all their answers, or produced while they are read.
     if (typeof body !== 'string') return true;
-    return connectionOf(response.req).takeRoom(response, Buffer.byteLength(body));
+    return connectionOf(response.req).takeRoom(response, body);
   }
 
   /**
