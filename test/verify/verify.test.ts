@@ -241,7 +241,7 @@ describe('verify', () => {
   test('is called wrongly: exit code 2, and a sentence that shows no password', async () => {
     const url = 'http://localhost:8080';
     for (const [args, sentence] of [
-      [[], /^verify needs URL\. /],
+      [[], /^book-catalogue verify takes URL, but got none\. /],
       [['localhost:8080'], /^URL must be that of a service without a path, such as http:/],
       [['http://librarian:hidden@localhost:8080'], /^URL must be that of a service without a path/],
       [['http://localhost:8080/catalogue'], /^URL must be that of a service without a path/],
