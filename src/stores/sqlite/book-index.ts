@@ -151,8 +151,8 @@ export class SqliteIndex {
   }
 
   /**
-   * Indexes books in one transaction, for about as many milliseconds. At the end of the first index, one creates a part of
-   * what is sorted, for which it takes longer.
+   * Indexes books in one transaction, for about as many milliseconds. At the end of the first index, each part of what is
+   * sorted takes as long as it needs.
    * @throws the error of SQLite; a busy file is one. Nothing has been indexed then.
    */
   slice(time: number): void {
@@ -163,8 +163,10 @@ export class SqliteIndex {
       let books = this.#step();
       while (books > 0 && now() < end) books = this.#step();
       if (isComplete === 1 || books > 0) return;
-      const next = this.#missing(INDEXES)[0] ?? 'update book_index_state set is_complete = 1';
-      this.#db.exec(next);
+      for (const next of [...this.#missing(INDEXES), 'update book_index_state set is_complete = 1']) {
+        this.#db.exec(next);
+        if (now() >= end) return;
+      }
     });
   }
 
