@@ -10,6 +10,7 @@ const CORS = 'test/api/cors.test.ts';
 const DOCUMENTATION = 'test/project/documentation.test.ts';
 const CONNECTION = 'test/api/connection.test.ts';
 const ROOM = 'test/api/room.test.ts';
+const HOST = 'test/api/host.test.ts';
 
 export const API_MUTANTS = new Mutants()
   .in('src/times.ts')
@@ -152,6 +153,11 @@ export const API_MUTANTS = new Mutants()
     'return isAllowed ? handler(exchange, parts) : ORIGIN_NOT_ALLOWED;',
     'return handler(exchange, parts).then((answer) => (isAllowed ? answer : ORIGIN_NOT_ALLOWED));',
   )
+  .mutant('an empty segment is an id', CONTRACT, 'unknown paths return 404')
+  .change('segment < path.length', 'segment > 0')
+  .in('src/http/host.ts')
+  .mutant('a Host that begins like this machine is served', HOST, 'on every port')
+  .change('(?::\\\\d*)?$`', '(?::\\\\d*)?`')
   .in('docs/openapi/responses.ts')
   .mutant(
     'the description has no Retry-After with 429',
