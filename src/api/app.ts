@@ -108,9 +108,10 @@ export function buildApp(parts: AppParts): App {
     if (path === undefined) requests.addUnreadable(answer.status);
     else requests.add(files === undefined ? route?.path : 'page', method, answer.status, milliseconds);
     log.request(id, method, url, answer.status, milliseconds);
-    const more = ['x-request-id', id, ...(cors ?? [])];
-    if (http.isLast(response)) more.push('connection', 'close');
-    send(response, answer, more, (reason) => faults.listBroke(reason, id));
+    const list = ['x-request-id', id];
+    if (cors !== undefined) list.push(...cors);
+    if (http.isLast(response)) list.push('connection', 'close');
+    send(response, answer, list, (reason) => faults.listBroke(reason, id));
   }
 
   /** The gate, in the order of rule 9: path, method, token or page. Then the handler. */

@@ -50,14 +50,14 @@ function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAn
   const beginning = `${JSON.stringify({ status, message }).slice(0, -1)},"data":`;
   return (book) => {
     const text = bookText(book);
-    const headers = [...COMMON_HEADERS, 'etag', entityTag(tagOfText(text))];
-    return { status, headers, body: `${beginning}${text}}` };
+    const own = ['etag', entityTag(tagOfText(text))];
+    return { status, headers: COMMON_HEADERS, own, body: `${beginning}${text}}` };
   };
 }
 
 /** @param more headers, names and values in turn. */
 function withHeaders(answer: EnvelopeAnswer, ...more: HeaderList): EnvelopeAnswer {
-  return { ...answer, headers: [...answer.headers, ...more] };
+  return { ...answer, own: [...(answer.own ?? []), ...more] };
 }
 
 // Tokens

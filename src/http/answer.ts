@@ -21,36 +21,40 @@ export interface Answer {
   readonly status: number;
   /** Content-Length is added if the length of the body is known. */
   readonly headers: HeaderList;
+  /** Further headers, of this answer alone. */
+  readonly own?: HeaderList;
   readonly body?: string | Uint8Array | BodyStream;
 }
 
 /**
  * Sends an answer. In answer to HEAD, Node sends only the head.
- * @param more further headers of this answer.
+ * @param list the first headers, to which the others are added.
  * @param onBroken called with the reason if a stream fails half way. Its connection is destroyed, so that no client
  * takes a part for the whole.
  */
 export function send(
   response: ServerResponse,
-  { status, headers, body }: Answer,
-  more: HeaderList,
+  { status, headers, own = [], body }: Answer,
+  list: string[],
   onBroken: (reason: unknown) => void,
 ): void {
+  list.push(...headers, ...own);
   if (typeof body === 'string' || body instanceof Uint8Array) {
     const length = Buffer.byteLength(body);
-    response.writeHead(status, [...more, ...headers, 'content-length', `${length}`]);
+    list.push('content-length', `${length}`);
+    response.writeHead(status, list);
     response.end(body, length === body.length ? 'latin1' : 'utf8'); // faster for ASCII
     return;
   }
   if (body === undefined) {
-    response.writeHead(status, [...more, ...headers]).end();
+    response.writeHead(status, list).end();
     return;
   }
   if (response.destroyed) {
     body.close(); // the client left while the stream was being opened
     return;
   }
-  response.writeHead(status, [...more, ...headers]);
+  response.writeHead(status, list);
   // If the client leaves, the response closes. Chunks that wait for a silent source would not end by themselves.
   response.once('close', () => body.close());
   pipeline(Readable.from(unlessBroken(body.chunks, response)), response, (error) => {
@@ -71,12 +75,12 @@ async function* unlessBroken(chunks: BodyStream['chunks'], { req, socket }: Serv
 /** Writes the last answer of a connection, to a request that could not be read and so has no response object. */
 export function sendLast(
   connection: Writable,
-  { status, headers, body }: Answer & { readonly body: string },
+  { status, headers, own = [], body }: Answer & { readonly body: string },
   more: HeaderList,
 ): void {
   const date = new Date().toUTCString();
   const length = `${Buffer.byteLength(body)}`;
-  const all = [...more, ...headers, 'date', date, 'content-length', length, 'connection', 'close'];
+  const all = [...more, ...headers, ...own, 'date', date, 'content-length', length, 'connection', 'close'];
   const lines = all.map((text, position) => (position % 2 === 0 ? `${text}: ` : `${text}\r\n`));
   connection.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
 }
