@@ -100,7 +100,8 @@ export function buildApp(parts: AppParts): App {
       else if (files !== undefined)
         answer = (await files.answer(path.decoded, headers, path.query)) ?? NOT_FOUND;
       else answer = await answerTo(route, { request, id, path }, cors);
-      if (!http.takeRoom(response, answer)) answer = faults.answerWithoutRoom(id);
+      // Bodies without a length are shared by all their answers, or produced while they are read.
+      if (!http.takeRoom(response, answer.length ?? 0)) answer = faults.answerWithoutRoom(id);
     } catch (error) {
       answer = faults.answer(error, id);
     }

@@ -14,7 +14,7 @@ export interface Envelope<Data = unknown> {
 }
 
 /** An answer whose body is an envelope. */
-export type EnvelopeAnswer = Answer & { readonly body: string };
+export type EnvelopeAnswer = Answer & { readonly body: string; readonly length: number };
 
 /** Headers of every answer (rule 24). */
 const COMMON_HEADERS: HeaderList = [
@@ -35,14 +35,15 @@ const UNAUTHORIZED_HEADERS: HeaderList = [
 const UNAVAILABLE_HEADERS: HeaderList = [...COMMON_HEADERS, 'retry-after', '1']; // seconds
 
 function success(status: number, message: string, data: unknown): EnvelopeAnswer {
-  return { status, headers: COMMON_HEADERS, body: JSON.stringify({ status, message, data }) };
+  const body = JSON.stringify({ status, message, data });
+  return { status, headers: COMMON_HEADERS, body, length: Buffer.byteLength(body) };
 }
 
 /** Made once and sent often. */
 function failure(status: number, message: string): EnvelopeAnswer {
   const headers =
     status === 401 ? UNAUTHORIZED_HEADERS : status === 503 ? UNAVAILABLE_HEADERS : COMMON_HEADERS;
-  return Object.freeze({ status, headers, body: JSON.stringify({ status, message, data: null }) });
+  return Object.freeze({ ...success(status, message, null), headers });
 }
 
 /** An answer with a book and its tag (rule E1). Both come from one text: making it twice would slow every read. */
@@ -51,7 +52,8 @@ function bookAnswer(status: number, message: string): (book: Book) => EnvelopeAn
   return (book) => {
     const text = bookText(book);
     const own = ['etag', entityTag(tagOfText(text))];
-    return { status, headers: COMMON_HEADERS, own, body: `${beginning}${text}}` };
+    const body = `${beginning}${text}}`;
+    return { status, headers: COMMON_HEADERS, own, body, length: Buffer.byteLength(body) };
   };
 }
 
@@ -105,7 +107,7 @@ export const pageRetrieved = (books: readonly object[], headers: HeaderList) =>
 /** @param name as it was sent. */
 export const invalidParameter = (name: string) => failure(400, `Invalid query parameter: ${name}`);
 
-const { body: EMPTY_LIST, ...LIST_HEAD } = booksRetrieved([]);
+const { body: EMPTY_LIST, length: _, ...LIST_HEAD } = booksRetrieved([]);
 
 /** @param list JSON text of books, separated by commas; undefined for the head alone, which answers HEAD. */
 export function listRetrieved(list?: BodyStream): Answer {

@@ -24,6 +24,8 @@ export interface Answer {
   /** Further headers, of this answer alone. */
   readonly own?: HeaderList;
   readonly body?: string | Uint8Array | BodyStream;
+  /** Bytes of a text that takes room until its client has read it. */
+  readonly length?: number;
 }
 
 /**
@@ -34,13 +36,13 @@ export interface Answer {
  */
 export function send(
   response: ServerResponse,
-  { status, headers, own = [], body }: Answer,
+  { status, headers, own = [], body, length: counted }: Answer,
   list: string[],
   onBroken: (reason: unknown) => void,
 ): void {
   list.push(...headers, ...own);
   if (typeof body === 'string' || body instanceof Uint8Array) {
-    const length = Buffer.byteLength(body);
+    const length = counted ?? Buffer.byteLength(body);
     list.push('content-length', `${length}`);
     response.writeHead(status, list);
     response.end(body, length === body.length ? 'latin1' : 'utf8'); // faster for ASCII

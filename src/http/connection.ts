@@ -136,9 +136,7 @@ export class Connection extends Duplex {
   }
 
   /** Takes room for an answer until the system has all of it. @returns whether there is room. */
-  takeRoom(response: ServerResponse, body: string): boolean {
-    // A character has at most three bytes in UTF-8. So most bodies are measured only once, when they are sent.
-    const bytes = 3 * body.length <= TINY ? 0 : Buffer.byteLength(body);
+  takeRoom(response: ServerResponse, bytes: number): boolean {
     if (bytes <= TINY || this.destroyed) return true;
     // One answer alone may exceed ROOM.
     room.isRefused = room.taken + bytes > Math.max(ROOM, bytes);

@@ -355,26 +355,24 @@ describe('slow clients', () => {
     const time = new VirtualTime();
     await time.during(async () => {
       const server = new Server();
-      const takeRoom = (response: ServerResponse, bytes: number) =>
-        server.http.takeRoom(response, { status: 200, headers: [], body: 'x'.repeat(bytes) });
       const [silent, other] = [await connectedTo(server), server.connect()];
       for (const client of [silent, other]) client.write(GET);
       await settled();
       const [first, second] = server.got.map(({ response }) => response) as [ServerResponse, ServerResponse];
-      assert.ok(takeRoom(first, 128 * MEBIBYTE));
+      assert.ok(server.http.takeRoom(first, 128 * MEBIBYTE));
       first.write('x'.repeat(MEBIBYTE));
       await pass(time, 59);
       silent.socket.bytesWritten += 1; // it has read something
       await pass(time, 59);
       assert.equal(silent.destroyed, false);
-      assert.ok(takeRoom(second, 4096), 'an answer that needs no room');
-      assert.equal(takeRoom(second, MEBIBYTE), false);
+      assert.ok(server.http.takeRoom(second, 4096), 'an answer that needs no room');
+      assert.equal(server.http.takeRoom(second, MEBIBYTE), false);
       silent.socket.bytesWritten += 1;
       await pass(time, 5);
       assert.equal(silent.socket.destroyed, false);
       await pass(time, 2);
       assert.equal(silent.socket.destroyed, true);
-      assert.ok(takeRoom(second, 128 * MEBIBYTE), 'its room is free again');
+      assert.ok(server.http.takeRoom(second, 128 * MEBIBYTE), 'its room is free again');
     });
   });
 });
