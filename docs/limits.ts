@@ -18,23 +18,23 @@ export function limitsTable(): string[][] {
   const { http, lists, books: calls, sqlite } = TIMES;
   const onSqlite = constantsOf('src/stores/sqlite/store.ts')('OPEN_LISTS');
   const onPostgres = constantsOf('src/stores/postgres/server/connections.ts')('LIST_CONNECTIONS');
-  const books = constantsOf('src/api/book-array.ts')('MOST_BOOKS').toLocaleString('en-US');
+  const array = constantsOf('src/api/book-array.ts');
+  const [books, values] = ['MOST_BOOKS', 'MOST_VALUES'].map((name) => array(name).toLocaleString('en-US'));
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
   const logSize = constantsOf('src/stores/sqlite/long-log.ts');
   return [
     ['one body', `${size(bodyLimit)} (\`BODY_LIMIT\`)`, '413'],
-    ['that of `POST /books`', `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books`, '413'],
+    [
+      'that of `POST /books`',
+      `${size(bulkLimit)} (\`BULK_LIMIT\`); ${books} books; ${values} commas and opening brackets outside texts`,
+      '413',
+    ],
     ['that of `POST /token`', login, '413'],
     ['request line and headers', `${size(headerLimit)} (\`HEADER_LIMIT\`); ${HEADER_LINES} lines`, '431'],
     ['until the headers have arrived', seconds(http.headers), '408'],
     ['until the whole request has', seconds(http.wholeRequest), '408'],
     ['a connection without a first request', seconds(http.headers), 'closed'],
     ['a connection without another request', seconds(http.keepAlive), 'closed'],
-    [
-      'values of a body (commas and opening brackets outside its texts)',
-      body('MOST_VALUES').toLocaleString('en-US'),
-      '413',
-    ],
     [
       `memory of bodies above ${size(body('TINY'))} that arrive in pieces, and of those of \`POST /books\`, four times each, until they are answered`,
       `${size(body('ROOM'))}, or one of them`,

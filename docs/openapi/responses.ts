@@ -127,13 +127,12 @@ const NO_KEY = failure(
 const { bodyLimit, bulkLimit, headerLimit } = readConfig({});
 const books = MOST_BOOKS.toLocaleString('en-US');
 const login = constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT');
-const values = constantsOf('src/http/body.ts')('MOST_VALUES').toLocaleString('en-US');
 
 const TOO_LARGE = failure(
   PAYLOAD_TOO_LARGE,
   'rule 22, B2',
   `The body is longer than ${size(bodyLimit)} (\`POST /books\`: ${size(bulkLimit)}, ${books} books or ${size(bodyLimit)} ` +
-    `for the texts of one; \`POST /token\`: ${size(login)}), or has more than ${values} values. The operator may have set other limits.`,
+    `for the texts of one; \`POST /token\`: ${size(login)}). The operator may have set other limits.`,
 );
 
 const INTERNAL = failure(

@@ -55,10 +55,8 @@ export async function createBooks(exchange: Exchange, parts: AppParts): Promise<
   const body = await readBody(exchange.request, config.bulkLimit);
   using room = new BodyRoom();
   room.take(ARRAY_ROOM * body.length);
-  const array = parseBody(body);
-  if (!Array.isArray(array)) return INVALID_BOOK;
-  const books = readBookArray(array, config.bodyLimit);
-  if (typeof books === 'number') return invalidBook(books);
+  const books = readBookArray(body, config.bodyLimit);
+  if (typeof books === 'number') return books === 0 ? INVALID_BOOK : invalidBook(books);
   const outcome = await catalogue.createAll(books, key);
   if (outcome === 'conflict') return KEY_USED;
   const answer = booksCreated(outcome.ids);

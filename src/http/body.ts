@@ -1,12 +1,12 @@
 // Owns: request bodies, from bytes on the wire to JSON. Content-Type is ignored (rule 7).
-// Does not: accept more bytes or values than a body may have, or than the memory for bodies holds (rule 22), or anything but
+// Does not: accept more bytes than a body may have, or than the memory for bodies holds (rule 22), or anything but
 // UTF-8 (rule 4).
 
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { parseJson } from '../json/parse.ts';
 
-/** The body is longer than the limit, or has too many values. */
+/** The body is longer than the limit, or has too many parts. */
 export class BodyTooLarge extends Error {}
 
 /** The client has gone, or was cut off, before its body was complete: there is nobody to answer. */
@@ -19,12 +19,6 @@ const EMPTY = Buffer.alloc(0);
 
 /** Bytes for all bodies that arrive in pieces or are worked on. */
 const ROOM = 128 * 1024 * 1024;
-
-/**
- * Most values of a body: commas and opening brackets outside its texts. JSON.parse takes up to 100 bytes for each, and up to a
- * microsecond.
- */
-const MOST_VALUES = 250_000;
 
 /**
  * Largest body, in bytes, that needs no room: it takes less memory than its connection. So nobody can take the room of
@@ -135,24 +129,7 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
 }
 
-/**
- * @returns undefined if the body is not JSON in UTF-8 (rule 6).
- * @throws BodyTooLarge if it has too many values.
- */
+/** @returns undefined if the body is not JSON in UTF-8 (rule 6). */
 export function parseBody(body: Buffer): unknown {
-  if (body.length > MOST_VALUES && hasTooManyValues(body)) throw new BodyTooLarge();
   return isUtf8(body) ? parseJson(body.toString()) : undefined;
-}
-
-function hasTooManyValues(body: Buffer): boolean {
-  let values = 0;
-  let isInText = false;
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at];
-    if (byte === 0x22) isInText = !isInText;
-    else if (byte === 0x5c)
-      at += 1; // it escapes the next one
-    else if (!isInText && (byte === 0x2c || byte === 0x5b || byte === 0x7b)) values += 1;
-  }
-  return values > MOST_VALUES;
 }
