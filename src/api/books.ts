@@ -52,9 +52,9 @@ export async function createBooks(exchange: Exchange, parts: AppParts): Promise<
   const { catalogue, config } = parts;
   const key = idempotencyKeyOf(exchange);
   if (key === INVALID) return INVALID_KEY;
-  const body = await readBody(exchange.request, config.bulkLimit);
-  using room = new BodyRoom();
-  room.take(ARRAY_ROOM * body.length);
+  using room = new BodyRoom(ARRAY_ROOM);
+  const body = await readBody(exchange.request, config.bulkLimit, room);
+  room.take(body.length);
   const books = readBookArray(body, config.bodyLimit);
   if (typeof books === 'number') return books === 0 ? INVALID_BOOK : invalidBook(books);
   const outcome = await catalogue.createAll(books, key);

@@ -29,14 +29,21 @@ const TINY = 4096;
 /** Memory for one body. */
 export class BodyRoom implements Disposable {
   static #taken = 0; // bytes of all bodies
+  readonly #weight: number;
   #bytes = 0;
 
+  /** @param weight bytes of memory for each byte of the body. */
+  constructor(weight = 1) {
+    this.#weight = weight;
+  }
+
   /**
-   * Takes as many bytes, and gives those back that were taken before.
+   * Takes memory for as many bytes of the body, and gives that back that was taken before.
    * @throws NoRoomForBody
    */
-  take(bytes: number): void {
+  take(length: number): void {
     this[Symbol.dispose]();
+    const bytes = this.#weight * length;
     // One body alone may exceed ROOM.
     if (BodyRoom.#taken > 0 && BodyRoom.#taken + bytes > ROOM) throw new NoRoomForBody();
     BodyRoom.#taken += bytes;
@@ -52,9 +59,14 @@ export class BodyRoom implements Disposable {
 /**
  * Reads a whole body. Bytes after the limit are not kept; Node drains them once the answer has been sent.
  * @param limit bytes.
+ * @param room for the body until it is read.
  * @throws BodyTooLarge, NoRoomForBody, BodyIncomplete
  */
-export function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+export function readBody(
+  request: IncomingMessage,
+  limit: number,
+  room: BodyRoom = new BodyRoom(),
+): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   if (!hasBody(request)) {
     resolve(EMPTY);
@@ -65,7 +77,6 @@ export function readBody(request: IncomingMessage, limit: number): Promise<Buffe
     reject(new BodyTooLarge());
     return promise;
   }
-  const room = new BodyRoom();
   let memory = new ArrayBuffer();
   let body: Buffer = EMPTY;
   let length = 0;

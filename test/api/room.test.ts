@@ -49,7 +49,7 @@ describe('the room for bodies', () => {
     for (const { body } of begun) assert.equal((await body).length, MEBIBYTE);
   });
 
-  test('rule 22: a body of POST /books takes four times its length until it is answered', async () => {
+  test('rule 22: a body of POST /books takes four times its length while it arrives and until it is answered', async () => {
     const stored: PromiseWithResolvers<object>[] = [];
     const createAll = () => {
       stored.push(Promise.withResolvers());
