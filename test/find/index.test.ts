@@ -30,6 +30,7 @@ const DAMAGES = {
     'drop trigger book_index_on_update on books',
     'alter table books disable trigger book_index_on_update',
     'drop table book_index',
+    'drop index book_index_years',
     'delete from book_index_state',
     'update book_index_state set version = 1000',
   ],
@@ -141,6 +142,12 @@ for (const store of STORES) {
         assert.equal(version.length, 1, damage);
         const books = await countFound(started.client, `title=number+${number}`).finally(started.stop);
         assert.equal(books, 1, damage);
+      }
+      for (const table of ['book_index_queue', 'book_index_state']) {
+        await executeOn(dbUrl, `drop table ${table}`); // until a start, nobody can write
+        const started = await startTestService(dbUrl);
+        await started.client.create({ title: table });
+        assert.equal(await countFound(started.client, `title=${table}`).finally(started.stop), 1, table);
       }
       await assertIndexCorrect(dbUrl);
     });

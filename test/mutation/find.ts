@@ -115,7 +115,12 @@ export const FIND_MUTANTS = new Mutants()
     'return version === INDEX_VERSION && (isComplete',
     'return Number(version) >= INDEX_VERSION && (isComplete',
   )
+  .in('src/stores/sqlite/structure.ts')
+  .mutant('triggers without their table make a store unusable', INDEX, 'a part of it is missing')
+  .change('db.exec(`drop trigger ${name}`);', '{}')
   .in('src/stores/postgres/finding/book-index.ts')
+  .mutant('an index on PostgreSQL is used that lacks a sorted part', INDEX, 'a part of it is missing')
+  .change('(books?.isSorted || !state.isComplete)', 'true')
   .mutant('an index on PostgreSQL is used whose trigger is disabled', INDEX, 'a part of it is missing')
   .change("and tgenabled in ('O', 'A')", '')
   .mutant('an index on PostgreSQL is used that a newer version has made', INDEX, 'another version')

@@ -255,6 +255,11 @@ export function retryWhileBusy<Result>(
   }
 }
 
+/** Those of an index that lacks a table: with them, nobody could write. A service with an index makes them again. */
+const BROKEN_TRIGGERS = `
+  select name from sqlite_schema where type = 'trigger' and name glob 'book_index_on_*' and 2 >
+    (select count(*) from sqlite_schema where name in ('book_index_queue', 'book_index_state'))`;
+
 function isGuarded(db: DatabaseSync): boolean {
   return db.prepare("select 1 from sqlite_schema where name = 'books_on_update'").get() !== undefined;
 }
@@ -270,6 +275,7 @@ export function createStructure(db: DatabaseSync): void {
         ${DEFINITIONS}
       ) strict`);
     db.exec(REQUESTS);
+    for (const { name } of db.prepare(BROKEN_TRIGGERS).all()) db.exec(`drop trigger ${name}`);
     const found = new Map(
       db
         .prepare('pragma table_info(books)')

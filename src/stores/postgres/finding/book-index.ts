@@ -112,7 +112,7 @@ const PARTITIONED_TRIGGERS = {
 /** The role lacks a right. */
 const FORBIDDEN = '42501';
 
-const VERSION = 'select version from book_index_state';
+const VERSION = 'select version, is_complete as "isComplete" from book_index_state';
 
 const LOCK_INCOMPLETE = 'select from book_index_state where not is_complete for update';
 
@@ -124,7 +124,9 @@ const DESCRIBE = `
     select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger join pg_proc on pg_proc.oid = tgfoid
     where tgrelid = books.oid and tgname = any($1::text[]) and tgenabled in ('O', 'A')
       and not (relkind = 'p' and tgtype & 1 = 1) and array_to_string(proconfig, ' ') like '%, pg_temp'
-  ) as "hasTriggers", coalesce(
+  ) as "hasTriggers", (
+    select count(*) = ${INDEXES.length} from pg_index where indrelid = to_regclass('book_index') and not indisprimary
+  ) as "isSorted", coalesce(
     (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_index_queue')),
     quote_ident(current_schema())
   ) as schema
@@ -210,6 +212,8 @@ interface BooksTable {
   readonly hasTables: boolean;
   /** Whether all triggers are there and in effect, and their function is the present one. */
   readonly hasTriggers: boolean;
+  /** Whether the sorted part is there. */
+  readonly isSorted: boolean;
   /** Of the index, quoted. */
   readonly schema: string;
 }
@@ -303,9 +307,12 @@ export async function prepareIndex(
 /** The statements that begin the index; none if it is sound. */
 async function missingFrom(client: pg.Client, times: Times['postgres']): Promise<string[]> {
   const [books] = await look<BooksTable>(client, times, DESCRIBE, [Object.keys(TRIGGERS)]);
-  const { isPartitioned = false, hasTables = false, hasTriggers = false, schema = '' } = books ?? {};
-  const [state] = hasTables ? await look<{ version: number }>(client, times, VERSION) : [];
-  if (hasTriggers && state?.version === INDEX_VERSION) return [];
+  const { isPartitioned = false, hasTables = false, schema = '' } = books ?? {};
+  const [state] = hasTables
+    ? await look<{ version: number; isComplete: boolean }>(client, times, VERSION)
+    : [];
+  const isCurrent = state?.version === INDEX_VERSION && (books?.isSorted || !state.isComplete);
+  if (isCurrent && books?.hasTriggers) return [];
   return [
     'lock table books in share row exclusive mode',
     ...(hasTables ? EMPTY : TABLES), // the rights on tables that are there stay
