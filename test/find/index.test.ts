@@ -133,6 +133,8 @@ for (const store of STORES) {
       const dbUrl = await store.freshUrl();
       await indexAll(dbUrl);
       await executeOn(dbUrl, "insert into books (title) values ('Before')");
+      const objects = async () => (await executeOn(dbUrl, OBJECTS[store.name])).length;
+      const all = await objects();
       for (const [number, damage] of DAMAGES[store.name].entries()) {
         await indexAll(dbUrl);
         await executeOn(dbUrl, damage);
@@ -141,7 +143,7 @@ for (const store of STORES) {
         const version = await executeOn(dbUrl, 'select version from book_index_state where version < 1000');
         assert.equal(version.length, 1, damage);
         const books = await countFound(started.client, `title=number+${number}`).finally(started.stop);
-        assert.equal(books, 1, damage);
+        assert.deepEqual([books, await objects()], [1, all], damage);
       }
       for (const table of ['book_index_queue', 'book_index_state']) {
         await executeOn(dbUrl, `drop table ${table}`); // until a start, nobody can write
