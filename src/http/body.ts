@@ -109,14 +109,16 @@ export function readBody(
     body = EMPTY;
   };
   request.on('data', onData);
+  const onClose = () => {
+    release();
+    reject(new BodyIncomplete());
+  };
   request.on('end', () => {
+    request.off('close', onClose); // an error, with its stack, takes microseconds
     resolve(body.subarray(0, length));
     release();
   });
-  request.on('close', () => {
-    release();
-    reject(new BodyIncomplete()); // after 'end' it has no effect
-  });
+  request.on('close', onClose);
   request.on('error', () => {}); // 'close' follows
   return promise;
 }
