@@ -28,7 +28,7 @@ export interface Header {
   readonly above: string;
 }
 
-/** @throws OperatorError when there is none, or the file is not text. */
+/** @throws OperatorError if the file has no header, or is not text. */
 export async function readHeader(input: TextInput, options: ReadingOptions): Promise<Header> {
   const { delimiter: wanted, hasHeader, fromLine = 1 } = options;
   if (wanted !== undefined && !/^[^"\r\n]$/.test(wanted)) {

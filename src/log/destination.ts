@@ -33,7 +33,7 @@ export class LogWriter {
   #text = '';
   /** Keeps the pieces that are not written yet. */
   readonly #output = new Writable({
-    highWaterMark: 1, // so that `drain` means that there are none
+    highWaterMark: 1, // so that `drain` means that all pieces are written
     write: (piece: Buffer, _encoding, written) => this.#writePiece(piece, written),
   });
   /** For a process that ends by a fault, without time for `close`. If the reader is slow, these lines are lost. */

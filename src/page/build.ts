@@ -14,7 +14,7 @@ export interface Page {
   readonly sources: readonly string[];
   /** `digestOf` the sources. */
   readonly digest: string;
-  /** The digest of what was built from them. */
+  /** The digest of the built files. */
   readonly version: string;
   readonly files: readonly PageFile[];
 }

@@ -24,7 +24,7 @@ export class OpenLists {
   }
 
   /**
-   * Opens a list once there is room for it. If there is none, the list breaks off whose reader has stalled for longest.
+   * Opens a list once there is room for it. Without room, the list breaks off whose reader has stalled for longest.
    * @throws StoreUnavailable when there is no room in time; any error of `open`.
    */
   async open(open: () => Promise<BookList>): Promise<BookList> {

@@ -92,7 +92,7 @@ for (const store of STORES) {
       const held = await Promise.all(Array.from({ length: limit }, () => openList(impatient)));
       await waitUntil(async () => {
         const another = await openList(impatient);
-        const isOpen = another.list.statusCode === 200; // else there is none yet whose reader has stalled
+        const isOpen = another.list.statusCode === 200; // otherwise no reader has stalled yet
         if (isOpen) held.push(another);
         return isOpen;
       });
