@@ -257,7 +257,8 @@ export function retryWhileBusy<Result>(
 
 /** Those of an index that lacks a table: with them, nobody could write. A service with an index makes them again. */
 const BROKEN_TRIGGERS = `
-  select name from sqlite_schema where type = 'trigger' and name glob 'book_index_on_*' and 2 >
+  select name from sqlite_schema
+  where name in ('book_index_on_insert', 'book_index_on_update', 'book_index_on_delete') and 2 >
     (select count(*) from sqlite_schema where name in ('book_index_queue', 'book_index_state'))`;
 
 function isGuarded(db: DatabaseSync): boolean {

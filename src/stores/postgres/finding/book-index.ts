@@ -37,17 +37,22 @@ const TABLES = [
   )`,
 ];
 
+/** The indexes of the sorted part: their definitions by name. */
+const SORTED = {
+  book_index_titles: '(title_key, id)',
+  book_index_authors: '(author_key, title_key, id)',
+  book_index_years: '(year, id)',
+  book_index_words: 'using gin (words)',
+};
+
+const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
+  return `create index if not exists ${name} on book_index ${definition}`;
+});
+
 /** Removes the content and the sorted part. */
 const EMPTY = [
   'truncate book_index, book_index_queue, book_index_state',
-  'drop index if exists book_index_titles, book_index_authors, book_index_years, book_index_words',
-];
-
-const INDEXES = [
-  'create index if not exists book_index_titles on book_index (title_key, id)',
-  'create index if not exists book_index_authors on book_index (author_key, title_key, id)',
-  'create index if not exists book_index_years on book_index (year, id)',
-  'create index if not exists book_index_words on book_index using gin (words)',
+  `drop index if exists ${Object.keys(SORTED).join(', ')}`,
 ];
 
 /**
@@ -125,7 +130,8 @@ const DESCRIBE = `
     where tgrelid = books.oid and tgname = any($1::text[]) and tgenabled in ('O', 'A')
       and not (relkind = 'p' and tgtype & 1 = 1) and array_to_string(proconfig, ' ') like '%, pg_temp'
   ) as "hasTriggers", (
-    select count(*) = ${INDEXES.length} from pg_index where indrelid = to_regclass('book_index') and not indisprimary
+    select count(*) = ${INDEXES.length} from pg_index where indrelid = to_regclass('book_index') and indexrelid in
+      (${Object.keys(SORTED).map((name) => `to_regclass('${name}')`)})
   ) as "isSorted", coalesce(
     (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_index_queue')),
     quote_ident(current_schema())
@@ -315,7 +321,7 @@ async function missingFrom(client: pg.Client, times: Times['postgres']): Promise
   if (isCurrent && books?.hasTriggers) return [];
   return [
     'lock table books in share row exclusive mode',
-    ...(hasTables ? EMPTY : TABLES), // the rights on tables that are there stay
+    ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
     noteFunction(schema),
     // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
     ...(isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
