@@ -141,28 +141,29 @@ export async function startWorkers(config: Config, log: Log, docsPort: number | 
  * @param stop resolves when this process alone is asked to end.
  */
 export async function serveAsWorker(makeLog: (config: Config) => Log, stop: Promise<unknown>): Promise<void> {
-  const [[config, docsPort, mustExist]] = (await once(process, 'message')) as [Start];
-  const log = makeLog(config);
+  const start = Promise.withResolvers<Start>();
+  const stopOrdered = Promise.withResolvers<void>();
   let service: Service;
+  process.on('message', async (message: Start | Order) => {
+    if (message === 'stop') return stopOrdered.resolve(); // perhaps before it serves
+    if (!('question' in message)) return start.resolve(message);
+    const { question, ticket } = message;
+    const answer = await service[question]().catch((error: unknown) => {
+      log.error({ err: error }, 'the operations listener failed to answer');
+    });
+    await report({ ticket, answer });
+  });
+  const [config, docsPort, mustExist] = await start.promise;
+  const log = makeLog(config);
   try {
     service = await startService(config, log, docsPort, TIMES, mustExist);
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
     return await report({ refused: error.message });
   }
-  const stopOrdered = new Promise<void>((resolve) => {
-    process.on('message', async (order: Order) => {
-      if (order === 'stop') return resolve();
-      const { question, ticket } = order;
-      const answer = await service[question]().catch((error: unknown) => {
-        log.error({ err: error }, 'the operations listener failed to answer');
-      });
-      await report({ ticket, answer });
-    });
-  });
   const { url, pageUrl, store } = service;
   await report({ serving: { url, pageUrl, store } });
-  await Promise.race([stop, stopOrdered]);
+  await Promise.race([stop, stopOrdered.promise]);
   await service.close();
 }
 
