@@ -21,7 +21,7 @@ export function limitsTable(): string[][] {
   const array = constantsOf('src/api/book-array.ts');
   const [books, values] = ['MOST_BOOKS', 'MOST_VALUES'].map((name) => array(name).toLocaleString('en-US'));
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));
-  const logSize = constantsOf('src/stores/sqlite/long-log.ts');
+  const logSize = constantsOf('src/stores/sqlite/log-size.ts');
   return [
     ['one body', `${size(bodyLimit)} (\`BODY_LIMIT\`)`, '413'],
     [

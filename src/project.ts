@@ -44,7 +44,7 @@ export async function projectFiles(folder: string): Promise<string[]> {
 
 /**
  * A program of the project, as the first argument of `new Worker`, and the option `eval` that belongs to it.
- * @param path in the project, such as `src/stores/sqlite/writer.ts`.
+ * @param path in the project, such as `src/stores/sqlite/finder.ts`.
  */
 export function threadProgram(path: string): { readonly program: URL | string; readonly eval: boolean } {
   return IS_EXECUTABLE

@@ -63,6 +63,7 @@ export async function startService(
     times,
     onLongWait: () =>
       log.warn('the start waits: other programs use the table of books, and it must be changed'),
+    onSyncFailed: endAfterFailedSync,
   });
   const catalogue = new Catalogue(store, times.books);
   const requests = new RequestCounts();
@@ -129,6 +130,17 @@ export async function startService(
       measurement.stop();
     },
   };
+}
+
+/** The exit code after a failed sync: EX_IOERR of sysexits.h. */
+const DISK_FAILED = 74;
+
+/** Ends the process without an answer to the writes in progress: they are in the file or not. */
+function endAfterFailedSync(reason: string): never {
+  process.stderr.write(
+    `A disk did not write the store (${reason}): the process ends, since no later write would be safe. Check the disk, then start again.\n`,
+  );
+  process.exit(DISK_FAILED);
 }
 
 /** @returns undefined if there is no page; the reason if its default port cannot be opened. */

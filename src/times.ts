@@ -73,8 +73,8 @@ export const TIMES = {
     read: 250,
     /** After which a write is no longer started, so that it ends before its callers give up (rule 23). */
     write: 3 * SECOND,
-    /** After which no more requests are added to a transaction, so that the first one does not wait for the last. */
-    group: 250,
+    /** Of work in one transaction, before other work gets a turn. */
+    turn: 5,
     /** For a search, so that it ends before its caller gives up; before it, for indexing; after it, for counting all matches. */
     search: 4 * SECOND,
     catchUp: SECOND,
@@ -88,10 +88,14 @@ export const TIMES = {
     slicePause: 250,
     /** Until the next look for books to index. */
     idlePause: SECOND,
+    /** Between two looks at the log; that it waits, with all writers, for readers to end; and until the next attempt. */
+    logLook: 100,
+    logRestart: 100,
+    logPause: SECOND,
     /** That lists and searches wait for others if the log is long; between two looks; and until the next such wait. */
     logWait: SECOND,
     logStep: 10,
-    logPause: 10 * SECOND,
+    logWaitPause: 10 * SECOND,
   },
   postgres: {
     /** To connect to a host: for a command or at the start, and while calls wait. One that is lost in the network must not delay later calls. */

@@ -76,10 +76,6 @@ export const DESCRIPTIONS = {
       'Sizes of the file and of its write-ahead log, the same for every worker. A log that never shrinks means that some ' +
       'program always reads.',
   },
-  sqlite_thread_restarts_total: {
-    labels: { thread: ['writer', 'finder'] },
-    help: 'Restarts of a thread that had died: the one that writes, those that search.',
-  },
   log_lines_lost_total: { help: 'Log lines dropped because the output was not read fast enough.' },
   build_info: {
     labels: { version: [], node: [] },

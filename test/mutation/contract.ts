@@ -58,7 +58,7 @@ export const CONTRACT_MUTANTS = new Mutants()
     "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
   )
   .mutant('a list does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
-  .change('while (this.#lists.count > 0 && now() < end) await pause(logStep);', '')
+  .change('await this.#waitForLog();\n    return this.#lists', 'return this.#lists')
   .mutant('33 lists are open on SQLite', NIGHTLY_LIST, 'at most 32 lists are open')
   .change('const OPEN_LISTS = 32;', 'const OPEN_LISTS = 33;')
   .mutant(

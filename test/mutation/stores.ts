@@ -19,14 +19,12 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/bulk.ts')
   .mutant('an import or a copy into a SQLite file that is gone succeeds', SQLITE, 'imported or copied')
   .change('this.#store?.assertInPlace();', '')
-  .in('src/stores/sqlite/writer.ts')
+  .in('src/stores/sqlite/group-commit.ts')
   .mutant('a write to a SQLite file that is gone is acknowledged', SQLITE, 'no write is acknowledged until')
   .change('this.#store.assertInPlace();', '')
+  .in('src/stores/sqlite/writes.ts')
   .mutant('a SQLite file gives ids that another process has given', IMPORT, FAR_IDS)
-  .change(
-    'this.#insert = this.#inserts[',
-    'if (this.#insert === this.#inserts.null) this.#insert = this.#inserts[',
-  )
+  .change('const newId = this.#newIds.begin();\n    return', "const newId = 'null';\n    return")
   .in('src/stores/sqlite/file.ts')
   .mutant('a write to a SQLite file that has been moved is acknowledged', SQLITE, ' moved: no write')
   .change('if (this.#file.assertInPlace() === 0)', 'if (false)')
@@ -34,7 +32,10 @@ export const STORES_MUTANTS = new Mutants()
   .change('for (const companion of this.#companions) companion.assertInPlace();', '')
   .in('src/stores/sqlite/store.ts')
   .mutant('a single read needs its SQLite file in place', SQLITE, ' deleted: .*single reads succeed')
-  .change('this.#begin.run();', 'this.#file.assertInPlace(); this.#begin.run();')
+  .change(
+    'return this.#reads.read(() => untilHeavy',
+    'this.#file.assertInPlace(); return this.#reads.read(() => untilHeavy',
+  )
   .mutant(
     'a list comes from another SQLite file',
     SQLITE,
@@ -42,15 +43,15 @@ export const STORES_MUTANTS = new Mutants()
   )
   .change('this.#file.assertInPlace(); // else', '// else')
   .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
-  .change('Math.min(performance.now() + this.#times.write, deadline)', 'performance.now() + 30_000')
+  .change('Math.min(performance.now() + this.#times.sqlite.write, deadline)', 'performance.now() + 30_000')
   .mutant(
     'a batch that was sent late is carried out after its calls got 503',
     SQLITE,
     'none is carried out later',
   )
   .change(
-    'Math.min(performance.now() + this.#times.write, deadline)',
-    'performance.now() + this.#times.write',
+    'Math.min(performance.now() + this.#times.sqlite.write, deadline)',
+    'performance.now() + this.#times.sqlite.write',
   )
   .in('src/stores/sqlite/structure.ts')
   .mutant(

@@ -22,13 +22,16 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change('readTags(noneMatch, true)', 'readTags(noneMatch, false)')
   .mutant('an If-Match that cannot be read matches what is readable of it', CONTRACT, 'E2: ')
   .change('if (element === null) return [];', 'if (element === null) return tags;')
-  .in('src/stores/sqlite/writer.ts')
+  .in('src/stores/sqlite/writes.ts')
   .mutant('on SQLite, a change takes place whatever its condition', CONTRACT, 'E3: of 32')
   .change("if (!meets(book, condition)) return 'unmet';", '')
   .mutant('on SQLite, a key is known for longer than it lives', TOGETHER, 'I4: ')
   .change('time - ageOfExpired(', 'time - 2 * ageOfExpired(')
   .mutant('on SQLite, keys age by a minute with each of them', NIGHTLY_ONCE, 'I4: ')
-  .change('if (isUnchanged && now() - this.#keyTime.since < this.#times.keys.step) return time;', '')
+  .change(
+    'if (isUnchanged && performance.now() - this.#keyTime.since < this.#times.keys.step) return time;',
+    '',
+  )
   .in('src/stores/postgres/books/conditional-changes.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',

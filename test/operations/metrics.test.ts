@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
-import type { Worker } from 'node:worker_threads';
 import { Faults } from '../../src/api/faults.ts';
 import { RequestCounts } from '../../src/api/request-counts.ts';
 import { StoreUnavailable } from '../../src/books/store.ts';
@@ -27,26 +26,6 @@ const DURATIONS = 'book_catalogue_http_request_duration_seconds';
 const ERRORS = 'book_catalogue_store_errors_total';
 const MARK = 'never-show-this';
 const MANIFEST = JSON.parse(readFileSync(pathTo('package.json'), 'utf8'));
-
-test('rules 23 and 31: the threads that write to a SQLite file and search it are replaced when they have died', async (context) => {
-  const threads: Worker[] = [];
-  const add = (thread: Worker) => threads.push(thread);
-  process.on('worker', add);
-  const { client, operations } = await start(context, await SQLITE.freshUrl());
-  process.off('worker', add);
-  const restarts = async () => {
-    const families = await scrape(operations);
-    return ['writer', 'finder'].map((thread) =>
-      sumOf(families, 'book_catalogue_sqlite_thread_restarts_total', { thread }),
-    );
-  };
-  await threads[0]?.terminate();
-  await client.create({ title: 'by another thread' });
-  assert.deepEqual(await restarts(), [1, 0]);
-  await threads[1]?.terminate();
-  assert.equal((await client.request('GET', '/books?q=thread')).data.length, 1);
-  assert.deepEqual(await restarts(), [1, 1]);
-});
 
 test('rules 13, 23 and 31: requests that the store fails count by the reason, and a list that breaks off is a failure', () => {
   const requests = new RequestCounts();

@@ -67,7 +67,7 @@ describe('the sums of times', () => {
       postgres.query,
       postgres.firstChunk,
     ],
-    ['rule 23: SQLite starts no write whose callers give up', sqlite.write + sqlite.group, books.deadline],
+    ['rule 23: SQLite starts no write whose callers give up', sqlite.write, books.deadline],
     ['rule 23: a search on SQLite ends before its caller gives up', sqlite.search, books.deadline],
     ['rule 23: PostgreSQL can be connected to twice', 2 * postgres.connect, books.deadline],
     ['rule 23: a lost host is given up before the store is back for 2 s', postgres.connect, 2000],

@@ -3,7 +3,6 @@
 // The other one has these.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { setTimeout as pause } from 'node:timers/promises';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Page, Search, WantedWord } from '../../books/search.ts';
 import { StoreUnavailable } from '../../books/store.ts';
@@ -12,7 +11,6 @@ import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
 import { SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
-import { emptyLog, LONG_LOG, logSizeOf } from './long-log.ts';
 import { now, openForIndexing, retryWhileBusy } from './structure.ts';
 import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
@@ -60,7 +58,6 @@ function late(): StoreUnavailable {
 /** Gets one search at a time. */
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
-  readonly #path: string;
   readonly #times: Times['sqlite'];
   readonly #db: DatabaseSync;
   readonly #index: SqliteIndex;
@@ -79,12 +76,9 @@ class SqliteFinder implements SearchableIndex {
   /** When others were last seen to have written. */
   #writtenAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
-  /** When the last wait for searches of others ended, or was to end. */
-  #waitedAt = Number.NEGATIVE_INFINITY;
 
   constructor(path: string, times: Times['sqlite']) {
     const db = openForIndexing(path);
-    this.#path = path;
     this.#times = times;
     this.#db = db;
     this.#index = new SqliteIndex(db);
@@ -104,7 +98,6 @@ class SqliteFinder implements SearchableIndex {
 
   async search({ search, deadline, mode }: SearchRequest): Promise<Page | GivenUp> {
     this.#refuseUnusable();
-    await this.#keepLogShort(deadline);
     const isShort = 'most' in mode;
     const unindexed = isShort ? this.#catchUp(mode.since) : mode.unindexed;
     this.#end = Math.min(now() + (isShort ? mode.most : this.#times.search), deadline);
@@ -120,29 +113,6 @@ class SqliteFinder implements SearchableIndex {
     } finally {
       this.#isSearching = false;
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
-    }
-  }
-
-  /** Lets the searches of other processes end first if the log is long, so that the next write can empty it. */
-  async #keepLogShort(deadline: number): Promise<void> {
-    const { logWait, logStep, logPause } = this.#times;
-    const isLong = () => logSizeOf(this.#path) > LONG_LOG;
-    if (isLong() && now() > this.#waitedAt + logPause) {
-      const end = Math.min(now() + logWait, deadline);
-      this.#waitedAt = end;
-      if (this.#emptyLog() > LONG_LOG) {
-        while (isLong() && now() < end) await pause(logStep);
-        if (isLong()) this.#emptyLog(); // perhaps there is no next write
-      }
-    }
-  }
-
-  /** @returns the bytes that others keep in the log; 0 if it cannot be emptied, for which no search has to wait. */
-  #emptyLog(): number {
-    try {
-      return emptyLog(this.#db, this.#times);
-    } catch {
-      return 0; // the disk is full, of which the next write says so, or another process takes long to empty it
     }
   }
 

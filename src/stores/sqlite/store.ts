@@ -1,7 +1,6 @@
-// Owns: the store of books in a SQLite file, in this process. Twin of `postgres/store.ts`. Reads run here, on the
-// calling thread: a batch costs microseconds and never waits for a sync. Writes go to a separate thread
-// (`writer.ts`), searches to two others (`finder.ts`). Each list has its own connection, since other reads would
-// otherwise see its old snapshot.
+// Owns: the store of books in a SQLite file, in this process. Twin of `postgres/store.ts`. Reads and writes of single books
+// run here, on the calling thread; syncs, checkpoints and searches in others. Each list has its own connection, since other
+// reads would otherwise see its old snapshot.
 
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,19 +27,21 @@ import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
+import type { Watch } from './checkpoints.ts';
+import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
-import { LONG_LOG, logSizeOf } from './long-log.ts';
-import { makeFolderOf, now, sizeOf, sortBeside } from './structure.ts';
+import { GroupCommit } from './group-commit.ts';
+import { LONG_LOG } from './log-size.ts';
+import { makeFolderOf, now, openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
-import { StoreThread } from './thread.ts';
-import type { EmptyLog, WriteAnswers, WriteCall, WriteRequest } from './writer.ts';
+import { StoreThread, type ThreadData } from './thread.ts';
+import { bookOf, Writes } from './writes.ts';
 
-// A batch of reads has all that arrived in one turn of the event loop. Writes are sent in small batches, so that the
-// thread writes one while the next is read from the network; it commits waiting batches together. Of sizes from 8 to
-// 512, 32 was the best for 64 clients: 1.24 times as many creations as with 512.
+// A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before.
+// To free the pages of 64 large books takes tens of milliseconds.
 const READS = { size: 512, weight: HEAVY, inFlight: 1 };
-const WRITES = { size: 32, weight: HEAVY, inFlight: 32 };
+const WRITES = { size: 64, weight: HEAVY, inFlight: 1 };
 /** Searches and requests with many books, one after the other: each may take long. */
 const SINGLY = { size: 1, weight: HEAVY, inFlight: 1 };
 
@@ -50,32 +51,37 @@ const CHUNK_BOOKS = 1000;
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
 
-const FINDER = 'src/stores/sqlite/finder.ts';
-
-type WriterThread = StoreThread<WriteRequest | EmptyLog, WriteAnswers>;
+type CheckpointThread = StoreThread<Watch, never>;
 type FinderThread = StoreThread<SearchRequest, Page | GivenUp>;
-
-type Row = [id: number, title: string, author: string, year: number];
 
 /**
  * Opens the store, and creates the file, its folder and its structure if they are missing.
  * @throws Error with the reason when that is impossible.
  */
-export async function openSqlite(file: string, { mustExist, find, times }: OpenOptions): Promise<BookStore> {
-  const isNew = !existsSync(file);
+export async function openSqlite(path: string, options: OpenOptions): Promise<BookStore> {
+  const { mustExist, find, times, onSyncFailed } = options;
+  const isNew = !existsSync(path);
   if (mustExist && isNew) throw new Error('it has been moved or deleted: put it back');
-  makeFolderOf(file);
-  sortBeside(file);
-  const writer: WriterThread = new StoreThread('src/stores/sqlite/writer.ts', { path: file, times });
-  await writer.start();
-  const finder: FinderThread | undefined = find ? new StoreThread(FINDER, { path: file, times }) : undefined;
+  makeFolderOf(path);
+  sortBeside(path);
+  const db = await openForWriting(path, times.sqlite);
   try {
-    await finder?.start();
+    db.exec('pragma synchronous = normal; pragma wal_autocheckpoint = 0'); // `GroupCommit` syncs; `Checkpoints` moves the log
+    const checkpoints: CheckpointThread = await StoreThread.start('src/stores/sqlite/checkpoints.ts', {
+      path,
+      times,
+    });
+    checkpoints.call({}).catch(({ message }: Error) => onSyncFailed(message));
+    const finder = find ? await startFinder({ path, times }) : undefined;
+    return new SqliteStore(path, isNew, db, checkpoints, finder, options);
   } catch (error) {
-    await writer.close();
+    db.close();
     throw error;
   }
-  return new SqliteStore(file, isNew, writer, finder, times);
+}
+
+function startFinder(data: ThreadData): Promise<FinderThread> {
+  return StoreThread.start('src/stores/sqlite/finder.ts', data);
 }
 
 class SqliteStore implements BookStore {
@@ -93,96 +99,78 @@ class SqliteStore implements BookStore {
   readonly isNew: boolean;
   readonly #path: string;
   readonly #file: OpenFile;
-  readonly #writer: WriterThread;
+  readonly #db: DatabaseSync;
+  readonly #reads: DurableReads;
+  readonly #find;
+  readonly #commits: GroupCommit;
+  readonly #writes: Writes;
+  readonly #checkpoints: CheckpointThread;
   /** Undefined with FIND=off. */
   readonly #finder: FinderThread | undefined;
   /** Starts with the first long search, since it takes memory. */
-  readonly #longFinder: FinderThread;
-  readonly #db: DatabaseSync;
-  readonly #begin;
-  readonly #find;
-  readonly #commit;
-  readonly #times: Times['sqlite'];
+  #longFinder: Promise<FinderThread> | undefined;
+  readonly #times: Times;
   readonly #lists: OpenLists;
-  /** Settles when the log has been emptied, or could not be. */
-  #emptying: Promise<void> | undefined;
-  /** No list waits for it again before this moment. */
-  #emptiedAt = 0;
+  /** Nothing waits for a long log before this moment. */
+  #waitsForLogAt = 0;
 
   constructor(
     path: string,
     isNew: boolean,
-    writer: WriterThread,
+    db: DatabaseSync,
+    checkpoints: CheckpointThread,
     finder: FinderThread | undefined,
-    times: Times,
+    { times, onSyncFailed }: OpenOptions,
   ) {
     this.#path = path;
     this.isNew = isNew;
-    this.#writer = writer;
-    this.#finder = finder;
-    this.#times = times.sqlite;
-    this.#lists = new OpenLists(OPEN_LISTS, times.lists);
-    this.#db = openForReading(path, times.sqlite);
     this.#file = new OpenFile(path);
-    this.#longFinder = new StoreThread(FINDER, { path, times, isLong: true }, this.#file);
-    this.#begin = this.#db.prepare('begin');
-    this.#find = this.#db.prepare('select id, title, author, year from books where id = ?');
+    this.#db = db;
+    this.#reads = new DurableReads(path, times.sqlite);
+    this.#find = this.#reads.db.prepare('select id, title, author, year from books where id = ?');
     this.#find.setReturnArrays(true);
-    this.#commit = this.#db.prepare('commit');
+    this.#commits = new GroupCommit(db, path, this.#reads, times.sqlite, onSyncFailed);
+    this.#writes = new Writes(db, times);
+    this.#checkpoints = checkpoints;
+    this.#finder = finder;
+    this.#times = times;
+    this.#lists = new OpenLists(OPEN_LISTS, times.lists);
   }
 
   async countUpTo(most: number): Promise<number> {
-    const statement = this.#db.prepare('select count(*) as books from (select 1 from books limit ?)');
-    return Number(statement.get(most)?.books);
+    const statement = this.#reads.db.prepare('select count(*) as books from (select 1 from books limit ?)');
+    return Number(this.#reads.read(() => statement.get(most))?.books);
   }
 
   async find(ids: readonly number[]): Promise<readonly (Book | undefined | Left)[]> {
     try {
-      this.#begin.run();
-      try {
-        return untilHeavy(ids, (id) => {
-          const row = this.#find.get(id) as Row | undefined;
-          return row && { id: row[0], title: row[1], author: row[2], year: row[3] };
-        });
-      } finally {
-        if (this.#db.isTransaction) this.#commit.run(); // SQLite ends it itself after some errors
-      }
+      return this.#reads.read(() => untilHeavy(ids, (id) => bookOf(this.#find.get(id))));
     } catch (error) {
       throw new StoreUnavailable(error);
     }
   }
 
-  async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
-    return (await this.#write({ kind: 'insert', items: books }, deadline)) as readonly number[];
+  insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
+    return this.#write(() => this.#writes.insert(books), deadline);
   }
 
-  async insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
-    return (await this.#write({ kind: 'insertGroups', items: groups }, deadline)) as readonly GroupOutcome[];
+  insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
+    return this.#write(() => this.#writes.insertGroups(groups), deadline, true);
   }
 
-  async update(
-    updates: readonly BookUpdate[],
-    deadline: number,
-  ): Promise<readonly (Book | undefined | Left)[]> {
-    return (await this.#write({ kind: 'update', items: updates }, deadline)) as readonly (
-      | Book
-      | undefined
-      | Left
-    )[];
+  update(updates: readonly BookUpdate[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+    return this.#write(() => this.#writes.update(updates), deadline);
   }
 
-  async remove(ids: readonly number[], deadline: number): Promise<readonly boolean[]> {
-    return (await this.#write({ kind: 'remove', items: ids }, deadline)) as readonly boolean[];
+  remove(ids: readonly number[], deadline: number): Promise<readonly boolean[]> {
+    return this.#write(() => this.#writes.remove(ids), deadline);
   }
 
-  async changeIf(
+  changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
   ): Promise<readonly (ConditionalOutcome | Left)[]> {
-    return (await this.#write({ kind: 'changeIf', items: changes }, deadline)) as readonly (
-      | ConditionalOutcome
-      | Left
-    )[];
+    return this.#write(() => this.#writes.changeIf(changes), deadline);
   }
 
   async search(
@@ -190,24 +178,26 @@ class SqliteStore implements BookStore {
     until: number,
     most: number,
   ): Promise<readonly (Page | LongSearch)[]> {
-    const thread = this.#finder;
-    if (thread === undefined) throw new StoreUnavailable('FIND is off');
+    const finder = this.#finder;
+    if (finder === undefined) throw new StoreUnavailable('FIND is off');
     const deadline = performance.timeOrigin + until;
     return Promise.all(
       searches.map(async (search) => {
-        const found = await thread.call({ search, deadline, mode: { since: now(), most } });
+        const found = await this.#search(finder, { search, deadline, mode: { since: now(), most } });
         if ('books' in found) return found;
-        return async () => (await this.#longFinder.call({ search, deadline, mode: found })) as Page;
+        return async () =>
+          (await this.#search(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;
       }),
     );
   }
 
   async list(): Promise<BookList> {
-    if (logSizeOf(this.#path) > LONG_LOG) await this.#emptyLog();
+    await this.#waitForLog();
     return this.#lists.open(async () => {
+      await this.#commits.durable(); // until this function returns, nothing is committed
       try {
         this.#file.assertInPlace(); // else its books would be those of another file
-        const snapshot = new Snapshot(this.#path, this.#times);
+        const snapshot = new Snapshot(this.#path, this.#times.sqlite);
         const first = snapshot.read();
         return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
       } catch (error) {
@@ -219,48 +209,65 @@ class SqliteStore implements BookStore {
   metrics(): Metric[] {
     return [
       metric('sqlite_open_lists', this.#lists.count),
-      metric('sqlite_thread_restarts_total', {
-        writer: this.#writer.restarts,
-        finder: this.#longFinder.restarts + (this.#finder?.restarts ?? 0),
-      }),
-      metric('unindexed_books', countPending(this.#db) ?? {}),
+      metric('unindexed_books', countPending(this.#reads.db) ?? {}),
       metric('sqlite_file_bytes', { ...sizeAt('books', this.#path), ...sizeAt('log', `${this.#path}-wal`) }),
     ];
   }
 
   async close(): Promise<void> {
+    await this.#commits.close();
+    this.#reads.db.close();
+    await Promise.all([this.#finder?.close(), (await this.#longFinder)?.close()]);
+    await this.#checkpoints.close(); // it has emptied the log, so that the last connection has nothing to sync
     this.#db.close();
-    await Promise.all([this.#finder?.close(), this.#longFinder.close()]);
-    await this.#writer.close(); // alone: of two that close at the same moment, neither empties the log
+  }
+
+  #write<Answer>(
+    carryOut: () => Answer | Promise<Answer>,
+    deadline: number,
+    isAlone?: boolean,
+  ): Promise<Answer> {
+    const latest = Math.min(performance.now() + this.#times.sqlite.write, deadline);
+    return this.#commits.write(carryOut, latest, isAlone);
+  }
+
+  async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
+    await this.#waitForLog();
+    const found = await finder.call(request);
+    await this.#commits.durable(); // it may have seen what was being synced
+    return found;
+  }
+
+  async #startLongFinder(): Promise<FinderThread> {
+    try {
+      this.#file.assertInPlace();
+      this.#longFinder ??= startFinder({ path: this.#path, times: this.#times, isLong: true });
+      return await this.#longFinder;
+    } catch (error) {
+      this.#longFinder = undefined;
+      throw new StoreUnavailable(error);
+    }
   }
 
   /**
-   * Lets the open lists end first, so that the log can be emptied: while lists overlap, it would grow without end. Not again
-   * for a while, since a slow reader would delay each list.
+   * While the log is too long, lets the lists and searches in progress end first: it starts over once nobody reads from it.
+   * If that does not help, nothing waits again for a while.
    */
-  #emptyLog(): Promise<void> | undefined {
-    if (now() > this.#emptiedAt) this.#emptying ??= this.#emptyLogNow();
-    return this.#emptying;
-  }
-
-  async #emptyLogNow(): Promise<void> {
-    const { logWait, logStep, logPause } = this.#times;
-    const end = now() + logWait;
-    while (this.#lists.count > 0 && now() < end) await pause(logStep);
-    const emptied = this.#writer.call({ kind: 'emptyLog' }).catch(() => {}); // the disk fails: the next write says so
-    await Promise.race([emptied, pause(logWait, undefined, { ref: false })]);
-    this.#emptiedAt = end + logPause;
-    this.#emptying = undefined;
-  }
-
-  #write(request: WriteCall, deadline: number): Promise<WriteAnswers> {
-    const latest = Math.min(performance.now() + this.#times.write, deadline);
-    return this.#writer.call({ ...request, deadline: performance.timeOrigin + latest });
+  async #waitForLog(): Promise<void> {
+    const { logWait, logStep, logWaitPause } = this.#times.sqlite;
+    if (performance.now() < this.#waitsForLogAt) return;
+    const end = performance.now() + logWait;
+    while ((sizeAt('log', `${this.#path}-wal`).log ?? 0) > LONG_LOG) {
+      if (performance.now() > end) {
+        this.#waitsForLogAt = end + logWaitPause;
+        return;
+      }
+      await pause(logStep);
+    }
   }
 }
 
-/** @returns nothing if the system does not say how large the file is. */
-/** @returns nothing if there is no such file. */
+/** @returns nothing if the system does not say. */
 function sizeAt(name: string, path: string): Record<string, number> {
   try {
     return { [name]: sizeOf(path) };
@@ -269,17 +276,13 @@ function sizeAt(name: string, path: string): Record<string, number> {
   }
 }
 
-function openForReading(file: string, { read: timeout }: Times['sqlite']): DatabaseSync {
-  return new DatabaseSync(file, { readOnly: true, timeout });
-}
-
 /** All books at one moment, read in chunks; closes itself as soon as the last chunk has been read. */
 class Snapshot {
   readonly #db: DatabaseSync;
   readonly #text: BookExporter;
 
-  constructor(file: string, times: Times['sqlite']) {
-    this.#db = openForReading(file, times);
+  constructor(path: string, { read: timeout }: Times['sqlite']) {
+    this.#db = new DatabaseSync(path, { readOnly: true, timeout });
     try {
       this.#db.exec('begin'); // so that all chunks are of one snapshot
       this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);

@@ -17,9 +17,7 @@ import { pathToFileURL } from 'node:url';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { OpenFile } from './file.ts';
-
-/** Bytes the write-ahead log keeps on disk once a checkpoint has emptied it. */
-export const LOG_SIZE = 64 * 1024 * 1024;
+import { LOG_SIZE } from './log-size.ts';
 
 /** Bytes of the log that are read and written at a time. */
 const LOG_PIECE = 1024 * 1024;
@@ -196,7 +194,7 @@ function emptyLog(db: DatabaseSync, file: OpenFile, deadline: number, { busyPaus
 export function openForIndexing(path: string): DatabaseSync {
   const db = openExisting(path);
   db.exec(
-    `pragma synchronous = full; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
+    `pragma synchronous = normal; pragma wal_autocheckpoint = 0; pragma cache_size = ${-INDEXING_CACHE}; pragma journal_size_limit = ${LOG_SIZE}`,
   );
   return db;
 }

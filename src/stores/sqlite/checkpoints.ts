@@ -1,0 +1,110 @@
+// Owns: moving the write-ahead log into the file (checkpoints), in a separate thread, so that no request waits for it. No
+// other connection of the service does that.
+
+import { DatabaseSync } from 'node:sqlite';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { Times } from '../../times.ts';
+import { isFailedSync } from './faults.ts';
+import { LOG_SIZE, LONG_LOG } from './log-size.ts';
+import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
+
+/** Pages in the log from which on it is moved: 16 MiB. */
+const LONG_ENOUGH = 4096;
+
+/** Pages that are left to move while writers wait: a mebibyte. All that are left, once the log is longer than LONG_LOG. */
+const FEW = 256;
+const TOO_LONG = LONG_LOG / 4096;
+
+/** A call that ends only by a failure: when something could not be synced. */
+export type Watch = Record<never, never>;
+
+interface Progress {
+  /** 1 if readers or writers have kept it from all that it was to do. */
+  readonly busy: 0 | 1;
+  /** Pages in the log, and those of them that are moved. */
+  readonly log: number;
+  readonly checkpointed: number;
+}
+
+class Checkpoints {
+  readonly #db: DatabaseSync;
+  readonly #times: Times['sqlite'];
+  /** No attempt before this moment, on the clock of `performance.now()`. */
+  #pausedUntil = 0;
+
+  constructor(path: string, times: Times['sqlite']) {
+    this.#db = new DatabaseSync(path, { timeout: times.logRestart });
+    this.#db.exec(`pragma synchronous = normal; pragma journal_size_limit = ${LOG_SIZE}`);
+    this.#times = times;
+  }
+
+  /**
+   * Moves the log if it is long, and lets it start over.
+   * @throws the error of a sync that has failed.
+   */
+  look(): void {
+    if (performance.now() < this.#pausedUntil || this.#checkpoint('noop').log < LONG_ENOUGH) return;
+    try {
+      const { log, checkpointed } = this.#checkpoint('passive'); // beside readers and writers
+      if (log - checkpointed <= FEW || log > TOO_LONG) this.#restart();
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('rollback');
+      if (isFailedSync(error)) throw error;
+      this.#pause(); // the disk is full, or another process moves the log
+    }
+  }
+
+  close(): void {
+    try {
+      this.#checkpoint('truncate');
+    } catch {
+      // it stays, with all that is acknowledged
+    }
+    this.#db.close();
+  }
+
+  /** Writers wait until nobody reads what is in the log, but not for long. */
+  #restart(): void {
+    if (this.#checkpoint('restart').busy === 1) {
+      this.#pause();
+      return;
+    }
+    // SQLite syncs the first page of a log at once. It is that of an empty transaction, so that no request waits for it.
+    this.#db.exec('begin immediate');
+    const { user_version: version } = this.#db.prepare('pragma user_version').get() ?? {};
+    this.#db.exec(`pragma user_version = ${version}; commit`);
+  }
+
+  #pause(): void {
+    this.#pausedUntil = performance.now() + this.#times.logPause;
+  }
+
+  #checkpoint(mode: 'noop' | 'passive' | 'restart' | 'truncate'): Progress {
+    return this.#db.prepare(`pragma wal_checkpoint(${mode})`).get() as unknown as Progress;
+  }
+}
+
+function serve(port: MessagePort, { path, times }: ThreadData): void {
+  const checkpoints = new Checkpoints(path, times.sqlite);
+  const say = (message: ThreadMessage<never>) => port.postMessage(message);
+  let watch = 0;
+  const timer = setInterval(() => {
+    try {
+      checkpoints.look();
+    } catch (error) {
+      say({ kind: 'failed', ticket: watch, reason: (error as Error).message });
+    }
+  }, times.sqlite.logLook);
+  port.on('message', (message: Ticketed<Watch> | 'close') => {
+    if (message !== 'close') {
+      watch = message.ticket;
+      return;
+    }
+    clearInterval(timer);
+    checkpoints.close();
+    port.close();
+  });
+  say({ kind: 'ready' });
+}
+
+if (parentPort !== null) serve(parentPort, workerData as ThreadData);

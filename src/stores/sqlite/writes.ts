@@ -1,0 +1,179 @@
+// Owns: the changes of books in a SQLite file, as SQL. Each method is called within a transaction.
+// Does not: begin or commit one; `group-commit.ts` does.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Book, BookFields } from '../../books/book.ts';
+import { meets } from '../../books/condition.ts';
+import {
+  ageOfExpired,
+  type BookGroup,
+  type BookUpdate,
+  type ConditionalChange,
+  type ConditionalOutcome,
+  type GroupOutcome,
+  KEY_CLOCK,
+  type Left,
+  untilHeavy,
+} from '../../books/store.ts';
+import type { Times } from '../../times.ts';
+import { SQLITE_CONSTRAINT } from './faults.ts';
+import { type NewId, NewIds } from './new-ids.ts';
+
+/** Keys that have expired are removed in passing: so many at a time. */
+const EXPIRED_KEYS = 1000;
+
+/** A trigger that an operator has added skips a write. */
+class Skipped extends Error {
+  readonly errcode = SQLITE_CONSTRAINT;
+
+  constructor() {
+    super('a trigger has skipped the write');
+  }
+}
+
+export class Writes {
+  readonly #times: Times;
+  readonly #newIds;
+  readonly #inserts;
+  readonly #update;
+  readonly #remove;
+  readonly #find;
+  readonly #findKey;
+  readonly #keepKey;
+  readonly #readTime;
+  readonly #beginTime;
+  readonly #passTime;
+  readonly #dropKeys;
+  /** The clock for the age of keys, and since when it has been seen; see KEY_CLOCK. */
+  #keyTime = { time: -1, since: 0 };
+  #mayHaveExpired = true;
+
+  constructor(db: DatabaseSync, times: Times) {
+    this.#times = times;
+    this.#newIds = new NewIds(db);
+    const insert = (id: NewId) =>
+      db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
+    this.#inserts = { null: insert('null'), 'new_id()': insert('new_id()') };
+    this.#update = db.prepare(`
+      update books set title = coalesce(?, title), author = coalesce(?, author), year = coalesce(?, year)
+      where id = ?
+      returning id, title, author, year`);
+    this.#update.setReturnArrays(true);
+    this.#remove = db.prepare('delete from books where id = ?');
+    this.#find = db.prepare('select id, title, author, year from books where id = ?');
+    this.#find.setReturnArrays(true);
+    this.#findKey = db.prepare('select fingerprint, ids from book_requests where key = ?');
+    this.#keepKey = db.prepare(
+      'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, ?)',
+    );
+    this.#readTime = db.prepare(`select made_at as time from book_requests where key = '${KEY_CLOCK}'`);
+    this.#beginTime = db.prepare(`
+      insert into book_requests (key, fingerprint, ids, made_at)
+      select '${KEY_CLOCK}', '', '[]', coalesce(max(made_at), unixepoch() * 1000) from book_requests
+      returning made_at as time`);
+    this.#passTime = db.prepare(
+      `update book_requests set made_at = made_at + ${times.keys.step} where key = '${KEY_CLOCK}' returning made_at as time`,
+    );
+    this.#dropKeys = db.prepare(`
+      delete from book_requests
+      where key in (select key from book_requests where made_at <= ? order by made_at limit ${EXPIRED_KEYS})`);
+  }
+
+  insert(books: readonly BookFields[]): number[] {
+    const newId = this.#newIds.begin();
+    return books.map((book) => this.#insertOne(newId, book));
+  }
+
+  /** Lets other work run if it takes long. */
+  async insertGroups(groups: readonly BookGroup[]): Promise<GroupOutcome[]> {
+    const outcomes: GroupOutcome[] = [];
+    for (const group of groups) outcomes.push(await this.#insertGroup(group));
+    return outcomes;
+  }
+
+  update(updates: readonly BookUpdate[]): (Book | undefined | Left)[] {
+    return untilHeavy(updates, (update) => this.#change(update));
+  }
+
+  remove(ids: readonly number[]): boolean[] {
+    return ids.map((id) => this.#removeOne(id));
+  }
+
+  changeIf(changes: readonly ConditionalChange[]): (ConditionalOutcome | Left)[] {
+    return untilHeavy(changes, (change) => this.#changeIf(change));
+  }
+
+  #insertOne(newId: NewId, { title, author, year }: BookFields): number {
+    const { changes, lastInsertRowid } = this.#inserts[newId].run(title, author, year);
+    if (changes !== 1) throw new Skipped(); // the last id is another book's
+    return Number(lastInsertRowid);
+  }
+
+  async #insertGroup({ books, once }: BookGroup): Promise<GroupOutcome> {
+    if (once !== undefined) {
+      const known = this.#findKey.get(once.key);
+      if (known !== undefined) {
+        if (known.fingerprint !== once.fingerprint) return 'conflict';
+        return { ids: JSON.parse(String(known.ids)), isReplay: true };
+      }
+    }
+    const rows: [string, string, number][] = JSON.parse(books);
+    const newId = this.#newIds.begin();
+    const ids: number[] = [];
+    let end = performance.now() + this.#times.sqlite.turn;
+    for (const [title, author, year] of rows) {
+      ids.push(this.#insertOne(newId, { title, author, year }));
+      if (performance.now() < end) continue;
+      await nextTurn();
+      end = performance.now() + this.#times.sqlite.turn;
+    }
+    if (once !== undefined) {
+      const time = this.#timeOfKeys();
+      this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids), time);
+      if (this.#mayHaveExpired) {
+        const expired = this.#dropKeys.run(time - ageOfExpired(this.#times.keys));
+        this.#mayHaveExpired = Number(expired.changes) === EXPIRED_KEYS;
+      }
+    }
+    return { ids, isReplay: false };
+  }
+
+  #timeOfKeys(): number {
+    let { time } = (this.#readTime.get() ?? this.#beginTime.get()) as { time: number };
+    const isUnchanged = time === this.#keyTime.time;
+    if (isUnchanged && performance.now() - this.#keyTime.since < this.#times.keys.step) return time;
+    if (isUnchanged) ({ time } = this.#passTime.get() as { time: number });
+    this.#keyTime = { time, since: performance.now() };
+    this.#mayHaveExpired = true;
+    return time;
+  }
+
+  #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {
+    const changed = this.#update.get(title ?? null, author ?? null, year ?? null, id);
+    if (changed === undefined && this.#find.get(id) !== undefined) throw new Skipped();
+    return bookOf(changed);
+  }
+
+  #removeOne(id: number): boolean {
+    const isRemoved = this.#remove.run(id).changes === 1;
+    if (!isRemoved && this.#find.get(id) !== undefined) throw new Skipped();
+    return isRemoved;
+  }
+
+  #changeIf({ id, condition, changes }: ConditionalChange): ConditionalOutcome {
+    const book = bookOf(this.#find.get(id));
+    if (book === undefined) return undefined;
+    if (!meets(book, condition)) return 'unmet';
+    if (changes !== undefined) return this.#change({ id, changes });
+    this.#removeOne(id);
+    return book;
+  }
+}
+
+/** @param row an array of id, title, author and year. */
+export function bookOf(row: unknown): Book | undefined {
+  if (row === undefined) return undefined;
+  const [id, title, author, year] = row as [number, string, string, number];
+  return { id, title, author, year };
+}

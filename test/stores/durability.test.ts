@@ -1,0 +1,144 @@
+// What a SQLite store shows and answers while its log is being synced, and what happens if a sync fails.
+
+import assert from 'node:assert/strict';
+import fs, { rmSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Client } from '../support/client.ts';
+import {
+  ENVIRONMENT,
+  endOf,
+  preloaded,
+  SQLITE,
+  startCommand,
+  startTestService,
+  temporaryFolder,
+} from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+test('rules 13, 16 and 23: nothing shows a write before it is durable, and single reads do not wait for that', async (context) => {
+  const { client, stop } = await startTestService(await SQLITE.freshUrl());
+  context.after(stop);
+  const old = await client.create({ title: 'old' });
+  await waitUntil(async () => (await client.request('GET', '/books?q=old')).status === 200);
+  const syncs = holdSyncs(context);
+  const answered: string[] = [];
+  const send = async (name: string, ...request: Parameters<Client['request']>) => {
+    const answer = await client.request(...request);
+    answered.push(name);
+    return answer;
+  };
+
+  const update = send('update', 'PUT', `/book/${old.id}`, { body: { title: 'new' } });
+  const create = send('create', 'POST', '/book', { body: { title: 'new' } });
+  await waitUntil(() => syncs.length === 1);
+  const list = send('list', 'GET', '/books');
+  const search = send('search', 'GET', '/books?q=new');
+  for (let time = 0; time < 50; time += 1) {
+    assert.deepEqual((await client.request('GET', `/book/${old.id}`)).data, old);
+    assert.equal((await client.request('GET', `/book/${old.id + 1}`)).status, 404);
+  }
+  assert.deepEqual(answered, []);
+
+  await waitUntil(() => {
+    syncs.release();
+    return answered.length === 4;
+  });
+  const [renamed, { data: created }] = [(await update).data, await create];
+  assert.deepEqual(renamed, { ...old, title: 'new' });
+  for (const answer of [list, search]) assert.deepEqual((await answer).data[0], renamed);
+  assert.deepEqual((await client.request('GET', `/book/${created.id}`)).data, created);
+
+  const removal = send('removal', 'DELETE', `/book/${created.id}`);
+  await waitUntil(() => syncs.length === 1);
+  assert.deepEqual((await client.request('GET', `/book/${created.id}`)).data, created);
+  syncs.release();
+  assert.equal((await removal).status, 200);
+  assert.equal((await client.request('GET', `/book/${created.id}`)).status, 404);
+});
+
+test('rule 23: a failed sync ends the process with code 74 and one sentence, and no write of it is answered', async (context) => {
+  const { env, fail } = breakableSyncs();
+  const DB_URL = await SQLITE.freshUrl();
+  const start = async () => {
+    const command = await startCommand({ ...ENVIRONMENT, ...env, DB_URL, LOG_LEVEL: 'info' });
+    context.after(() => command.stop());
+    return { command, client: await Client.logIn(command) };
+  };
+  const { command, client } = await start();
+  const book = await client.create({ title: 'acknowledged' });
+  const ended = endOf(command.process);
+  const repair = fail();
+  await assert.rejects(client.request('POST', '/book', { body: { title: 'unknown' } }));
+  const { code, stderr } = await ended;
+  assert.equal(code, 74);
+  assert.match(stderr, /^A disk did not write the store \(EIO\): the process ends,[^\n]*\n$/);
+  repair();
+  const again = await start();
+  assert.deepEqual((await again.client.list())[0], book);
+});
+
+test('rule 28: of several processes, one whose sync has failed is replaced', async (context) => {
+  const { env, fail } = breakableSyncs();
+  const DB_URL = await SQLITE.freshUrl();
+  const command = await startCommand({ ...ENVIRONMENT, ...env, DB_URL, LOG_LEVEL: 'info', WORKERS: '2' });
+  context.after(() => command.stop());
+  const client = await Client.logIn(command);
+  const repair = fail();
+  await assert.rejects(client.request('POST', '/book', { body: {} }));
+  repair();
+  await waitUntil(async () => {
+    const { status } = await client.request('POST', '/book', { body: {} });
+    return status === 201;
+  });
+  const exits = command.log
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg.startsWith('a worker exited'));
+  assert.deepEqual(
+    exits.map(({ code }) => code),
+    [74],
+  );
+});
+
+/** Holds back the ends of the syncs of this process until `release`, and at the end of the test lets go of them. */
+function holdSyncs(context: TestContext) {
+  const { fdatasync } = fs;
+  const held: (() => void)[] = [];
+  const release = () => {
+    for (const end of held.splice(0)) end();
+  };
+  const replaceBy = (replacement: typeof fdatasync) => {
+    fs.fdatasync = replacement;
+    syncBuiltinESMExports();
+  };
+  const holding = (descriptor: number, callback: fs.NoParamCallback) =>
+    fdatasync(descriptor, (error) => held.push(() => callback(error)));
+  replaceBy(Object.assign(holding, { __promisify__: fdatasync.__promisify__ }));
+  context.after(() => {
+    replaceBy(fdatasync);
+    release();
+  });
+  return {
+    get length() {
+      return held.length;
+    },
+    release,
+  };
+}
+
+/** The environment of a process whose syncs of the log fail from `fail` on, until the function that it returns is called. */
+function breakableSyncs() {
+  const broken = join(temporaryFolder(), 'broken');
+  const NODE_OPTIONS = preloaded(`
+    const fs = require('node:fs');
+    const { existsSync, fdatasync } = fs;
+    fs.fdatasync = (descriptor, callback) =>
+      existsSync(${JSON.stringify(broken)}) ? setImmediate(callback, new Error('EIO')) : fdatasync(descriptor, callback);
+    require('node:module').syncBuiltinESMExports();`);
+  const fail = () => {
+    writeFileSync(broken, '');
+    return () => rmSync(broken);
+  };
+  return { env: { NODE_OPTIONS }, fail };
+}
