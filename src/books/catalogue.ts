@@ -53,7 +53,7 @@ export class Catalogue {
     const insertGroups = (groups: readonly BookGroup[], deadline: number) => {
       return store.insertGroups(groups, deadline);
     };
-    this.#keyed = new Batches(insertGroups, limits.keyed, times, ({ books }) => books.length);
+    this.#keyed = new Batches(insertGroups, limits.keyed, times, weightOfGroup);
     this.#bulk = new Batches(insertGroups, limits.bulk, times);
     this.#updates = new Batches(
       (updates, deadline) => store.update(updates, deadline),
@@ -108,7 +108,7 @@ export class Catalogue {
     key: string,
   ): Promise<{ readonly book: Book; readonly isReplay: boolean } | 'conflict'> {
     const fields = completeFields(sent);
-    const books = groupText([fields]);
+    const books = [fields];
     const outcome = await this.#keyed.call({
       books,
       once: { key, fingerprint: fingerprintOf('book', books) },
@@ -122,7 +122,7 @@ export class Catalogue {
    * @param key as in `createOnce`, if there is one.
    */
   createAll(sent: readonly BookChanges[], key: string | undefined): Promise<GroupOutcome> {
-    const books = groupText(sent);
+    const books = sent.map(completeFields);
     const once = key === undefined ? undefined : { key, fingerprint: fingerprintOf('books', books) };
     return this.#bulk.call({ books, once });
   }
@@ -172,17 +172,15 @@ export class Catalogue {
   }
 }
 
-/** New books as a store takes a group of them. */
-function groupText(sent: readonly BookChanges[]): string {
-  return JSON.stringify(
-    sent.map((book) => {
-      const { title, author, year } = completeFields(book);
-      return [title, author, year];
-    }),
-  );
+function weightOfGroup({ books }: BookGroup): number {
+  return books.reduce((weight, book) => weight + weightOf(book), 0);
 }
 
-/** @param kind of the request: the same book sent alone and sent in a list are two different requests. */
-function fingerprintOf(kind: 'book' | 'books', books: string): string {
-  return hash('sha256', `${kind} ${books}`, 'base64url');
+/**
+ * It is kept with the key, so other versions of the service must make the same one.
+ * @param kind of the request: the same book sent alone and sent in a list are two different requests.
+ */
+function fingerprintOf(kind: 'book' | 'books', books: readonly BookFields[]): string {
+  const rows = books.map(({ title, author, year }) => [title, author, year]);
+  return hash('sha256', `${kind} ${JSON.stringify(rows)}`, 'base64url');
 }

@@ -25,8 +25,7 @@ export interface BookUpdate {
 
 /** New books that are stored together: all of them or none. */
 export interface BookGroup {
-  /** JSON text of an array of books, each as `[title, author, year]`: passed on as it is, it costs the least time. */
-  readonly books: string;
+  readonly books: readonly BookFields[];
   /** Undefined if each call stores new books. */
   readonly once: Once | undefined;
 }

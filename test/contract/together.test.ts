@@ -99,6 +99,32 @@ for (const store of STORES) {
       }
     });
 
+    test('I2: the keys that an earlier version has stored are known', async () => {
+      const [{ client, dbUrl }] = services as [RunningService];
+      const book = { title: 'Emma', author: 'A "é"', year: 1815 };
+      for (const [path, body, fingerprint, ids, expected] of [
+        ['/book', book, 'xvvbVz1-lLjHXo2aeGC7AZ3DnnDLYg_Co21IHD1SM_4', [7], { id: 7, ...book }],
+        [
+          '/books',
+          [{ title: 'Emma' }, { year: -720 }],
+          'Moezl0n_YLhsMHG8RSsp05tjEIgPDj6hK7RQnY6Tsfw',
+          [7, 9],
+          [7, 9],
+        ],
+      ] as const) {
+        const list = store === SQLITE ? `[${ids}]` : `{${ids}}`;
+        await executeOn(
+          dbUrl,
+          `insert into book_requests (key, fingerprint, ids, made_at)
+          values ('${path}', '${fingerprint}', '${list}', ${nowOn(dbUrl)})`,
+        );
+        const options = { body, headers: { 'idempotency-key': path } };
+        const { status, data, headers } = await client.request('POST', path, options);
+        assert.deepEqual([status, data], [201, expected]);
+        assert.equal(headers.get('idempotent-replayed'), 'true');
+      }
+    });
+
     test('I4: a key is known for 24 hours, also after a restart; then it is new, and removed in passing', async (context) => {
       const dbUrl = await store.freshUrl();
       let current: RunningService | undefined;
@@ -140,6 +166,9 @@ async function age(dbUrl: string, key: string, seconds: number): Promise<void> {
   const time = isSqlite ? `made_at - ${seconds * 1000}` : `made_at - interval '${seconds} seconds'`;
   await executeOn(dbUrl, `update book_requests set made_at = ${time} where key = '${key}'`);
 }
+
+/** The time of the store's clock, as its tables have it. */
+const nowOn = (dbUrl: string) => (dbUrl.startsWith('sqlite:') ? 'unixepoch() * 1000' : 'now()');
 
 async function keysIn(dbUrl: string): Promise<unknown[]> {
   const rows = await executeOn(dbUrl, "select key from book_requests where key <> 'the time' order by key");

@@ -65,6 +65,8 @@ export const TOGETHER_MUTANTS = new Mutants()
     'I2: the same request again',
   )
   .change("fingerprintOf('book', books)", "fingerprintOf('books', books)")
+  .mutant('the keys of earlier versions are unknown', TOGETHER, 'I2: the keys that an earlier version')
+  .change('[title, author, year]', '[year, title, author]')
   .in('src/stores/postgres/books/new-books.ts')
   .mutant('on PostgreSQL, a key is known for longer than it lives', TOGETHER, 'I4: ')
   .change('(select time from clock) -', "(select time from clock) - interval '1 day' -")

@@ -140,7 +140,9 @@ export class NewBooks {
       const columns = [
         sent.map(({ once }) => once?.key),
         sent.map(({ once }) => once?.fingerprint),
-        sent.map(({ books }) => books),
+        sent.map(({ books }) =>
+          JSON.stringify(books.map(({ title, author, year }) => [title, author, year])),
+        ),
       ];
       const rows = await this.#send<GroupRow>(INSERT_GROUPS, columns, deadline);
       sent.forEach((group, position) => {
