@@ -52,10 +52,6 @@ export const TIMES = {
   keys: {
     /** For which a key is known, at least (rule I4). */
     lifetime: 24 * HOUR,
-    /** Of one step in the age of keys. */
-    step: MINUTE,
-    /** For a connection to PostgreSQL to let keys age. */
-    ageing: SECOND,
   },
   lists: {
     /** That a list waits for another one to end (rule 22). */

@@ -2,7 +2,6 @@
 // A store gets only input that `book.ts` has accepted, so every failure here is a fault of the store.
 
 import type { Metric } from '../metrics/prometheus.ts';
-import type { Times } from '../times.ts';
 import type { Book, BookChanges, BookFields } from './book.ts';
 import type { Condition } from './condition.ts';
 import type { Page, Search } from './search.ts';
@@ -47,17 +46,10 @@ export type GroupOutcome =
   | 'conflict';
 
 /**
- * The age of a key is counted by this row beside the keys, and by no clock of a system, which may be set. Once a process
- * that is asked for keys has seen the row unchanged for a minute by its monotonic clock, it adds a minute to it. So the
- * row is never ahead of the time that has passed, and a key may look a minute older than it is. No request has this key,
- * since it has a space.
+ * A key is removed when it is older than its lifetime and so many newer ones exist: a clock that is set forward must not let
+ * a request that is sent again store its books twice (rule I4).
  */
-export const KEY_CLOCK = 'the time';
-
-/** How far the time of a key is behind that of the row when it is removed, in milliseconds. */
-export function ageOfExpired({ lifetime, step }: Times['keys']): number {
-  return lifetime + step;
-}
+export const KEPT_KEYS = 10_000;
 
 /** A change or a removal of one book, which takes effect only if the book meets the condition at that moment. */
 export interface ConditionalChange {

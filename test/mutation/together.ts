@@ -5,7 +5,6 @@ import { Mutants } from './mutant.ts';
 const CONTRACT = 'test/contract/contract.test.ts';
 const NIGHTLY_CONTRACT = 'test/nightly/contract.test.ts';
 const TOGETHER = 'test/contract/together.test.ts';
-const NIGHTLY_ONCE = 'test/nightly/once.test.ts';
 const ROOM = 'test/api/room.test.ts';
 
 export const TOGETHER_MUTANTS = new Mutants()
@@ -26,12 +25,11 @@ export const TOGETHER_MUTANTS = new Mutants()
   .mutant('on SQLite, a change takes place whatever its condition', CONTRACT, 'E3: of 32')
   .change("if (!meets(book, condition)) return 'unmet';", '')
   .mutant('on SQLite, a key is known for longer than it lives', TOGETHER, 'I4: ')
-  .change('time - ageOfExpired(', 'time - 2 * ageOfExpired(')
-  .mutant('on SQLite, keys age by a minute with each of them', NIGHTLY_ONCE, 'I4: ')
-  .change(
-    'if (isUnchanged && performance.now() - this.#keyTime.since < this.#times.keys.step) return time;',
-    '',
-  )
+  .change('made_at < unixepoch() * 1000 -', 'made_at < unixepoch() * 1000 - 2 *')
+  .mutant('on SQLite, a key is removed before it is a day old', TOGETHER, 'I4: ')
+  .change('made_at < unixepoch() * 1000 -', 'made_at < unixepoch() * 1000 - 0 *')
+  .mutant('on SQLite, a key is removed although only 9,999 are newer', TOGETHER, 'I4: ')
+  .change('(select max(rowid) from book_requests)', '(select max(rowid) + 1 from book_requests)')
   .in('src/stores/postgres/books/conditional-changes.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
@@ -69,9 +67,13 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change('[title, author, year]', '[year, title, author]')
   .in('src/stores/postgres/books/new-books.ts')
   .mutant('on PostgreSQL, a key is known for longer than it lives', TOGETHER, 'I4: ')
-  .change('(select time from clock) -', "(select time from clock) - interval '1 day' -")
-  .mutant('on PostgreSQL, two processes let keys age twice as fast', NIGHTLY_ONCE, 'I4: ')
-  .change('(extract(epoch from book_requests.made_at)::text = $1)::integer', "($1 <> '')::integer")
+  .change("where made_at < now() - interval '", "where made_at < now() - 2 * interval '")
+  .mutant('on PostgreSQL, a key is removed before it is a day old', TOGETHER, 'I4: ')
+  .change("where made_at < now() - interval '", "where made_at < now() - 0 * interval '")
+  .mutant('on PostgreSQL, a key is removed although only 9,999 are newer', TOGETHER, 'I4: ')
+  .change('order by made_at desc offset', 'order by made_at desc offset -1 +')
+  .mutant('on PostgreSQL, a process removes keys only once', TOGETHER, 'I4: ')
+  .change('this.#untilRemoval = REMOVAL_PACE;', '')
   .mutant(
     'on PostgreSQL, a call whose key another one has used is refused, even if both are equal',
     TOGETHER,

@@ -6,22 +6,18 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Book, BookFields } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
-  ageOfExpired,
   type BookGroup,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
   type GroupOutcome,
-  KEY_CLOCK,
+  KEPT_KEYS,
   type Left,
   untilHeavy,
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { SQLITE_CONSTRAINT } from './faults.ts';
 import { type NewId, NewIds } from './new-ids.ts';
-
-/** Keys that have expired are removed in passing: so many at a time. */
-const EXPIRED_KEYS = 1000;
 
 /** A trigger that an operator has added skips a write. */
 class Skipped extends Error {
@@ -33,7 +29,8 @@ class Skipped extends Error {
 }
 
 export class Writes {
-  readonly #times: Times;
+  /** Milliseconds. */
+  readonly #turn: number;
   readonly #newIds;
   readonly #inserts;
   readonly #update;
@@ -41,16 +38,10 @@ export class Writes {
   readonly #find;
   readonly #findKey;
   readonly #keepKey;
-  readonly #readTime;
-  readonly #beginTime;
-  readonly #passTime;
   readonly #dropKeys;
-  /** The clock for the age of keys, and since when it has been seen; see KEY_CLOCK. */
-  #keyTime = { time: -1, since: 0 };
-  #mayHaveExpired = true;
 
   constructor(db: DatabaseSync, times: Times) {
-    this.#times = times;
+    this.#turn = times.sqlite.turn;
     this.#newIds = new NewIds(db);
     const insert = (id: NewId) =>
       db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
@@ -65,19 +56,14 @@ export class Writes {
     this.#find.setReturnArrays(true);
     this.#findKey = db.prepare('select fingerprint, ids from book_requests where key = ?');
     this.#keepKey = db.prepare(
-      'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, ?)',
+      'insert into book_requests (key, fingerprint, ids, made_at) values (?, ?, ?, unixepoch() * 1000)',
     );
-    this.#readTime = db.prepare(`select made_at as time from book_requests where key = '${KEY_CLOCK}'`);
-    this.#beginTime = db.prepare(`
-      insert into book_requests (key, fingerprint, ids, made_at)
-      select '${KEY_CLOCK}', '', '[]', coalesce(max(made_at), unixepoch() * 1000) from book_requests
-      returning made_at as time`);
-    this.#passTime = db.prepare(
-      `update book_requests set made_at = made_at + ${times.keys.step} where key = '${KEY_CLOCK}' returning made_at as time`,
-    );
+    // Two for each that is added. The row ids of the newest have no gaps.
     this.#dropKeys = db.prepare(`
-      delete from book_requests
-      where key in (select key from book_requests where made_at <= ? order by made_at limit ${EXPIRED_KEYS})`);
+      delete from book_requests where rowid in (
+        select rowid from (select rowid, made_at from book_requests order by made_at limit 2)
+        where made_at < unixepoch() * 1000 - ${times.keys.lifetime}
+          and rowid <= (select max(rowid) from book_requests) - ${KEPT_KEYS})`);
   }
 
   insert(books: readonly BookFields[]): number[] {
@@ -118,35 +104,20 @@ export class Writes {
         return { ids: JSON.parse(String(known.ids)), isReplay: true };
       }
     }
-    const rows: [string, string, number][] = JSON.parse(books);
     const newId = this.#newIds.begin();
     const ids: number[] = [];
-    let end = performance.now() + this.#times.sqlite.turn;
-    for (const [title, author, year] of rows) {
-      ids.push(this.#insertOne(newId, { title, author, year }));
+    let end = performance.now() + this.#turn;
+    for (const book of books) {
+      ids.push(this.#insertOne(newId, book));
       if (performance.now() < end) continue;
       await nextTurn();
-      end = performance.now() + this.#times.sqlite.turn;
+      end = performance.now() + this.#turn;
     }
     if (once !== undefined) {
-      const time = this.#timeOfKeys();
-      this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids), time);
-      if (this.#mayHaveExpired) {
-        const expired = this.#dropKeys.run(time - ageOfExpired(this.#times.keys));
-        this.#mayHaveExpired = Number(expired.changes) === EXPIRED_KEYS;
-      }
+      this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids));
+      this.#dropKeys.run();
     }
     return { ids, isReplay: false };
-  }
-
-  #timeOfKeys(): number {
-    let { time } = (this.#readTime.get() ?? this.#beginTime.get()) as { time: number };
-    const isUnchanged = time === this.#keyTime.time;
-    if (isUnchanged && performance.now() - this.#keyTime.since < this.#times.keys.step) return time;
-    if (isUnchanged) ({ time } = this.#passTime.get() as { time: number });
-    this.#keyTime = { time, since: performance.now() };
-    this.#mayHaveExpired = true;
-    return time;
   }
 
   #change({ id, changes: { title, author, year } }: BookUpdate): Book | undefined {

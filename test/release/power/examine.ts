@@ -36,7 +36,7 @@ export function examineStore(file: string): Found {
       indexing.close();
     }
     const { seq = 0 } = writer.prepare("select seq from sqlite_sequence where name = 'books'").get() ?? {};
-    const keys = writer.prepare("select key, ids from book_requests where ids <> '[]'").all();
+    const keys = writer.prepare('select key, ids from book_requests').all();
     return {
       books: booksIn(writer),
       keys: Object.fromEntries(keys.map(({ key, ids }) => [key, JSON.parse(String(ids))])),

@@ -2,13 +2,7 @@
 
 import pg from 'pg';
 import type { BookFields } from '../../../books/book.ts';
-import {
-  ageOfExpired,
-  type BookGroup,
-  type GroupOutcome,
-  KEY_CLOCK,
-  StoreUnavailable,
-} from '../../../books/store.ts';
+import { type BookGroup, type GroupOutcome, KEPT_KEYS, StoreUnavailable } from '../../../books/store.ts';
 import type { Times } from '../../../times.ts';
 import type { Connections } from '../server/connections.ts';
 import { allOf, DURABLY } from './statements.ts';
@@ -23,9 +17,6 @@ const INSERT = `
     insert into books (id, title, author, year) select id, title, author, year from book returning id
   )
   select id from book where ${allOf('book', 'stored')} order by ordinal`;
-
-/** The clock for the age of keys, which starts with the first key; see KEY_CLOCK. */
-const TIME_OF_KEYS = `(select coalesce(max(made_at), now()) from book_requests where key = '${KEY_CLOCK}')`;
 
 // Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
 // storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
@@ -46,8 +37,8 @@ const INSERT_GROUPS = `
     where sent.key is null or sent.key not in (select key from known)
     group by sent.ordinal, key, fingerprint
   ), claimed as (
-    insert into book_requests (key, fingerprint, ids, made_at)
-    select key, fingerprint, ids, ${TIME_OF_KEYS} from made where key is not null order by key
+    insert into book_requests (key, fingerprint, ids)
+    select key, fingerprint, ids from made where key is not null order by key
     on conflict (key) do nothing
     returning key
   ), settled as (
@@ -66,36 +57,23 @@ const INSERT_GROUPS = `
 /** How often groups are sent whose keys another process is storing. */
 const MOST_ROUNDS = 5;
 
-/** Keys that have expired are removed in passing: so many at a time. */
-const EXPIRED_KEYS = 1000;
+/** Requests with a key from one removal of keys to the next, which reads `KEPT_KEYS` rows. It may remove more than were added. */
+const REMOVAL_PACE = 1000;
+const MOST_REMOVED = 2 * REMOVAL_PACE;
 
-// The seconds are a text, since the driver would round a number. $1 is the time that this process has seen long enough.
-const ageKeys = (times: Times['keys']) => `
-  with clock as (
-    insert into book_requests (key, fingerprint, ids, made_at)
-    select '${KEY_CLOCK}', '', '{}', coalesce(max(made_at), now()) from book_requests
-    on conflict (key) do update set made_at = book_requests.made_at
-      + interval '${times.step} milliseconds' * (extract(epoch from book_requests.made_at)::text = $1)::integer
-    returning made_at as time
-  ), expired as (
-    delete from book_requests where key in (
-      select key from book_requests where made_at <= (select time from clock) - interval '${ageOfExpired(times)} milliseconds'
-      order by made_at limit ${EXPIRED_KEYS} for update skip locked
-    )
-    returning key
-  )
-  select extract(epoch from time)::text as time, (select count(*) from expired) as expired from clock`;
+const removalOf = ({ lifetime }: Times['keys']) => `
+  delete from book_requests where key in (
+    select key from book_requests
+    where made_at < now() - interval '${lifetime} milliseconds'
+      and made_at < (select made_at from book_requests order by made_at desc offset ${KEPT_KEYS - 1} limit 1)
+    order by made_at limit ${MOST_REMOVED} for update skip locked
+  )`;
 
 interface GroupRow {
   /** The ids of books that were stored now, and of those that an earlier call with this key has stored. */
   readonly made: readonly string[] | null;
   readonly known: readonly string[] | null;
   readonly fingerprint: string;
-}
-
-interface Aged {
-  readonly time: string;
-  readonly expired: number;
 }
 
 interface StoredGroup {
@@ -107,15 +85,13 @@ interface StoredGroup {
 
 export class NewBooks {
   readonly #connections: Connections;
-  readonly #times: Times['keys'];
-  /** The clock for the age of keys, and since when it has been seen; see KEY_CLOCK. */
-  #keyTime = { time: '', since: 0 };
-  /** When keys age again. */
-  #ageAt = 0;
+  readonly #removal: string;
+  /** Requests with a key until keys are removed: one, since a process may end before it has had more. */
+  #untilRemoval = 1;
 
   constructor(connections: Connections, times: Times['keys']) {
     this.#connections = connections;
-    this.#times = times;
+    this.#removal = removalOf(times);
   }
 
   async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -153,7 +129,8 @@ export class NewBooks {
         if (stored.has(keyOf(group))) open.delete(keyOf(group));
       });
     }
-    if (groups.some(({ once }) => once !== undefined)) void this.#ageKeys();
+    this.#untilRemoval -= groups.filter(({ once }) => once !== undefined).length;
+    if (this.#untilRemoval <= 0) void this.#removeExpiredKeys(deadline);
     return groups.map((group) => {
       const { by, ids, fingerprint } = stored.get(keyOf(group)) as StoredGroup;
       if (group.once?.fingerprint !== fingerprint) return 'conflict';
@@ -179,25 +156,15 @@ export class NewBooks {
     }
   }
 
-  /** Lets keys age, and removes those that have expired. What it does not remove, it removes the next time. */
-  async #ageKeys(): Promise<void> {
-    const began = performance.now();
-    if (began < this.#ageAt) return;
-    this.#ageAt = Infinity; // it is being done
-    const { step, ageing } = this.#times;
-    const isLongSeen = began - this.#keyTime.since >= step;
-    const seen = [isLongSeen ? this.#keyTime.time : ''];
-    let areMore = false;
+  /** What it does not remove, it removes the next time. */
+  async #removeExpiredKeys(deadline: number): Promise<void> {
+    this.#untilRemoval = Infinity; // one removal at a time
     try {
-      const text = ageKeys(this.#times);
-      const query = this.#connections.query<Aged>('batches', text, seen, began + ageing);
-      const { time, expired } = (await query).rows[0] as Aged;
-      if (time !== this.#keyTime.time) this.#keyTime = { time, since: performance.now() };
-      areMore = expired === EXPIRED_KEYS;
+      await this.#connections.query('batches', this.#removal, [], deadline);
     } catch {
       // Requests report that the store is unavailable.
     }
-    this.#ageAt = areMore ? 0 : performance.now() + step;
+    this.#untilRemoval = REMOVAL_PACE;
   }
 }
 
