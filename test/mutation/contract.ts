@@ -59,6 +59,8 @@ export const CONTRACT_MUTANTS = new Mutants()
   )
   .mutant('a list does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
   .change('await this.#waitForLog();\n    return this.#lists', 'return this.#lists')
+  .mutant('a search does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
+  .change('await this.#waitForLog();\n    const found', 'const found')
   .mutant('33 lists are open on SQLite', NIGHTLY_LIST, 'at most 32 lists are open')
   .change('const OPEN_LISTS = 32;', 'const OPEN_LISTS = 33;')
   .mutant(

@@ -8,7 +8,6 @@ const PAGES = 'test/find/pages.test.ts';
 const INDEX = 'test/find/index.test.ts';
 const SQLITE = 'test/stores/sqlite.test.ts';
 const NIGHTLY_INDEX = 'test/nightly/index.test.ts';
-const NIGHTLY_LIST = 'test/nightly/list.test.ts';
 const NIGHTLY_ORACLE = 'test/nightly/oracle.test.ts';
 
 export const FIND_MUTANTS = new Mutants()
@@ -84,8 +83,6 @@ export const FIND_MUTANTS = new Mutants()
   .change("error.kind === 'late') return { unindexed };", "error.kind === 'overload') return { unindexed };")
   .mutant('a search on SQLite does not wait for the index', INDEX, 'another service has answered')
   .change('while (since >= this.#freshAt)', 'while (false)')
-  .mutant('a search does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
-  .change('if (this.#emptyLog() > LONG_LOG) {', 'if (this.#emptyLog() < 0) {')
   .mutant(
     'on SQLite, each search waits a second for the same lock',
     NIGHTLY_INDEX,

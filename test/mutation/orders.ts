@@ -64,8 +64,9 @@ export const ORDERS_MUTANTS = new Mutants()
     'SQLite',
   )
   .change('before(end, this.#primary.fence(true))', 'before(end, this.#primary.fence(false))')
-  .in('src/stores/sqlite/store.ts')
+  .in('src/stores/sqlite/durable-reads.ts')
   .mutant('a read on SQLite does not end its transaction', CONCURRENCY, 'came one by one')
-  .change('if (this.#db.isTransaction) this.#commit.run();', '')
+  .change('if (this.db.isTransaction) this.#commit.run();', '')
+  .in('src/stores/sqlite/store.ts')
   .mutant('the chunks of a list on SQLite are of different moments', LIST, 'a change of all books')
   .change("this.#db.exec('begin'); // so that all chunks", '// so that all chunks').all;
