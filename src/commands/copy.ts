@@ -28,7 +28,8 @@ export async function run(context: CommandContext, { operands, options }: Argume
   const [from = '', to = ''] = operands;
   limitHeapGrowth();
   const [fromAt, toAt] = [await storeAt(from, 'FROM'), await storeAt(to, 'TO')];
-  if (describeStore(from) === describeStore(to) || (await areOneFile(fromAt, toAt)))
+  const areOneFile = fromAt.file !== undefined && fromAt.file === toAt.file;
+  if (areOneFile || describeStore(from) === describeStore(to))
     throw new UsageError('FROM and TO are the same store.');
 
   const source = await fromAt.openBulk('read', TIMES);
@@ -61,12 +62,6 @@ async function storeAt(url: string, name: string): Promise<StoreAt> {
   } catch (error) {
     throw error instanceof OperatorError ? new UsageError(error.message) : error;
   }
-}
-
-async function areOneFile({ file: from }: StoreAt, { file: to }: StoreAt): Promise<boolean> {
-  if (from === undefined || to === undefined) return false;
-  const { isPartOf } = await import('../stores/sqlite/backup.ts');
-  return isPartOf(from, to);
 }
 
 /** @throws Error; the target is then unchanged, except perhaps after an UnknownOutcome. */

@@ -1,16 +1,18 @@
 // Owns: `export`: all books of a store, in one consistent snapshot, into a file or a pipe.
 
+import { createWriteStream } from 'node:fs';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { readSetting } from '../config.ts';
 import { reasonOf } from '../error-words.ts';
 import { asCsvFile, asJsonFile } from '../files/writing.ts';
+import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import type { BulkStore } from '../stores/bulk.ts';
 import { describeStore, readDbUrl } from '../stores/open.ts';
 import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
-import { writeWholeFile } from '../terminal/whole-file.ts';
+import { makeWholeFile } from '../terminal/whole-file.ts';
 import { TIMES } from '../times.ts';
 import { type Arguments, type CommandContext, UsageError } from './command.ts';
 
@@ -46,11 +48,7 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
   }
   const url = readSetting('dbUrl', env);
   const at = await readDbUrl(url, 'DB_URL', readSetting('readUrl', env));
-  if (at.file !== undefined) {
-    const { isPartOf } = await import('../stores/sqlite/backup.ts');
-    if (isPartOf(at.file, file))
-      throw new OperatorError(`${file} is part of the store: choose another file.`);
-  }
+  if (finalPath(file) === at.file) throw new OperatorError(`${file} is the store: choose another file.`);
   const store = await at.openBulk('read', TIMES);
   if (store === undefined) throw new OperatorError(`DB_URL: there is no catalogue at ${describeStore(url)}.`);
 
@@ -61,7 +59,10 @@ export async function run(context: CommandContext, args: Arguments): Promise<num
       const write = (to: Writable) => pipeline(watched(content(store), count, progress), to, { signal });
       try {
         if (file === '-') await write(destroyable(stdout));
-        else await writeWholeFile(file, args.options.overwrite === true, write);
+        else
+          await makeWholeFile(file, args.options.overwrite === true, (path) =>
+            write(createWriteStream(path)),
+          );
       } finally {
         progress?.end();
       }

@@ -22,7 +22,7 @@ const FUZZ = 'test/fuzz/fuzz.test.ts';
 export const TRANSFER_MUTANTS = new Mutants()
   .in('src/commands/copy.ts')
   .mutant('a store is copied to itself by another path', EXPORT, 'wrong operand')
-  .change('isPartOf(from, to)', 'from.length < 0')
+  .change('fromAt.file === toAt.file', 'false')
   .mutant('a copy between two stores of PostgreSQL loads node:sqlite', IMPORTS, 'only for a store of SQLite')
   .change(
     'import { Checksum, checksumOf }',
@@ -65,37 +65,39 @@ export const TRANSFER_MUTANTS = new Mutants()
   )
   .in('src/stores/sqlite/backup.ts')
   .mutant('a backup gets its name without a comparison with the store', BACKUP, 'fails where it differs')
-  .change("throw new Error('the copy differs from the store');", '')
+  .change(
+    "if (content.checksum !== original.checksum) throw new Error('the copy differs from the store');",
+    '',
+  )
   .mutant('a backup shows several moments of a store', BACKUP, 'shows one moment')
-  .change("source.exec('begin');\n  try {", 'try {')
-  .mutant('nothing shows that an empty file has been replaced', BACKUP, 'no program begins a store')
-  .change("'begin exclusive; commit; begin exclusive'", "'begin exclusive'")
+  .change("'begin; select 1 from books limit 1'", "'begin'")
+  .mutant('a backup keeps the log from being emptied while it checks the copy', BACKUP, 'shows one moment')
+  .change("source.exec('rollback');", '')
+  .mutant('nothing shows that an empty file has been replaced', BACKUP, 'store that is replaced')
+  .change('begin exclusive; commit; begin exclusive', 'begin exclusive')
   .mutant('a start waits for those who read a restored store', BACKUP, 'never while a service runs')
   .change(
-    'return await readThrough(copy, onProgress);\n',
-    "const content = await readThrough(copy, onProgress);\n    copy.exec('pragma journal_mode = delete');\n    return content;\n",
+    'return await contentOf(copy, onProgress);',
+    "const content = await contentOf(copy, onProgress); copy.exec('pragma journal_mode = delete'); return content;",
   )
-  .mutant('a restore through a link ignores the log of the backup', BACKUP, 'that other programs made')
-  .change('const backupFile = finalPath(path);', 'const backupFile = path;')
+  .mutant('a restore through a link ignores the log of the backup', BACKUP, 'that is impossible')
+  .change('companionsOf(finalPath(path))', 'companionsOf(path)')
   .in('src/terminal/whole-file.ts')
   .mutant('files that a killed backup has left stay', BACKUP, 'what killed ones have left')
-  .change(
-    'found.startsWith(name) && UNFINISHED.test(found.slice(name.length))',
-    'found.length < name.length && UNFINISHED.test(found)',
-  )
+  .change('if (!found.startsWith(name) || ', 'if (found.startsWith(name) || ')
   .mutant('an export that replaces a private file is readable by everybody', EXPORT, 'keeps its permissions')
-  .change('makeWholeFile(path, overwrite, like, ', 'makeWholeFile(path, overwrite, undefined, ')
+  .change('0o600 | (like.mode & (isOfGroup ? 0o066 : 0o006))', '0o644')
   .mutant('an export replaces a file that appears while it runs', EXPORT, 'appears meanwhile')
-  .change('if (overwrite) await rename', 'if (overwrite || !overwrite) await rename')
+  .change('assertFree(path, overwrite);\n    renameSync', 'renameSync')
   .mutant('success is reported before the name of a file is on disk', EXPORT, 'cannot be synced')
   .change('await sync(folder);', '')
-  .in('src/commands/backup.ts')
-  .mutant('a backup removes the log of a store that is started at its place', BACKUP, 'started at its place')
-  .change('if (old !== undefined) removeCompanions', 'removeCompanions')
   .mutant('a backup replaces a store that is started at its place', BACKUP, 'started at its place')
-  .change('[old?.isFile === true, ', '[options.overwrite === true, ')
-  .mutant('a backup replaces a store that it cannot lock', BACKUP, 'that is impossible')
-  .change('if (DAMAGED.includes(errcode % 256)) return', 'if (DAMAGED.length + errcode > 0) return')
+  .change('if (companion === undefined) return;', 'return;')
+  .mutant('a restored store has the permissions of its backup', PERMISSIONS, 'for their user only')
+  .change('mode: 0o600 }', 'mode: 0o644 }')
+  .in('src/commands/backup.ts')
+  .mutant('a backup replaces its store through a link', BACKUP, 'that is impossible')
+  .change('finalPath(file) === store', 'file === store')
   .in('src/commands/import.ts')
   .mutant('a dry run needs space outside of the folder of the store', RUNNING, 'beside the store')
   .change(
@@ -103,15 +105,10 @@ export const TRANSFER_MUTANTS = new Mutants()
     'if (options.isDryRun) await openScratch();\n    const store = options.isDryRun',
   )
   .in('src/commands/restore.ts')
-  .mutant('a restored store has the permissions of its backup', PERMISSIONS, 'for their user only')
-  .change('mode: 0o600', 'mode: 0o644')
+  .mutant('a service begins on a store while it is replaced', BACKUP, 'store that is replaced')
+  .change('lock(store, url) : undefined', 'undefined : undefined')
   .mutant('a restore replaces books without --overwrite', BACKUP, 'never while a service runs')
-  .change(
-    'if (store.isEmpty || overwrite) return store;',
-    'if (store.isEmpty || !overwrite || overwrite) return store;',
-  )
-  .mutant('a restore removes a log whose file is missing', BACKUP, 'that is impossible')
-  .change('if (log !== undefined) {', 'if (false) {')
+  .change('= options.overwrite === true;', '= true;')
   .in('src/process.ts')
   .mutant('a command ends before its messages are read', RUNNING, 'all its messages arrive')
   .change('await Promise.race([untilRead(process.stderr), overdue]);', '')

@@ -146,8 +146,8 @@ describe('export, copy and backup', () => {
     const folder = temporaryFolder();
     const restored = `sqlite:${folder}/new.db`;
     for (const [words, url, sentence] of [
-      [`backup ${folder}/copy.db`, source, `No backup was made of ${source}: stopped.`],
       [`restore ${fileOf(source)}`, restored, `${restored} was not restored: stopped.`],
+      [`backup ${folder}/copy.db`, source, `No backup was made of ${source}: stopped.`],
       [`copy ${source} ${target} --overwrite`, '', 'Nothing was copied: stopped.'],
     ] as const) {
       const stopped = await runCommand(words.split(' '), { DB_URL: url }, { stop: Promise.resolve() });

@@ -233,7 +233,10 @@ const backedUp = replacing(
   /backed up to/,
   async (recording, variant) => {
     const source = foundOf(await storeBefore(recording, STORE, 40));
-    const old = await targetBefore(recording, variant);
+    mkdirSync(dirname(join(recording.disk, TARGET)));
+    const older = 'data/older.db';
+    const old = variant % 2 === 0 ? foundOf(await storeBefore(recording, older, 10, 500)) : null;
+    if (old !== null) await backUp(recording, older, TARGET);
     recording.begin();
     await recording.run(['backup', join(recording.disk, TARGET)].concat(old ? '--overwrite' : []), STORE);
     await recording.run(['backup', join(recording.disk, TARGET), '--overwrite'], STORE);
@@ -247,11 +250,9 @@ const restored = replacing(
   async (recording, variant) => {
     const source = foundOf(await storeBefore(recording, STORE, 40));
     const old = await targetBefore(recording, variant);
-    const backup = join(recording.disk, 'out/backup.db');
-    const { code, stderr } = await runCommand(['backup', backup], { DB_URL: recording.urlOf(STORE) });
-    assert.equal(code, 0, stderr);
+    await backUp(recording, STORE, 'out/backup.db');
     recording.begin();
-    await recording.run(['restore', backup, '--overwrite'], TARGET);
+    await recording.run(['restore', join(recording.disk, 'out/backup.db'), '--overwrite'], TARGET);
     await recording.run(['copy', recording.urlOf(STORE), recording.urlOf(TARGET), '--overwrite'], STORE);
     return { source, contents: [old ?? [], source, source] };
   },
@@ -296,6 +297,13 @@ async function storeBefore(recording: Recording, file: string, count: number, fi
   await scribe.create(service.client, first + half, undefined, count - half);
   await kill(service);
   return scribe.history.map((write) => ({ ...write, request: BEFORE }));
+}
+
+/** Makes a backup before anything is recorded. */
+async function backUp(recording: Recording, store: string, file: string): Promise<void> {
+  const args = ['backup', join(recording.disk, file)];
+  const { code, stderr } = await runCommand(args, { DB_URL: recording.urlOf(store) });
+  assert.equal(code, 0, stderr);
 }
 
 /** A store of an older structure, without a log. */
