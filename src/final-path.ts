@@ -1,25 +1,26 @@
-// Owns: where a path of the configuration leads: through symbolic links, whether or not there is a file at their end.
+// Owns: where a path of the configuration leads: through symbolic links, whether or not there is a file yet.
 // Does not: expand `~` and variables, as a shell would: it refuses them.
 
-import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { lstatSync, realpathSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
 import { OperatorError } from './operator-error.ts';
 
-/** Links of one path that Linux follows at most. */
-const MOST_LINKS = 40;
-
-/** @returns the absolute path; that of a link if it cannot be followed. */
+/**
+ * @returns the absolute path.
+ * @throws OperatorError for a link to nothing: a new file at its end would hide that a disk is not mounted there.
+ */
 export function finalPath(path: string): string {
-  let found = resolve(path);
+  const absolute = resolve(path);
   try {
-    for (let links = 0; links < MOST_LINKS; links += 1) {
-      if (!lstatSync(found, { throwIfNoEntry: false })?.isSymbolicLink()) break;
-      found = resolve(realpathSync(dirname(found)), readlinkSync(found));
+    return realpathSync(absolute);
+  } catch (error) {
+    // A folder that this user may not enter is no fault here: whatever opens the file says so.
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    if (isMissing && lstatSync(absolute, { throwIfNoEntry: false })?.isSymbolicLink()) {
+      throw new OperatorError(`${absolute} is a link to a file or folder that is missing.`);
     }
-  } catch {
-    // a folder that this user may not enter: whatever opens the file says so
+    return join(finalPath(dirname(absolute)), basename(absolute));
   }
-  return found;
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   symlinkSync,
   truncateSync,
   unlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -258,10 +259,14 @@ describe('a SQLite file', () => {
     assert.equal(existsSync(path), false);
   });
 
-  test('rule 26: a file is reached through a symbolic link, also before it is there', async (context) => {
+  test('rule 26: a file is reached through a symbolic link, unless that leads to nothing', async (context) => {
     const folder = temporaryFolder();
-    symlinkSync('books.db', join(folder, 'link.db'));
-    const { client } = await start(context, `sqlite:${join(folder, 'link.db')}`);
+    const link = join(folder, 'link.db');
+    symlinkSync('books.db', link);
+    const message = `${link} is a link to a file or folder that is missing.`;
+    await assert.rejects(start(context, `sqlite:${link}`), { message });
+    writeFileSync(join(folder, 'books.db'), '');
+    const { client } = await start(context, `sqlite:${link}`);
     const book = await client.create({ title: 'behind a link' });
     const files = ['books.db', 'books.db-shm', 'books.db-wal', 'link.db'];
     assert.deepEqual(readdirSync(folder).toSorted(), files);

@@ -75,6 +75,7 @@ backup /dev/null --overwrite → /dev/null exists and is not a file.
 backup missing/copy.db → There is no folder missing.
 backup ./books.db --overwrite → ./books.db is the store: choose another file.
 backup link.db --overwrite → link.db is the store: choose another file.
+backup lost.db → ${folder}/lost.db is a link to a file or folder that is missing.
 backup gone.db --overwrite → ${folder}/gone.db-wal exists and may hold books: end the program that uses it and move it away, or choose another file.
 backup half.db --overwrite → ${folder}/half.db-journal exists and may hold books: end the program that uses it and move it away, or choose another file.
 backup busy.db --overwrite → ${folder}/busy.db-wal exists and may hold books: end the program that uses it and move it away, or choose another file.
@@ -116,6 +117,7 @@ test('a backup or restore that is impossible is refused in one sentence, and all
   execute(join(folder, 'similar.db'), 'create table books (id text, title text)');
   fs.symlinkSync('books.db', join(folder, 'link.db'));
   fs.symlinkSync('busy.db', join(folder, 'used.db'));
+  fs.symlinkSync('nowhere/copy.db', join(folder, 'lost.db'));
   const before = contents(folder);
   for (const line of refusals(folder).trim().split('\n')) {
     const [, dbUrl, args = '', sentence = ''] = /^(?:DB_URL=(\S+) )?(.+) → (.+)$/.exec(line) ?? [];
