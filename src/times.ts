@@ -71,6 +71,8 @@ export const TIMES = {
     write: 3 * SECOND,
     /** Of work in one transaction, before other work gets a turn. */
     turn: 5,
+    /** Until the first chunk of a list (rule 23), if a disk takes long to sync. */
+    firstChunk: 4500,
     /** For a search, so that it ends before its caller gives up; before it, for indexing; after it, for counting all matches. */
     search: 4 * SECOND,
     catchUp: SECOND,

@@ -8,6 +8,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as nextTurn, setTimeout as pause } from 'node:timers/promises';
 import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
+import { within } from '../../within.ts';
 import type { DurableReads } from './durable-reads.ts';
 import { isFailedSync, isOfKind, SQLITE_BUSY, SQLITE_CONSTRAINT } from './faults.ts';
 import { OpenStore } from './file.ts';
@@ -79,9 +80,16 @@ export class GroupCommit {
     return promise as Promise<Answer>;
   }
 
-  /** Resolves at a moment at which everything that is committed is durable. */
-  async durable(): Promise<void> {
-    while (this.#syncing !== undefined) await this.#syncing;
+  /**
+   * Resolves at a moment at which everything that is committed is durable.
+   * @param deadline on the clock of `performance.now()`.
+   * @throws StoreUnavailable after it.
+   */
+  async durable(deadline: number): Promise<void> {
+    while (this.#syncing !== undefined) {
+      if (performance.now() >= deadline) throw new StoreUnavailable('a sync takes too long', 'late');
+      await within(deadline - performance.now(), this.#syncing);
+    }
   }
 
   /** Waits for the writes in progress. The connection stays open. */

@@ -192,9 +192,10 @@ class SqliteStore implements BookStore {
   }
 
   async list(): Promise<BookList> {
+    const deadline = performance.now() + this.#times.sqlite.firstChunk;
     await this.#waitForLog();
     return this.#lists.open(async () => {
-      await this.#commits.durable(); // until this function returns, nothing is committed
+      await this.#commits.durable(deadline); // until this function returns, nothing is committed
       try {
         this.#file.assertInPlace(); // else its books would be those of another file
         const snapshot = new Snapshot(this.#path, this.#times.sqlite);
@@ -234,7 +235,7 @@ class SqliteStore implements BookStore {
   async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
     await this.#waitForLog();
     const found = await finder.call(request);
-    await this.#commits.durable(); // it may have seen what was being synced
+    await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen what was being synced
     return found;
   }
 
