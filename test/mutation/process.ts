@@ -96,7 +96,7 @@ export const PROCESS_MUTANTS = new Mutants()
   .change("printable(error.message.replace(/\\s+/g, ' '))", "error.message.replace(/\\s+/g, ' ')")
   .in('src/stores/sqlite/access.ts')
   .mutant('a folder that the user may not write is not named', PERMISSIONS, 'may not use is named')
-  .change("if (fault === 'EACCES' ||", "if (fault === 'EPERM' ||")
+  .change("if (code === 'EACCES' ||", "if (code === 'EPERM' ||")
   .in('src/stores/sqlite/structure.ts')
   .mutant('a store that the user may not see is taken for none', PERMISSIONS, 'may not use is named')
   .change(

@@ -1,6 +1,6 @@
 // Owns: the permissions that SQLite needs for its files, in words for the operator: its own errors do not name them.
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { companionsOf } from './structure.ts';
 
@@ -11,33 +11,21 @@ const { R_OK, W_OK, X_OK } = constants;
  * @returns undefined if the permissions are not the cause.
  */
 export function deniedAccess(file: string): string | undefined {
-  const user = process.getuid === undefined ? 'this user' : `this user (uid ${process.getuid()})`;
   let folder = dirname(file);
-  while (faultOf(`${folder}/.`, W_OK | X_OK) === 'ENOENT') folder = dirname(folder);
-  const needs = [file, ...companionsOf(file)].map((path) => ({
-    path,
-    mode: R_OK | W_OK,
-    to: 'read and write',
-  }));
-  for (const { path, mode, to } of [
-    { path: `${folder}/.`, mode: W_OK | X_OK, to: 'make files in' },
-    ...needs,
-  ]) {
-    const shown = path.replace(/\/\.$/, '');
-    const fault = faultOf(path, mode);
-    if (fault === 'EACCES' || fault === 'EPERM') return `${user} may not ${to} ${shown}`;
-    if (fault === 'EROFS') return `${shown} is on a read-only file system`;
-    if (fault === 'ENOTDIR') return `a part of the path ${shown} is a file, not a folder`;
+  while (!existsSync(folder)) folder = dirname(folder);
+  const files = [file, ...companionsOf(file)].map((path) => [path, R_OK | W_OK, 'read and write'] as const);
+  for (const [path, mode, to] of [[`${folder}/.`, W_OK | X_OK, 'make files in'] as const, ...files]) {
+    try {
+      accessSync(path, mode);
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      const shown = path.replace(/\/\.$/, '');
+      if (code === 'EACCES' || code === 'EPERM') {
+        return `this user (uid ${process.getuid?.()}) may not ${to} ${shown}`;
+      }
+      if (code === 'EROFS') return `${shown} is on a read-only file system`;
+      if (code === 'ENOTDIR') return `a part of the path ${shown} is a file, not a folder`;
+    }
   }
   return undefined;
-}
-
-/** @returns the system's code for the error, undefined if this user may use the path so. */
-function faultOf(path: string, mode: number): string | undefined {
-  try {
-    accessSync(path, mode);
-    return undefined;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code;
-  }
 }
