@@ -30,20 +30,17 @@ export class OpenFile {
   }
 }
 
-/** The file of a store that has just been opened for writing, its write-ahead log, which has what was committed last, and the index of that. */
+/** The file of a store that is open for writing, its write-ahead log, which has what was committed last, and the index of that. */
 export class OpenStore {
-  readonly #file: OpenFile;
-  readonly #companions: readonly OpenFile[];
+  readonly #files: readonly OpenFile[];
 
   constructor(path: string) {
-    this.#file = new OpenFile(path);
-    this.#companions = [new OpenFile(`${path}-wal`), new OpenFile(`${path}-shm`)];
+    this.#files = ['', '-wal', '-shm'].map((suffix) => new OpenFile(`${path}${suffix}`));
   }
 
   /** @throws Error with what happened to one of them: what is committed now would be lost. */
   assertInPlace(): void {
-    if (this.#file.assertInPlace() === 0)
-      throw new Error('the file has been emptied: restore it and start again');
-    for (const companion of this.#companions) companion.assertInPlace();
+    const [size] = this.#files.map((file) => file.assertInPlace());
+    if (size === 0) throw new Error('the file has been emptied: restore it and start again');
   }
 }
