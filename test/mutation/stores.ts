@@ -3,6 +3,7 @@
 import { Mutants } from './mutant.ts';
 
 const SQLITE = 'test/stores/sqlite.test.ts';
+const VERSIONS = 'test/stores/versions.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
@@ -60,6 +61,28 @@ export const STORES_MUTANTS = new Mutants()
     'replaced while a start waits',
   )
   .change('file.assertInPlace();', '')
+  .mutant('a start blocks its process while it waits', VERSIONS, 'does not block its own process')
+  .change('      await pause(busyPause);\n', '      Atomics.wait(PAUSE, 0, 0, busyPause);\n')
+  .mutant('the names of a new file and its log may be lost', SQLITE, 'syncs the log, then its name')
+  .change('await sync(dirname(path));', '')
+  .mutant('what a dead process has not synced may be read and lost', SQLITE, 'syncs the log, then its name')
+  .change('-wal`); // else', '`); // else')
+  .mutant('a file of a newer version is written', VERSIONS, 'is of a newer version')
+  .change('    assertKnown(db);\n    const mode', '    const mode')
+  .mutant('a file of a newer version is read', VERSIONS, 'reads or changes a file of a newer version')
+  .change('  assertKnown(db);\n  if (hasBooks', '  if (hasBooks')
+  .mutant('a table that gives ids again is used', VERSIONS, 'ids can be given again')
+  .change('if (!isOurs || !/', 'if (!isOurs && !/')
+  .mutant('a table whose years are texts is used', VERSIONS, 'years are texts')
+  .change('return String(type).toLowerCase() === column.type;', 'return true;')
+  .mutant(
+    'an older table with a row that is no book is used',
+    VERSIONS,
+    'an older table|has the year|is too large',
+  )
+  .change(' from books where not (', ' from books where false and not (')
+  .mutant('an older table accepts rows that are no books', VERSIONS, 'version 1.0 opens .* only books')
+  .change('alter table books add check (', 'select 1 from books where (')
   .mutant('an index is opened in a file that is made for it', SQLITE, 'is not made again')
   .change('?mode=rw`', '?mode=rwc`')
   .in('src/stores/postgres/server/connections.ts')

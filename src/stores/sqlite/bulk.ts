@@ -19,15 +19,7 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { OpenStore } from './file.ts';
 import { type NewId, NewIds } from './new-ids.ts';
-import {
-  createStructure,
-  makeFolderOf,
-  now,
-  openCatalogue,
-  openForWriting,
-  retryWhileBusy,
-  sortBeside,
-} from './structure.ts';
+import { createStructure, now, openCatalogue, openForWriting, sortBeside, untilFree } from './structure.ts';
 import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
@@ -71,8 +63,7 @@ export async function openSqliteBulk(
 ): Promise<BulkStore | undefined> {
   sortBeside(file);
   if (mode === 'write') {
-    makeFolderOf(file);
-    return new SqliteBulk(openForWriting(file, times), times, new OpenStore(file));
+    return new SqliteBulk(await openForWriting(file, times), times, new OpenStore(file));
   }
   const db = openCatalogue(file, times);
   return db && new SqliteBulk(db, times);
@@ -186,7 +177,7 @@ class SqliteBulk implements BulkStore {
   }
 
   async #inTransaction<Result>(begin: string, work: () => Promise<Result>): Promise<Result> {
-    retryWhileBusy(() => this.#db.exec(begin), now() + this.#times.busyInBulk, this.#times);
+    await untilFree(() => this.#db.exec(begin), now() + this.#times.busyInBulk, this.#times);
     try {
       const result = await work();
       this.#commit();

@@ -33,7 +33,7 @@ import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { LONG_LOG } from './log-size.ts';
-import { makeFolderOf, now, openForWriting, sizeOf, sortBeside } from './structure.ts';
+import { now, openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
@@ -62,7 +62,6 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<Bo
   const { mustExist, find, times, onSyncFailed } = options;
   const isNew = !existsSync(path);
   if (mustExist && isNew) throw new Error('it has been moved or deleted: put it back');
-  makeFolderOf(path);
   sortBeside(path);
   const db = await openForWriting(path, times.sqlite);
   try {

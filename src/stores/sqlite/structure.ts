@@ -1,34 +1,20 @@
-// Owns: opening the SQLite file of a catalogue, with its table created if missing and updated if older; and waiting for
-// other processes that write to it.
+// Owns: opening the SQLite file of a catalogue, with its structure created if missing and completed if older; and waiting
+// for other processes that have it locked.
 
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readSync,
-  statSync,
-  writeSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
+import { isOfKind, SQLITE_BUSY } from './faults.ts';
 import { OpenFile } from './file.ts';
 import { LOG_SIZE } from './log-size.ts';
 
-/** Bytes of the log that are read and written at a time. */
-const LOG_PIECE = 1024 * 1024;
-
 /** KiB of memory for the pages that indexing and searching need. */
 const INDEXING_CACHE = 16 * 1024;
-
-export const SQLITE_BUSY = 5;
-
-/** It never changes, so waiting for a change is a pause. */
-const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 const COLUMNS = withTypes('integer');
 
@@ -36,24 +22,12 @@ const COLUMNS = withTypes('integer');
 const inRange = (name: string) =>
   `${name} between -${Number.MAX_SAFE_INTEGER} and ${Number.MAX_SAFE_INTEGER}`;
 
-const DEFINITIONS = COLUMNS.map(({ name, isText, definition }) =>
-  isText ? definition : `${definition} check (${inRange(name)})`,
-);
-
-/** What makes a row something else than a book. */
-const fault = (row: string) =>
-  COLUMNS.map(({ name, isText }) =>
-    isText ? `${row}${name} is null` : `coalesce(not ${inRange(row + name)}, true)`,
-  ).join(' or ');
-
-/** For a table without these checks: they apply to all programs, like those of a table that this service makes. */
-const GUARDS = ['insert', 'update']
-  .map(
-    (event) => `
-      create trigger if not exists books_on_${event} before ${event} on books when ${fault('new.')}
-      begin select raise(abort, 'a book needs a title, an author, and a year within 9007199254740991'); end;`,
-  )
-  .join('');
+// autoincrement: the id of a removed book is never given out again (rule 12).
+const BOOKS = `
+  create table if not exists books (
+    id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
+    ${COLUMNS.map(({ name, isText, definition }) => (isText ? definition : `${definition} check (${inRange(name)})`))}
+  ) strict`;
 
 /** The keys of requests that store their books once (rules I1 to I4). The ids are JSON, the time is in milliseconds. */
 const REQUESTS = `
@@ -61,6 +35,19 @@ const REQUESTS = `
     key text primary key, fingerprint text not null, ids text not null, made_at integer not null
   ) strict;
   create index if not exists book_requests_made_at on book_requests (made_at)`;
+
+/** SQL for a row that is a book. */
+const IS_BOOK = [
+  `id between 1 and ${Number.MAX_SAFE_INTEGER}`,
+  ...COLUMNS.map(({ name, type }) => `typeof(${name}) = '${type}'`),
+  ...COLUMNS.filter(({ isText }) => !isText).map(({ name }) => inRange(name)),
+].join(' and ');
+
+/**
+ * The version of the structure, in the `user_version` of the file. Files of 1.0 and of builds before 1.1 have 0. A service
+ * refuses the files of a later version, so a change that older services may ignore needs no new version.
+ */
+const VERSION = 1;
 
 /** Milliseconds on a monotonic clock, the same for all threads of the process. */
 export const now = () => performance.timeOrigin + performance.now();
@@ -96,29 +83,32 @@ export function companionsOf(file: string): string[] {
 }
 
 /** @returns the log or the journal that a missing file has left behind, unless it is empty. */
-export function orphanedLog(file: string): string | undefined {
+function orphanedLog(file: string): string | undefined {
   const log = companionsOf(file).find((path) => !path.endsWith('-shm') && sizeOf(path) > 0);
   return log === undefined || existsSync(file) ? undefined : log; // in this order: another process may make both now
 }
 
 /**
- * Opens the file, or creates it if missing, and creates or updates its structure.
+ * Opens the file, or creates it and its folder if missing, and creates or completes its structure. Everything that can be
+ * read in it is durable then, also what a process that died has committed and not synced.
  * @throws Error with the reason. A log without its file is one: SQLite would delete it.
  */
-export function openForWriting(path: string, times: Times['sqlite']): DatabaseSync {
+export async function openForWriting(path: string, times: Times['sqlite']): Promise<DatabaseSync> {
   const log = orphanedLog(path);
   if (log !== undefined) {
     throw new Error(
       `it is missing, but ${log} exists and may hold books: put the file back, or move its log away`,
     );
   }
+  makeFolderOf(path);
   const deadline = now() + times.busy;
-  const { db, file } = retryWhileBusy(() => openWithLog(path), deadline, times);
+  const { db, file } = await untilFree(() => openNow(path), deadline, times);
   try {
-    db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
-    retryWhileBusy(() => rewriteLog(db, `${path}-wal`), deadline, times);
-    retryWhileBusy(() => createStructure(db), deadline, times);
-    emptyLog(db, file, deadline, times);
+    const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
+    while (checkpoint.get()?.busy === 1 && now() < deadline) await pause(times.busyPause);
+    file.assertInPlace();
+    await sync(`${path}-wal`); // else the disk may still have what was in it, which is older than the file now
+    await sync(dirname(path)); // a new file and a new log have their names there
     return db;
   } catch (error) {
     db.close();
@@ -126,16 +116,16 @@ export function openForWriting(path: string, times: Times['sqlite']): DatabaseSy
   }
 }
 
-/**
- * Opens the file in WAL mode. Each attempt opens the file that is at the path by then: one that a process waits for may be
- * replaced, and SQLite would put the log of the old one beside the new one.
- */
-function openWithLog(path: string): { db: DatabaseSync; file: OpenFile } {
-  const db = new DatabaseSync(path, { timeout: 0 }); // see retryWhileBusy
+/** Each attempt opens the file that is at the path by then: one that a process waits for may be replaced. */
+function openNow(path: string): { db: DatabaseSync; file: OpenFile } {
+  const db = new DatabaseSync(path, { timeout: 0 }); // see untilFree
   try {
     const file = new OpenFile(path);
+    assertKnown(db);
     const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
     if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
+    db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
+    createStructure(db);
     return { db, file };
   } catch (error) {
     db.close();
@@ -143,46 +133,13 @@ function openWithLog(path: string): { db: DatabaseSync; file: OpenFile } {
   }
 }
 
-/**
- * Writes the content of the log once more, and syncs it. A process that died may have left writes in the log whose sync
- * had failed: they can be read, but no later sync would write them to disk. If they moved into the file like that, a power
- * failure half-way would leave some of their pages in the file, and nothing in the log to complete them.
- */
-function rewriteLog(db: DatabaseSync, path: string): void {
-  db.exec('begin immediate'); // no other process writes to the log until the rollback
+/** Syncs a file, or the names of the files in a folder, to disk. */
+async function sync(path: string): Promise<void> {
+  const file = await open(path);
   try {
-    const log = openSync(path, 'r+');
-    try {
-      const piece = Buffer.allocUnsafe(LOG_PIECE);
-      let size = 0;
-      for (let position = 0; ; position += size) {
-        size = readSync(log, piece, 0, LOG_PIECE, position);
-        if (size === 0) break;
-        size = writeSync(log, piece, 0, size, position);
-      }
-      fsyncSync(log);
-    } finally {
-      closeSync(log);
-    }
+    await file.sync();
   } finally {
-    db.exec('rollback');
-  }
-}
-
-/**
- * Moves the content of the log into the file, so that nothing depends any more on writes whose sync had failed.
- * @param deadline after which a log that other processes keep reading stays: it was in use before, and is sound.
- * @throws Error if the file was moved or replaced while this process waited for others.
- */
-function emptyLog(db: DatabaseSync, file: OpenFile, deadline: number, { busyPause }: Times['sqlite']): void {
-  const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
-  while (checkpoint.get()?.busy === 1 && now() < deadline) Atomics.wait(PAUSE, 0, 0, busyPause);
-  file.assertInPlace();
-  const log = openSync(`${file.path}-wal`, 'r+');
-  try {
-    fsyncSync(log); // else the disk may still have what was in it, which is older than the file now
-  } finally {
-    closeSync(log);
+    await file.close();
   }
 }
 
@@ -204,11 +161,12 @@ export function openExisting(file: string): DatabaseSync {
   return new DatabaseSync(new URL(`${pathToFileURL(file)}?mode=rw`), { timeout: 0 });
 }
 
-/** @returns the catalogue in a file, opened read-only; undefined without one. */
+/** @returns the catalogue in a file, opened to be read; undefined without one. */
 export function openCatalogue(path: string, times: Times['sqlite']): DatabaseSync | undefined {
   if (statSync(path, { throwIfNoEntry: false }) === undefined) return undefined; // it throws if this user may not look
-  undoHalfWrite(path, times);
-  const db = new DatabaseSync(path, { readOnly: true, timeout: times.busyInBulk });
+  const readOnly = !existsSync(`${path}-journal`); // else SQLite undoes the half write of a process that died
+  const db = new DatabaseSync(path, { readOnly, timeout: times.busyInBulk });
+  assertKnown(db);
   if (hasBooks(db)) return db;
   db.close();
   return undefined;
@@ -220,21 +178,27 @@ export function hasBooks(db: DatabaseSync): boolean {
   );
 }
 
-/**
- * Rolls back the unfinished write of a process that died, which a read-only connection cannot do. In WAL mode there is
- * nothing to roll back; a backup is not in WAL mode.
- */
-function undoHalfWrite(path: string, { busy: timeout }: Times['sqlite']): void {
-  if (!existsSync(`${path}-journal`)) return;
-  const db = new DatabaseSync(path, { timeout });
-  try {
-    db.exec('select 1 from sqlite_schema');
-  } finally {
-    db.close();
+/** Repeats an attempt while other processes have the file locked. Signals are handled meanwhile. */
+export async function untilFree<Result>(
+  attempt: () => Result,
+  deadline: number,
+  { busyPause }: Times['sqlite'],
+): Promise<Result> {
+  for (;;) {
+    try {
+      return attempt();
+    } catch (error) {
+      if (!isOfKind(error, SQLITE_BUSY)) throw error;
+      await pause(busyPause);
+      if (now() > deadline) throw error; // no work begins after it
+    }
   }
 }
 
-/** Retries while other processes have the file locked. */
+/** It never changes, so waiting for a change is a pause. */
+const PAUSE = new Int32Array(new SharedArrayBuffer(4));
+
+/** As `untilFree`, for a thread that may be blocked. */
 export function retryWhileBusy<Result>(
   attempt: () => Result,
   deadline: number,
@@ -244,13 +208,23 @@ export function retryWhileBusy<Result>(
     try {
       return attempt();
     } catch (error) {
-      // The low byte of an error's code is its kind.
-      const isBusy = ((error as { errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY;
-      if (!isBusy) throw error;
+      if (!isOfKind(error, SQLITE_BUSY)) throw error;
       Atomics.wait(PAUSE, 0, 0, busyPause);
-      if (now() > deadline) throw error; // no work begins after it
+      if (now() > deadline) throw error;
     }
   }
+}
+
+function versionOf(db: DatabaseSync): number {
+  return Number(db.prepare('pragma user_version').get()?.user_version);
+}
+
+function assertKnown(db: DatabaseSync): void {
+  const version = versionOf(db);
+  if (version > VERSION)
+    throw new Error(
+      `its structure (version ${version}) is unknown to this version of the service: start a newer one, or restore a backup from before the upgrade`,
+    );
 }
 
 /** Those of an index that lacks a table: with them, nobody could write. A service with an index makes them again. */
@@ -259,47 +233,16 @@ const BROKEN_TRIGGERS = `
   where name in ('book_index_on_insert', 'book_index_on_update', 'book_index_on_delete') and 2 >
     (select count(*) from sqlite_schema where name in ('book_index_queue', 'book_index_state'))`;
 
-function isGuarded(db: DatabaseSync): boolean {
-  return db.prepare("select 1 from sqlite_schema where name = 'books_on_update'").get() !== undefined;
-}
-
-/** Creates or updates the table. */
+/** Creates the structure, or brings it up to date. */
 export function createStructure(db: DatabaseSync): void {
   db.exec('begin immediate');
   try {
-    // autoincrement: the id of a removed book is never given out again (rule 12).
-    db.exec(`
-      create table if not exists books (
-        id integer primary key autoincrement check (id between 1 and ${Number.MAX_SAFE_INTEGER}),
-        ${DEFINITIONS}
-      ) strict`);
-    db.exec(REQUESTS);
     for (const { name } of db.prepare(BROKEN_TRIGGERS).all()) db.exec(`drop trigger ${name}`);
-    const found = new Map(
-      db
-        .prepare('pragma table_info(books)')
-        .all()
-        .map((column) => [column.name, column]),
-    );
-    const { sql } = db.prepare("select sql from sqlite_schema where name = 'books'").get() ?? {};
-    const isOurs =
-      found.get('id')?.pk === 1 &&
-      /\bautoincrement\b/i.test(String(sql)) &&
-      COLUMNS.every(({ name, type }) => String(found.get(name)?.type ?? type).toLowerCase() === type) &&
-      [...found.values()].every(({ name, pk, notnull, dflt_value }) => {
-        const mustBeGiven = pk === 0 && notnull === 1 && dflt_value === null;
-        return !mustBeGiven || COLUMNS.some((column) => column.name === name);
-      });
-    if (!isOurs) throw new Error('its table "books" does not belong to this service');
-    for (const { name, absent, definition } of COLUMNS) {
-      const column = found.get(name);
-      if (column === undefined) db.exec(`alter table books add column ${definition}`);
-      else if (column.notnull === 0) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
-    }
-    if (!String(sql).includes(inRange('year')) && !isGuarded(db)) {
-      const { id } = db.prepare(`select id from books where ${fault('')}`).get() ?? {};
-      if (id !== undefined) throw new Error(`the year of its book ${id} is too large: correct it`);
-      db.exec(GUARDS);
+    const tables = db.prepare("select 1 from sqlite_schema where name in ('books', 'book_requests')").all();
+    // The version may be that of another program.
+    if (versionOf(db) < 1 || tables.length < 2) {
+      db.exec(`${BOOKS}; ${REQUESTS}; pragma user_version = ${VERSION}`);
+      completeBooks(db);
     }
     db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only
     db.exec('commit');
@@ -307,4 +250,34 @@ export function createStructure(db: DatabaseSync): void {
     if (db.isTransaction) db.exec('rollback');
     throw error;
   }
+}
+
+/**
+ * Completes the table of version 1.0, which does not check years, or of another program, whose columns may be missing or empty, so
+ * that each of its rows is a book.
+ */
+function completeBooks(db: DatabaseSync): void {
+  const sql = String(db.prepare("select sql from sqlite_schema where name = 'books'").get()?.sql);
+  if (sql.includes(inRange('year'))) return; // it is complete
+  const found = db.prepare('pragma table_info(books)').all();
+  const isOurs = found.every(({ name, type, pk, notnull, dflt_value }) => {
+    const column = COLUMNS.find((one) => one.name === name);
+    if (column !== undefined) return String(type).toLowerCase() === column.type;
+    return name === 'id' ? pk === 1 : pk === 0 && (notnull === 0 || dflt_value !== null);
+  });
+  if (!isOurs || !/\bautoincrement\b/i.test(sql)) {
+    throw new Error('its table "books" does not belong to this service');
+  }
+  for (const { name, absent, definition } of COLUMNS) {
+    const isThere = found.some((column) => column.name === name);
+    if (isThere) db.exec(`update books set ${name} = ${absent} where ${name} is null`);
+    else db.exec(`alter table books add column ${definition}`);
+  }
+  const { id } = db.prepare(`select cast(id as text) as id from books where not (${IS_BOOK})`).get() ?? {};
+  if (id !== undefined) throw new Error(`its book ${id} has an invalid id, text or year: correct it`);
+  // The triggers are those of builds before 1.1, which checked such tables with them.
+  db.exec(`
+    drop trigger if exists books_on_insert;
+    drop trigger if exists books_on_update;
+    alter table books add check (${IS_BOOK})`);
 }

@@ -9,12 +9,7 @@ import type { Book, BookFields } from '../../../src/books/book.ts';
 import { entryOf } from '../../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../../src/stores/sqlite/book-index.ts';
 import { openSqliteBulk } from '../../../src/stores/sqlite/bulk.ts';
-import {
-  makeFolderOf,
-  openCatalogue,
-  openForIndexing,
-  openForWriting,
-} from '../../../src/stores/sqlite/structure.ts';
+import { openCatalogue, openForIndexing, openForWriting } from '../../../src/stores/sqlite/structure.ts';
 import { TIMES } from '../../../src/times.ts';
 import { type Found, fieldsOf } from './books.ts';
 
@@ -22,9 +17,8 @@ import { type Found, fieldsOf } from './books.ts';
 const SLICE_TIME = 1000;
 
 /** Starts on a store as the service does. Without a file there, it creates one. */
-export function examineStore(file: string): Found {
-  makeFolderOf(file);
-  const writer = openForWriting(file, TIMES.sqlite);
+export async function examineStore(file: string): Promise<Found> {
+  const writer = await openForWriting(file, TIMES.sqlite);
   try {
     const indexing = openForIndexing(file);
     try {

@@ -30,6 +30,11 @@ export interface Work {
    * @returns notes for the rest, which can be kept as JSON.
    */
   record(recording: Recording, variant: number): Promise<unknown>;
+  /**
+   * Whether something is promised for a moment; without this, it is for all.
+   * @param next the text that leaves a process after it.
+   */
+  isPromised?(next: string | undefined): boolean;
   /** Opens a state with the project's own code. */
   examine(folder: string, notes: unknown): unknown;
   /** @param said the texts that had left the processes before. */
@@ -136,6 +141,8 @@ const failing: Work = {
     }
     return history;
   },
+  // In a start after a failed sync, pages move into the file from a log that is not on disk.
+  isPromised: (next = '') => !next.includes('"listening"'),
   ...WRITTEN,
 };
 
@@ -179,7 +186,7 @@ const imported: Work = {
     return history;
   },
   async examine(folder) {
-    const found = examineStore(join(folder, STORE));
+    const found = await examineStore(join(folder, STORE));
     return {
       found,
       again: await importAgain(join(folder, STORE), booksFrom(ROWS[0] as number, ROWS.length)),
@@ -217,7 +224,10 @@ function replacing(
 ): Work {
   return {
     record,
-    examine: (folder): unknown[] => [examineFile(join(folder, STORE)), read(join(folder, TARGET))],
+    examine: async (folder): Promise<unknown[]> => [
+      examineFile(join(folder, STORE)),
+      await read(join(folder, TARGET)),
+    ],
     judge(found, said, notes) {
       const [source, target] = found as unknown[];
       const { source: expected, contents } = notes as Replaced;
@@ -256,7 +266,7 @@ const restored = replacing(
     await recording.run(['copy', recording.urlOf(STORE), recording.urlOf(TARGET), '--overwrite'], STORE);
     return { source, contents: [old ?? [], source, source] };
   },
-  (file) => examineStore(file).books,
+  async (file) => (await examineStore(file)).books,
 );
 
 const exported = replacing(
