@@ -55,7 +55,7 @@ function late(): StoreUnavailable {
   return new StoreUnavailable('the search took too long', 'late');
 }
 
-/** Gets one search at a time. */
+/** Gets one search at a time. Nothing interrupts it, since no statement waits. */
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
   readonly #times: Times['sqlite'];
@@ -65,7 +65,6 @@ class SqliteFinder implements SearchableIndex {
   #end = 0;
   /** Milliseconds that a statement with its words takes before `in_time` is called. */
   #uninterrupted = 0;
-  #isSearching = false;
   /** Since when others have kept this thread from indexing; Infinity if they have not, and once all books are indexed. */
   #blockedSince = Number.POSITIVE_INFINITY;
   /** Everything that was written before this moment is indexed. */
@@ -101,7 +100,6 @@ class SqliteFinder implements SearchableIndex {
     const isShort = 'most' in mode;
     const unindexed = isShort ? this.#catchUp(mode.since) : mode.unindexed;
     this.#end = Math.min(now() + (isShort ? mode.most : this.#times.search), deadline);
-    this.#isSearching = true;
     try {
       this.#db.exec('begin');
       this.#refuseUnusable(); // another process may have started to rebuild the index
@@ -111,7 +109,6 @@ class SqliteFinder implements SearchableIndex {
       if (isShort && error instanceof StoreUnavailable && error.kind === 'late') return { unindexed };
       throw error;
     } finally {
-      this.#isSearching = false;
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
     }
   }
@@ -212,9 +209,7 @@ class SqliteFinder implements SearchableIndex {
     const { idlePause, slice, firstSlice, slicePause, firstPause, quiet } = this.#times;
     let rest = idlePause;
     try {
-      if (this.#isSearching) {
-        rest = 0;
-      } else if (this.#isBehind() && !this.#isMadeElsewhere()) {
+      if (this.#isBehind() && !this.#isMadeElsewhere()) {
         const isFirst = !this.#index.isUsable;
         this.#slice(isFirst && now() > this.#writtenAt + quiet ? firstSlice : slice);
         this.#indexedTo = this.#index.indexedTo;
