@@ -77,13 +77,11 @@ export const TIMES = {
     search: 4 * SECOND,
     catchUp: SECOND,
     count: 2 * SECOND,
-    /** Of one transaction that indexes, for which writers wait; of one of the first index; and without a write before such a one. */
-    slice: 20,
-    firstSlice: 250,
-    quiet: SECOND,
-    /** From one such transaction to the next while others write, during the first index and after it. */
-    firstPause: 40,
-    slicePause: 250,
+    /** Of one transaction that indexes, for which writers wait, and until the next one; and both if others have written since the one before. */
+    step: 20,
+    stepPause: 1,
+    trafficStep: 5,
+    trafficPause: 20,
     /** Until the next look for books to index. */
     idlePause: SECOND,
     /** Between two looks at the log; that it waits, with all writers, for readers to end; and until the next attempt. */

@@ -81,14 +81,16 @@ export const FIND_MUTANTS = new Mutants()
   .in('src/stores/sqlite/finder.ts')
   .mutant('on SQLite, a search that is not short fails', SQLITE, 'no short search waits')
   .change("error.kind === 'late') return { unindexed };", "error.kind === 'overload') return { unindexed };")
+  .mutant('a search on SQLite reads an index of another version', INDEX, 'which is left alone')
+  .change('if (!isOurs || !isComplete) {', 'if (!isComplete) {')
   .mutant('a search on SQLite does not wait for the index', INDEX, 'another service has answered')
-  .change('while (since >= this.#freshAt)', 'while (false)')
+  .change('if (!isComplete || !isBehind) return 0;', 'if (true) return 0;')
   .mutant(
     'on SQLite, each search waits a second for the same lock',
     NIGHTLY_INDEX,
     'the searches of many clients',
   )
-  .change('Math.min(end, this.#blockedSince + catchUp)', 'end')
+  .change('(this.#isBlocked ? trafficPause : catchUp)', 'catchUp')
   .in('src/stores/postgres/finding/finder.ts')
   .mutant('a search on PostgreSQL reads an index of another version', INDEX, 'which is left alone')
   .change('if (!state.isComplete || state.version !== INDEX_VERSION) {', 'if (!state.isComplete) {')
@@ -103,15 +105,12 @@ export const FIND_MUTANTS = new Mutants()
   .in('src/stores/sqlite/book-index.ts')
   .mutant('a book with a new id above all others is indexed twice', INDEX, 'books that other programs write')
   .change('select new.id where new.id <= (select indexed_to from book_index_state);', 'select new.id;')
-  .mutant('a search on SQLite reads an index of another version', INDEX, 'which is left alone')
-  .change('return version === INDEX_VERSION && isComplete === 1;', 'return isComplete === 1;')
+  .mutant('an index of another version is brought up to date', INDEX, 'which is left alone')
+  .change('if (!isOurs) return true;', '')
   .mutant('an index on SQLite is used whose triggers or tables are missing', INDEX, 'a part of it is missing')
   .change('if (this.#missing([...TABLES, ...TRIGGERS]).length > 0) return false;', '')
   .mutant('an index on SQLite is used that a newer version has made', INDEX, 'another version')
-  .change(
-    'return version === INDEX_VERSION && (isComplete',
-    'return Number(version) >= INDEX_VERSION && (isComplete',
-  )
+  .change('return isOurs === 1 && (isComplete', 'return (isComplete')
   .in('src/stores/sqlite/structure.ts')
   .mutant('triggers without their table make a store unusable', INDEX, 'a part of it is missing')
   .change('db.exec(`drop trigger', 'String(`drop trigger')

@@ -66,35 +66,48 @@ const REMOVE = `
   drop table if exists book_index_words;
   drop table if exists book_index`;
 
-/** The beginning of a text that is indexed: no fewer characters than UTF-16 units. */
-const BEGINNINGS = `substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author`;
+const DEFINITIONS = "select lower(sql) as definition from sqlite_schema where name glob 'book_index*'";
 
-const NEW_BOOKS = 'id > (select indexed_to from book_index_state)';
+const MARK = '(select indexed_to from book_index_state)';
 
-const STATE = 'select version, indexed_to, is_complete from book_index_state';
-const DEFINITIONS = "select lower(sql) from sqlite_schema where name glob 'book_index*'";
-const IS_PENDING = `
-  select version = ${INDEX_VERSION} and (
-    not is_complete or exists (select 1 from book_index_queue) or exists (select 1 from books where ${NEW_BOOKS})
-  ) from book_index_state`;
+const STATE = `
+  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, is_complete as isComplete, indexed_to as indexedTo,
+    exists (select 1 from book_index_queue) or exists (select 1 from books where id > indexed_to) as isBehind
+  from (select 1) left join book_index_state`;
+
 const ARE_MANY_PENDING = `
-  select (select count(*) from (select 1 from book_index_queue limit ${MOST_AT_ONCE} + 1))
-    + (select count(*) from (select 1 from books where ${NEW_BOOKS} limit ${MOST_AT_ONCE} + 1)) > ${MOST_AT_ONCE}`;
+  select count(*) > ${MOST_AT_ONCE} as areMany from (
+    select id from book_index_queue union all select id from books where id > ${MARK} limit ${MOST_AT_ONCE} + 1
+  )`;
 
-// Ids that were never given are also counted, since counting the books would read all of them.
+/** Ids that were never given are also counted, since counting the books would read all of them. */
 const COUNT_PENDING = `
-  select (select count(*) from book_index_queue) + max(0,
-    (select coalesce(max(id), 0) from books) - (select indexed_to from book_index_state))`;
+  select (select count(*) from book_index_queue) + max(0, (select coalesce(max(id), 0) from books) - ${MARK}) as books`;
+
+/** Texts are cut to what is indexed: no fewer characters than UTF-16 units. Those of a removed book are null. */
+const BOOK = `
+  select id, substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year`;
+const CHANGED = `${BOOK} from (select id from book_index_queue limit ${STEP}) left join books using (id)`;
+const NEW = `${BOOK} from books where id > ${MARK} order by id limit ${STEP}`;
 
 /** The names of everything that belongs to the index, as a pattern of `glob`. */
 export const INDEX_NAMES = 'book_index*';
 
-type StateRow = [version: number, indexedTo: number, isComplete: 0 | 1];
+export interface IndexState {
+  /** Whether this version has made it. Another one's is neither read nor changed. */
+  readonly isOurs: 0 | 1;
+  /** Whether the first index is complete. */
+  readonly isComplete: 0 | 1;
+  /** Whether there are books to index. */
+  readonly isBehind: 0 | 1;
+  /** The id up to which new books were indexed. */
+  readonly indexedTo: number;
+}
 
 /** About how many books are not indexed; undefined if there is no index. */
 export function countPending(db: DatabaseSync): number | undefined {
   try {
-    return Number(Object.values(db.prepare(COUNT_PENDING).get() ?? {})[0]);
+    return Number(db.prepare(COUNT_PENDING).get()?.books);
   } catch {
     return undefined;
   }
@@ -124,143 +137,99 @@ export class SqliteIndex {
     retryWhileBusy(prepare, now() + times.busy, times); // rule 27
   }
 
-  /** Whether the first index is complete, and of this version. */
-  get isUsable(): boolean {
-    const [version, , isComplete] = this.#state();
-    return version === INDEX_VERSION && isComplete === 1;
+  get state(): IndexState {
+    return this.#prepare(STATE).get() as unknown as IndexState;
   }
 
-  /** Whether there are books that this version has to index, or the first index is to be completed. */
-  get isPending(): boolean {
-    return this.#number(IS_PENDING) === 1;
-  }
-
-  /** Whether there are more of them than a search waits for. */
+  /** Whether there are more books to index than a search waits for. */
   get areManyPending(): boolean {
-    return this.#number(ARE_MANY_PENDING) === 1;
-  }
-
-  /** About how many books are not indexed. */
-  countPending(): number {
-    return this.#number(COUNT_PENDING);
-  }
-
-  /** The id up to which the books that are new were indexed. */
-  get indexedTo(): number {
-    return this.#state()[1];
+    return this.#prepare(ARE_MANY_PENDING).get()?.areMany === 1;
   }
 
   /**
    * Indexes books in one transaction, for about as many milliseconds. At the end of the first index, each part of what is
    * sorted takes as long as it needs.
+   * @returns whether the index has all that was written before, or is another version's.
    * @throws the error of SQLite; a busy file is one. Nothing has been indexed then.
    */
-  slice(time: number): void {
+  step(time: number): boolean {
     const end = now() + time;
-    this.#inTransaction(() => {
-      const [version, , isComplete] = this.#state();
-      if (version !== INDEX_VERSION) return;
-      let books = this.#step();
-      while (books > 0 && now() < end) books = this.#step();
-      if (isComplete === 1 || books > 0) return;
+    return this.#inTransaction(() => {
+      const { isOurs, isComplete } = this.state;
+      if (!isOurs) return true;
+      while (this.#indexSome()) if (now() >= end) return false;
+      if (isComplete) return true;
       for (const next of [...this.#missing(INDEXES), 'update book_index_state set is_complete = 1']) {
         this.#db.exec(next);
-        if (now() >= end) return;
+        if (now() >= end) return false;
       }
+      return true;
     });
   }
 
   /** Whether everything is there as it is defined. If it is not, books may have been written that are not noted. */
   #isSound(): boolean {
     if (this.#missing([...TABLES, ...TRIGGERS]).length > 0) return false;
-    const [version, , isComplete] = this.#get(STATE) ?? [];
-    return version === INDEX_VERSION && (isComplete === 0 || this.#missing(INDEXES).length === 0);
+    const { isOurs, isComplete } = this.state;
+    return isOurs === 1 && (isComplete === 0 || this.#missing(INDEXES).length === 0);
   }
 
   #missing(definitions: readonly string[]): string[] {
-    const found = new Set(this.#all<[string]>(DEFINITIONS).flat());
+    const rows = this.#db.prepare(DEFINITIONS).all();
+    const found = new Set(rows.map(({ definition }) => definition));
     return definitions.filter((definition) => !found.has(definition));
   }
 
   #begin(): void {
-    const isEmpty = this.#get('select 1 from books limit 1') === undefined;
+    const isEmpty = this.#db.prepare('select 1 from books limit 1').get() === undefined;
     const parts = [...TABLES, LARGE_PAGES, ...TRIGGERS, ...(isEmpty ? INDEXES : [])];
     this.#db.exec([REMOVE, ...parts].join(';'));
-    this.#get('insert into book_index_state values (?, 0, ?)', INDEX_VERSION, Number(isEmpty));
+    this.#db.exec(`insert into book_index_state values (${INDEX_VERSION}, 0, ${isEmpty})`);
   }
 
-  #inTransaction(work: () => void): void {
+  #inTransaction<Result>(work: () => Result): Result {
     this.#db.exec('begin immediate');
     try {
-      work();
+      const result = work();
       this.#db.exec('commit');
+      return result;
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
       throw error;
     }
   }
 
-  /** @returns how many books it has indexed. */
-  #step(): number {
-    const queued = this.#all<[number]>('select id from book_index_queue limit ?', STEP);
-    for (const [id] of queued) {
-      this.#get('delete from book_index_words where rowid = ?', id);
-      this.#get('delete from book_index where id = ?', id);
-      for (const book of this.#books('where id = ?', id)) this.#add(book);
-      this.#get('delete from book_index_queue where id = ?', id);
+  /** @returns whether there were books to index. */
+  #indexSome(): boolean {
+    const changed = this.#prepare(CHANGED).all() as unknown as Book[];
+    for (const book of changed) {
+      this.#prepare('delete from book_index_words where rowid = ?').get(book.id);
+      this.#prepare('delete from book_index where id = ?').get(book.id);
+      if (book.title !== null) this.#add(book);
+      this.#prepare('delete from book_index_queue where id = ?').get(book.id);
     }
-    if (queued.length > 0) return queued.length;
-    const added = this.#books(`where ${NEW_BOOKS} order by id limit ?`, STEP);
+    if (changed.length > 0) return true;
+    const added = this.#prepare(NEW).all() as unknown as Book[];
     const last = added.at(-1);
-    if (last === undefined) return 0;
+    if (last === undefined) return false;
     for (const book of added) this.#add(book);
-    this.#get('update book_index_state set indexed_to = ?', last.id);
-    return added.length;
+    this.#prepare('update book_index_state set indexed_to = ?').get(last.id);
+    return true;
   }
 
   #add(book: Book): void {
     const { id, titleKey, authorKey, year, titleWords, authorWords } = entryOf(book);
-    this.#get('insert into book_index values (?, ?, ?, ?)', id, titleKey, authorKey, year);
-    this.#get(
-      'insert into book_index_words (rowid, title, author) values (?, ?, ?)',
+    this.#prepare('insert into book_index values (?, ?, ?, ?)').get(id, titleKey, authorKey, year);
+    this.#prepare('insert into book_index_words (rowid, title, author) values (?, ?, ?)').get(
       id,
       titleWords,
       authorWords,
     );
   }
 
-  /** @param which SQL after the table. */
-  #books(which: string, ...values: number[]): Book[] {
-    const rows = this.#all<[number, string, string, number]>(
-      `select id, ${BEGINNINGS}, year from books ${which}`,
-      ...values,
-    );
-    return rows.map(([id, title, author, year]) => ({ id, title, author, year }));
-  }
-
-  #state(): StateRow {
-    return this.#get(STATE) as StateRow;
-  }
-
-  #number(sql: string): number {
-    const [value] = this.#get(sql) as [number];
-    return value;
-  }
-
-  #get(sql: string, ...values: (string | number)[]): unknown[] | undefined {
-    return this.#prepare(sql).get(...values) as unknown[] | undefined;
-  }
-
-  #all<Row>(sql: string, ...values: (string | number)[]): Row[] {
-    return this.#prepare(sql).all(...values) as Row[];
-  }
-
   /** Prepared once: the garbage collector does not count a statement's memory, which would pile up. */
   #prepare(sql: string): StatementSync {
-    const prepared = this.#statements.get(sql);
-    if (prepared !== undefined) return prepared;
-    const statement = this.#db.prepare(sql);
-    statement.setReturnArrays(true);
+    const statement = this.#statements.get(sql) ?? this.#db.prepare(sql);
     this.#statements.set(sql, statement);
     return statement;
   }

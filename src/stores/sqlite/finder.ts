@@ -9,22 +9,17 @@ import { StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
-import { SqliteIndex } from './book-index.ts';
+import { countPending, SqliteIndex } from './book-index.ts';
 import { SQLITE_DIALECT } from './dialect.ts';
-import { now, openForIndexing, retryWhileBusy } from './structure.ts';
+import { now, openForIndexing, PAUSE, retryWhileBusy } from './structure.ts';
 import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
 
 export interface SearchRequest {
   readonly search: Search;
   /** When its caller gives up: milliseconds of `now()`. */
   readonly deadline: number;
-  readonly mode:
-    | {
-        /** When it was called, on the same clock, and the milliseconds after which it is given up. */
-        readonly since: number;
-        readonly most: number;
-      }
-    | GivenUp;
+  /** Of a short search, the milliseconds after which it is given up; of a long one, what it is then. */
+  readonly mode: { readonly most: number } | GivenUp;
 }
 
 /** Of a search that takes long: about how many of the books before it are not indexed. */
@@ -65,15 +60,12 @@ class SqliteFinder implements SearchableIndex {
   #end = 0;
   /** Milliseconds that a statement with its words takes before `in_time` is called. */
   #uninterrupted = 0;
-  /** Since when others have kept this thread from indexing; Infinity if they have not, and once all books are indexed. */
-  #blockedSince = Number.POSITIVE_INFINITY;
-  /** Everything that was written before this moment is indexed. */
-  #freshAt = 0;
-  /** The content of the file, as of the latest background work, and up to which id books were indexed by then. */
+  /** Whether others that write have kept a search waiting too long. The next ones wait less, until one of them or `#follow` indexes. */
+  #isBlocked = false;
+  /** Of the file: it changes with every transaction of other connections. */
   #version = 0;
+  /** Up to which id new books were indexed at the latest look. */
   #indexedTo = 0;
-  /** When others were last seen to have written. */
-  #writtenAt = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(path: string, times: Times['sqlite']) {
@@ -90,19 +82,20 @@ class SqliteFinder implements SearchableIndex {
   /** Makes the index if it is missing, and brings it up to date in the background from now on. */
   keepIndex(): void {
     this.#index.prepare(this.#times);
-    this.#version = this.#contentVersion();
-    this.#indexedTo = this.#index.indexedTo;
+    this.#indexedTo = this.#index.state.indexedTo;
     this.#timer = setTimeout(() => this.#follow(), 0);
   }
 
   async search({ search, deadline, mode }: SearchRequest): Promise<Page | GivenUp> {
-    this.#refuseUnusable();
     const isShort = 'most' in mode;
-    const unindexed = isShort ? this.#catchUp(mode.since) : mode.unindexed;
+    const unindexed = isShort ? this.#catchUp() : mode.unindexed;
     this.#end = Math.min(now() + (isShort ? mode.most : this.#times.search), deadline);
     try {
       this.#db.exec('begin');
-      this.#refuseUnusable(); // another process may have started to rebuild the index
+      const { isOurs, isComplete } = this.#index.state;
+      if (!isOurs || !isComplete) {
+        throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
+      }
       this.#measure(search.words);
       return { ...(await findPage(search, this)), unindexed };
     } catch (error) {
@@ -111,11 +104,6 @@ class SqliteFinder implements SearchableIndex {
     } finally {
       if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
     }
-  }
-
-  #refuseUnusable(): void {
-    if (!this.#index.isUsable)
-      throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
   }
 
   close(): void {
@@ -168,77 +156,64 @@ class SqliteFinder implements SearchableIndex {
   }
 
   /**
-   * Indexes what was written before a search was called, in bounded time.
+   * Indexes what was written before this call, in bounded time (rule F11).
    * @returns about how many books are left.
    */
-  #catchUp(since: number): number {
-    const { catchUp, slice } = this.#times;
-    const end = now() + catchUp;
-    while (since >= this.#freshAt) {
-      const lookedAt = now();
-      if (!this.#isBehind()) {
-        this.#freshAt = lookedAt;
-        break;
-      }
-      if (lookedAt >= end || this.#index.areManyPending) return this.#index.countPending();
-      try {
-        // Searches that come one after the other wait for the same lock no longer than one of them would.
-        const latest = Math.min(end, this.#blockedSince + catchUp);
-        retryWhileBusy(() => this.#slice(slice), latest, this.#times);
-      } catch {
-        return this.#index.countPending(); // others write for longer, or the disk is full: indexed books are found
-      }
-    }
-    return 0;
-  }
-
-  #slice(time: number): void {
-    this.#blockedSince = Math.min(this.#blockedSince, now());
-    this.#index.slice(time);
-    this.#blockedSince = Number.POSITIVE_INFINITY;
-  }
-
-  #isBehind(): boolean {
-    if (this.#index.isPending) return true;
-    this.#blockedSince = Number.POSITIVE_INFINITY;
-    return false;
-  }
-
-  /** Indexes books in the background, one transaction at a time: those of the first index are long while nobody writes. */
-  #follow(): void {
-    const { idlePause, slice, firstSlice, slicePause, firstPause, quiet } = this.#times;
-    let rest = idlePause;
+  #catchUp(): number {
+    const { catchUp, trafficStep, trafficPause, stepPause } = this.#times;
+    const { isComplete, isBehind } = this.#index.state;
+    if (!isComplete || !isBehind) return 0;
+    const end = this.#index.areManyPending ? 0 : now() + (this.#isBlocked ? trafficPause : catchUp);
     try {
-      if (this.#isBehind() && !this.#isMadeElsewhere()) {
-        const isFirst = !this.#index.isUsable;
-        this.#slice(isFirst && now() > this.#writtenAt + quiet ? firstSlice : slice);
-        this.#indexedTo = this.#index.indexedTo;
-        const version = this.#contentVersion();
-        rest = 0;
-        if (version !== this.#version) {
-          this.#version = version;
-          this.#writtenAt = now();
-          rest = isFirst ? firstPause : slicePause;
-        }
-        if (!this.#isBehind()) this.#db.exec('pragma shrink_memory');
+      while (now() < end) {
+        if (this.#step(trafficStep, end)) return 0;
+        Atomics.wait(PAUSE, 0, 0, stepPause);
       }
     } catch {
-      this.#writtenAt = now(); // others write, or the disk is full
-      rest = slicePause;
+      this.#isBlocked = true; // others write, or the disk is full: indexed books are found
     }
+    return countPending(this.#db) ?? 0;
+  }
+
+  /**
+   * Indexes in the background: one step after the other, between which others can write, with longer pauses while they do.
+   * If another process has indexed new books since the latest look, this one leaves the rest to it.
+   */
+  #follow(): void {
+    const { idlePause, step, stepPause, trafficStep, trafficPause } = this.#times;
+    let rest = idlePause;
+    try {
+      const { isComplete, isBehind, indexedTo } = this.#index.state;
+      const isElsewhere = indexedTo !== this.#indexedTo;
+      this.#indexedTo = indexedTo;
+      if ((isBehind || !isComplete) && !isElsewhere) {
+        const isTraffic = this.#haveOthersWritten();
+        if (this.#step(isTraffic ? trafficStep : step, now() + trafficPause))
+          this.#db.exec('pragma shrink_memory');
+        else rest = isTraffic ? trafficPause : stepPause;
+      }
+    } catch {} // others write, or the disk is full
     this.#timer = setTimeout(() => this.#follow(), rest);
   }
 
-  /** Whether another process makes the first index: two at a time would take each other for writers, and take long. */
-  #isMadeElsewhere(): boolean {
-    const before = this.#indexedTo;
-    this.#indexedTo = this.#index.indexedTo;
-    return !this.#index.isUsable && this.#indexedTo !== before;
+  /**
+   * Indexes books in one transaction.
+   * @param time milliseconds, for about as many.
+   * @param latest until when it waits for others that write.
+   * @returns whether the index has all that was written before.
+   */
+  #step(time: number, latest: number): boolean {
+    const isDone = retryWhileBusy(() => this.#index.step(time), latest, this.#times);
+    this.#isBlocked = false;
+    this.#indexedTo = this.#index.state.indexedTo;
+    return isDone;
   }
 
-  /** Changes with every transaction of other connections. */
-  #contentVersion(): number {
-    return Number(this.#db.prepare('pragma data_version').get()?.data_version);
+  /** Whether other connections have committed since the latest call. */
+  #haveOthersWritten(): boolean {
+    const before = this.#version;
+    this.#version = Number(this.#db.prepare('pragma data_version').get()?.data_version);
+    return this.#version !== before;
   }
 }
 

@@ -33,7 +33,7 @@ import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { LONG_LOG } from './log-size.ts';
-import { now, openForWriting, sizeOf, sortBeside } from './structure.ts';
+import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
@@ -182,7 +182,7 @@ class SqliteStore implements BookStore {
     const deadline = performance.timeOrigin + until;
     return Promise.all(
       searches.map(async (search) => {
-        const found = await this.#search(finder, { search, deadline, mode: { since: now(), most } });
+        const found = await this.#search(finder, { search, deadline, mode: { most } });
         if ('books' in found) return found;
         return async () =>
           (await this.#search(await this.#startLongFinder(), { search, deadline, mode: found })) as Page;

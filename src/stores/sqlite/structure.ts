@@ -144,9 +144,8 @@ async function sync(path: string): Promise<void> {
 }
 
 /**
- * Opens a catalogue's file to search it and to keep its index up to date. Its transactions are synced like those that
- * write books: without, a sync of the next write that fails would cover them, no later sync would write them, and
- * everything that is acknowledged after them in the log would be lost at a power failure.
+ * Opens a catalogue's file to search it and to keep its index up to date. Its commits are not synced: the next sync of the
+ * log includes them, and moving the log is left to `checkpoints.ts`.
  */
 export function openForIndexing(path: string): DatabaseSync {
   const db = openExisting(path);
@@ -196,7 +195,7 @@ export async function untilFree<Result>(
 }
 
 /** It never changes, so waiting for a change is a pause. */
-const PAUSE = new Int32Array(new SharedArrayBuffer(4));
+export const PAUSE = new Int32Array(new SharedArrayBuffer(4));
 
 /** As `untilFree`, for a thread that may be blocked. */
 export function retryWhileBusy<Result>(

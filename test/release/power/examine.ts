@@ -14,7 +14,7 @@ import { TIMES } from '../../../src/times.ts';
 import { type Found, fieldsOf } from './books.ts';
 
 /** Milliseconds of one transaction that indexes. */
-const SLICE_TIME = 1000;
+const STEP_TIME = 1000;
 
 /** Starts on a store as the service does. Without a file there, it creates one. */
 export async function examineStore(file: string): Promise<Found> {
@@ -24,7 +24,7 @@ export async function examineStore(file: string): Promise<Found> {
     try {
       const index = new SqliteIndex(indexing);
       index.prepare(TIMES.sqlite);
-      while (index.isPending) index.slice(SLICE_TIME);
+      while (!index.step(STEP_TIME));
       assertIndexed(indexing);
     } finally {
       indexing.close();
