@@ -54,6 +54,8 @@ export const TIMES = {
     lifetime: 24 * HOUR,
   },
   lists: {
+    /** Until the first chunk of a list (rule 23). */
+    firstChunk: 4500,
     /** That a list waits for another one to end (rule 22). */
     wait: 3 * SECOND,
     /** For the reader of a list to take its next part, if another list needs the place (rule 22). */
@@ -71,8 +73,6 @@ export const TIMES = {
     write: 3 * SECOND,
     /** Of work in one transaction, before other work gets a turn. */
     turn: 5,
-    /** Until the first chunk of a list (rule 23), if a disk takes long to sync. */
-    firstChunk: 4500,
     /** For a search, so that it ends before its caller gives up; before it, for indexing; after it, for counting all matches. */
     search: 4 * SECOND,
     catchUp: SECOND,
@@ -125,8 +125,6 @@ export const TIMES = {
     watchPause: 2 * SECOND,
     /** Until a statement that was rolled back is tried again: doubled with each attempt, with full jitter. */
     retryPause: 10,
-    /** Until the first chunk of a list (rule 23). */
-    firstChunk: 4500,
     /** To count some books. */
     count: 2 * SECOND,
     /** Before a search, for indexing; for a statement of it; and until the next look for books to index, with jitter. */

@@ -13,9 +13,9 @@ const FACTOR = 20;
 const LIMITS = {
   http: 'headers wholeRequest reader readerWithoutRoom linger',
   books: 'deadline queue',
-  lists: 'wait stall',
+  lists: 'firstChunk wait stall',
   sqlite: 'busy busyInBulk write search catchUp count logWait',
-  postgres: `connectAtStart connect wait listLock query firstChunk count catchUp statement
+  postgres: `connectAtStart connect wait listLock query count catchUp statement
     indexStatement indexLock indexStep describe bulkLock endOfSessions`,
   standby: 'snapshot heartbeat connect start',
   service: 'grace answer',

@@ -59,7 +59,7 @@ export class PostgresStore implements BookStore {
   };
   readonly holdsProcess = false;
   readonly isNew: boolean;
-  readonly #times: Times['postgres'];
+  readonly #times: Times;
   readonly #connections: Connections;
   readonly #operations: TableOperations;
   readonly #newBooks: NewBooks;
@@ -78,7 +78,7 @@ export class PostgresStore implements BookStore {
     standby?: Standby,
   ) {
     this.isNew = isNew;
-    this.#times = times.postgres;
+    this.#times = times;
     this.#lists = new OpenLists(LIST_CONNECTIONS, times.lists);
     this.#connections = connections;
     this.#operations = operations;
@@ -89,7 +89,7 @@ export class PostgresStore implements BookStore {
 
   async countUpTo(most: number): Promise<number> {
     const count = 'select count(*) as books from (select from books limit $1) as found';
-    const deadline = performance.now() + this.#times.count;
+    const deadline = performance.now() + this.#times.postgres.count;
     const { rows } = await this.#connections.query<{ books: number }>('batches', count, [most], deadline);
     return Number(rows[0]?.books);
   }
@@ -137,7 +137,7 @@ export class PostgresStore implements BookStore {
   }
 
   list(): Promise<BookList> {
-    const signal = AbortSignal.timeout(this.#times.firstChunk); // which the wait for room is a part of
+    const signal = AbortSignal.timeout(this.#times.lists.firstChunk); // which the wait for room is a part of
     return this.#lists.open(() => this.#operations.list(signal));
   }
 

@@ -191,7 +191,7 @@ class SqliteStore implements BookStore {
   }
 
   async list(): Promise<BookList> {
-    const deadline = performance.now() + this.#times.sqlite.firstChunk;
+    const deadline = performance.now() + this.#times.lists.firstChunk;
     await this.#waitForLog();
     return this.#lists.open(async () => {
       await this.#commits.durable(deadline); // until this function returns, nothing is committed
