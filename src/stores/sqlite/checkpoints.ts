@@ -43,8 +43,9 @@ class Checkpoints {
    * @throws the error of a sync that has failed.
    */
   look(): void {
-    if (performance.now() < this.#pausedUntil || this.#checkpoint('noop').log < LONG_ENOUGH) return;
+    if (performance.now() < this.#pausedUntil) return;
     try {
+      if (this.#checkpoint('noop').log < LONG_ENOUGH) return;
       const { log, checkpointed } = this.#checkpoint('passive'); // beside readers and writers
       if (log - checkpointed <= FEW || log > TOO_LONG) this.#restart();
     } catch (error) {
@@ -54,11 +55,13 @@ class Checkpoints {
     }
   }
 
+  /** @throws the error of a sync that has failed. */
   close(): void {
     try {
       this.#checkpoint('truncate');
-    } catch {
-      // it stays, with all that is acknowledged
+    } catch (error) {
+      if (isFailedSync(error)) throw error;
+      // otherwise the log stays, with all that is acknowledged
     }
     this.#db.close();
   }
@@ -88,11 +91,16 @@ function serve(port: MessagePort, { path, times }: ThreadData): void {
   const checkpoints = new Checkpoints(path, times.sqlite);
   const say = (message: ThreadMessage<never>) => port.postMessage(message);
   let watch = 0;
+  /** Once a sync has failed, this connection does nothing more: it would move pages that the disk may not have. */
+  const fail = (error: unknown) => {
+    clearInterval(timer);
+    say({ kind: 'failed', ticket: watch, reason: (error as Error).message });
+  };
   const timer = setInterval(() => {
     try {
       checkpoints.look();
     } catch (error) {
-      say({ kind: 'failed', ticket: watch, reason: (error as Error).message });
+      fail(error);
     }
   }, times.sqlite.logLook);
   port.on('message', (message: Ticketed<Watch> | 'close') => {
@@ -101,8 +109,12 @@ function serve(port: MessagePort, { path, times }: ThreadData): void {
       return;
     }
     clearInterval(timer);
-    checkpoints.close();
-    port.close();
+    try {
+      checkpoints.close();
+      port.close();
+    } catch (error) {
+      fail(error);
+    }
   });
   say({ kind: 'ready' });
 }

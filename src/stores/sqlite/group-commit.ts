@@ -143,8 +143,8 @@ export class GroupCommit {
       this.#reads.hold();
       this.#commit.run();
     } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite has already rolled back if the disk is full
       this.#reads.release();
+      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite has already rolled back if the disk is full
       throw error;
     }
     await this.#sync();
