@@ -6,11 +6,18 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { countOf, fill } from '../support/books.ts';
 import { Ledger } from '../support/ledger.ts';
 import { COMMAND } from '../support/repository.ts';
-import { endOf, SQLITE, startServiceProcess, temporaryFolder } from '../support/service.ts';
+import {
+  endOf,
+  fileOf,
+  type ServiceProcess,
+  SQLITE,
+  startServiceProcess,
+  temporaryFolder,
+} from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
 import { attach, detach } from './strace.ts';
 
@@ -23,32 +30,97 @@ const injecting = (calls: string, injection: string) => [
 const WRITERS = 64;
 const SYNCS = 'fsync,fdatasync';
 
-for (const [name, calls, error] of [
-  ['no sync succeeds', SYNCS, 'EIO'],
-  ['the disk has turned read-only', 'pwrite64', 'EROFS'],
-  ['the disk does not write', 'pwrite64', 'EIO'],
+/** Microseconds: for as long as the test takes. */
+const HANGING = 'delay_enter=600000000';
+
+/** So many of these make the log of writes long enough to be moved into the file. */
+const LARGE_TITLE = 'o'.repeat(900_000);
+const LONG_LOG_BOOKS = 20;
+
+for (const [name, error] of [
+  ['the disk has turned read-only', 'EROFS'],
+  ['the disk does not write', 'EIO'],
 ] as const) {
   test(`rule 23: while ${name}, no write is acknowledged and reads succeed; afterwards writes succeed`, async (context) => {
-    const service = await startServiceProcess(await SQLITE.freshUrl());
-    context.after(() => service.stop());
+    const service = await start(context, await SQLITE.freshUrl());
     const ledger = new Ledger();
-    const writers = ledger.writers(service.client, WRITERS);
-    const writeAll = () => Promise.all(writers.map((writer) => writer.write()));
+    const writeAll = writersOf(service, ledger);
     for (let round = 0; round < 3; round += 1) {
-      assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+      assert.deepEqual(await writeAll(), new Set(['acknowledged']));
       const { acknowledged } = ledger;
-      const strace = await attach(context, service, injecting(calls, `error=${error}`));
+      const strace = await attach(context, service, injecting('pwrite64', `error=${error}`));
       for (let time = 0; time < 5; time += 1) {
-        assert.deepEqual(new Set(await writeAll()), new Set(['unavailable']));
+        assert.deepEqual(await writeAll(), new Set(['unavailable']));
         assert.equal((await service.client.request('GET', '/books')).status, 200);
       }
       assert.equal(ledger.acknowledged, acknowledged);
       await detach(strace);
     }
-    assert.ok((await writeAll()).every((outcome) => outcome === 'acknowledged'));
+    assert.deepEqual(await writeAll(), new Set(['acknowledged']));
     ledger.reconcile(await service.client.list());
   });
 }
+
+test('rule 23: the process ends with code 74 once no sync succeeds, no write of then is acknowledged, and the next start has all that are', async (context) => {
+  const url = await SQLITE.freshUrl();
+  const ledger = new Ledger();
+  for (let round = 0; round < 3; round += 1) {
+    const service = await start(context, url);
+    ledger.reconcile(await service.client.list());
+    const writeAll = writersOf(service, ledger);
+    for (let time = 0; time < 5; time += 1) assert.deepEqual(await writeAll(), new Set(['acknowledged']));
+    const ended = endOf(service.process);
+    await attach(context, service, injecting(SYNCS, 'error=EIO'));
+    assert.deepEqual(await writeAll(), new Set(['gone']));
+    assertDiskFailed(await ended);
+  }
+  ledger.reconcile(await (await start(context, url)).client.list());
+});
+
+for (const [when, act] of [
+  ['while it serves', async () => {}],
+  ['when it stops', async ({ process }: ServiceProcess) => void process.kill('SIGTERM')],
+] as const) {
+  test(`rule 23: the process ends with code 74 if the file cannot be synced ${when}, and the next start has all acknowledged writes`, async (context) => {
+    const url = await SQLITE.freshUrl();
+    const service = await start(context, url);
+    const books = [await service.client.create({ title: 'first' })];
+    const ended = endOf(service.process);
+    await attach(context, service, [...injecting(SYNCS, 'error=EIO'), '-P', fileOf(url)]);
+    const count = when === 'when it stops' ? 1 : LONG_LOG_BOOKS;
+    while (books.length <= count) {
+      const book = await service.client.create({ title: LARGE_TITLE }).catch(() => undefined);
+      if (book === undefined) break; // the process has ended
+      books.push(book);
+    }
+    await act(service);
+    assertDiskFailed(await ended);
+    const found = await (await start(context, url)).client.list();
+    assert.deepEqual(found.slice(0, books.length), books);
+    assert.ok(found.length <= books.length + 1);
+  });
+}
+
+test('rules 13 and 23: while a disk does not answer, single books are read, and writes and lists get 503; no write is carried out twice', async (context) => {
+  const service = await start(context, await SQLITE.freshUrl());
+  const ledger = new Ledger();
+  const writeAll = writersOf(service, ledger);
+  assert.deepEqual(await writeAll(), new Set(['acknowledged']));
+  const strace = await attach(context, service, injecting(SYNCS, HANGING));
+  for (let round = 0; round < 2; round += 1) {
+    let isAnswered = false;
+    const outcomes = writeAll().finally(() => {
+      isAnswered = true;
+    });
+    while (!isAnswered) assert.equal(await ledger.read(service.client), 'acknowledged');
+    assert.deepEqual(await outcomes, new Set(['unavailable']));
+  }
+  assert.equal((await service.client.request('GET', '/books')).status, 503);
+  await detach(strace);
+  await waitUntil(async () => (await service.client.request('PUT', '/book/1', { body: {} })).status !== 503);
+  assert.deepEqual(await writeAll(), new Set(['acknowledged']));
+  ledger.reconcile(await service.client.list());
+});
 
 test('whichever sync of an import fails, with all later ones, its report is true', async () => {
   const folder = temporaryFolder();
@@ -74,10 +146,9 @@ test('whichever sync of an import fails, with all later ones, its report is true
 });
 
 test('rule 27: the service ends at SIGTERM while a disk does not answer, and loses nothing', async (context) => {
-  const service = await startServiceProcess(await SQLITE.freshUrl());
-  context.after(() => service.stop());
+  const service = await start(context, await SQLITE.freshUrl());
   const book = await service.client.create({ title: 'acknowledged' });
-  const strace = await attach(context, service, injecting(SYNCS, 'delay_enter=600000000'));
+  const strace = await attach(context, service, injecting(SYNCS, HANGING));
   service.client.request('POST', '/book', { body: { title: 'unknown' } }).catch(() => {});
   const ended = once(service.process, 'exit');
   service.process.kill('SIGTERM');
@@ -85,7 +156,23 @@ test('rule 27: the service ends at SIGTERM while a disk does not answer, and los
   await waitUntil(() => /^State:\tZ/m.test(readFileSync(`/proc/${service.process.pid}/status`, 'utf8')));
   strace.kill('SIGKILL');
   await ended;
-  const again = await startServiceProcess(service.dbUrl);
-  context.after(() => again.stop());
+  const again = await start(context, service.dbUrl);
   assert.deepEqual((await again.client.list())[0], book);
 });
+
+async function start(context: TestContext, url: string): Promise<ServiceProcess> {
+  const service = await startServiceProcess(url);
+  context.after(() => service.stop());
+  return service;
+}
+
+/** @returns what lets many writers write once, and returns how that ended for them. */
+function writersOf({ client }: ServiceProcess, ledger: Ledger) {
+  const writers = ledger.writers(client, WRITERS);
+  return async () => new Set(await Promise.all(writers.map((writer) => writer.write())));
+}
+
+function assertDiskFailed({ code, stderr }: { code: number | null; stderr: string }): void {
+  assert.equal(code, 74, stderr);
+  assert.match(stderr, /^A disk did not write the store \([^\n]*\): the process ends,[^\n]*\n$/);
+}
