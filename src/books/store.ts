@@ -68,7 +68,7 @@ export type ConditionalOutcome = Book | 'unmet' | undefined;
  */
 export type Eventual<Answer> = Answer | Promise<Answer>;
 
-/** Of a book that was left out of its batch, since the books before it are heavy together. The call is sent again. */
+/** Of a book that was left out of its batch, since the books before it are heavy, or took long. The call is sent again. */
 export type Left = null;
 
 /** Characters of the texts of books that a batch answers, without the last one: in memory they take several times as much. */
@@ -79,21 +79,23 @@ export function weightOf({ title = '', author = '' }: BookChanges): number {
   return title.length + author.length;
 }
 
-export function weightOfAnswer(answer: ConditionalOutcome): number {
+export function weightOfAnswer(answer: ConditionalOutcome | boolean): number {
   return typeof answer === 'object' ? weightOf(answer) : 0;
 }
 
 /**
- * The answers to items one after the other, until their books are heavy together; the items after that are left out.
+ * The answers to items one after the other, until their books are heavy together, or it is late; the items after that are left
+ * out.
  * @param answer executes one item.
  */
-export function untilHeavy<Item, Answer extends ConditionalOutcome>(
+export function untilHeavy<Item, Answer extends ConditionalOutcome | boolean>(
   items: readonly Item[],
   answer: (item: Item) => Answer,
+  isLate = () => false,
 ): (Answer | Left)[] {
   let weight = 0;
-  return items.map((item) => {
-    if (weight >= HEAVY) return null;
+  return items.map((item, position) => {
+    if (weight >= HEAVY || (position > 0 && isLate())) return null;
     const answered = answer(item);
     weight += weightOfAnswer(answered);
     return answered;
@@ -162,8 +164,8 @@ export interface BookStore {
     deadline: number,
   ): Promise<readonly (Eventual<Book | undefined> | Left)[]>;
 
-  /** Removes books and returns for each id whether this very call removed it (rule 11). */
-  remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]>;
+  /** Removes books and returns for each id whether this very call removed it (rule 11). Leaves out as `update`. */
+  remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]>;
 
   /** Carries out each change in the order given, in one step with the test of its condition (rule E3). Leaves out as `update`. */
   changeIf(

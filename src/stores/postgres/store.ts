@@ -115,7 +115,7 @@ export class PostgresStore implements BookStore {
     return this.#operations.changes.update(updates, deadline);
   }
 
-  remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
+  remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]> {
     return this.#operations.changes.remove(ids, deadline);
   }
 

@@ -38,10 +38,8 @@ import { AS_JSON, BookExporter } from './text.ts';
 import { StoreThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
 
-// A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before.
-// To free the pages of 64 large books takes tens of milliseconds.
-const READS = { size: 512, weight: HEAVY, inFlight: 1 };
-const WRITES = { size: 64, weight: HEAVY, inFlight: 1 };
+/** A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before. */
+const GATHERED = { size: 512, weight: HEAVY, inFlight: 1 };
 /** Searches and requests with many books, one after the other: each may take long. */
 const SINGLY = { size: 1, weight: HEAVY, inFlight: 1 };
 
@@ -85,13 +83,13 @@ function startFinder(data: ThreadData): Promise<FinderThread> {
 
 class SqliteStore implements BookStore {
   readonly limits = {
-    find: READS,
-    insert: WRITES,
-    keyed: WRITES,
+    find: GATHERED,
+    insert: GATHERED,
+    keyed: GATHERED,
     bulk: SINGLY,
-    update: WRITES,
-    remove: WRITES,
-    conditional: WRITES,
+    update: GATHERED,
+    remove: GATHERED,
+    conditional: GATHERED,
     search: SINGLY,
   };
   readonly holdsProcess = true;
@@ -161,7 +159,7 @@ class SqliteStore implements BookStore {
     return this.#write(() => this.#writes.update(updates), deadline);
   }
 
-  remove(ids: readonly number[], deadline: number): Promise<readonly boolean[]> {
+  remove(ids: readonly number[], deadline: number): Promise<readonly (boolean | Left)[]> {
     return this.#write(() => this.#writes.remove(ids), deadline);
   }
 

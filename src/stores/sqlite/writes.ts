@@ -79,15 +79,24 @@ export class Writes {
   }
 
   update(updates: readonly BookUpdate[]): (Book | undefined | Left)[] {
-    return untilHeavy(updates, (update) => this.#change(update));
+    return this.#forATurn(updates, (update) => this.#change(update));
   }
 
-  remove(ids: readonly number[]): boolean[] {
-    return ids.map((id) => this.#removeOne(id));
+  remove(ids: readonly number[]): (boolean | Left)[] {
+    return this.#forATurn(ids, (id) => this.#removeOne(id));
   }
 
   changeIf(changes: readonly ConditionalChange[]): (ConditionalOutcome | Left)[] {
-    return untilHeavy(changes, (change) => this.#changeIf(change));
+    return this.#forATurn(changes, (change) => this.#changeIf(change));
+  }
+
+  /** The others are left out: SQLite reads each page of a large text to free it. */
+  #forATurn<Item, Answer extends ConditionalOutcome | boolean>(
+    items: readonly Item[],
+    answer: (item: Item) => Answer,
+  ): (Answer | Left)[] {
+    const end = performance.now() + this.#turn;
+    return untilHeavy(items, answer, () => performance.now() > end);
   }
 
   #insertOne(newId: NewId, { title, author, year }: BookFields): number {
