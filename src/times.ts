@@ -65,6 +65,9 @@ export const TIMES = {
     /** To wait for another process: when the file is opened; and in import, export, copy, backup and restore. */
     busy: 4 * SECOND,
     busyInBulk: 30 * SECOND,
+    /** After which a transaction of an import takes no more rows; and to the next one, in which those who wait to write do. */
+    bulkTransaction: 50,
+    bulkPause: 5,
     /** Between two attempts to write. SQLite's own wait grows to 100 ms, and one of two busy processes hardly gets a turn. */
     busyPause: 0.5,
     /** That a read may wait for a file that is locked as a whole; the wait delays every request. */
@@ -206,9 +209,6 @@ export const TIMES = {
     look: 20,
   },
   import: {
-    /** To wait for more rows: of one transaction, which may block other writers, and of one comparison with all books. */
-    transaction: 20,
-    comparison: SECOND,
     /** Until the next question whether what was stored stays. A host may have to be waited for. */
     confirmPause: 2 * SECOND,
   },

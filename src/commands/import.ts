@@ -9,7 +9,7 @@ import { readBooks } from '../files/reading.ts';
 import type { Reading, ReadingOptions } from '../files/rows.ts';
 import { Import } from '../import/importing.ts';
 import { limitHeapGrowth } from '../import/memory.ts';
-import { AddAll, type ImportMode, KeepIds, SkipExisting, type Target } from '../import/modes.ts';
+import { addAll, type ImportMode, keepIds, skipExisting, type Target } from '../import/modes.ts';
 import { rejectsPath } from '../import/rejects.ts';
 import { ImportReport } from '../import/report.ts';
 import { InvalidOption, OperatorError } from '../operator-error.ts';
@@ -144,8 +144,8 @@ function choice<Word extends string>(
 }
 
 function modeOf(reading: Reading, { onDuplicate }: ImportOptions, target: Target): ImportMode {
-  if (reading.keepsIds) return new KeepIds(target);
-  return onDuplicate === 'add' ? new AddAll(target) : new SkipExisting(target);
+  if (reading.keepsIds) return keepIds(target);
+  return onDuplicate === 'add' ? addAll(target) : skipExisting(target);
 }
 
 /** @throws OperatorError when it cannot be opened. */

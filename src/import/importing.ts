@@ -4,7 +4,6 @@ import { type BookFields, FIELD_NAMES } from '../books/book.ts';
 import type { ReadBatch, ReadBook, Reading, RefusedRecord } from '../files/rows.ts';
 import { type BulkStore, type StoredBooks, UnknownOutcome } from '../stores/bulk.ts';
 import { TIMES } from '../times.ts';
-import { within } from '../within.ts';
 import { AlikeBooks } from './alike.ts';
 import type { ImportMode } from './modes.ts';
 
@@ -13,6 +12,9 @@ const LAST_LIKELY_YEAR = 2100;
 
 /** Lines of books that a message names. */
 const NAMED = 10;
+
+/** Bytes of the file that are read at once, while those before them are stored. */
+const PIECE_BYTES = 1024 * 1024;
 
 /** What an import has done so far. The books that it counts are durable; in a dry run, they would be. */
 export class Tally {
@@ -55,10 +57,11 @@ export interface Outcome {
 }
 
 export interface BatchReport {
-  /** Gets rejected records, ascending by line, and the bytes and rows that were read. */
+  /**
+   * Gets rejected records, ascending by line, and the bytes and rows that were read. Resolves when it can take more, or
+   * the process must end.
+   */
   note(refused: readonly RefusedRecord[], position: number, rows: number): Promise<void>;
-  /** Resolves when it can take more, or the process must end. */
-  ready(): Promise<void>;
 }
 
 /** One import, from the first row to the last. */
@@ -77,10 +80,13 @@ export class Import {
   /** With the group that is being stored. */
   #begun = this.#done;
   #inputError: unknown;
-  /** The batch that is read while the one before it is stored. */
-  #next: Promise<ReadBatch | undefined>;
-  /** Records whose ids belong to other books: rejected by the mode, not yet by this import. */
-  #withTakenId: RefusedRecord[] = [];
+  /** Batches that are read, and not yet stored. */
+  #ready: ReadBatch[] = [];
+  /** The piece that is read while the one before it is stored. */
+  #next: Promise<ReadBatch[]>;
+  #position = 0;
+  /** Rejected records of the rows that were taken, which are not reported yet. */
+  #refused: RefusedRecord[] = [];
 
   /**
    * @param store the books that are there before.
@@ -101,17 +107,16 @@ export class Import {
     this.#report = report;
     this.#assertNewest = assertNewest;
     this.#signal = signal;
-    this.#next = this.#read();
+    this.#next = this.#readPiece();
   }
 
   async run(): Promise<Outcome> {
     let failure: unknown;
     try {
       await this.#alike.remember(this.#store);
-      while ((await this.#next) !== undefined) {
+      while (await this.#hasMore()) {
         await this.#storeGroup();
         if (performance.now() > this.#confirmedAt + TIMES.import.confirmPause) await this.#confirm();
-        await this.#report.ready(); // here nothing waits for a transaction to end
       }
       this.#signal.throwIfAborted();
     } catch (error) {
@@ -131,49 +136,56 @@ export class Import {
     this.#confirmedAt = performance.now();
   }
 
+  /** Whether there are rows that are not stored yet; a piece of the file is read if needed. */
+  async #hasMore(): Promise<boolean> {
+    if (this.#ready.length === 0) {
+      this.#ready = await this.#next;
+      this.#next = this.#readPiece();
+    }
+    this.#signal.throwIfAborted();
+    return this.#ready.length > 0;
+  }
+
   async #storeGroup(): Promise<void> {
     const tally = this.#done.copy();
     this.#begun = tally;
-    for await (const stored of this.#mode.take(this.#group(tally), (records) =>
-      this.#withTakenId.push(...records),
-    )) {
-      tally.add(stored);
+    const refuse = (records: readonly RefusedRecord[]) => {
+      this.#refused.push(...records);
+      tally.refused += records.length;
+      tally.withTakenId += records.length;
+    };
+    try {
+      for await (const stored of this.#mode.take(this.#group(tally), refuse)) {
+        tally.add(stored);
+        this.#done = tally;
+        this.#signal.throwIfAborted();
+      }
       this.#done = tally;
-      this.#signal.throwIfAborted();
+    } finally {
+      await this.#note(tally); // here nothing waits for a transaction to end
     }
-    this.#done = tally;
   }
 
-  /**
-   * @yields the books of the next batches. A batch is stored, or set aside to be stored, when the next one is
-   * requested.
-   */
+  /** @yields the books of the next batches. A batch is stored, or set aside to be stored, when the next one is requested. */
   async *#group(tally: Tally): AsyncGenerator<readonly ReadBook[], void, void> {
-    for (let size = 1; ; size += 1) {
-      const batch = await this.#next;
-      this.#signal.throwIfAborted();
-      if (batch === undefined) return;
-      this.#next = this.#read();
-      if (batch.books.length > 0) yield batch.books;
-      await this.#note(batch, tally);
-      if (size === this.#mode.groupSize || !(await this.#goesOn())) return;
+    const { pieces, time } = this.#mode;
+    const end = performance.now() + time;
+    for (let piece = 1; await this.#hasMore(); piece += 1) {
+      for (let batch = this.#ready.shift(); batch !== undefined; batch = this.#ready.shift()) {
+        if (batch.books.length > 0) yield batch.books;
+        this.#count(batch, tally);
+        if (performance.now() > end) return;
+      }
+      if (piece === pieces) return;
+      await this.#note(tally);
     }
   }
 
-  /** Whether a group gets another batch: the file and the reader of the messages are not slower than the mode's patience. */
-  async #goesOn(): Promise<boolean> {
-    const { patience } = this.#mode;
-    const more = Promise.all([this.#next, this.#report.ready()]).then(() => true);
-    return patience === Number.POSITIVE_INFINITY ? more : (await within(patience, more)) === true;
-  }
-
-  async #note({ books, refused, short, position }: ReadBatch, tally: Tally): Promise<void> {
-    const withTakenId = this.#withTakenId;
-    this.#withTakenId = [];
-    const refusals = [...refused, ...withTakenId].sort((one, other) => one.line - other.line);
+  #count({ books, refused, short, position }: ReadBatch, tally: Tally): void {
+    this.#refused.push(...refused);
+    this.#position = position;
     tally.read += books.length + refused.length;
-    tally.refused += refusals.length;
-    tally.withTakenId += withTakenId.length;
+    tally.refused += refused.length;
     tally.short += short;
     tally.ofTheFuture += books.filter(({ year }) => year > LAST_LIKELY_YEAR).length;
     for (const book of books) {
@@ -182,16 +194,27 @@ export class Import {
       if (tally.alike <= NAMED) tally.alikeLines = [...tally.alikeLines, book.line];
     }
     tally.line = books.at(-1)?.line ?? tally.line;
-    await this.#report.note(refusals, position, tally.read);
   }
 
-  /** @returns undefined at the end of the file, and where it cannot be read further. */
-  async #read(): Promise<ReadBatch | undefined> {
+  async #note({ read }: Tally): Promise<void> {
+    const refused = this.#refused.sort((one, other) => one.line - other.line);
+    this.#refused = [];
+    await this.#report.note(refused, this.#position, read);
+  }
+
+  /** @returns the next batches, none at the end of the file, and where it cannot be read further. */
+  async #readPiece(): Promise<ReadBatch[]> {
+    const piece: ReadBatch[] = [];
     try {
-      return (await this.#batches.next()).value;
+      for (let read = 0; read < PIECE_BYTES; ) {
+        const { value: batch } = await this.#batches.next();
+        if (batch === undefined) break;
+        piece.push(batch);
+        read = batch.position - (piece[0] as ReadBatch).position;
+      }
     } catch (error) {
       this.#inputError = error;
-      return undefined;
     }
+    return piece;
   }
 }

@@ -9,10 +9,9 @@ import { TIMES } from '../times.ts';
 export type Group = AsyncIterable<readonly ReadBook[]>;
 
 export interface ImportMode {
-  /** Batches of a group. */
-  readonly groupSize: number;
-  /** Milliseconds to wait for more of the file, and for the reader of the messages, before a smaller group is stored. */
-  readonly patience: number;
+  /** Pieces of the file that a group has at most; and milliseconds after which it takes no more batches of one. */
+  readonly pieces: number;
+  readonly time: number;
   /**
    * Stores those rows of a group that this mode selects.
    * @param refuse takes rows whose ids belong to other books, before the next batch of the group is requested.
@@ -27,92 +26,68 @@ export interface Target {
   readonly scratch: BulkStore | undefined;
 }
 
-/** Batches of one transaction. Until it ends, it may block other writers. */
-const TRANSACTION_SIZE = 40;
+/** A group is one transaction, and others that write to a SQLite file wait for it: nothing is read from the file meanwhile. */
+const ONE_TRANSACTION = { pieces: 1, time: TIMES.sqlite.bulkTransaction };
 
-/** Batches of one comparison with all books. A larger one needs more temporary space. */
-const COMPARISON_SIZE = 8000;
+/** Pieces that are compared with all books together. More need more temporary space. */
+const COMPARED_PIECES = 64;
 
 /** Stores every row as a new book. */
-export class AddAll implements ImportMode {
-  readonly groupSize = TRANSACTION_SIZE;
-  readonly patience = TIMES.import.transaction;
-  readonly #sink: BulkStore;
-
-  constructor({ store, scratch }: Target) {
-    this.#sink = scratch ?? store;
-  }
-
-  async *take(group: Group): AsyncGenerator<StoredBooks, void, void> {
-    yield* await storeEach(this.#sink, group, async (rows) => {
-      await this.#sink.insert(rows);
-      return rows;
-    });
-  }
+export function addAll({ store, scratch: sink = store }: Target): ImportMode {
+  const storeRows = async (rows: readonly ReadBook[]) => {
+    await sink.insert(rows);
+    return rows;
+  };
+  return { ...ONE_TRANSACTION, take: (group) => storeEach(sink, group, storeRows) };
 }
 
 /** Stores the rows that equal neither a book of the store nor an earlier row of the file. */
-export class SkipExisting implements ImportMode {
-  readonly groupSize: number;
-  readonly patience: number;
-  readonly #target: Target;
-
-  constructor(target: Target) {
-    this.#target = target;
-    // A dry run has one group: its rows are not stored, so later groups could not be compared with them.
-    const isDryRun = target.scratch !== undefined;
-    this.groupSize = isDryRun ? Number.POSITIVE_INFINITY : COMPARISON_SIZE;
-    this.patience = isDryRun ? Number.POSITIVE_INFINITY : TIMES.import.comparison;
+export function skipExisting({ store, scratch }: Target): ImportMode {
+  const time = Number.POSITIVE_INFINITY;
+  if (scratch === undefined) {
+    return { pieces: COMPARED_PIECES, time, take: (group) => store.insertNew(group) };
   }
-
-  async *take(group: Group): AsyncGenerator<StoredBooks, void, void> {
-    const { store, scratch } = this.#target;
-    if (scratch === undefined) yield* store.insertNew(group);
-    else yield await store.countNew(group);
-  }
+  // A dry run has one group: its rows are not stored, so later groups could not be compared with them.
+  return {
+    pieces: Number.POSITIVE_INFINITY,
+    time,
+    async *take(group) {
+      yield await store.countNew(group);
+    },
+  };
 }
 
 /** Stores books with the ids of the file. A row is skipped if the book with its id equals it, and rejected if not. */
-export class KeepIds implements ImportMode {
-  readonly groupSize = TRANSACTION_SIZE;
-  readonly patience = TIMES.import.transaction;
-  readonly #store: BulkStore;
-  readonly #scratch: BulkStore | undefined;
+export function keepIds({ store, scratch }: Target): ImportMode {
+  const sink = scratch ?? store;
   /** Books that are created in the meantime get no ids up to this one. Undefined before the first group. */
-  #reservedThrough: number | undefined;
-
-  constructor({ store, scratch }: Target) {
-    this.#store = store;
-    this.#scratch = scratch;
-  }
-
-  async *take(
-    group: Group,
-    refuse: (records: readonly RefusedRecord[]) => void,
-  ): AsyncGenerator<StoredBooks, void, void> {
-    const sink = this.#scratch ?? this.#store;
-    yield* await storeEach(sink, group, async (rows) => {
-      const { fresh, refused } = judge(rows, await this.#findThere(rows));
-      await sink.insertWithIds(fresh);
-      refuse(refused);
-      return fresh;
-    });
-  }
+  let reservedThrough: number | undefined;
 
   /** @returns the books that have ids of these rows; from now on, no other book gets one of them. */
-  async #findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
+  async function findThere(rows: readonly ReadBook[]): Promise<readonly Book[]> {
     const ids = rows.map(({ id }) => id as number);
-    this.#reservedThrough ??= await this.#store.lastId();
-    let given = this.#reservedThrough; // the store has no sequential book beyond it
+    reservedThrough ??= await store.lastId();
+    let given = reservedThrough; // the store has no sequential book beyond it
     const highest = Math.max(0, ...ids.filter(isSequential));
-    if (this.#scratch === undefined && highest > given) {
-      given = await this.#store.reserveIdsThrough(highest); // before the search, so that free ids stay free
-      this.#reservedThrough = highest;
+    if (scratch === undefined && highest > given) {
+      given = await store.reserveIdsThrough(highest); // before the search, so that free ids stay free
+      reservedThrough = highest;
     }
     const perhapsTaken = ids.filter((id) => id <= given || !isSequential(id));
-    const stored = perhapsTaken.length > 0 ? await this.#store.find(perhapsTaken) : [];
-    return this.#scratch === undefined ? stored : [...stored, ...(await this.#scratch.find(ids))];
+    const stored = perhapsTaken.length > 0 ? await store.find(perhapsTaken) : [];
+    return scratch === undefined ? stored : [...stored, ...(await scratch.find(ids))];
   }
+
+  return {
+    ...ONE_TRANSACTION,
+    take: (group, refuse) =>
+      storeEach(sink, group, async (rows) => {
+        const { fresh, refused } = judge(rows, await findThere(rows));
+        await sink.insertWithIds(fresh);
+        refuse(refused);
+        return fresh;
+      }),
+  };
 }
 
 /** Whether new books get ids after this one. */
@@ -122,15 +97,15 @@ const isSequential = (id: number) => id <= LAST_SEQUENTIAL_ID;
  * Stores a group in one transaction.
  * @param storeRows returns the books that it stored.
  */
-async function storeEach(
+async function* storeEach(
   sink: BulkStore,
   group: Group,
   storeRows: (rows: readonly ReadBook[]) => Promise<readonly BookFields[]>,
-): Promise<readonly StoredBooks[]> {
-  return sink.inTransaction(async () => {
-    const stored: StoredBooks[] = [];
-    for await (const rows of group) stored.push(countBooks(await storeRows(rows)));
-    return stored;
+): AsyncGenerator<StoredBooks, void, void> {
+  yield await sink.inTransaction(async () => {
+    const stored: BookFields[] = [];
+    for await (const rows of group) stored.push(...(await storeRows(rows)));
+    return countBooks(stored);
   });
 }
 

@@ -88,20 +88,17 @@ export class ImportReport implements BatchReport {
         printable(withBytesShown(`${this.#options.name}: later rows have more columns: ${described}`)),
       );
     }
+    const { stderr, stop } = this.#output;
     for (const { line, column, value, reason } of refused) {
       this.#refused += 1;
-      if (this.#output.stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
+      if (stderr.isTTY && this.#refused > SHOWN_REFUSALS) continue;
       const what = [column, value === '' && column === undefined ? undefined : `"${value}"`, reason];
       const said = what.filter((part) => part !== undefined).join(' ');
       this.#progress.line(printable(withBytesShown(`${this.#options.name}:${line}: ${said}`)));
+      if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
     }
     await this.#rejects?.add(refused);
     this.#progress.at('rows', position, this.#options.size, rows);
-  }
-
-  async ready(): Promise<void> {
-    const { stderr, stop } = this.#output;
-    if (stderr.writableLength > MESSAGE_BACKLOG) await Promise.race([untilRead(stderr), stop]);
   }
 
   /** @returns the exit code: 0 if every row is in the catalogue. */

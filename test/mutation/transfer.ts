@@ -7,6 +7,7 @@ const EXPORT = 'test/transfer/export.test.ts';
 const MEMORY = 'test/nightly/memory.test.ts';
 const PERMISSIONS = 'test/process/permissions.test.ts';
 const BACKUP = 'test/transfer/backup.test.ts';
+const BULK = 'test/stores/bulk.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const READING = 'test/transfer/reading.test.ts';
 const FORMATS = 'test/transfer/formats.test.ts';
@@ -134,22 +135,24 @@ export const TRANSFER_MUTANTS = new Mutants()
   .change('isThere && this.#exact[place % PLACES] !== exact', 'isThere')
   .in('src/import/importing.ts')
   .mutant('an import keeps other writers waiting for its reader', RUNNING, 'few pile up')
-  .change('patience === Number.POSITIVE_INFINITY ? more', 'patience > 0 ? more')
+  .change('if (piece === pieces) return;', 'await this.#note(tally); if (piece === pieces) return;')
+  .mutant('an import keeps other writers waiting for its file', RUNNING, 'takes rows for a limited time')
+  .change('if (piece === pieces) return;', '')
+  .mutant('an import stores all rows that it has read at once', RUNNING, 'takes rows for a limited time')
+  .change('if (performance.now() > end) return;', '')
   .in('src/stores/sqlite/bulk.ts')
   .mutant('an import counts rows that SQLite has not stored', IMPORT, 'trigger skips')
   .change('assertAllTaken(taken, rows.length);', '')
   .mutant('an import counts new rows that SQLite has not stored', IMPORT, 'trigger skips')
-  .change(
-    'assertAllTaken(Number(insert.run(first, last).changes), stored.count);',
-    'insert.run(first, last);',
-  )
+  .change('assertAllTaken(taken, stored.count);', '')
+  .mutant('an import stores all new rows at once', BULK, 'as many rows at once')
+  .change(' && performance.now() < end', '')
+  .mutant('an import stores rows without a pause for other writers', BULK, 'as many rows at once')
+  .change('await setTimeout(this.#times.bulkPause);', '')
   .mutant('an import stores books again that SQLite has', IMPORT, 'new rows are stored')
   .change('where books.id > ? and books.id <= ?`', 'where books.id > ? and books.id < ?`')
   .mutant('an import compares with the first books only', IMPORT, 'however many there are')
-  .change(
-    'for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {',
-    'for (let last = 0, end = this.#number(next, 0); last === 0 && end > last; ) {',
-  )
+  .change('if (end === 0) break;', 'if (end === 0 || last > 0) break;')
   .in('src/stores/postgres/bulk.ts')
   .mutant('an import counts rows that PostgreSQL has not stored', IMPORT, 'trigger skips')
   .change('assertAllTaken(copying.stream.rowCount, copying.sent);', '')

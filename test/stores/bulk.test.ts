@@ -1,11 +1,15 @@
 // The bulk interface of the stores: the same promises and the same bytes from both.
 
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { Readable } from 'node:stream';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import { setImmediate } from 'node:timers/promises';
 import { type BulkStore, booksOf } from '../../src/stores/bulk.ts';
 import { readDbUrl } from '../../src/stores/open.ts';
 import { TIMES } from '../../src/times.ts';
-import { STORES } from '../support/service.ts';
+import { fileOf, SQLITE, STORES } from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
 
 const CONTROLS = String.fromCharCode(...Array.from({ length: 31 }, (_, index) => index + 1));
 const BOOKS = [
@@ -113,3 +117,33 @@ for (const { name, freshUrl } of STORES) {
     });
   });
 }
+
+test('an import into SQLite stores as many rows at once as time allows, and then other programs write', async () => {
+  assert.deepEqual([TIMES.sqlite.bulkTransaction, TIMES.sqlite.bulkPause], [50, 5]);
+  const url = await SQLITE.freshUrl();
+  const times = timesWith({ sqlite: { bulkTransaction: 0 } });
+  const store = await (await readDbUrl(url)).openBulk('write', times);
+  const other = new DatabaseSync(fileOf(url), { timeout: 0 });
+  let [written, isOver] = [0, false];
+  const write = async () => {
+    const insert = other.prepare("insert into books (title) values ('other')");
+    for (; !isOver; await setImmediate()) written += Number(insert.run().changes);
+  };
+  const rows = Array.from({ length: 2500 }, (_, index) => ({ title: `t${index}`, author: '', year: 0 }));
+  const steps: number[] = [];
+  let before = 0;
+  const writing = write();
+  try {
+    for await (const { count } of store.insertNew(Readable.from([rows]))) {
+      assert.ok(written > before, `after ${steps.length} transactions`);
+      before = written;
+      steps.push(count);
+    }
+  } finally {
+    isOver = true;
+    await writing;
+    other.close();
+    await store.close();
+  }
+  assert.deepEqual(steps, [500, 500, 500, 500, 500]);
+});

@@ -24,7 +24,10 @@ export async function storeWith(books: readonly Book[], freshUrl = SQLITE.freshU
 
 /** CSV of so many rows, which are all new. */
 export function manyRows(count: number): string {
-  const rows = Array.from({ length: count }, (_, at) => `"A book of number ${at}",somebody,${at + 1}\n`);
+  const rows = Array.from(
+    { length: count },
+    (_, at) => `"A book of number ${at}",somebody,${(at % 2000) + 1}\n`,
+  );
   return `title,author,year\n${rows.join('')}`;
 }
 

@@ -10,7 +10,11 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import { describe, type TestContext, test } from 'node:test';
+import type { BookFields } from '../../src/books/book.ts';
 import { run } from '../../src/cli.ts';
+import type { Reading } from '../../src/files/rows.ts';
+import { Import } from '../../src/import/importing.ts';
+import { type BulkStore, countBooks } from '../../src/stores/bulk.ts';
 import { Progress } from '../../src/terminal/progress.ts';
 import { booksOf, countOf, manyBooks } from '../support/books.ts';
 import { refusedWith, runCommand } from '../support/command.ts';
@@ -34,6 +38,9 @@ const BOOKS = [
   { id: 5, title: 'Ulysses', author: 'James Joyce', year: 1922 },
 ];
 const MEBIBYTE = 1024 * 1024;
+
+/** More than an import reads before it stores the first ones. */
+const MANY_ROWS = manyRows(40_000);
 
 describe('progress', () => {
   const CLEAR = '\r\u001b[K';
@@ -199,7 +206,7 @@ describe('import', () => {
       const stdin = new PassThrough();
       const ended = runCommand(args, { DB_URL: url }, { stop, stdin });
       const writer = await open(file === '-' ? '/dev/null' : pipe, 'w'); // waits until the import has opened it
-      const rows = manyRows(1000).replace('\n', '\nEmma,Jane Austen,MCM\n'); // after the header
+      const rows = MANY_ROWS.replace('\n', '\nEmma,Jane Austen,MCM\n'); // after the header
       stdin.write(rows);
       await writer.write(rows);
       await waitUntil(async () => (await countOf(url)) > 0, ended); // and then it waits for more
@@ -215,12 +222,42 @@ describe('import', () => {
     }
   });
 
+  test('a transaction takes rows for a limited time, of those that are read; a comparison takes more of the file', async () => {
+    const book = { id: undefined, line: 2, title: 't', author: '', year: 0, original: undefined };
+    for (const [pieces, time, expected] of [
+      [1, -1, [1, 1, 1]],
+      [1, Number.POSITIVE_INFINITY, [2, 1]],
+      [2, Number.POSITIVE_INFINITY, [3]],
+    ] as const) {
+      const taken: number[] = [];
+      const mode = {
+        pieces,
+        time,
+        async *take(group: AsyncIterable<readonly BookFields[]>) {
+          const books = (await Array.fromAsync(group)).flat();
+          taken.push(books.length);
+          yield countBooks(books);
+        },
+      };
+      // A piece has a mebibyte.
+      const batches = [0, MEBIBYTE, 3 * MEBIBYTE].map((position) => {
+        return { books: [book], refused: [], short: 0, position };
+      });
+      const reading = { batches: Readable.from(batches) } as unknown as Reading;
+      const store = { count: async () => Number.POSITIVE_INFINITY } as unknown as BulkStore;
+      const signal = new AbortController().signal;
+      const work = new Import(reading, mode, store, { note: async () => {} }, signal, async () => {});
+      const { tally } = await work.run();
+      assert.deepEqual([taken, tally.read, tally.books], [expected, 3, 3]);
+    }
+  });
+
   test('if the store is replaced meanwhile, nothing more is imported', async () => {
     const url = await storeWith(BOOKS);
     const file = fileOf(url);
     copyFileSync(file, `${file}.other`);
     const { stdin, ended } = startImport(url);
-    stdin.write(manyRows(1000));
+    stdin.write(MANY_ROWS);
     await waitUntil(async () => (await countOf(url)) > BOOKS.length, ended); // and then it waits for more
     const stored = (await countOf(url)) - BOOKS.length;
     for (const suffix of ['-wal', '-shm']) rmSync(`${file}${suffix}`);
@@ -304,7 +341,7 @@ describe('import', () => {
     const observer = await connectTo(context, url);
     const { proxy, proxiedUrl } = await proxyTo(context, url);
     const { stdin, ended } = startImport(proxiedUrl);
-    stdin.write(manyRows(1000));
+    stdin.write(MANY_ROWS);
     await waitUntil(async () => (await observer.query('select from books')).rowCount !== 0, ended);
     proxy.reset();
     stdin.end(manyRows(1000));

@@ -2,7 +2,7 @@
 // `postgres/bulk.ts`. It uses one connection, on the calling thread.
 
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
@@ -28,8 +28,11 @@ const STATEMENT_BOOKS = 40;
 /** The disk has failed. */
 const SQLITE_IOERR = 10;
 
-/** Books of one step of a comparison, and rows of one transaction: signals and other writers get a turn in between. */
-const STEP = 20_000;
+/** Books of one step of a comparison: signals get a turn in between. */
+const COMPARED_BOOKS = 20_000;
+
+/** Rows that are stored between two looks at the clock. */
+const STORED_ROWS = 500;
 
 // The tables of a comparison. No journal: a statement that fails there ends the import.
 const TEMPORARY_TABLES = `
@@ -49,7 +52,7 @@ const DOUBLES = `
     cross join aside as later using (${FIELDS})
     where later.id > several.first`;
 
-const NEW_ROWS = 'select * from aside where id between ? and ? and id not in (select id from known)';
+const NEW_ROWS = 'aside where id > ? and id <= ? and id not in (select id from known)';
 
 /**
  * Opens the file; in mode `write`, creates it and its folder if missing.
@@ -95,8 +98,10 @@ class SqliteBulk implements BulkStore {
     return this.#inTransaction('begin', work);
   }
 
-  inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#inTransaction('begin immediate', work);
+  async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
+    const result = await this.#inTransaction('begin immediate', work);
+    await setTimeout(this.#times.bulkPause); // other processes write, and signals are handled
+    return result;
   }
 
   async assertNewest(): Promise<void> {} // a file has no other host
@@ -111,10 +116,7 @@ class SqliteBulk implements BulkStore {
 
   async find(ids: readonly number[]): Promise<readonly Book[]> {
     const find = this.#prepare(`select ${ID_AND_FIELDS} from books where id = ?`);
-    return ids.flatMap((id) => {
-      const book = find.get(id) as Book | undefined;
-      return book === undefined ? [] : [book];
-    });
+    return ids.flatMap((id) => (find.get(id) as Book | undefined) ?? []);
   }
 
   async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
@@ -138,22 +140,27 @@ class SqliteBulk implements BulkStore {
 
   async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
     const count = await this.#compare(rows);
-    for (let first = 1; first <= count; first += STEP) {
-      const last = first + STEP - 1;
+    for (let last = 0; last < count; ) {
       yield await this.inTransaction(async () => {
+        const end = performance.now() + this.#times.bulkTransaction;
+        const insert = this.#prepare(`
+          insert into books (${ID_AND_FIELDS})
+          select ${this.#ids.begin()}, ${FIELDS} from ${NEW_ROWS} order by id`);
+        const first = last;
+        let taken = 0;
+        do {
+          taken += Number(insert.run(last, last + STORED_ROWS).changes);
+          last += STORED_ROWS;
+        } while (last < count && performance.now() < end);
         const stored = this.#countNew(first, last);
-        const insert = this.#prepare(
-          `insert into books (${ID_AND_FIELDS}) select ${this.#ids.begin()}, ${FIELDS} from (${NEW_ROWS}) order by id`,
-        );
-        assertAllTaken(Number(insert.run(first, last).changes), stored.count);
+        assertAllTaken(taken, stored.count);
         return stored;
       });
-      await setImmediate();
     }
   }
 
   async countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks> {
-    return this.#countNew(1, await this.#compare(rows));
+    return this.#countNew(0, await this.#compare(rows));
   }
 
   async removeAll(): Promise<void> {
@@ -220,18 +227,21 @@ class SqliteBulk implements BulkStore {
     const compare = this.#prepare(`
       insert or ignore into known select aside.id from books cross join aside using (${FIELDS})
       where books.id > ? and books.id <= ?`);
-    const next = `select max(id) as value from (select id from books where id > ? order by id limit ${STEP})`;
-    for (let last = 0, end = this.#number(next, 0); end > last; end = this.#number(next, last)) {
+    const highest = this.#number('select max(id) as value from books'); // later ones are not compared
+    const next = `select max(id) as value from (
+      select id from books where id > ? and id <= ? order by id limit ${COMPARED_BOOKS})`;
+    for (let last = 0; ; await setImmediate()) {
+      const end = this.#number(next, last, highest);
+      if (end === 0) break;
       compare.run(last, end);
       last = end;
-      await setImmediate();
     }
     return count;
   }
 
-  /** Counts the new rows among those with these numbers. */
+  /** Counts the new rows after the first of these numbers, up to the last one. */
   #countNew(first: number, last: number): StoredBooks {
-    const counts = this.#prepare(`select ${COUNTS} from (${NEW_ROWS})`).get(first, last);
+    const counts = this.#prepare(`select ${COUNTS} from ${NEW_ROWS}`).get(first, last);
     return storedBooks(counts as unknown as Counts);
   }
 
