@@ -84,7 +84,7 @@ export const TIMES = {
     step: 20,
     stepPause: 1,
     trafficStep: 5,
-    trafficPause: 20,
+    trafficPause: 50,
     /** Until the next look for books to index. */
     idlePause: SECOND,
     /** Between two looks at the log; that it waits, with all writers, for readers to end; and until the next attempt. */
