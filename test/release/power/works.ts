@@ -107,6 +107,53 @@ async function dieWriting(service: ServiceProcess, scribe: Scribe, first: number
   await Promise.allSettled(requests);
 }
 
+/** Bytes. With the smallest pages, the log is soon long enough to be moved into the file. */
+const SMALL_PAGES = 512;
+
+/** How often the log starts over. */
+const LOGS = 3;
+
+/** A service that writes and indexes while its log is moved into the file and starts over, again and again. */
+const startingOver: Work = {
+  async record(recording, variant) {
+    const history = [...(await olderStore(recording, STORE, 20, SMALL_PAGES))];
+    recording.begin();
+    const scribes = numbersFrom(1, 4).map((writer) => new Scribe(`writer${writer}`));
+    const [first] = scribes as [Scribe];
+    await recording.serve(STORE, async (service) => {
+      const { client } = service;
+      const log = join(recording.disk, `${STORE}-wal`);
+      await first.create(client, 1000); // begins the log
+      const end = startsOf(log) + LOGS;
+      const untilOver = async (work: (round: number) => Promise<unknown>) => {
+        for (let round = 0; startsOf(log) < end; round += 1) await work(round);
+      };
+      const writers = scribes.map((scribe, writer) =>
+        untilOver((round) => writeSome(client, scribe, 10_000 * (writer + 1) + 10 * round)),
+      );
+      const reader = untilOver((round) => (round % 10 === variant ? list(client) : find(client, 1)));
+      await Promise.all([...writers, reader]);
+      await dieWriting(service, first, 2000);
+    });
+    await recording.serve(STORE, ({ client }) => first.create(client, 3000));
+    return [...history, ...scribes.flatMap((scribe) => scribe.history)];
+  },
+  ...WRITTEN,
+};
+
+async function writeSome(client: Requester, scribe: Scribe, book: number): Promise<void> {
+  const id = await scribe.create(client, book, `key-${book}`);
+  await scribe.change(client, id, book, 10 * book);
+  await scribe.remove(client, await scribe.create(client, book + 1), book + 1);
+  await scribe.create(client, book + 2, undefined, 3);
+}
+
+/** How often a log has started over, which is in its header (https://sqlite.org/fileformat2.html#walformat). */
+function startsOf(log: string): number {
+  const header = readFileSync(log).subarray(0, 16);
+  return header.length < 16 ? 0 : header.readUInt32BE(12);
+}
+
 /** Which sync of each thread fails, after those of a start, in each session. */
 const FAILURES = ['error=EIO:when=9', 'error=EIO:when=20', undefined];
 
@@ -284,6 +331,7 @@ const exported = replacing(
 
 export const WORKS: Readonly<Record<string, Work>> = {
   writes,
+  'logs that start over': startingOver,
   'syncs that fail': failing,
   'an import': imported,
   'a backup': backedUp,
@@ -312,9 +360,15 @@ async function backUp(recording: Recording, store: string, file: string): Promis
 }
 
 /** A store of an older structure, without a log. */
-async function olderStore(recording: Recording, file: string, count: number): Promise<History> {
+async function olderStore(
+  recording: Recording,
+  file: string,
+  count: number,
+  pageSize = 4096,
+): Promise<History> {
   mkdirSync(dirname(join(recording.disk, file)));
   const db = new DatabaseSync(join(recording.disk, file));
+  db.exec(`pragma page_size = ${pageSize}`);
   db.exec('create table books (id integer primary key autoincrement, title text, author text, year integer)');
   const insert = db.prepare('insert into books (title, author, year) values (?, ?, ?)');
   const books = booksFrom(1, count);
@@ -343,7 +397,11 @@ async function kill(service: ServiceProcess): Promise<void> {
 }
 
 /** Brings the index up to date, so that its writes lie between the others. */
-async function find(client: Requester): Promise<number> {
-  const { status, data } = await client.request('GET', '/books?q=title&limit=1000');
+async function find(client: Requester, limit = 1000): Promise<number> {
+  const { status, data } = await client.request('GET', `/books?q=title&limit=${limit}`);
   return status === 200 ? data.length : -1;
+}
+
+async function list(client: Requester): Promise<void> {
+  assert.equal((await client.request('GET', '/books')).status, 200);
 }
