@@ -131,7 +131,7 @@ const startingOver: Work = {
       const writers = scribes.map((scribe, writer) =>
         untilOver((round) => writeSome(client, scribe, 10_000 * (writer + 1) + 10 * round)),
       );
-      const reader = untilOver((round) => (round % 10 === variant ? list(client) : find(client, 1)));
+      const reader = untilOver((round) => (round % 50 === variant ? list(client) : find(client, 1)));
       await Promise.all([...writers, reader]);
       await dieWriting(service, first, 2000);
     });
