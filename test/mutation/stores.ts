@@ -11,9 +11,14 @@ const PRIMARIES = 'test/nightly/primaries.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
+const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const FAR_IDS = 'are kept; new books get those after';
+const DURABILITY = 'test/stores/durability.test.ts';
+const BEFORE_DURABLE = 'nothing shows a write before it is durable';
+const SYNC = 'test/release/sync.test.ts';
+const POWER = 'test/release/power.test.ts';
 const LOCKED_BOOKS = 'test/nightly/locked-books.test.ts';
 
 export const STORES_MUTANTS = new Mutants()
@@ -23,6 +28,50 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/sqlite/group-commit.ts')
   .mutant('a write to a SQLite file that is gone is acknowledged', SQLITE, 'no write is acknowledged until')
   .change('this.#store.assertInPlace();', '')
+  .mutant('a write is answered before its sync has ended', DURABILITY, BEFORE_DURABLE)
+  .change('await this.#sync();', 'void this.#sync();')
+  .mutant('a single read shows a write before it is durable', DURABILITY, BEFORE_DURABLE)
+  .change('this.#reads.hold();', '')
+  .mutant(
+    'a single read shows what was there before a write that has been answered',
+    DURABILITY,
+    BEFORE_DURABLE,
+  )
+  .change('this.#reads.release();\n    for', 'for')
+  .mutant('a failed sync is taken for a successful one', DURABILITY, 'a failed sync ends the process')
+  .change('error === null ? resolve()', 'true ? resolve()')
+  .mutant(
+    'a write is not carried out again after a failed sync, but the process continues',
+    SYNC,
+    'no sync succeeds',
+  )
+  .change('this.#onSyncFailed(error.message)));', 'undefined));')
+  .mutant('a list waits for as long as a sync hangs', SYNC, 'while a disk does not answer, single books')
+  .change(
+    "if (performance.now() >= deadline) throw new StoreUnavailable('a sync takes too long', 'late');",
+    '',
+  )
+  .mutant(
+    'a write that has waited for too long for a sync is carried out',
+    SYNC,
+    'no write is carried out twice',
+  )
+  .change('performance.now() < deadline);', 'true);')
+  .mutant(
+    'what an operator refuses fails the other writes of its transaction',
+    CONCURRENCY,
+    'a unique index of an operator refuses',
+  )
+  .change('if (isRefused && group.length > 1) {', 'if (false) {')
+  .in('src/stores/sqlite/checkpoints.ts')
+  .mutant('the log of a SQLite file never starts over', DURABILITY, 'the log of writes starts over')
+  .change('if (log - checkpointed <= FEW || log > TOO_LONG) this.#restart();', '')
+  .mutant('a failed sync of the file is ignored', SYNC, 'cannot be synced while it serves')
+  .change('if (isFailedSync(error)) throw error;\n      this.#pause', 'this.#pause')
+  .mutant('a failed sync of the file is ignored at a stop', SYNC, 'cannot be synced when it stops')
+  .change('if (isFailedSync(error)) throw error;\n      // otherwise', '// otherwise')
+  .mutant('a log starts over before the file has been synced', POWER, 'logs that start over')
+  .change('pragma synchronous = normal;', 'pragma synchronous = off;')
   .in('src/stores/sqlite/writes.ts')
   .mutant('a SQLite file gives ids that another process has given', IMPORT, FAR_IDS)
   .change('const newId = this.#newIds.begin();\n    return', "const newId = 'null';\n    return")
@@ -43,6 +92,10 @@ export const STORES_MUTANTS = new Mutants()
     ' replaced by a copy of itself: .* no list comes from another file',
   )
   .change('this.#file.assertInPlace(); // else', '// else')
+  .mutant('a list shows a write before it is durable', DURABILITY, BEFORE_DURABLE)
+  .change('await this.#commits.durable(deadline); // until', '// until')
+  .mutant('a search shows a write before it is durable', DURABILITY, BEFORE_DURABLE)
+  .change('await this.#commits.durable(request.deadline - performance.timeOrigin);', '')
   .mutant('a write that was answered with 503 is carried out later', SQLITE, 'none is carried out later')
   .change('Math.min(performance.now() + this.#times.sqlite.write, deadline)', 'performance.now() + 30_000')
   .mutant(

@@ -1,7 +1,7 @@
 // What a SQLite store shows and answers while its log is being synced, and what happens if a sync fails.
 
 import assert from 'node:assert/strict';
-import fs, { rmSync, writeFileSync } from 'node:fs';
+import fs, { closeSync, openSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -9,6 +9,7 @@ import { Client } from '../support/client.ts';
 import {
   ENVIRONMENT,
   endOf,
+  fileOf,
   preloaded,
   SQLITE,
   startCommand,
@@ -16,6 +17,9 @@ import {
   temporaryFolder,
 } from '../support/service.ts';
 import { waitUntil } from '../support/wait.ts';
+
+/** More bytes than the log has if it ever starts over. */
+const ENDLESS = 512 * 1024 * 1024;
 
 test('rules 13, 16 and 23: nothing shows a write before it is durable, and single reads do not wait for that', async (context) => {
   const { client, stop } = await startTestService(await SQLITE.freshUrl());
@@ -58,6 +62,30 @@ test('rules 13, 16 and 23: nothing shows a write before it is durable, and singl
   assert.equal((await client.request('GET', `/book/${created.id}`)).status, 404);
 });
 
+test('rule 22: the log of writes starts over beside writers, reads, lists and searches', async (context) => {
+  const url = await SQLITE.freshUrl();
+  const { client, stop } = await startTestService(url);
+  context.after(stop);
+  const log = `${fileOf(url)}-wal`;
+  const [one, other] = [await client.create({}), await client.create({})];
+  const end = startsOf(log) + 2;
+  let year = 0;
+  const newTitle = () => `${++year % 10}`.repeat(900_000); // pages that stay the same are not written again
+  const requests = [
+    () => client.request('PUT', `/book/${one.id}`, { body: { title: newTitle() } }),
+    () => client.request('PUT', `/book/${other.id}`, { body: { year: ++year } }),
+    ...[`/book/${other.id}`, '/books', '/books?q=o'].map((path) => () => client.request('GET', path)),
+  ];
+  await Promise.all(
+    requests.map(async (send) => {
+      while (startsOf(log) < end) {
+        await send();
+        assert.ok(statSync(log).size < ENDLESS, 'the log grows on');
+      }
+    }),
+  );
+});
+
 test('rule 23: a failed sync ends the process with code 74 and one sentence, and no write of it is answered', async (context) => {
   const { env, fail } = breakableSyncs();
   const DB_URL = await SQLITE.freshUrl();
@@ -96,6 +124,15 @@ test('rule 28: of several processes, one whose sync has failed is replaced', asy
   );
   await waitUntil(async () => (await client.request('POST', '/book', { body: {} })).status === 201);
 });
+
+/** How often a log has started over, which is in its header (https://sqlite.org/fileformat2.html#walformat). */
+function startsOf(log: string): number {
+  const header = Buffer.alloc(16);
+  const file = openSync(log, 'r');
+  readSync(file, header, 0, header.length, 0);
+  closeSync(file);
+  return header.readUInt32BE(12);
+}
 
 /** Holds back the ends of the syncs of this process until `release`, and at the end of the test lets go of them. */
 function holdSyncs(context: TestContext) {
