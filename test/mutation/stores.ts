@@ -40,11 +40,7 @@ export const STORES_MUTANTS = new Mutants()
   .change('this.#reads.release();\n    for', 'for')
   .mutant('a failed sync is taken for a successful one', DURABILITY, 'a failed sync ends the process')
   .change('error === null ? resolve()', 'true ? resolve()')
-  .mutant(
-    'a write is not carried out again after a failed sync, but the process continues',
-    SYNC,
-    'no sync succeeds',
-  )
+  .mutant('the process continues after a failed sync', SYNC, 'no sync succeeds')
   .change('this.#onSyncFailed(error.message)));', 'undefined));')
   .mutant('a list waits for as long as a sync hangs', SYNC, 'while a disk does not answer, single books')
   .change(
@@ -52,15 +48,15 @@ export const STORES_MUTANTS = new Mutants()
     '',
   )
   .mutant(
-    'a write that has waited for too long for a sync is carried out',
-    SYNC,
-    'no write is carried out twice',
+    'a write that has waited for too long for another process is carried out',
+    SQLITE,
+    'none is carried out later',
   )
   .change('performance.now() < deadline);', 'true);')
   .mutant(
     'what an operator refuses fails the other writes of its transaction',
     CONCURRENCY,
-    'a unique index of an operator refuses',
+    'what a trigger of an operator skips',
   )
   .change('if (isRefused && group.length > 1) {', 'if (false) {')
   .in('src/stores/sqlite/checkpoints.ts')

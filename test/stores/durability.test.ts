@@ -23,10 +23,10 @@ const ENDLESS = 512 * 1024 * 1024;
 
 test('rules 13, 16 and 23: nothing shows a write before it is durable, and single reads do not wait for that', async (context) => {
   const { client, stop } = await startTestService(await SQLITE.freshUrl());
-  context.after(stop);
   const old = await client.create({ title: 'old' });
   await waitUntil(async () => (await client.request('GET', '/books?q=old')).status === 200);
   const syncs = holdSyncs(context);
+  context.after(stop); // once they are let go
   const answered: string[] = [];
   const send = async (name: string, ...request: Parameters<Client['request']>) => {
     const answer = await client.request(...request);
