@@ -11,7 +11,6 @@ const PRIMARIES = 'test/nightly/primaries.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
-const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
 const FAR_IDS = 'are kept; new books get those after';
@@ -55,8 +54,8 @@ export const STORES_MUTANTS = new Mutants()
   .change('performance.now() < deadline);', 'true);')
   .mutant(
     'what an operator refuses fails the other writes of its transaction',
-    CONCURRENCY,
-    'what a trigger of an operator skips',
+    SQLITE,
+    'fails no write of another kind',
   )
   .change('if (isRefused && group.length > 1) {', 'if (false) {')
   .in('src/stores/sqlite/checkpoints.ts')

@@ -189,6 +189,25 @@ describe('a SQLite file', () => {
     assert.deepEqual(await client.list(), [...before, next]);
   });
 
+  test('rules 9 and 23: what a trigger skips fails no write of another kind in its transaction', async (context) => {
+    const { client, dbUrl } = await start(context);
+    const book = await client.create({});
+    const other = open(context, dbUrl);
+    other.exec(`create trigger skip before insert on books when new.title = 'draft' begin select raise(ignore); end;
+      begin immediate`);
+    const answers = Promise.all([
+      client.request('PUT', `/book/${book.id}`, { body: { year: 1 } }),
+      client.request('POST', '/book', { body: { title: 'draft' } }),
+      client.request('DELETE', '/book/1000'),
+    ]);
+    for (let time = 0; time < 10; time += 1) await client.request('GET', `/book/${book.id}`); // until they wait together
+    other.exec('commit');
+    assert.deepEqual(
+      (await answers).map(({ status }) => status),
+      [200, 503, 404],
+    );
+  });
+
   test('rule 23: replaced while a start waits for another process: the start is refused', async (context) => {
     const dbUrl = await SQLITE.freshUrl();
     const path = fileOf(dbUrl);
