@@ -28,8 +28,10 @@ describe('rule 28: workers', { concurrency: 3 }, () => {
   });
 
   test('rule 31: one that fails to answer for its metrics is left out and serves on', async (context) => {
-    const fault = `if (process.send !== undefined)
-      require('node:perf_hooks').performance.eventLoopUtilization = () => { throw new Error('as the test wishes'); };`;
+    const fault = `if (process.send !== undefined) {
+      process.memoryUsage = () => { throw new Error('as the test wishes'); };
+      require('node:module').syncBuiltinESMExports();
+    }`;
     const service = await start(context, { NODE_OPTIONS: preloaded(fault) });
     const { samples = [] } = (await scrape(operationsOf(service).url)).get('process_open_fds') ?? {};
     assert.deepEqual(
