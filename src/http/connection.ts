@@ -220,6 +220,7 @@ export class Connection extends Duplex {
       pieces += 1;
     }
     this.#isGiving = false;
+    if (this.#received !== undefined) this.#received = compact(this.#received);
     const isAllGiven = this.#received === undefined;
     if (this.#mayGive) {
       if (!isAllGiven && pieces === PIECES) this.#awaitTurn();
@@ -251,7 +252,7 @@ export class Connection extends Duplex {
   }
 
   #giveNext(bytes: Buffer, length: number): void {
-    this.#received = length === bytes.length ? undefined : compact(bytes.subarray(length));
+    this.#received = length === bytes.length ? undefined : bytes.subarray(length);
     if (this.#bodyLeft > 0) this.#bodyLeft -= length;
     else if (this.#request?.complete !== false && !this.#isInHeaders) {
       this.#isInHeaders = true;
