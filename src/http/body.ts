@@ -109,16 +109,17 @@ export function readBody(
     body = EMPTY;
   };
   request.on('data', onData);
-  const onClose = () => {
-    release();
-    reject(new BodyIncomplete());
-  };
+  let isComplete = false;
   request.on('end', () => {
-    request.off('close', onClose); // an error, with its stack, takes microseconds
+    isComplete = true;
     resolve(body.subarray(0, length));
     release();
   });
-  request.on('close', onClose);
+  request.on('close', () => {
+    if (isComplete) return;
+    release();
+    reject(new BodyIncomplete()); // with its stack, it takes microseconds
+  });
   request.on('error', () => {}); // 'close' follows
   return promise;
 }
