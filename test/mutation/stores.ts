@@ -59,7 +59,13 @@ export const STORES_MUTANTS = new Mutants()
   )
   .change('if (isRefused && group.length > 1) {', 'if (false) {')
   .in('src/stores/sqlite/checkpoints.ts')
-  .mutant('the log of a SQLite file never starts over', DURABILITY, 'the log of writes starts over')
+  .mutant('the log of a SQLite file is never moved into it', DURABILITY, 'the log of writes starts over')
+  .change("if (this.#checkpoint('noop').log < LONG_ENOUGH) return;", 'return;')
+  .mutant(
+    'a log starts over only with the next write',
+    'test/nightly/list.test.ts',
+    'GET /books waits for those that keep a long log',
+  )
   .change('if (log - checkpointed <= FEW || log > TOO_LONG) this.#restart();', '')
   .mutant('a failed sync of the file is ignored', SYNC, 'cannot be synced while it serves')
   .change('if (isFailedSync(error)) throw error;\n      this.#pause', 'this.#pause')
@@ -103,6 +109,8 @@ export const STORES_MUTANTS = new Mutants()
     'performance.now() + this.#times.sqlite.write',
   )
   .in('src/stores/sqlite/structure.ts')
+  .mutant('a start continues a log that is not on disk', POWER, 'beside a reader')
+  .change('await untilFree(() => rewriteLog(db, path), now() + times.busy, times);', ';')
   .mutant(
     'a start continues in a file that was replaced while it waited',
     SQLITE,
@@ -296,7 +304,7 @@ export const STORES_MUTANTS = new Mutants()
   .change('and pg_postmaster_start_time()::text = $2 as follows', "and $2 <> '' as follows")
   .in('src/stores/postgres/standby/standby.ts')
   .mutant('a standby of a copy of the primary is read', PRIMARIES, 'follows a copy')
-  .change('await assertMarked(client, primary, times);', '')
+  .change('await assertMarked(client, primary, times);', ';')
   .mutant('a statement that a standby ends is an error', STANDBY, 'cancels or breaks off')
   .change('if (!isEnded) this.#leave(current);', 'if (isEnded) throw error;')
   .mutant('a reading that waits for a silent standby waits for ever', ANSWERS, 'standby falls silent')

@@ -1,7 +1,7 @@
 // Owns: opening the SQLite file of a catalogue, with its structure created if missing and completed if older; and waiting
 // for other processes that have it locked.
 
-import { existsSync, mkdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -106,6 +106,7 @@ export async function openForWriting(path: string, times: Times['sqlite']): Prom
   try {
     const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
     while (checkpoint.get()?.busy === 1 && now() < deadline) await pause(times.busyPause);
+    if (sizeOf(`${path}-wal`) > 0) await untilFree(() => rewriteLog(db, path), now() + times.busy, times);
     file.assertInPlace();
     await sync(`${path}-wal`); // else the disk may still have what was in it, which is older than the file now
     await sync(dirname(path)); // a new file and a new log have their names there
@@ -130,6 +131,19 @@ function openNow(path: string): { db: DatabaseSync; file: OpenFile } {
   } catch (error) {
     db.close();
     throw error;
+  }
+}
+
+/**
+ * Writes a log that others keep reading once more. A process that died may have left in it what the disk had failed to write:
+ * it can be read, but no sync would write it, and at a power failure everything after it would be lost.
+ */
+function rewriteLog(db: DatabaseSync, path: string): void {
+  db.exec('begin immediate'); // so that no other process writes to it
+  try {
+    writeFileSync(`${path}-wal`, readFileSync(`${path}-wal`), { flag: 'r+' });
+  } finally {
+    db.exec('rollback');
   }
 }
 

@@ -157,8 +157,11 @@ function startsOf(log: string): number {
 /** Which sync of each thread fails, after those of a start, in each session. */
 const FAILURES = ['error=EIO:when=9', 'error=EIO:when=20', undefined];
 
-/** Services that end at a failed sync, with writes in the log that are not on disk; the last one is sound. */
-const failing: Work = {
+/**
+ * Services that end at a failed sync, with writes in the log that are not on disk; the last one is sound.
+ * @param isRead whether another process keeps that one from emptying the log.
+ */
+const failing = (isRead: boolean): Work => ({
   async record(recording) {
     const history = [...(await storeBefore(recording, STORE, 400))];
     recording.begin();
@@ -178,7 +181,10 @@ const failing: Work = {
         while (failures !== undefined && (await succeeds(scribe.create(client, book, undefined, 12))))
           book += 12;
       };
+      const reader = new DatabaseSync(join(recording.disk, STORE), { readOnly: true });
+      if (isRead && failures === undefined) reader.exec('begin; select 1 from books limit 1');
       await recording.serve(STORE, work, failures);
+      reader.close();
       history.push(...scribe.history);
     }
     return history;
@@ -186,7 +192,7 @@ const failing: Work = {
   // In a start after a failed sync, pages move into the file from a log that is not on disk.
   isPromised: (next = '') => !next.includes('"listening"'),
   ...WRITTEN,
-};
+});
 
 /** @returns whether it is answered; otherwise the service has ended. */
 async function succeeds(request: Promise<unknown>): Promise<boolean> {
@@ -332,7 +338,8 @@ const exported = replacing(
 export const WORKS: Readonly<Record<string, Work>> = {
   writes,
   'logs that start over': startingOver,
-  'syncs that fail': failing,
+  'syncs that fail': failing(false),
+  'syncs that fail beside a reader': failing(true),
   'an import': imported,
   'a backup': backedUp,
   'a restore': restored,
