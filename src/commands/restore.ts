@@ -9,7 +9,7 @@ import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
 import { readDbUrl } from '../stores/open.ts';
 import { copyBackup, lockExclusively } from '../stores/sqlite/backup.ts';
-import { SQLITE_BUSY } from '../stores/sqlite/faults.ts';
+import { isOfKind, SQLITE_BUSY } from '../stores/sqlite/faults.ts';
 import { makeFolderOf } from '../stores/sqlite/structure.ts';
 import { counted } from '../terminal/counted.ts';
 import { Progress } from '../terminal/progress.ts';
@@ -63,11 +63,11 @@ function lock(store: string, url: string): DatabaseSync {
   try {
     return lockExclusively(store);
   } catch (error) {
-    const { errcode = 0, message } = error as Error & { errcode?: number };
-    if (errcode % 256 === SQLITE_BUSY)
+    if (isOfKind(error, SQLITE_BUSY)) {
       throw new OperatorError(`DB_URL: ${url} is in use: stop the service first.`);
+    }
     throw new OperatorError(
-      `DB_URL: ${url} cannot be replaced: ${message}. If it is damaged, stop the service, move it away, and restore again.`,
+      `DB_URL: ${url} cannot be replaced: ${(error as Error).message}. If it is damaged, stop the service, move it away, and restore again.`,
     );
   }
 }

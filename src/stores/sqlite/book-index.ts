@@ -90,9 +90,6 @@ const BOOK = `
 const CHANGED = `${BOOK} from (select id from book_index_queue limit ${STEP}) left join books using (id)`;
 const NEW = `${BOOK} from books where id > ${MARK} order by id limit ${STEP}`;
 
-/** The names of everything that belongs to the index, as a pattern of `glob`. */
-export const INDEX_NAMES = 'book_index*';
-
 export interface IndexState {
   /** Whether this version has made it. Another one's is neither read nor changed. */
   readonly isOurs: 0 | 1;

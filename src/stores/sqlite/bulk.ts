@@ -17,6 +17,7 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { type NewId, NewIds } from './new-ids.ts';
 import { createStructure, now, openCatalogue, openForWriting, sortBeside, untilFree } from './structure.ts';
@@ -24,9 +25,6 @@ import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
-
-/** The disk has failed. */
-const SQLITE_IOERR = 10;
 
 /** Books of one step of a comparison: signals get a turn in between. */
 const COMPARED_BOOKS = 20_000;
@@ -201,8 +199,7 @@ class SqliteBulk implements BulkStore {
       this.#db.exec('commit');
     } catch (error) {
       // If its sync has failed, the transaction is in the log. The next process that opens the store may find it there.
-      const { errcode = 0, message } = error as Error & { errcode?: number };
-      throw errcode % 256 === SQLITE_IOERR ? new UnknownOutcome(message) : error;
+      throw isOfKind(error, SQLITE_IOERR) ? new UnknownOutcome((error as Error).message) : error;
     }
   }
 

@@ -6,7 +6,7 @@ export const SQLITE_IOERR = 10;
 export const SQLITE_CONSTRAINT = 19;
 
 /** Whole codes, of the kind IOERR: a file, or the name of one, could not be synced. */
-const FAILED_SYNCS = [10 | (4 << 8), 10 | (5 << 8)];
+const FAILED_SYNCS = [SQLITE_IOERR | (4 << 8), SQLITE_IOERR | (5 << 8)];
 
 export function isOfKind(error: unknown, kind: number): boolean {
   return codeOf(error) % 256 === kind;

@@ -149,12 +149,8 @@ function rewriteLog(db: DatabaseSync, path: string): void {
 
 /** Syncs a file, or the names of the files in a folder, to disk. */
 async function sync(path: string): Promise<void> {
-  const file = await open(path);
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+  await using file = await open(path);
+  await file.sync();
 }
 
 /**
