@@ -54,8 +54,8 @@ export const CONTRACT_MUTANTS = new Mutants()
   .in('src/stores/sqlite/store.ts')
   .mutant('a list that cannot be read to its end looks complete', NIGHTLY_LIST, 'when a list breaks off')
   .change(
-    'const json = this.read();',
-    "let json = '';\n      try {\n        json = this.read();\n      } catch {\n        return;\n      }",
+    'const json = read();',
+    'let json: string | undefined;\n      try {\n        json = read();\n      } catch {\n        return;\n      }',
   )
   .mutant('a list does not wait for those that keep a long log', NIGHTLY_LIST, 'waits for those that keep')
   .change('await this.#waitForLog();\n    return this.#lists', 'return this.#lists')
@@ -68,7 +68,7 @@ export const CONTRACT_MUTANTS = new Mutants()
     NIGHTLY_LIST,
     'a list shows the moment at which it began',
   )
-  .change("this.#db.exec('begin'); // so that all chunks are of one snapshot", '')
+  .change("db.exec('begin'); // so that all chunks are of one snapshot", '')
   .in('src/stores/postgres/server/connections.ts')
   .mutant('9 lists are open on PostgreSQL', NIGHTLY_LIST, 'at most 8 lists are open')
   .change('const LIST_CONNECTIONS = 8;', 'const LIST_CONNECTIONS = 9;')

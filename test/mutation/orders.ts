@@ -69,4 +69,4 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('if (this.db.isTransaction) this.#commit.run();', '')
   .in('src/stores/sqlite/store.ts')
   .mutant('the chunks of a list on SQLite are of different moments', LIST, 'a change of all books')
-  .change("this.#db.exec('begin'); // so that all chunks", '// so that all chunks').all;
+  .change("db.exec('begin'); // so that all chunks", '// so that all chunks').all;

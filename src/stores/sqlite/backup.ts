@@ -10,7 +10,7 @@ import { finalPath } from '../../final-path.ts';
 import type { Times } from '../../times.ts';
 import { Checksum } from '../checksum.ts';
 import { companionsOf, hasBooks, openExisting, openForWriting } from './structure.ts';
-import { AS_CSV, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
+import { AS_CSV, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
 
 /** The content of a file: the number of books, and the SHA-256 of their export as CSV. */
 interface Content {
@@ -103,16 +103,11 @@ function assertSound(db: DatabaseSync): void {
 /** Reads all books. */
 async function contentOf(db: DatabaseSync, onProgress: OnProgress): Promise<Content> {
   const checksum = new Checksum();
-  const { books, last } = db.prepare('select count(*) as books, max(id) as last from books').get() as {
-    books: number;
-    last: number;
-  };
-  const text = new BookExporter(db, AS_CSV, '\n', BULK_CHUNK_BOOKS);
-  while (!text.isComplete) {
-    const lines = text.read();
-    if (lines !== '') checksum.addText(`${lines}\n`);
-    onProgress('ids read', text.position, last);
+  const counts = db.prepare('select count(*) as books, max(id) as lastId from books').get();
+  for (const { text, last } of chunksOf(db, AS_CSV, '\n', BULK_CHUNK_BOOKS)) {
+    checksum.addText(`${text}\n`);
+    onProgress('ids read', last, Number(counts?.lastId));
     await setImmediate(); // signals are handled here
   }
-  return { books, checksum: checksum.digest() };
+  return { books: Number(counts?.books), checksum: checksum.digest() };
 }

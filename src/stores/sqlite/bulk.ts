@@ -21,7 +21,7 @@ import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { type NewId, NewIds } from './new-ids.ts';
 import { createStructure, now, openCatalogue, openForWriting, sortBeside, untilFree } from './structure.ts';
-import { AS_CSV, AS_JSON, BookExporter, BULK_CHUNK_BOOKS } from './text.ts';
+import { AS_CSV, AS_JSON, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
 const STATEMENT_BOOKS = 40;
@@ -118,10 +118,9 @@ class SqliteBulk implements BulkStore {
   }
 
   async *text(format: RecordFormat): AsyncGenerator<string, void, void> {
-    const text = new BookExporter(this.#db, format === 'csv' ? AS_CSV : AS_JSON, '\n', BULK_CHUNK_BOOKS);
-    while (!text.isComplete) {
-      const lines = text.read();
-      if (lines !== '') yield `${lines}\n`;
+    const record = format === 'csv' ? AS_CSV : AS_JSON;
+    for (const { text } of chunksOf(this.#db, record, '\n', BULK_CHUNK_BOOKS)) {
+      yield `${text}\n`;
       await setImmediate(); // signals are handled here
     }
   }

@@ -34,7 +34,7 @@ import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
 import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
-import { AS_JSON, BookExporter } from './text.ts';
+import { AS_JSON, chunksOf } from './text.ts';
 import { StoreThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
 
@@ -195,9 +195,7 @@ class SqliteStore implements BookStore {
       await this.#commits.durable(deadline); // until this function returns, nothing is committed
       try {
         this.#file.assertInPlace(); // else its books would be those of another file
-        const snapshot = new Snapshot(this.#path, this.#times.sqlite);
-        const first = snapshot.read();
-        return { chunks: snapshot.chunks(first), close: () => snapshot.close() };
+        return openList(this.#path, this.#times.sqlite);
       } catch (error) {
         throw new StoreUnavailable(error);
       }
@@ -274,44 +272,33 @@ function sizeAt(name: string, path: string): Record<string, number> {
   }
 }
 
-/** All books at one moment, read in chunks; closes itself as soon as the last chunk has been read. */
-class Snapshot {
-  readonly #db: DatabaseSync;
-  readonly #text: BookExporter;
-
-  constructor(path: string, { read: timeout }: Times['sqlite']) {
-    this.#db = new DatabaseSync(path, { readOnly: true, timeout });
+/** All books at one moment. Its connection is closed as soon as the last chunk has been read. */
+function openList(path: string, { read: timeout }: Times['sqlite']): BookList {
+  const db = new DatabaseSync(path, { readOnly: true, timeout });
+  db.exec('begin'); // so that all chunks are of one snapshot
+  const texts = chunksOf(db, AS_JSON, ',', CHUNK_BOOKS);
+  let isComplete = false;
+  const close = () => {
+    if (db.isOpen) db.close();
+  };
+  const read = () => {
     try {
-      this.#db.exec('begin'); // so that all chunks are of one snapshot
-      this.#text = new BookExporter(this.#db, AS_JSON, ',', CHUNK_BOOKS);
+      const { value } = texts.next();
+      isComplete = value?.isLast ?? true;
+      if (isComplete) close();
+      return value?.text;
     } catch (error) {
-      this.close();
-      throw error;
-    }
-  }
-
-  /** The next books as JSON, separated by commas. */
-  read(): string {
-    try {
-      const json = this.#text.read();
-      if (this.#text.isComplete) this.close();
-      return json;
-    } catch (error) {
-      this.close();
+      close();
       throw new StoreUnavailable(error);
     }
-  }
-
-  async *chunks(first: string): AsyncGenerator<string, void, void> {
-    yield first;
-    while (!this.#text.isComplete) {
+  };
+  async function* chunks(first: string | undefined) {
+    if (first !== undefined) yield first;
+    while (!isComplete) {
       await setImmediate(); // other work first
-      const json = this.read();
-      if (json !== '') yield `,${json}`;
+      const json = read();
+      if (json !== undefined) yield `,${json}`;
     }
   }
-
-  close(): void {
-    if (this.#db.isOpen) this.#db.close();
-  }
+  return { chunks: chunks(read()), close };
 }

@@ -17,62 +17,53 @@ function asCsv({ name, isText }: Column): string {
   return isText ? `'"' || replace(${name}, '"', '""') || '"'` : name;
 }
 
-type Measure = [books: number, last: number, bytes: number];
+interface Measure {
+  readonly books: number;
+  readonly last: number;
+  readonly bytes: number;
+}
 
-export class BookExporter {
-  readonly #chunkBooks: number;
-  readonly #measure;
-  readonly #fit;
-  readonly #read;
-  #position = 0;
-  #isComplete = false;
+export interface Chunk {
+  readonly text: string;
+  /** Id of its last book. */
+  readonly last: number;
+  /** False if more books may follow. */
+  readonly isLast: boolean;
+}
 
-  /**
-   * @param db in a transaction, so that all chunks are of one snapshot.
-   * @param separator between two books of a chunk.
-   * @param chunkBooks how many books a chunk has at most.
-   */
-  constructor(
-    db: DatabaseSync,
-    record: typeof AS_JSON | typeof AS_CSV,
-    separator: ',' | '\n',
-    chunkBooks: number,
-  ) {
-    this.#chunkBooks = chunkBooks;
-    this.#measure = db.prepare(`
-      select count(*), max(id), sum(bytes) from (
-        select id, ${TEXT_BYTES} as bytes from books
-        where id > ? order by id limit ${chunkBooks}
-      )`);
-    this.#fit = db.prepare(`
-      select coalesce(max(id) filter (where total <= ${CHUNK_BYTES}), min(id)) from (
-        select id, sum(${TEXT_BYTES}) over (order by id) as total from books
-        where id > ? order by id limit ${chunkBooks}
-      )`);
-    // The inner query returns its rows in order, so the text is in order without a separate sort.
-    this.#read = db.prepare(`
-      select group_concat(${record}, '${separator}')
-      from (select ${ID_AND_VALUES} from books where id > ? and id <= ? order by id)`);
-    for (const statement of [this.#measure, this.#fit, this.#read]) statement.setReturnArrays(true);
-  }
-
-  /** Id of the last book read; 0 before the first. */
-  get position(): number {
-    return this.#position;
-  }
-
-  get isComplete(): boolean {
-    return this.#isComplete;
-  }
-
-  /** @returns the next books, empty when there are none. */
-  read(): string {
-    let [books, last, bytes] = this.#measure.get(this.#position) as unknown as Measure;
-    this.#isComplete = books < this.#chunkBooks && bytes <= CHUNK_BYTES;
-    if (books === 0) return ''; // the last chunk was full
-    if (bytes > CHUNK_BYTES) [last] = this.#fit.get(this.#position) as unknown as [number];
-    const [text] = this.#read.get(this.#position, last) as unknown as [string];
-    this.#position = last;
-    return text;
+/**
+ * Reads all books, ascending by id. Each chunk is read when it is requested.
+ * @param db in a transaction, so that all chunks are of one snapshot.
+ * @param separator between two books of a chunk.
+ * @param chunkBooks how many books a chunk has at most.
+ */
+export function* chunksOf(
+  db: DatabaseSync,
+  record: typeof AS_JSON | typeof AS_CSV,
+  separator: ',' | '\n',
+  chunkBooks: number,
+): Generator<Chunk, void, void> {
+  const measure = db.prepare(`
+    select count(*) as books, max(id) as last, sum(bytes) as bytes from (
+      select id, ${TEXT_BYTES} as bytes from books
+      where id > ? order by id limit ${chunkBooks}
+    )`);
+  const fit = db.prepare(`
+    select coalesce(max(id) filter (where total <= ${CHUNK_BYTES}), min(id)) as last from (
+      select id, sum(${TEXT_BYTES}) over (order by id) as total from books
+      where id > ? order by id limit ${chunkBooks}
+    )`);
+  // The inner query returns its rows in order, so the text is in order without a separate sort.
+  const read = db.prepare(`
+    select group_concat(${record}, '${separator}') as text
+    from (select ${ID_AND_VALUES} from books where id > ? and id <= ? order by id)`);
+  let position = 0;
+  for (let isLast = false; !isLast; ) {
+    const { books, last: end, bytes } = measure.get(position) as unknown as Measure;
+    if (books === 0) return; // the chunk before was full
+    isLast = books < chunkBooks && bytes <= CHUNK_BYTES;
+    const last = bytes > CHUNK_BYTES ? Number(fit.get(position)?.last) : end;
+    yield { text: String(read.get(position, last)?.text), last, isLast };
+    position = last;
   }
 }
