@@ -3,6 +3,7 @@
 /** The low byte of a code is its kind. */
 export const SQLITE_BUSY = 5;
 export const SQLITE_IOERR = 10;
+export const SQLITE_FULL = 13;
 export const SQLITE_CONSTRAINT = 19;
 
 /** Whole codes, of the kind IOERR: a file, or the name of one, could not be synced. */

@@ -1,15 +1,16 @@
 // Owns: opening the SQLite file of a catalogue, with its structure created if missing and completed if older; and waiting
 // for other processes that have it locked.
 
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createReadStream, createWriteStream, existsSync, mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
-import { isOfKind, SQLITE_BUSY } from './faults.ts';
+import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
 import { LOG_SIZE } from './log-size.ts';
 
@@ -104,9 +105,7 @@ export async function openForWriting(path: string, times: Times['sqlite']): Prom
   const deadline = now() + times.busy;
   const { db, file } = await untilFree(() => openNow(path), deadline, times);
   try {
-    const checkpoint = db.prepare('pragma wal_checkpoint(truncate)');
-    while (checkpoint.get()?.busy === 1 && now() < deadline) await pause(times.busyPause);
-    if (sizeOf(`${path}-wal`) > 0) await untilFree(() => rewriteLog(db, path), now() + times.busy, times);
+    while (!emptyLog(db) && now() < deadline) await pause(times.busyPause);
     file.assertInPlace();
     await sync(`${path}-wal`); // else the disk may still have what was in it, which is older than the file now
     await sync(dirname(path)); // a new file and a new log have their names there
@@ -118,7 +117,7 @@ export async function openForWriting(path: string, times: Times['sqlite']): Prom
 }
 
 /** Each attempt opens the file that is at the path by then: one that a process waits for may be replaced. */
-function openNow(path: string): { db: DatabaseSync; file: OpenFile } {
+async function openNow(path: string): Promise<{ db: DatabaseSync; file: OpenFile }> {
   const db = new DatabaseSync(path, { timeout: 0 }); // see untilFree
   try {
     const file = new OpenFile(path);
@@ -126,6 +125,7 @@ function openNow(path: string): { db: DatabaseSync; file: OpenFile } {
     const mode = db.prepare('pragma journal_mode = wal').get()?.journal_mode;
     if (mode !== 'wal') throw new Error('write-ahead logging does not work there');
     db.exec(`pragma synchronous = full; pragma journal_size_limit = ${LOG_SIZE}`);
+    await writeLogAgain(db, `${path}-wal`);
     createStructure(db);
     return { db, file };
   } catch (error) {
@@ -135,15 +135,23 @@ function openNow(path: string): { db: DatabaseSync; file: OpenFile } {
 }
 
 /**
- * Writes a log that others keep reading once more. A process that died may have left in it what the disk had failed to write:
- * it can be read, but no sync would write it, and at a power failure everything after it would be lost.
+ * Writes the log once more, and syncs it. A process that died may have left in it what the disk had failed to write: it can be
+ * read, but no sync would write it. At a power failure, everything after it in the log would be lost, and of pages that are
+ * being moved into the file, the log would have none.
  */
-function rewriteLog(db: DatabaseSync, path: string): void {
-  db.exec('begin immediate'); // so that no other process writes to it
+async function writeLogAgain(db: DatabaseSync, log: string): Promise<void> {
+  db.exec('begin immediate'); // no other process writes to the log until the rollback
+  await pipeline(createReadStream(log), createWriteStream(log, { flags: 'r+', flush: true }));
+  db.exec('rollback');
+}
+
+/** @returns whether the log is empty, or the disk has no room for what is in it, with which the service can do. */
+function emptyLog(db: DatabaseSync): boolean {
   try {
-    writeFileSync(`${path}-wal`, readFileSync(`${path}-wal`), { flag: 'r+' });
-  } finally {
-    db.exec('rollback');
+    return db.prepare('pragma wal_checkpoint(truncate)').get()?.busy === 0;
+  } catch (error) {
+    if (isOfKind(error, SQLITE_FULL)) return true;
+    throw error;
   }
 }
 
@@ -189,13 +197,13 @@ export function hasBooks(db: DatabaseSync): boolean {
 
 /** Repeats an attempt while other processes have the file locked. Signals are handled meanwhile. */
 export async function untilFree<Result>(
-  attempt: () => Result,
+  attempt: () => Result | Promise<Result>,
   deadline: number,
   { busyPause }: Times['sqlite'],
 ): Promise<Result> {
   for (;;) {
     try {
-      return attempt();
+      return await attempt();
     } catch (error) {
       if (!isOfKind(error, SQLITE_BUSY)) throw error;
       await pause(busyPause);

@@ -25,8 +25,7 @@ export class PowerCuts {
     this.#work = WORKS[name] as Work;
     ({ disk: this.#disk, notes: this.#notes } = readRecording(folder));
     const number = fc.noBias(fc.nat(ANY));
-    const moments = [...this.#disk.moments.keys()].filter((one) => this.#isPromised(one));
-    const moment = fc.noBias(fc.nat(moments.length - 1)).map((place) => moments[place] as number);
+    const moment = fc.noBias(fc.nat(this.#disk.moments.length - 1));
     const cut = fc.record({ moment, journal: number, seed: number });
     this.property = fc.asyncProperty(cut, (one) => this.#try(one));
   }
@@ -41,11 +40,6 @@ export class PowerCuts {
   /** Removes the recording. */
   end(): void {
     rmSync(this.folder, { recursive: true });
-  }
-
-  #isPromised(moment: number): boolean {
-    const next = this.#disk.said[this.#disk.moments[moment]?.said ?? 0];
-    return this.#work.isPromised?.(next) ?? true;
   }
 
   async #try(cut: Cut): Promise<void> {

@@ -30,11 +30,6 @@ export interface Work {
    * @returns notes for the rest, which can be kept as JSON.
    */
   record(recording: Recording, variant: number): Promise<unknown>;
-  /**
-   * Whether something is promised for a moment; without this, it is for all.
-   * @param next the text that leaves a process after it.
-   */
-  isPromised?(next: string | undefined): boolean;
   /** Opens a state with the project's own code. */
   examine(folder: string, notes: unknown): unknown;
   /** @param said the texts that had left the processes before. */
@@ -189,8 +184,6 @@ const failing = (isRead: boolean): Work => ({
     }
     return history;
   },
-  // In a start after a failed sync, pages move into the file from a log that is not on disk.
-  isPromised: (next = '') => !next.includes('"listening"'),
   ...WRITTEN,
 });
 
