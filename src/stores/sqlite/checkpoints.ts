@@ -6,7 +6,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Times } from '../../times.ts';
 import { isFailedSync } from './faults.ts';
 import { LOG_SIZE, LONG_LOG } from './log-size.ts';
-import type { ThreadData, ThreadMessage, Ticketed } from './thread.ts';
+import type { ThreadData } from './thread.ts';
 
 /** Pages in the log from which on it is moved: 4 MiB. */
 const LONG_ENOUGH = 1024;
@@ -14,9 +14,6 @@ const LONG_ENOUGH = 1024;
 /** Pages that are left to move while writers wait: a mebibyte. All that are left, once the log is longer than LONG_LOG. */
 const FEW = 256;
 const TOO_LONG = LONG_LOG / 4096;
-
-/** A call that ends only by a failure: when something could not be synced. */
-export type Watch = Record<never, never>;
 
 interface Progress {
   /** 1 if readers or writers have kept it from all that it was to do. */
@@ -87,36 +84,16 @@ class Checkpoints {
   }
 }
 
+/** A failed sync ends the thread: it would move pages that the disk may not have. */
 function serve(port: MessagePort, { path, times }: ThreadData): void {
   const checkpoints = new Checkpoints(path, times.sqlite);
-  const say = (message: ThreadMessage<never>) => port.postMessage(message);
-  let watch = 0;
-  /** Once a sync has failed, this connection does nothing more: it would move pages that the disk may not have. */
-  const fail = (error: unknown) => {
+  const timer = setInterval(() => checkpoints.look(), times.sqlite.logLook);
+  port.on('message', () => {
     clearInterval(timer);
-    say({ kind: 'failed', ticket: watch, reason: (error as Error).message });
-  };
-  const timer = setInterval(() => {
-    try {
-      checkpoints.look();
-    } catch (error) {
-      fail(error);
-    }
-  }, times.sqlite.logLook);
-  port.on('message', (message: Ticketed<Watch> | 'close') => {
-    if (message !== 'close') {
-      watch = message.ticket;
-      return;
-    }
-    clearInterval(timer);
-    try {
-      checkpoints.close();
-      port.close();
-    } catch (error) {
-      fail(error);
-    }
+    checkpoints.close();
+    port.close();
   });
-  say({ kind: 'ready' });
+  port.postMessage('ready');
 }
 
 if (parentPort !== null) serve(parentPort, workerData as ThreadData);

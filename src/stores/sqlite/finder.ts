@@ -43,7 +43,7 @@ function serve(port: MessagePort, { path, times, isLong }: ThreadData): void {
       say({ kind: 'failed', ticket, reason, fault });
     }
   });
-  say({ kind: 'ready' });
+  port.postMessage('ready');
 }
 
 function late(): StoreUnavailable {

@@ -5,6 +5,7 @@
 import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as pause, setImmediate } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
 import type { Book, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
 import {
@@ -27,7 +28,6 @@ import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
 import type { OpenOptions } from '../options.ts';
 import { countPending } from './book-index.ts';
-import type { Watch } from './checkpoints.ts';
 import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
@@ -35,7 +35,7 @@ import { GroupCommit } from './group-commit.ts';
 import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
-import { StoreThread, type ThreadData } from './thread.ts';
+import { Calls, endThread, startThread, type ThreadData } from './thread.ts';
 import { bookOf, Writes } from './writes.ts';
 
 /** A batch has all that has arrived: of reads, in one turn of the event loop; of writes, during the sync of those before. */
@@ -49,8 +49,7 @@ const CHUNK_BOOKS = 1000;
 /** Lists open at once: each holds a connection and keeps the write-ahead log from being emptied. */
 const OPEN_LISTS = 32;
 
-type CheckpointThread = StoreThread<Watch, never>;
-type FinderThread = StoreThread<SearchRequest, Page | GivenUp>;
+type FinderThread = Calls<SearchRequest, Page | GivenUp>;
 
 /**
  * Opens the store, and creates the file, its folder and its structure if they are missing.
@@ -64,11 +63,8 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<Bo
   const db = await openForWriting(path, times.sqlite);
   try {
     db.exec('pragma synchronous = normal; pragma wal_autocheckpoint = 0'); // `GroupCommit` syncs; `Checkpoints` moves the log
-    const checkpoints: CheckpointThread = await StoreThread.start('src/stores/sqlite/checkpoints.ts', {
-      path,
-      times,
-    });
-    checkpoints.call({}).catch(({ message }: Error) => onSyncFailed(message));
+    const checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', { path, times });
+    checkpoints.once('error', ({ message }: Error) => onSyncFailed(message)); // it has no other fault
     const finder = find ? await startFinder({ path, times }) : undefined;
     return new SqliteStore(path, isNew, db, checkpoints, finder, options);
   } catch (error) {
@@ -77,8 +73,8 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<Bo
   }
 }
 
-function startFinder(data: ThreadData): Promise<FinderThread> {
-  return StoreThread.start('src/stores/sqlite/finder.ts', data);
+async function startFinder(data: ThreadData): Promise<FinderThread> {
+  return new Calls(await startThread('src/stores/sqlite/finder.ts', data));
 }
 
 class SqliteStore implements BookStore {
@@ -101,7 +97,7 @@ class SqliteStore implements BookStore {
   readonly #find;
   readonly #commits: GroupCommit;
   readonly #writes: Writes;
-  readonly #checkpoints: CheckpointThread;
+  readonly #checkpoints: Worker;
   /** Undefined with FIND=off. */
   readonly #finder: FinderThread | undefined;
   /** Starts with the first long search, since it takes memory. */
@@ -115,7 +111,7 @@ class SqliteStore implements BookStore {
     path: string,
     isNew: boolean,
     db: DatabaseSync,
-    checkpoints: CheckpointThread,
+    checkpoints: Worker,
     finder: FinderThread | undefined,
     { times, onSyncFailed }: OpenOptions,
   ) {
@@ -214,7 +210,7 @@ class SqliteStore implements BookStore {
     await this.#commits.close();
     this.#reads.db.close();
     await Promise.all([this.#finder?.close(), (await this.#longFinder)?.close()]);
-    await this.#checkpoints.close(); // it has emptied the log, so that the last connection has nothing to sync
+    await endThread(this.#checkpoints); // it has emptied the log, so that the last connection has nothing to sync
     this.#db.close();
   }
 

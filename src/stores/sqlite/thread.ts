@@ -1,5 +1,4 @@
-// Owns: a thread that works on the file, as seen by the rest of the process. One that dies ends the process: it has no
-// fault that is expected.
+// Owns: a thread that works on the file, as seen by the rest of the process. One that dies ends the process.
 
 import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
@@ -12,9 +11,8 @@ import type { Times } from '../../times.ts';
 /** A call; the thread answers under its ticket. */
 export type Ticketed<Request> = Request & { readonly ticket: number };
 
-/** The messages of a thread: `ready` once, then an outcome for each call. */
+/** The outcome of a call. */
 export type ThreadMessage<Answer> =
-  | { readonly kind: 'ready' }
   | { readonly kind: 'done'; readonly ticket: number; readonly answer: Answer }
   | {
       readonly kind: 'failed';
@@ -32,36 +30,40 @@ export interface ThreadData {
   readonly isLong?: boolean;
 }
 
-export class StoreThread<Request extends object, Answer> {
+/**
+ * Starts a thread. Resolves once it is ready, with its first message.
+ * @param script of the thread, as a path in the project.
+ * @throws Error with the reason.
+ */
+export async function startThread(script: string, data: ThreadData): Promise<Worker> {
+  const cache = getCompileCacheDir();
+  const { program, eval: isText } = threadProgram(script);
+  const thread = new Worker(program, {
+    eval: isText,
+    workerData: data,
+    // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
+    // folder is the one that was set; in it, Node has created the cache for its version.
+    env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
+  });
+  await once(thread, 'message'); // or 'error', which rejects
+  return thread;
+}
+
+/** Lets a thread finish its work, then ends it. */
+export async function endThread(thread: Worker): Promise<void> {
+  thread.postMessage('close');
+  await once(thread, 'exit');
+}
+
+/** The calls of a thread. */
+export class Calls<Request extends object, Answer> {
   readonly #thread: Worker;
   readonly #waiting = new Map<number, PromiseWithResolvers<Answer>>();
   #lastTicket = 0;
 
-  private constructor(thread: Worker) {
+  constructor(thread: Worker) {
     this.#thread = thread;
     thread.on('message', (message: ThreadMessage<Answer>) => this.#settle(message));
-  }
-
-  /**
-   * Resolves once the thread is ready.
-   * @param script of the thread, as a path in the project.
-   * @throws Error with the reason.
-   */
-  static async start<Request extends object, Answer>(
-    script: string,
-    data: ThreadData,
-  ): Promise<StoreThread<Request, Answer>> {
-    const cache = getCompileCacheDir();
-    const { program, eval: isText } = threadProgram(script);
-    const thread = new Worker(program, {
-      eval: isText,
-      workerData: data,
-      // Without the compile cache of this process, the thread takes 10 MiB to translate one file for itself. The
-      // folder is the one that was set; in it, Node has created the cache for its version.
-      env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
-    });
-    await once(thread, 'message'); // or 'error', which rejects
-    return new StoreThread(thread);
   }
 
   /** @throws StoreUnavailable */
@@ -74,14 +76,12 @@ export class StoreThread<Request extends object, Answer> {
     return outcome.promise;
   }
 
-  /** Lets the thread finish its calls, then ends it. */
-  async close(): Promise<void> {
-    this.#thread.postMessage('close');
-    await once(this.#thread, 'exit');
+  /** Lets the calls in progress end, then ends the thread. */
+  close(): Promise<void> {
+    return endThread(this.#thread);
   }
 
   #settle(message: ThreadMessage<Answer>): void {
-    if (message.kind === 'ready') return;
     const outcome = this.#waiting.get(message.ticket);
     this.#waiting.delete(message.ticket);
     if (message.kind === 'done') outcome?.resolve(message.answer);
