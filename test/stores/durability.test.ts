@@ -86,6 +86,27 @@ test('rule 22: the log of writes starts over beside writers, reads, lists and se
   );
 });
 
+test('rule 28: a process whose sync is in progress shows what another one has acknowledged meanwhile', async (context) => {
+  const dbUrl = await SQLITE.freshUrl();
+  const [one, other] = [await startTestService(dbUrl), await startTestService(dbUrl)];
+  for (const { stop } of [one, other]) context.after(stop);
+  const book = await one.client.create({ title: 'old' });
+  const syncs = holdSyncs(context);
+  const waiting = other.client.create({ title: 'waiting' });
+  await waitUntil(() => syncs.length === 1);
+  assert.deepEqual((await other.client.request('GET', `/book/${book.id}`)).data, book);
+  syncs.letPass();
+  for (const title of ['new', 'newer']) {
+    const { status } = await one.client.request('PUT', `/book/${book.id}`, { body: { title } });
+    assert.equal(status, 200);
+    assert.equal((await other.client.request('GET', `/book/${book.id}`)).data.title, title);
+  }
+  const { id } = await one.client.create({});
+  assert.equal((await other.client.request('GET', `/book/${id}`)).status, 200);
+  syncs.release();
+  await waiting;
+});
+
 test('rule 23: a failed sync ends the process with code 74 and one sentence, and no write of it is answered', async (context) => {
   const { env, fail } = breakableSyncs();
   const DB_URL = await SQLITE.freshUrl();
@@ -145,8 +166,9 @@ function holdSyncs(context: TestContext) {
     fs.fdatasync = replacement;
     syncBuiltinESMExports();
   };
+  let isPassing = false;
   const holding = (descriptor: number, callback: fs.NoParamCallback) =>
-    fdatasync(descriptor, (error) => held.push(() => callback(error)));
+    fdatasync(descriptor, (error) => (isPassing ? callback(error) : held.push(() => callback(error))));
   replaceBy(Object.assign(holding, { __promisify__: fdatasync.__promisify__ }));
   context.after(() => {
     replaceBy(fdatasync);
@@ -157,6 +179,10 @@ function holdSyncs(context: TestContext) {
       return held.length;
     },
     release,
+    /** From now on, those that begin are not held back. */
+    letPass: () => {
+      isPassing = true;
+    },
   };
 }
 

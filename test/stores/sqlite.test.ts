@@ -2,7 +2,6 @@
 // itself is tested in test/contract.
 
 import assert from 'node:assert/strict';
-import type { ChildProcess } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
@@ -29,14 +28,11 @@ import { openForIndexing } from '../../src/stores/sqlite/structure.ts';
 import { TIMES, type Times } from '../../src/times.ts';
 import { booksOf, fill, manyBooks } from '../support/books.ts';
 import { Client } from '../support/client.ts';
-import { refusedWith } from '../support/command.ts';
 import {
   ENVIRONMENT,
-  endOf,
   fileOf,
   type RunningService,
   SQLITE,
-  spawnService,
   startCommand,
   startTestService,
   temporaryFolder,
@@ -208,26 +204,6 @@ describe('a SQLite file', () => {
     );
   });
 
-  test('rule 23: replaced while a start waits for another process: the start is refused', async (context) => {
-    const dbUrl = await SQLITE.freshUrl();
-    const path = fileOf(dbUrl);
-    await (await startTestService(dbUrl)).stop();
-    const other = await start(context);
-    const reading = open(context, dbUrl);
-    reading.exec("insert into books (title) values ('in the log'); begin; select * from books");
-    const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, LOG_LEVEL: 'info' });
-    const ended = endOf(service);
-    service.stdout?.once('data', () => service.kill());
-    await waitUntil(() => hasOpen(service, `${path}-shm`)); // it waits to empty the log
-    for (const suffix of ['', '-wal', '-shm']) {
-      renameSync(`${path}${suffix}`, `${path}.away${suffix}`);
-      renameSync(`${fileOf(other.dbUrl)}${suffix}`, `${path}${suffix}`);
-    }
-    reading.exec('rollback');
-    const reason = 'books.db has been replaced: put it back, or start again with the new one';
-    assert.deepEqual(await ended, refusedWith(`DB_URL: ${dbUrl} cannot be opened: ${reason}.`));
-  });
-
   test('rule 23: a search succeeds while the log of writes cannot be emptied', async (context) => {
     const { client, dbUrl } = await start(context, undefined, 'on', timesWith({ sqlite: { logWait: 50 } }));
     await client.create({ title: 'found' });
@@ -363,12 +339,6 @@ function writesOf(client: Client, { id }: Book): (() => Promise<Answer>)[] {
     () => client.request('PUT', `/book/${id}`, { body }),
     () => client.request('DELETE', `/book/${id}`),
   ];
-}
-
-/** Whether a process has the file at a path, which may be one in another root, open now. */
-function hasOpen({ pid }: ChildProcess, path: string): boolean {
-  const numberOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.ino;
-  return readdirSync(`/proc/${pid}/fd`).some((fd) => numberOf(`/proc/${pid}/fd/${fd}`) === numberOf(path));
 }
 
 test('rule 22: no short search waits for a long one, which has its own thread', async (context) => {

@@ -8,6 +8,7 @@ import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
+import { SQLITE_BUSY } from './faults.ts';
 import { now, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
@@ -112,14 +113,17 @@ export function countPending(db: DatabaseSync): number | undefined {
 
 export class SqliteIndex {
   readonly #db: DatabaseSync;
+  readonly #mustWait: () => boolean;
   readonly #statements = new Map<string, StatementSync>();
 
   /**
    * @param db a separate connection. After a deletion from a virtual table without content, `lastInsertRowid` is no
    * safe integer, and every `run` on the connection throws after it has done its work; so statements here use `get`.
+   * @param mustWait whether no transaction may commit now.
    */
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, mustWait: () => boolean) {
     this.#db = db;
+    this.#mustWait = mustWait;
   }
 
   /**
@@ -187,6 +191,8 @@ export class SqliteIndex {
   #inTransaction<Result>(work: () => Result): Result {
     this.#db.exec('begin immediate');
     try {
+      if (this.#mustWait())
+        throw Object.assign(new Error('the log is being synced'), { errcode: SQLITE_BUSY });
       const result = work();
       this.#db.exec('commit');
       return result;

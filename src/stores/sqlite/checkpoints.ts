@@ -26,13 +26,15 @@ interface Progress {
 class Checkpoints {
   readonly #db: DatabaseSync;
   readonly #times: Times['sqlite'];
+  readonly #syncing: Int32Array;
   /** No attempt before this moment, on the clock of `performance.now()`. */
   #pausedUntil = 0;
 
-  constructor(path: string, times: Times['sqlite']) {
+  constructor({ path, times: { sqlite: times }, syncing }: ThreadData) {
     this.#db = new DatabaseSync(path, { timeout: times.logRestart });
     this.#db.exec(`pragma synchronous = normal; pragma journal_size_limit = ${LOG_SIZE}`);
     this.#times = times;
+    this.#syncing = syncing;
   }
 
   /**
@@ -72,7 +74,8 @@ class Checkpoints {
     // SQLite syncs the first page of a log at once. It is that of an empty transaction, so that no request waits for it.
     this.#db.exec('begin immediate');
     const { user_version: version } = this.#db.prepare('pragma user_version').get() ?? {};
-    this.#db.exec(`pragma user_version = ${version}; commit`);
+    if (Atomics.load(this.#syncing, 0) === 1) this.#db.exec('rollback');
+    else this.#db.exec(`pragma user_version = ${version}; commit`);
   }
 
   #pause(): void {
@@ -85,9 +88,9 @@ class Checkpoints {
 }
 
 /** A failed sync ends the thread: it would move pages that the disk may not have. */
-function serve(port: MessagePort, { path, times }: ThreadData): void {
-  const checkpoints = new Checkpoints(path, times.sqlite);
-  const timer = setInterval(() => checkpoints.look(), times.sqlite.logLook);
+function serve(port: MessagePort, data: ThreadData): void {
+  const checkpoints = new Checkpoints(data);
+  const timer = setInterval(() => checkpoints.look(), data.times.sqlite.logLook);
   port.on('message', () => {
     clearInterval(timer);
     checkpoints.close();

@@ -1,5 +1,6 @@
 // Owns: the connection that reads single books of a SQLite file, on the calling thread: a read costs microseconds. It sees
-// what is durable: from before a commit until the sync of the log has ended, it stays at the snapshot of before.
+// what is durable: from before a commit until the sync of the log has ended, it stays at the snapshot of before. If another
+// process commits meanwhile, it moves on, since that process may answer at once (rule 28).
 
 import { DatabaseSync } from 'node:sqlite';
 import type { Times } from '../../times.ts';
@@ -9,17 +10,28 @@ export class DurableReads {
   readonly #begin;
   readonly #touch;
   readonly #commit;
+  readonly #readVersion;
+  readonly #syncing: Int32Array;
   #isHeld = false;
+  /** Of the file at the commit; it changes with each commit of another connection. */
+  #version: unknown;
 
-  constructor(path: string, { read: timeout }: Times['sqlite']) {
+  /**
+   * @param writing the connection whose commits are held back.
+   * @param syncing of `ThreadData`.
+   */
+  constructor(path: string, writing: DatabaseSync, syncing: Int32Array, { read: timeout }: Times['sqlite']) {
     this.db = new DatabaseSync(path, { readOnly: true, timeout });
     this.#begin = this.db.prepare('begin');
     this.#touch = this.db.prepare('select 1 from books limit 1');
     this.#commit = this.db.prepare('commit');
+    this.#readVersion = writing.prepare('pragma data_version');
+    this.#syncing = syncing;
   }
 
   /** Reads one state of the books. @throws the error of SQLite. */
   read<Result>(work: () => Result): Result {
+    if (this.#isHeld && this.#versionNow() !== this.#version) this.release();
     if (this.#isHeld) {
       if (!this.db.isTransaction) throw new Error('the snapshot of what is durable was lost');
       return work();
@@ -32,17 +44,24 @@ export class DurableReads {
     }
   }
 
-  /** Keeps to what is committed now, until `release`. */
+  /** Keeps to what is committed now, until `release`. To be called before a commit, in its transaction. */
   hold(): void {
     this.#begin.run();
     this.#touch.get(); // a snapshot begins with the first read
+    this.#version = this.#versionNow();
+    Atomics.store(this.#syncing, 0, 1);
     this.#isHeld = true;
   }
 
   /** May be called again. */
   release(): void {
     this.#isHeld = false;
+    Atomics.store(this.#syncing, 0, 0);
     this.#end();
+  }
+
+  #versionNow(): unknown {
+    return this.#readVersion.get()?.data_version;
   }
 
   #end(): void {

@@ -25,9 +25,9 @@ export interface SearchRequest {
 /** Of a search that takes long: about how many of the books before it are not indexed. */
 export type GivenUp = Pick<Page, 'unindexed'>;
 
-function serve(port: MessagePort, { path, times, isLong }: ThreadData): void {
-  const finder = new SqliteFinder(path, times.sqlite);
-  if (!isLong) finder.keepIndex();
+function serve(port: MessagePort, data: ThreadData): void {
+  const finder = new SqliteFinder(data);
+  if (!data.isLong) finder.keepIndex();
   const say = (message: ThreadMessage<Page | GivenUp>) => port.postMessage(message);
   port.on('message', async (message: Ticketed<SearchRequest> | 'close') => {
     if (message === 'close') {
@@ -68,11 +68,11 @@ class SqliteFinder implements SearchableIndex {
   #indexedTo = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(path: string, times: Times['sqlite']) {
+  constructor({ path, times: { sqlite: times }, syncing }: ThreadData) {
     const db = openForIndexing(path);
     this.#times = times;
     this.#db = db;
-    this.#index = new SqliteIndex(db);
+    this.#index = new SqliteIndex(db, () => Atomics.load(syncing, 0) === 1);
     db.function('in_time', () => {
       if (now() > this.#end) throw late();
       return 1;

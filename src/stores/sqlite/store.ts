@@ -63,10 +63,11 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<Bo
   const db = await openForWriting(path, times.sqlite);
   try {
     db.exec('pragma synchronous = normal; pragma wal_autocheckpoint = 0'); // `GroupCommit` syncs; `Checkpoints` moves the log
-    const checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', { path, times });
+    const threads = { path, times, syncing: new Int32Array(new SharedArrayBuffer(4)) };
+    const checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', threads);
     checkpoints.once('error', ({ message }: Error) => onSyncFailed(message)); // it has no other fault
-    const finder = find ? await startFinder({ path, times }) : undefined;
-    return new SqliteStore(path, isNew, db, checkpoints, finder, options);
+    const finder = find ? await startFinder(threads) : undefined;
+    return new SqliteStore(isNew, db, threads, checkpoints, finder, options);
   } catch (error) {
     db.close();
     throw error;
@@ -91,6 +92,7 @@ class SqliteStore implements BookStore {
   readonly holdsProcess = true;
   readonly isNew: boolean;
   readonly #path: string;
+  readonly #threads: ThreadData;
   readonly #file: OpenFile;
   readonly #db: DatabaseSync;
   readonly #reads: DurableReads;
@@ -108,18 +110,20 @@ class SqliteStore implements BookStore {
   #waitsForLogAt = 0;
 
   constructor(
-    path: string,
     isNew: boolean,
     db: DatabaseSync,
+    threads: ThreadData,
     checkpoints: Worker,
     finder: FinderThread | undefined,
-    { times, onSyncFailed }: OpenOptions,
+    { onSyncFailed }: OpenOptions,
   ) {
+    const { path, times, syncing } = threads;
     this.#path = path;
+    this.#threads = threads;
     this.isNew = isNew;
     this.#file = new OpenFile(path);
     this.#db = db;
-    this.#reads = new DurableReads(path, times.sqlite);
+    this.#reads = new DurableReads(path, db, syncing, times.sqlite);
     this.#find = this.#reads.db.prepare('select id, title, author, year from books where id = ?');
     this.#find.setReturnArrays(true);
     this.#commits = new GroupCommit(db, path, this.#reads, times.sqlite, onSyncFailed);
@@ -233,7 +237,7 @@ class SqliteStore implements BookStore {
   async #startLongFinder(): Promise<FinderThread> {
     try {
       this.#file.assertInPlace();
-      this.#longFinder ??= startFinder({ path: this.#path, times: this.#times, isLong: true });
+      this.#longFinder ??= startFinder({ ...this.#threads, isLong: true });
       return await this.#longFinder;
     } catch (error) {
       this.#longFinder = undefined;

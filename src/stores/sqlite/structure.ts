@@ -105,7 +105,7 @@ export async function openForWriting(path: string, times: Times['sqlite']): Prom
   const deadline = now() + times.busy;
   const { db, file } = await untilFree(() => openNow(path), deadline, times);
   try {
-    while (!emptyLog(db) && now() < deadline) await pause(times.busyPause);
+    emptyLog(db);
     file.assertInPlace();
     await sync(`${path}-wal`); // else the disk may still have what was in it, which is older than the file now
     await sync(dirname(path)); // a new file and a new log have their names there
@@ -145,13 +145,12 @@ async function writeLogAgain(db: DatabaseSync, log: string): Promise<void> {
   db.exec('rollback');
 }
 
-/** @returns whether the log is empty, or the disk has no room for what is in it, with which the service can do. */
-function emptyLog(db: DatabaseSync): boolean {
+/** Moves the log into the file. It stays if others read from it or write to it, or if the disk is full. */
+function emptyLog(db: DatabaseSync): void {
   try {
-    return db.prepare('pragma wal_checkpoint(truncate)').get()?.busy === 0;
+    db.exec('pragma wal_checkpoint(truncate)');
   } catch (error) {
-    if (isOfKind(error, SQLITE_FULL)) return true;
-    throw error;
+    if (!isOfKind(error, SQLITE_FULL)) throw error;
   }
 }
 

@@ -26,6 +26,11 @@ export interface ThreadData {
   /** Of the file. */
   readonly path: string;
   readonly times: Times;
+  /**
+   * Its element is 1 while reads wait for the sync of a commit. No thread of this process commits then, so that what is
+   * committed is another process's.
+   */
+  readonly syncing: Int32Array;
   /** Of the thread that searches: whether it gets the long searches, and leaves the index to the other one. */
   readonly isLong?: boolean;
 }

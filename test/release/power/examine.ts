@@ -22,7 +22,7 @@ export async function examineStore(file: string): Promise<Found> {
   try {
     const indexing = openForIndexing(file);
     try {
-      const index = new SqliteIndex(indexing);
+      const index = new SqliteIndex(indexing, () => false);
       index.prepare(TIMES.sqlite);
       while (!index.step(STEP_TIME));
       assertIndexed(indexing);
