@@ -3,13 +3,13 @@
 // `postgres/finding/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
-import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { DatabaseSync } from 'node:sqlite';
 import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
 import { SQLITE_BUSY } from './faults.ts';
-import { now, retryWhileBusy } from './structure.ts';
+import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
 const STEP = 32;
@@ -114,7 +114,7 @@ export function countPending(db: DatabaseSync): number | undefined {
 export class SqliteIndex {
   readonly #db: DatabaseSync;
   readonly #mustWait: () => boolean;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #prepare;
 
   /**
    * @param db a separate connection. After a deletion from a virtual table without content, `lastInsertRowid` is no
@@ -124,6 +124,7 @@ export class SqliteIndex {
   constructor(db: DatabaseSync, mustWait: () => boolean) {
     this.#db = db;
     this.#mustWait = mustWait;
+    this.#prepare = preparing(db);
   }
 
   /**
@@ -189,17 +190,11 @@ export class SqliteIndex {
   }
 
   #inTransaction<Result>(work: () => Result): Result {
-    this.#db.exec('begin immediate');
-    try {
+    return inTransaction(this.#db, () => {
       if (this.#mustWait())
         throw Object.assign(new Error('the log is being synced'), { errcode: SQLITE_BUSY });
-      const result = work();
-      this.#db.exec('commit');
-      return result;
-    } catch (error) {
-      if (this.#db.isTransaction) this.#db.exec('rollback'); // SQLite ends it itself after some errors
-      throw error;
-    }
+      return work();
+    });
   }
 
   /** @returns whether there were books to index. */
@@ -228,12 +223,5 @@ export class SqliteIndex {
       titleWords,
       authorWords,
     );
-  }
-
-  /** Prepared once: the garbage collector does not count a statement's memory, which would pile up. */
-  #prepare(sql: string): StatementSync {
-    const statement = this.#statements.get(sql) ?? this.#db.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
   }
 }

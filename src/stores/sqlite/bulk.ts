@@ -1,7 +1,7 @@
 // Owns: import, export and copy of books in a SQLite file, with or without a running service. Twin of
 // `postgres/bulk.ts`. It uses one connection, on the calling thread.
 
-import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { type Book, type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { OperatorError } from '../../operator-error.ts';
@@ -20,7 +20,15 @@ import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
 import { type NewId, NewIds } from './new-ids.ts';
-import { createStructure, now, openCatalogue, openForWriting, sortBeside, untilFree } from './structure.ts';
+import {
+  createStructure,
+  now,
+  openCatalogue,
+  openForWriting,
+  preparing,
+  sortBeside,
+  untilFree,
+} from './structure.ts';
 import { AS_CSV, AS_JSON, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
 
 /** Books stored by one statement: most of the cost of a statement is the call. A full batch of an import has 120. */
@@ -83,11 +91,11 @@ class SqliteBulk implements BulkStore {
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
   #newIds: NewIds | undefined;
-  /** The prepared statements by their SQL. Each is prepared once: the garbage collector does not count a statement's memory, which would pile up. */
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #prepare;
 
   constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
     this.#db = db;
+    this.#prepare = preparing(db);
     this.#times = times;
     this.#store = store;
   }
@@ -273,14 +281,6 @@ class SqliteBulk implements BulkStore {
   #number(sql: string, ...values: number[]): number {
     const row = this.#prepare(sql).get(...values) as { value: number | null };
     return row.value ?? 0;
-  }
-
-  #prepare(sql: string): StatementSync {
-    const prepared = this.#statements.get(sql);
-    if (prepared !== undefined) return prepared;
-    const statement = this.#db.prepare(sql);
-    this.#statements.set(sql, statement);
-    return statement;
   }
 }
 

@@ -4,7 +4,7 @@
 import { createReadStream, createWriteStream, existsSync, mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -194,6 +194,29 @@ export function hasBooks(db: DatabaseSync): boolean {
   );
 }
 
+/** Does work in a transaction that writes. */
+export function inTransaction<Result>(db: DatabaseSync, work: () => Result): Result {
+  db.exec('begin immediate');
+  try {
+    const result = work();
+    db.exec('commit');
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('rollback'); // SQLite ends it itself after some errors
+    throw error;
+  }
+}
+
+/** Prepares each statement once: the garbage collector does not count a statement's memory, which would pile up. */
+export function preparing(db: DatabaseSync): (sql: string) => StatementSync {
+  const prepared = new Map<string, StatementSync>();
+  return (sql) => {
+    const statement = prepared.get(sql) ?? db.prepare(sql);
+    prepared.set(sql, statement);
+    return statement;
+  };
+}
+
 /** Repeats an attempt while other processes have the file locked. Signals are handled meanwhile. */
 export async function untilFree<Result>(
   attempt: () => Result | Promise<Result>,
@@ -251,8 +274,7 @@ const BROKEN_TRIGGERS = `
 
 /** Creates the structure, or brings it up to date. */
 export function createStructure(db: DatabaseSync): void {
-  db.exec('begin immediate');
-  try {
+  inTransaction(db, () => {
     for (const { name } of db.prepare(BROKEN_TRIGGERS).all()) db.exec(`drop trigger ${name}`);
     const tables = db.prepare("select 1 from sqlite_schema where name in ('books', 'book_requests')").all();
     // The version may be that of another program.
@@ -261,11 +283,7 @@ export function createStructure(db: DatabaseSync): void {
       completeBooks(db);
     }
     db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only
-    db.exec('commit');
-  } catch (error) {
-    if (db.isTransaction) db.exec('rollback');
-    throw error;
-  }
+  });
 }
 
 /**

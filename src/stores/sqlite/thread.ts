@@ -27,7 +27,7 @@ export interface ThreadData {
   readonly path: string;
   readonly times: Times;
   /**
-   * Its element is 1 while reads wait for the sync of a commit. No thread of this process commits then, so that what is
+   * Its element is 1 while reads wait for the sync of a commit. No thread of this process commits then, so that every commit meanwhile is
    * committed is another process's.
    */
   readonly syncing: Int32Array;
