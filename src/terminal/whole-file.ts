@@ -5,12 +5,10 @@ import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, type Stats, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { companionsOf, sync } from '../disk.ts';
 import { reasonOf } from '../error-words.ts';
 import { finalPath } from '../final-path.ts';
 import { OperatorError } from '../operator-error.ts';
-
-/** What SQLite adds to the name of a file, for the files that it keeps beside it. */
-const COMPANIONS = ['-journal', '-wal', '-shm'];
 
 /** The suffix of an unfinished file. It is random, so that no two runs share one. */
 const UNFINISHED = /^\.[0-9a-f]{12}\.unfinished(-journal|-wal|-shm)?$/;
@@ -22,7 +20,7 @@ function assertFree(path: string, overwrite: boolean): void {
   const there = statSync(target, { throwIfNoEntry: false });
   if (there?.isFile() === false) throw new OperatorError(`${path} exists and is not a file.`);
   if (there && !overwrite) throw new OperatorError(`${path} already exists: --overwrite replaces it.`);
-  const companion = COMPANIONS.map((suffix) => target + suffix).find(existsSync);
+  const companion = companionsOf(target).find(existsSync);
   if (companion === undefined) return;
   throw new OperatorError(
     `${companion} exists and may hold books: end the program that uses it and move it away, or choose another file.`,
@@ -59,7 +57,7 @@ export async function makeWholeFile<Made>(
     assertFree(path, overwrite);
     renameSync(unfinished, target); // at once, so that nothing can appear in between
   } catch (error) {
-    for (const suffix of ['', ...COMPANIONS]) rmSync(unfinished + suffix, { force: true });
+    for (const file of [unfinished, ...companionsOf(unfinished)]) rmSync(file, { force: true });
     throw error;
   }
   try {
@@ -76,10 +74,4 @@ async function create(path: string, like: Pick<Stats, 'uid' | 'gid' | 'mode'>): 
   await file.chown(like.uid, like.gid).catch(() => {}); // only root may
   const isOfGroup = (await file.stat()).gid === like.gid;
   await file.chmod(0o600 | (like.mode & (isOfGroup ? 0o066 : 0o006)));
-}
-
-/** Syncs the content of a file, or the names of the files in a folder, to disk. */
-async function sync(path: string): Promise<void> {
-  await using file = await open(path);
-  await file.sync();
 }

@@ -2,7 +2,7 @@
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { companionsOf } from './structure.ts';
+import { companionsOf } from '../../disk.ts';
 
 const { R_OK, W_OK, X_OK } = constants;
 

@@ -6,10 +6,11 @@ import { createReadStream, createWriteStream, existsSync } from 'node:fs';
 import { backup, type DatabaseSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate } from 'node:timers/promises';
+import { companionsOf } from '../../disk.ts';
 import { finalPath } from '../../final-path.ts';
 import type { Times } from '../../times.ts';
 import { Checksum } from '../checksum.ts';
-import { companionsOf, hasBooks, openExisting, openForWriting } from './structure.ts';
+import { hasBooks, openExisting, openForWriting } from './structure.ts';
 import { AS_CSV, BULK_CHUNK_BOOKS, chunksOf } from './text.ts';
 
 /** The content of a file: the number of books, and the SHA-256 of their export as CSV. */

@@ -2,12 +2,12 @@
 // for other processes that have it locked.
 
 import { createReadStream, createWriteStream, existsSync, mkdirSync, statSync } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { companionsOf, sync } from '../../disk.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
@@ -76,11 +76,6 @@ export function sortBeside(file: string): void {
 /** In bytes; 0 if the file is missing. */
 export function sizeOf(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/** The files that SQLite keeps beside a file: its log, the log's index, the journal of other modes. */
-export function companionsOf(file: string): string[] {
-  return ['-wal', '-shm', '-journal'].map((suffix) => `${file}${suffix}`);
 }
 
 /** @returns the log or the journal that a missing file has left behind, unless it is empty. */
@@ -152,12 +147,6 @@ function emptyLog(db: DatabaseSync): void {
   } catch (error) {
     if (!isOfKind(error, SQLITE_FULL)) throw error;
   }
-}
-
-/** Syncs a file, or the names of the files in a folder, to disk. */
-async function sync(path: string): Promise<void> {
-  await using file = await open(path);
-  await file.sync();
 }
 
 /**
