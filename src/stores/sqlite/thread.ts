@@ -27,8 +27,8 @@ export interface ThreadData {
   readonly path: string;
   readonly times: Times;
   /**
-   * Its element is 1 while reads wait for the sync of a commit. No thread of this process commits then, so that every commit meanwhile is
-   * committed is another process's.
+   * Its element is 1 while reads wait for the sync of a commit. No thread of this process commits then, so a commit is another
+   * process's.
    */
   readonly syncing: Int32Array;
   /** Of the thread that searches: whether it gets the long searches, and leaves the index to the other one. */
