@@ -198,9 +198,12 @@ async function succeeds(request: Promise<unknown>): Promise<boolean> {
   }
 }
 
-/** Rows that are read together, and all. */
-const BATCH = 120;
-const ROWS = numbersFrom(1001, 2 * BATCH + 10);
+/** Rows that are written together, since they are more than a mebibyte, which is stored together; and all. */
+const WRITTEN_ROWS = 120;
+const PADDING = 'x'.repeat(12_000);
+/** Rows that have 64 KiB: a transaction has so many, or a multiple of that. */
+const TOGETHER = 6;
+const ROWS = numbersFrom(1001, 2 * WRITTEN_ROWS + 10);
 
 /** An import, after which a service makes the index. */
 const imported: Work = {
@@ -213,12 +216,14 @@ const imported: Work = {
       ['--ids', 'new', '--on-duplicate', 'add'],
     ][variant % 3] as string[];
     await recording.run(['import', '-', '--format', 'csv', ...options], STORE, async (stdin, syncs) => {
-      const rows = booksFrom(ROWS[0] as number, ROWS.length).map((book) => asCsv({ id: book.year, ...book }));
-      stdin.write('id,title,author,year\n');
+      const rows = booksFrom(ROWS[0] as number, ROWS.length).map((book) =>
+        asCsv({ id: book.year, ...book }).replace('\n', `,${PADDING}\n`),
+      );
+      stdin.write('id,title,author,year,note\n');
       // Without an id, rows are compared with all books, as a whole.
-      while (variant % 3 > 0 && rows.length > BATCH) {
+      while (variant % 3 > 0 && rows.length > WRITTEN_ROWS) {
         const before = syncs();
-        stdin.write(rows.splice(0, BATCH).join(''));
+        stdin.write(rows.splice(0, WRITTEN_ROWS).join(''));
         await waitUntil(() => syncs() > before);
       }
       stdin.end(rows.join(''));
@@ -240,7 +245,7 @@ const imported: Work = {
     const rows = found.books.filter(isRow).map(([, book]) => book);
     assert.deepEqual(rows, ROWS.slice(0, rows.length), 'rows are missing before the last one');
     const isDone = said.some((text) => / rows read: /.test(text));
-    const isWhole = rows.length === ROWS.length || (!isDone && rows.length % BATCH === 0);
+    const isWhole = rows.length === ROWS.length || (!isDone && rows.length % TOGETHER === 0);
     assert.ok(isWhole, `${rows.length} rows are no whole transactions`);
     const repeated = again.filter(isRow).map(([, book]) => book);
     assert.deepEqual(new Set(repeated), new Set(ROWS), 'after another import');
