@@ -20,7 +20,7 @@ import { waitUntil } from '../support/wait.ts';
 const MEBIBYTE = 1024 * 1024;
 
 test('rule 23: on a full disk no write is acknowledged and reads succeed; with room, writes succeed again', async (context) => {
-  const disk = await mountDisk(context, 8 * MEBIBYTE);
+  const disk = await mountDisk(context, 64 * MEBIBYTE); // more than the log before it is moved
   const service = await start(context, disk);
   const { client } = service;
   const ledger = new Ledger();

@@ -57,6 +57,7 @@ export class DurableReads {
   release(): void {
     this.#isHeld = false;
     Atomics.store(this.#syncing, 0, 0);
+    Atomics.notify(this.#syncing, 0);
     this.#end();
   }
 

@@ -54,6 +54,7 @@ function late(): StoreUnavailable {
 class SqliteFinder implements SearchableIndex {
   readonly dialect = SQLITE_DIALECT;
   readonly #times: Times['sqlite'];
+  readonly #syncing: Int32Array;
   readonly #db: DatabaseSync;
   readonly #index: SqliteIndex;
   /** When the search in progress has to end. */
@@ -71,6 +72,7 @@ class SqliteFinder implements SearchableIndex {
   constructor({ path, times: { sqlite: times }, syncing }: ThreadData) {
     const db = openForIndexing(path);
     this.#times = times;
+    this.#syncing = syncing;
     this.#db = db;
     this.#index = new SqliteIndex(db, () => Atomics.load(syncing, 0) === 1);
     db.function('in_time', () => {
@@ -203,6 +205,7 @@ class SqliteFinder implements SearchableIndex {
    * @returns whether the index has all that was written before.
    */
   #step(time: number, latest: number): boolean {
+    if (now() < latest) Atomics.wait(this.#syncing, 0, 1, latest - now());
     const isDone = retryWhileBusy(() => this.#index.step(time), latest, this.#times);
     this.#isBlocked = false;
     this.#indexedTo = this.#index.state.indexedTo;
