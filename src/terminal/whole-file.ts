@@ -30,7 +30,7 @@ function assertFree(path: string, overwrite: boolean): void {
 /**
  * Puts a file in place.
  * @param overwrite whether an existing file may be replaced. It stays unchanged until the new one is complete, which gets
- *   its owner and permissions. Where there is none, the new one belongs to the owner of its folder, who alone may read it.
+ *   its owner and permissions. A file that replaces nothing belongs to the owner of its folder, who alone may read it.
  * @param make fills the empty file at the given path.
  * @throws OperatorError when a file must not be replaced, also one that appears meanwhile; any error of `make`. Then there
  *   is no new file. OperatorError also when the new one is in place, but its name is perhaps not on disk.

@@ -30,7 +30,7 @@ export class OpenFile {
   }
 }
 
-/** The file of a store that is open for writing, its write-ahead log, which has what was committed last, and the index of that. */
+/** The file of a store that is open for writing, its write-ahead log, which has the latest commits, and the index of the log. */
 export class OpenStore {
   readonly #files: readonly OpenFile[];
 

@@ -158,7 +158,7 @@ class SqliteFinder implements SearchableIndex {
   }
 
   /**
-   * Indexes what was written before this call, in bounded time (rule F11).
+   * Indexes the writes before this call, in bounded time (rule F11).
    * @returns about how many books are left.
    */
   #catchUp(): number {

@@ -61,14 +61,16 @@ export async function openSqlite(path: string, options: OpenOptions): Promise<Bo
   if (mustExist && isNew) throw new Error('it has been moved or deleted: put it back');
   sortBeside(path);
   const db = await openForWriting(path, times.sqlite);
+  let checkpoints: Worker | undefined;
   try {
     db.exec('pragma synchronous = normal; pragma wal_autocheckpoint = 0'); // `GroupCommit` syncs; `Checkpoints` moves the log
     const threads = { path, times, syncing: new Int32Array(new SharedArrayBuffer(4)) };
-    const checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', threads);
+    checkpoints = await startThread('src/stores/sqlite/checkpoints.ts', threads);
     checkpoints.once('error', ({ message }: Error) => onSyncFailed(message)); // it has no other fault
     const finder = find ? await startFinder(threads) : undefined;
     return new SqliteStore(isNew, db, threads, checkpoints, finder, options);
   } catch (error) {
+    if (checkpoints !== undefined) await endThread(checkpoints);
     db.close();
     throw error;
   }
@@ -213,7 +215,8 @@ class SqliteStore implements BookStore {
   async close(): Promise<void> {
     await this.#commits.close();
     this.#reads.db.close();
-    await Promise.all([this.#finder?.close(), (await this.#longFinder)?.close()]);
+    const longFinder = await this.#longFinder?.catch(() => undefined);
+    await Promise.all([this.#finder?.close(), longFinder?.close()]);
     await endThread(this.#checkpoints); // it has emptied the log, so that the last connection has nothing to sync
     this.#db.close();
   }
@@ -230,17 +233,17 @@ class SqliteStore implements BookStore {
   async #search(finder: FinderThread, request: SearchRequest): Promise<Page | GivenUp> {
     await this.#waitForLog();
     const found = await finder.call(request);
-    await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen what was being synced
+    await this.#commits.durable(request.deadline - performance.timeOrigin); // it may have seen a write whose sync was in progress
     return found;
   }
 
   async #startLongFinder(): Promise<FinderThread> {
     try {
-      this.#file.assertInPlace();
+      if (this.#longFinder === undefined) this.#file.assertInPlace(); // it opens the path again
       this.#longFinder ??= startFinder({ ...this.#threads, isLong: true });
       return await this.#longFinder;
     } catch (error) {
-      this.#longFinder = undefined;
+      this.#longFinder = undefined; // it has not started
       throw new StoreUnavailable(error);
     }
   }

@@ -102,7 +102,7 @@ export async function openForWriting(path: string, times: Times['sqlite']): Prom
   try {
     emptyLog(db);
     file.assertInPlace();
-    await sync(`${path}-wal`); // else the disk may still have what was in it, which is older than the file now
+    await sync(`${path}-wal`); // else the disk may still have its content of before, which is older than the file now
     await sync(dirname(path)); // a new file and a new log have their names there
     return db;
   } catch (error) {
