@@ -17,7 +17,7 @@ export function limitsTable(): string[][] {
   const connection = constantsOf('src/http/connection.ts');
   const { http, lists, books: calls, sqlite } = TIMES;
   const onSqlite = constantsOf('src/stores/sqlite/store.ts')('OPEN_LISTS');
-  const onPostgres = constantsOf('src/stores/postgres/server/connections.ts')('LIST_CONNECTIONS');
+  const onPostgres = constantsOf('src/stores/postgres/connections.ts')('LIST_CONNECTIONS');
   const array = constantsOf('src/api/book-array.ts');
   const [books, values] = ['MOST_BOOKS', 'MOST_VALUES'].map((name) => array(name).toLocaleString('en-US'));
   const login = size(constantsOf('src/auth/credentials.ts')('LOGIN_LIMIT'));

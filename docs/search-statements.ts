@@ -3,7 +3,7 @@
 import { readQuery } from '../src/api/query.ts';
 import type { Place } from '../src/books/search.ts';
 import { findPage } from '../src/stores/finding.ts';
-import { POSTGRES_DIALECT } from '../src/stores/postgres/finding/dialect.ts';
+import { POSTGRES_DIALECT } from '../src/stores/postgres/dialect.ts';
 import type { IndexDialect, Statement } from '../src/stores/search-sql.ts';
 import { SQLITE_DIALECT } from '../src/stores/sqlite/dialect.ts';
 

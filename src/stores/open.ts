@@ -10,9 +10,9 @@ import { OperatorError } from '../operator-error.ts';
 import type { Times } from '../times.ts';
 import type { BulkMode, BulkStore } from './bulk.ts';
 import type { OpenOptions } from './options.ts';
-import type { Hosts } from './postgres/server/hosts.ts';
-import { urlsOfHosts } from './postgres/server/url.ts';
-import type { Standbys } from './postgres/standby/standby.ts';
+import type { Hosts } from './postgres/hosts.ts';
+import type { Standbys } from './postgres/standby.ts';
+import { urlsOfHosts } from './postgres/url.ts';
 
 /** A store that is not open yet. Opening it throws an OperatorError when that is impossible. */
 export interface StoreAt {
@@ -103,7 +103,7 @@ async function readPostgresUrl(url: string, name: string, purpose: 'writing' | '
       `${name} is not a valid URL: percent-escape special characters in its parts (# as %23, % as %25, / as %2F, ? as %3F, @ as %40).`,
     );
   }
-  const { readHosts } = await import('./postgres/server/hosts.ts');
+  const { readHosts } = await import('./postgres/hosts.ts');
   try {
     return readHosts(url, purpose);
   } catch (error) {

@@ -1,7 +1,7 @@
 // Owns: what is promised of the values of environment variables: a configuration, or one sentence for the operator.
 
 import { readConfig, SETTINGS } from '../../src/config.ts';
-import { urlsOfHosts } from '../../src/stores/postgres/server/url.ts';
+import { urlsOfHosts } from '../../src/stores/postgres/url.ts';
 import { messageFor, type Reader } from './reader.ts';
 
 const NAMES = Object.values(SETTINGS).map(({ name }) => name);

@@ -69,7 +69,7 @@ export const CONTRACT_MUTANTS = new Mutants()
     'a list shows the moment at which it began',
   )
   .change("db.exec('begin'); // so that all chunks are of one snapshot", '')
-  .in('src/stores/postgres/server/connections.ts')
+  .in('src/stores/postgres/connections.ts')
   .mutant('9 lists are open on PostgreSQL', NIGHTLY_LIST, 'at most 8 lists are open')
   .change('const LIST_CONNECTIONS = 8;', 'const LIST_CONNECTIONS = 9;')
   .in('src/api/books.ts')

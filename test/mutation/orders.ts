@@ -30,7 +30,7 @@ export const ORDERS_MUTANTS = new Mutants()
   )
   .mutant('long searches are carried out at the same time', ORDERS, 'searches on PostgreSQL')
   .change('this.#longSearches.call(one)', 'one()')
-  .in('src/stores/postgres/books/changes.ts')
+  .in('src/stores/postgres/changes.ts')
   .mutant(
     'of two changes of a book in one batch the first is lost',
     ORDERS,
@@ -40,7 +40,7 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('merged.set(id, { ...merged.get(id), ...changes })', 'merged.set(id, changes)')
   .mutant('both of two removals of a book in one batch get 200', ORDERS, 'changes on PostgreSQL', 'SQLite')
   .change('return states.delete(id);', 'return states.has(id);')
-  .in('src/stores/postgres/finding/finder.ts')
+  .in('src/stores/postgres/finder.ts')
   .mutant('a search does not look for what is not indexed', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change('= await this.#catchUp(deadline);', '= { ...(await this.#follower.state()), unindexed: 0 };')
   .mutant('a search is answered from an index that is made again', ORDERS, 'searches on PostgreSQL', 'SQLite')
@@ -53,10 +53,10 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('if (this.#isShort || !(error', 'if (!(error')
   .mutant('a search continues after its caller has given up', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change('return Math.min(deadline,', 'return Math.min(Number.POSITIVE_INFINITY,')
-  .in('src/stores/postgres/server/hosts.ts')
+  .in('src/stores/postgres/hosts.ts')
   .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')
   .change('timeline.number > other.number', 'timeline.number < other.number')
-  .in('src/stores/postgres/standby/standby.ts')
+  .in('src/stores/postgres/standby.ts')
   .mutant(
     'a standby is waited for that cannot have what is asked for',
     ORDERS,

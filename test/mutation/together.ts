@@ -30,7 +30,7 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change('made_at < unixepoch() * 1000 -', 'made_at < unixepoch() * 1000 - 0 *')
   .mutant('on SQLite, a key is removed although only 9,999 are newer', TOGETHER, 'I4: ')
   .change('(select max(rowid) from book_requests)', '(select max(rowid) + 1 from book_requests)')
-  .in('src/stores/postgres/books/conditional-changes.ts')
+  .in('src/stores/postgres/conditional-changes.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
     TOGETHER,
@@ -65,7 +65,7 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change("fingerprintOf('book', books)", "fingerprintOf('books', books)")
   .mutant('the keys of earlier versions are unknown', TOGETHER, 'I2: the keys that an earlier version')
   .change('[title, author, year]', '[year, title, author]')
-  .in('src/stores/postgres/books/new-books.ts')
+  .in('src/stores/postgres/new-books.ts')
   .mutant('on PostgreSQL, a key is known for longer than it lives', TOGETHER, 'I4: ')
   .change("where made_at < now() - interval '", "where made_at < now() - 2 * interval '")
   .mutant('on PostgreSQL, a key is removed before it is a day old', TOGETHER, 'I4: ')

@@ -58,7 +58,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .in('src/stores/sqlite/text.ts')
   .mutant('quotes in a text are not doubled in an export', EXPORT, 'byte for byte the same')
   .change("'\"', '\"\"'", "'\"', '\"'")
-  .in('src/stores/postgres/server/hosts.ts')
+  .in('src/stores/postgres/hosts.ts')
   .mutant('the password comes from the URL alone', EXPORT, 'PGPASSWORD')
   .change(
     'url.searchParams.delete(PARAMETER);',

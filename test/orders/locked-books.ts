@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { HEAVY } from '../../src/books/store.ts';
-import { LockedBooks } from '../../src/stores/postgres/books/locked-books.ts';
+import { LockedBooks } from '../../src/stores/postgres/locked-books.ts';
 import { Observed, Order } from './order.ts';
 
 const call = fc.record({

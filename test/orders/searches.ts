@@ -8,9 +8,9 @@ import { Catalogue } from '../../src/books/catalogue.ts';
 import type { Page, Search } from '../../src/books/search.ts';
 import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { INDEX_VERSION } from '../../src/stores/book-index.ts';
-import { PostgresFinder } from '../../src/stores/postgres/finding/finder.ts';
-import type { Connections } from '../../src/stores/postgres/server/connections.ts';
-import type { Hosts } from '../../src/stores/postgres/server/hosts.ts';
+import type { Connections } from '../../src/stores/postgres/connections.ts';
+import { PostgresFinder } from '../../src/stores/postgres/finder.ts';
+import type { Hosts } from '../../src/stores/postgres/hosts.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 

@@ -4,9 +4,9 @@
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { Connections } from '../../src/stores/postgres/server/connections.ts';
-import { connectToWritable, readHosts } from '../../src/stores/postgres/server/hosts.ts';
-import { Standby } from '../../src/stores/postgres/standby/standby.ts';
+import { Connections } from '../../src/stores/postgres/connections.ts';
+import { connectToWritable, readHosts } from '../../src/stores/postgres/hosts.ts';
+import { Standby } from '../../src/stores/postgres/standby.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order } from './order.ts';
 import { type Row, Server, type Session, type Statement, withServers } from './wire.ts';

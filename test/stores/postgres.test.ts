@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { IndexFollower } from '../../src/stores/postgres/finding/book-index.ts';
+import { IndexFollower } from '../../src/stores/postgres/book-index.ts';
 import type { Times } from '../../src/times.ts';
 import { countFound, indexAll, MAKE_AGAIN } from '../support/book-index.ts';
 import { exchange } from '../support/client.ts';

@@ -19,12 +19,12 @@ import {
   UnknownOutcome,
 } from '../bulk.ts';
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
-import { FINDS_IN_PARTITIONS } from './books/statements.ts';
-import { createStructure } from './books/structure.ts';
-import { AS_CSV, asJson } from './books/text.ts';
-import { assertNewest, connectToWritable, type Hosts } from './server/hosts.ts';
-import { begin } from './server/limits.ts';
-import { connectToSnapshot, type Standbys } from './standby/standby.ts';
+import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
+import { begin } from './limits.ts';
+import { connectToSnapshot, type Standbys } from './standby.ts';
+import { FINDS_IN_PARTITIONS } from './statements.ts';
+import { createStructure } from './structure.ts';
+import { AS_CSV, asJson } from './text.ts';
 
 const LAST_ID = `
   select greatest(

@@ -8,14 +8,14 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { Book } from '../../books/book.ts';
 import type { BookList, BookUpdate } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
-import { ConditionalChanges, type StoreStates } from './books/conditional-changes.ts';
-import { arriving } from './books/lists.ts';
-import { FINDS } from './books/statements.ts';
-import { asJson } from './books/text.ts';
-import type { Connections } from './server/connections.ts';
-import { NUMBERS } from './server/hosts.ts';
-import { withTimeout } from './server/limits.ts';
+import { ConditionalChanges, type StoreStates } from './conditional-changes.ts';
+import type { Connections } from './connections.ts';
+import { NUMBERS } from './hosts.ts';
+import { withTimeout } from './limits.ts';
+import { arriving } from './lists.ts';
+import { FINDS } from './statements.ts';
 import type { TableOperations } from './store.ts';
+import { asJson } from './text.ts';
 
 // Functions that a statement calls must not be volatile here: the servers' own `synchronous_commit` decides about durability.
 const UPDATE = `

@@ -2,16 +2,16 @@
 
 import type { BookStore } from '../../books/store.ts';
 import type { OpenOptions } from '../options.ts';
-import { BookChanger } from './books/changes.ts';
-import { listBooks } from './books/lists.ts';
-import { FINDS, FINDS_IN_PARTITIONS } from './books/statements.ts';
-import { createStructure, divisionOf } from './books/structure.ts';
-import { prepareIndex } from './finding/book-index.ts';
-import { PostgresFinder } from './finding/finder.ts';
-import { Connections } from './server/connections.ts';
-import { connectToWritable, type Hosts } from './server/hosts.ts';
-import { Standby, type Standbys } from './standby/standby.ts';
+import { prepareIndex } from './book-index.ts';
+import { BookChanger } from './changes.ts';
+import { Connections } from './connections.ts';
+import { PostgresFinder } from './finder.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
+import { listBooks } from './lists.ts';
+import { Standby, type Standbys } from './standby.ts';
+import { FINDS, FINDS_IN_PARTITIONS } from './statements.ts';
 import { PostgresStore } from './store.ts';
+import { createStructure, divisionOf } from './structure.ts';
 
 /**
  * Opens the store, creating or updating its structure.

@@ -23,12 +23,12 @@ import { metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
-import type { Changes } from './books/changes.ts';
-import { NewBooks } from './books/new-books.ts';
-import { type FindStatements, findFirst } from './books/statements.ts';
-import type { PostgresFinder } from './finding/finder.ts';
-import { type Connections, LIST_CONNECTIONS } from './server/connections.ts';
-import type { Standby } from './standby/standby.ts';
+import type { Changes } from './changes.ts';
+import { type Connections, LIST_CONNECTIONS } from './connections.ts';
+import type { PostgresFinder } from './finder.ts';
+import { NewBooks } from './new-books.ts';
+import type { Standby } from './standby.ts';
+import { type FindStatements, findFirst } from './statements.ts';
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and

@@ -1,6 +1,6 @@
 // Owns: the search index in a SQLite file: its tables, and how it follows the books. Books above a mark
 // are new; triggers note which of the others are new or change, whichever program it is. Twin of
-// `postgres/finding/book-index.ts`.
+// `postgres/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,4 +1,4 @@
-// Owns: the SQL of searches that only SQLite has. Twin of `postgres/finding/dialect.ts`.
+// Owns: the SQL of searches that only SQLite has. Twin of `postgres/dialect.ts`.
 
 import type { IndexDialect } from '../search-sql.ts';
 

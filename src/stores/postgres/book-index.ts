@@ -4,13 +4,13 @@
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';
-import type { Book } from '../../../books/book.ts';
-import { INDEXED_UNITS } from '../../../books/words.ts';
-import type { Times } from '../../../times.ts';
-import { entryOf, INDEX_VERSION, type IndexEntry } from '../../book-index.ts';
-import { WITH_IDS } from '../books/statements.ts';
-import { changeStructure, look, type OnLongWait } from '../books/structure.ts';
-import { begin, queryWithin, withTimeout } from '../server/limits.ts';
+import type { Book } from '../../books/book.ts';
+import { INDEXED_UNITS } from '../../books/words.ts';
+import type { Times } from '../../times.ts';
+import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
+import { begin, queryWithin, withTimeout } from './limits.ts';
+import { WITH_IDS } from './statements.ts';
+import { changeStructure, look, type OnLongWait } from './structure.ts';
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
 const STEP = 1000;

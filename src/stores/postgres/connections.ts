@@ -4,10 +4,10 @@
 import { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { StoreUnavailable } from '../../../books/store.ts';
-import { type MetricName, metric } from '../../../metrics/descriptions.ts';
-import type { Metric } from '../../../metrics/prometheus.ts';
-import type { Times } from '../../../times.ts';
+import { StoreUnavailable } from '../../books/store.ts';
+import { type MetricName, metric } from '../../metrics/descriptions.ts';
+import type { Metric } from '../../metrics/prometheus.ts';
+import type { Times } from '../../times.ts';
 import {
   APPLICATION,
   findWritable,

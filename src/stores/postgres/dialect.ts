@@ -1,6 +1,6 @@
 // Owns: the SQL of searches that only PostgreSQL has. Twin of `sqlite/dialect.ts`.
 
-import type { IndexDialect } from '../../search-sql.ts';
+import type { IndexDialect } from '../search-sql.ts';
 
 /** With which the words of a field are marked in the index. */
 const FIELD_LABELS = { title: 'A', author: 'B' };

@@ -8,8 +8,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Times } from '../../../times.ts';
-import { withTimeout } from '../server/limits.ts';
+import type { Times } from '../../times.ts';
+import { withTimeout } from './limits.ts';
 
 /** Begins the transaction of a snapshot, which takes it with its first statement. */
 const BEGIN = 'begin isolation level repeatable read read only';

@@ -1,7 +1,7 @@
 // Owns: changes of books in PostgreSQL that take effect only on a condition (rule E3).
 
-import type { Book } from '../../../books/book.ts';
-import { meets } from '../../../books/condition.ts';
+import type { Book } from '../../books/book.ts';
+import { meets } from '../../books/condition.ts';
 import {
   type ConditionalChange,
   type ConditionalOutcome,
@@ -9,8 +9,8 @@ import {
   type Left,
   StoreUnavailable,
   weightOfAnswer,
-} from '../../../books/store.ts';
-import type { Connections } from '../server/connections.ts';
+} from '../../books/store.ts';
+import type { Connections } from './connections.ts';
 import { LockedBooks } from './locked-books.ts';
 import { allOf, DURABLY, type FindStatements, findFirst, WITH_IDS } from './statements.ts';
 

@@ -1,9 +1,9 @@
 // Owns: SQL that several statements on books share.
 
-import type { Book } from '../../../books/book.ts';
-import { HEAVY } from '../../../books/store.ts';
-import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../../columns.ts';
-import type { Connections } from '../server/connections.ts';
+import type { Book } from '../../books/book.ts';
+import { HEAVY } from '../../books/store.ts';
+import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
+import type { Connections } from './connections.ts';
 
 /**
  * The books with the ids of $1, as the end of a statement's `from` and the beginning of its conditions: each id is looked

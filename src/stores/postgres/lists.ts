@@ -5,11 +5,11 @@ import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
-import type { BookList } from '../../../books/store.ts';
-import type { Times } from '../../../times.ts';
-import type { Connections } from '../server/connections.ts';
-import { begin, isLimited, limitLocks, withTimeout } from '../server/limits.ts';
-import type { Standby } from '../standby/standby.ts';
+import type { BookList } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
+import type { Connections } from './connections.ts';
+import { begin, isLimited, limitLocks, withTimeout } from './limits.ts';
+import type { Standby } from './standby.ts';
 import { asJson } from './text.ts';
 
 // Each book is followed by a line end, which is white space in JSON.

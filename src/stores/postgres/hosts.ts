@@ -4,8 +4,8 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { reasonOf } from '../../../error-words.ts';
-import type { Times } from '../../../times.ts';
+import { reasonOf } from '../../error-words.ts';
+import type { Times } from '../../times.ts';
 import { withTimeout } from './limits.ts';
 import { TLS_PARAMETERS, type Tls, takeTlsAttempts } from './tls.ts';
 import { urlsOfHosts } from './url.ts';

@@ -1,10 +1,10 @@
 // Owns: storing new books in PostgreSQL, and the keys with which a request stores its books once (rules I1 to I4).
 
 import pg from 'pg';
-import type { BookFields } from '../../../books/book.ts';
-import { type BookGroup, type GroupOutcome, KEPT_KEYS, StoreUnavailable } from '../../../books/store.ts';
-import type { Times } from '../../../times.ts';
-import type { Connections } from '../server/connections.ts';
+import type { BookFields } from '../../books/book.ts';
+import { type BookGroup, type GroupOutcome, KEPT_KEYS, StoreUnavailable } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
+import type { Connections } from './connections.ts';
 import { allOf, DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
 

@@ -4,14 +4,12 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { Batches } from '../../../books/batches.ts';
-import { metric } from '../../../metrics/descriptions.ts';
-import type { Metric } from '../../../metrics/prometheus.ts';
-import { OperatorError } from '../../../operator-error.ts';
-import type { Times } from '../../../times.ts';
-import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from '../server/connections.ts';
-import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from '../server/hosts.ts';
-import { limitLocks, withTimeout } from '../server/limits.ts';
+import { Batches } from '../../books/batches.ts';
+import { metric } from '../../metrics/descriptions.ts';
+import type { Metric } from '../../metrics/prometheus.ts';
+import { OperatorError } from '../../operator-error.ts';
+import type { Times } from '../../times.ts';
+import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from './connections.ts';
 import {
   ask,
   assertMarked,
@@ -22,6 +20,8 @@ import {
   type Primary,
   replayed,
 } from './fence.ts';
+import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from './hosts.ts';
+import { limitLocks, withTimeout } from './limits.ts';
 
 /** Lists, the short search in progress, the long one, and the question whether the standby still answers. */
 const CONNECTIONS = LIST_CONNECTIONS + 3;

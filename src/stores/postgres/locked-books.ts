@@ -1,8 +1,8 @@
 // Owns: calls for books that other transactions have locked, and for large ones: each book waits by itself, and delays no other.
 
 import { setImmediate } from 'node:timers/promises';
-import { HEAVY } from '../../../books/store.ts';
-import { OVERDUE } from '../server/connections.ts';
+import { HEAVY } from '../../books/store.ts';
+import { OVERDUE } from './connections.ts';
 
 /** A call for a book that is locked by others. */
 interface HeldCall<Item, Answer> extends PromiseWithResolvers<Answer> {

@@ -3,19 +3,19 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import type { Page, Search } from '../../../books/search.ts';
-import { type LongSearch, StoreUnavailable } from '../../../books/store.ts';
-import type { Times } from '../../../times.ts';
-import { INDEX_VERSION, MOST_AT_ONCE } from '../../book-index.ts';
-import { findPage, type SearchableIndex } from '../../finding.ts';
-import type { Statement } from '../../search-sql.ts';
-import { CANCELED, type Connections } from '../server/connections.ts';
-import { connectToWritable, type Hosts } from '../server/hosts.ts';
-import { withTimeout } from '../server/limits.ts';
-import { left } from '../standby/fence.ts';
-import type { Standby } from '../standby/standby.ts';
+import type { Page, Search } from '../../books/search.ts';
+import { type LongSearch, StoreUnavailable } from '../../books/store.ts';
+import type { Times } from '../../times.ts';
+import { INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
+import { findPage, type SearchableIndex } from '../finding.ts';
+import type { Statement } from '../search-sql.ts';
 import { buildIndex, IndexFollower, type IndexState, IS_IN_FILES } from './book-index.ts';
+import { CANCELED, type Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
+import { left } from './fence.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
+import { withTimeout } from './limits.ts';
+import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
 const STANDBY_SHARE = 2 / 3;

@@ -5,10 +5,10 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { LAST_SEQUENTIAL_ID } from '../../../books/book.ts';
-import type { Times } from '../../../times.ts';
-import { withTypes } from '../../columns.ts';
-import { begin, withTimeout } from '../server/limits.ts';
+import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
+import type { Times } from '../../times.ts';
+import { withTypes } from '../columns.ts';
+import { begin, withTimeout } from './limits.ts';
 
 const COLUMNS = withTypes('bigint');
 

@@ -1,7 +1,7 @@
 // Owns: changes and removals of books in PostgreSQL. Calls for books that others have locked, and changes of large books, are
 // sent by themselves.
 
-import type { Book, BookChanges } from '../../../books/book.ts';
+import type { Book, BookChanges } from '../../books/book.ts';
 import {
   type BookStore,
   type BookUpdate,
@@ -10,9 +10,9 @@ import {
   type Eventual,
   type Left,
   weightOfAnswer,
-} from '../../../books/store.ts';
-import type { Connections } from '../server/connections.ts';
+} from '../../books/store.ts';
 import { ConditionalChanges } from './conditional-changes.ts';
+import type { Connections } from './connections.ts';
 import { LockedBooks } from './locked-books.ts';
 import { allOf, DURABLY, type FindStatements, IS_LIGHT, WITH_IDS } from './statements.ts';
 
