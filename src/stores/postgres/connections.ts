@@ -17,7 +17,7 @@ import {
   type Primary,
   refuseReadOnly,
 } from './hosts.ts';
-import { type Limit, limitConnection, queryWithin } from './limits.ts';
+import { beginWithin, type Limit, limitConnection, queryWithin } from './limits.ts';
 
 // Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a
 // slower kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches
@@ -67,6 +67,12 @@ class Client extends pg.Client {
 /** The pools for single statements. */
 type StatementPool = keyof Times['postgres']['statement'];
 
+/** Sends one statement of a transaction. */
+export type Query = <Row extends pg.QueryResultRow>(
+  text: string,
+  values?: unknown[],
+) => Promise<pg.QueryResult<Row>>;
+
 interface Pools extends Readonly<Record<StatementPool | 'lists', pg.Pool>> {
   readonly address: Primary;
 }
@@ -103,21 +109,63 @@ export class Connections {
    * ends what is in progress then.
    * @throws StoreUnavailable
    */
-  async query<Row extends pg.QueryResultRow>(
+  query<Row extends pg.QueryResultRow>(
     kind: StatementPool,
     text: string,
     values: unknown[],
     deadline: number,
   ): Promise<pg.QueryResult<Row>> {
+    return this.#send(kind, deadline, (client, left) => {
+      return queryWithin<Row>(client, 'statement_timeout', left, { text, values });
+    });
+  }
+
+  /**
+   * Runs statements as one transaction. It is rolled back if the work throws, and carried out again if the server has rolled it
+   * back for others. If the outcome of its commit is unknown, it is not carried out again.
+   * @throws StoreUnavailable
+   */
+  transaction<Result>(
+    kind: StatementPool,
+    deadline: number,
+    work: (query: Query) => Promise<Result>,
+  ): Promise<Result> {
+    return this.#send(kind, deadline, async (client, left) => {
+      const query: Query = async (text, values = []) => {
+        if (performance.now() >= deadline) throw OVERDUE;
+        return client.query({ text, values });
+      };
+      try {
+        await client.query(beginWithin(left));
+        const result = await work(query);
+        await query('commit');
+        return result;
+      } catch (error) {
+        if (error instanceof pg.DatabaseError || error instanceof StoreUnavailable)
+          await client.query('rollback');
+        throw error;
+      }
+    });
+  }
+
+  async #send<Result>(
+    kind: StatementPool,
+    deadline: number,
+    send: (client: pg.PoolClient, left: number) => Promise<Result>,
+  ): Promise<Result> {
     const { statement, notice, retryPause } = this.#times;
     for (let attempt = 1; ; attempt += 1) {
       const { client, pools } = await this.#connect(kind, deadline);
       const left = Math.min(statement[kind], deadline - notice - performance.now());
       try {
-        const result = await queryWithin<Row>(client, 'statement_timeout', left, { text, values });
+        const result = await send(client, left);
         client.release();
         return result;
       } catch (error) {
+        if (error instanceof StoreUnavailable) {
+          client.release();
+          throw error;
+        }
         const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
         if (code === undefined) (client as unknown as Client).reset();
         client.release(code === undefined || HOST_FAILURE.test(code));

@@ -135,6 +135,14 @@ export function begin(milliseconds: number, mode = ''): string {
   return `begin ${mode}; ${limitLocks(milliseconds)}`;
 }
 
+/**
+ * Begins a transaction, each statement of which the server ends when it takes longer.
+ * @param milliseconds may have passed already.
+ */
+export function beginWithin(milliseconds: number): string {
+  return `begin; select ${ownSettings(true)}, set_config('statement_timeout', '${Math.max(1, Math.ceil(milliseconds))}', true)`;
+}
+
 /** SQL at the beginning of a transaction. */
 export function limitLocks(milliseconds: number): string {
   return `select ${ownSettings(true)}, set_config('lock_timeout', '${milliseconds}', true)`;
