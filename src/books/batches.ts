@@ -1,14 +1,15 @@
 // Owns: sending single calls to a store in batches. Calls that arrive while a batch is in progress form the next one:
 // no timer and no added wait. Without load, a call is sent at the end of its turn of the event loop; a full batch is
 // sent at once. A call that is not sent in time is refused. Calls that the store leaves out of a batch, since the answers
-// before them are large, go behind those that wait. Independent of books.
+// before them are large, go behind those that wait. Calls for different places are sent apart. Independent of books.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Histogram } from '../metrics/prometheus.ts';
 import type { Times } from '../times.ts';
-import { type BatchLimits, type Left, StoreUnavailable } from './store.ts';
+import { type BatchLimits, type Left, type Place, StoreUnavailable } from './store.ts';
 
 interface Batch<Item, Answer> {
+  readonly place: Place;
   readonly items: Item[];
   readonly calls: PromiseWithResolvers<Answer>[];
   /** When its calls are given up, on the clock of `performance.now()`. */
@@ -16,6 +17,9 @@ interface Batch<Item, Answer> {
   timer: NodeJS.Timeout;
   weight: number;
 }
+
+/** Of a store that does not say where an item is. */
+const HERE: Place = { server: 0 };
 
 const OVERLOADED = new StoreUnavailable('more calls wait than the store can answer in time', 'overload');
 
@@ -46,8 +50,10 @@ export class Batches<Item, Answer> {
   readonly #late: StoreUnavailable;
   readonly #weigh: (item: Item) => number;
   readonly #weighAnswer: (answer: Answer) => number;
+  readonly #placeOf: (item: Item) => Place | undefined;
   readonly #waiting: Batch<Item, Answer>[] = [];
-  #inFlight = 0;
+  /** Batches in progress, by the server of their place. */
+  readonly #inFlight = new Map<number, number>();
   /** Of all batches that have ended, failed ones included: their items, and their duration in seconds. */
   readonly sizes = new Histogram(SIZES);
   readonly durations = new Histogram(DURATIONS);
@@ -56,6 +62,7 @@ export class Batches<Item, Answer> {
    * @param carry answers a batch, in its order; if it rejects, so does every call of the batch.
    * @param weigh an item's weight, in the unit of the limits.
    * @param weighAnswer an answer's weight, in the same unit.
+   * @param placeOf where an item is: the same object for items that may be in one batch.
    */
   constructor(
     carry: Carry<Item, Answer>,
@@ -63,6 +70,7 @@ export class Batches<Item, Answer> {
     times: Times['books'],
     weigh: (item: Item) => number = () => 0,
     weighAnswer: (answer: Answer) => number = () => 0,
+    placeOf: (item: Item) => Place | undefined = () => undefined,
   ) {
     this.#carry = carry;
     this.#limits = limits;
@@ -70,6 +78,7 @@ export class Batches<Item, Answer> {
     this.#late = new StoreUnavailable(`no answer within ${times.deadline} ms`, 'late');
     this.#weigh = weigh;
     this.#weighAnswer = weighAnswer;
+    this.#placeOf = placeOf;
   }
 
   /** Calls whose batch has not been sent. */
@@ -78,15 +87,16 @@ export class Batches<Item, Answer> {
   }
 
   get inFlight(): number {
-    return this.#inFlight;
+    return [...this.#inFlight.values()].reduce((all, batches) => all + batches, 0);
   }
 
   /**
    * @throws StoreUnavailable if the call is not sent in time, and then never will be; or after the deadline.
    */
   call(item: Item): Promise<Answer> {
-    let batch = this.#waiting.at(-1);
-    if (batch === undefined || this.#isFull(batch)) batch = this.#open();
+    const place = this.#placeOf(item) ?? HERE;
+    let batch = this.#waiting.findLast((waiting) => waiting.place === place);
+    if (batch === undefined || this.#isFull(batch)) batch = this.#open(place);
     batch.weight += this.#weigh(item);
     const call = Promise.withResolvers<Answer>();
     batch.items.push(item);
@@ -99,9 +109,10 @@ export class Batches<Item, Answer> {
     return items.length >= this.#limits.size || weight >= this.#limits.weight;
   }
 
-  #open(): Batch<Item, Answer> {
+  #open(place: Place): Batch<Item, Answer> {
     const { deadline, queue } = this.#times;
     const batch: Batch<Item, Answer> = {
+      place,
       items: [],
       calls: [],
       deadline: performance.now() + deadline,
@@ -114,15 +125,21 @@ export class Batches<Item, Answer> {
   }
 
   #start(): void {
-    while (this.#inFlight < this.#limits.inFlight) {
-      const batch = this.#waiting.shift();
+    for (;;) {
+      const next = this.#waiting.findIndex(({ place }) => this.#inFlightAt(place) < this.#limits.inFlight);
+      const [batch] = next === -1 ? [] : this.#waiting.splice(next, 1);
       if (batch === undefined) return;
       void this.#run(batch);
     }
   }
 
+  #inFlightAt({ server }: Place): number {
+    return this.#inFlight.get(server) ?? 0;
+  }
+
   async #run(batch: Batch<Item, Answer>): Promise<void> {
-    this.#inFlight += 1;
+    const { place } = batch;
+    this.#inFlight.set(place.server, this.#inFlightAt(place) + 1);
     const began = performance.now();
     let carried = batch.items.length;
     try {
@@ -135,7 +152,7 @@ export class Batches<Item, Answer> {
     } finally {
       this.sizes.observe(carried);
       this.durations.observe((performance.now() - began) / 1000);
-      this.#inFlight -= 1;
+      this.#inFlight.set(place.server, this.#inFlightAt(place) - 1);
       this.#start();
     }
   }
@@ -200,8 +217,9 @@ export class Batches<Item, Answer> {
   }
 
   /** Puts the calls at these positions behind those that wait. No call joins them, since their deadline comes first. */
-  #waitAgain({ items, calls, deadline }: Batch<Item, Answer>, positions: readonly number[]): void {
+  #waitAgain({ place, items, calls, deadline }: Batch<Item, Answer>, positions: readonly number[]): void {
     const batch: Batch<Item, Answer> = {
+      place,
       items: positions.map((position) => items[position] as Item),
       calls: positions.map((position) => calls[position] as PromiseWithResolvers<Answer>),
       deadline,

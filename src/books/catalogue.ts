@@ -37,12 +37,14 @@ export class Catalogue {
   constructor(store: BookStore, times: Times['books']) {
     this.#store = store;
     const { limits } = store;
+    const placeOf = (id: number) => store.placeOf?.(id);
     this.#finds = new Batches(
       (ids: readonly number[], deadline) => store.find(ids, deadline),
       limits.find,
       times,
       undefined,
       weightOfAnswer,
+      placeOf,
     );
     this.#inserts = new Batches(
       (books: readonly BookFields[], deadline) => store.insert(books, deadline),
@@ -61,14 +63,23 @@ export class Catalogue {
       times,
       ({ changes }) => weightOf(changes),
       weightOfAnswer,
+      ({ id }) => placeOf(id),
     );
-    this.#removals = new Batches((ids, deadline) => store.remove(ids, deadline), limits.remove, times);
+    this.#removals = new Batches(
+      (ids: readonly number[], deadline) => store.remove(ids, deadline),
+      limits.remove,
+      times,
+      undefined,
+      undefined,
+      placeOf,
+    );
     this.#conditionals = new Batches(
       (changes, deadline) => store.changeIf(changes, deadline),
       limits.conditional,
       times,
       ({ changes }) => weightOf(changes ?? {}),
       weightOfAnswer,
+      ({ id }) => placeOf(id),
     );
     this.#longSearches = new Batches(
       (searches) => Promise.all(searches.map((search) => search())),

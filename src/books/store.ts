@@ -12,8 +12,16 @@ export interface BatchLimits {
   readonly size: number;
   /** Total weight of the items in one batch, without the last one. */
   readonly weight: number;
-  /** Batches in progress at the same time. */
+  /** Batches in progress at the same time, for each server of the store. */
   readonly inFlight: number;
+}
+
+/**
+ * Where a store keeps some of its books. Only books of one place are in one batch. The batches in progress are counted for each
+ * server, so that one that does not answer delays only its own books.
+ */
+export interface Place {
+  readonly server: number;
 }
 
 /** One book's changes; fields that are absent keep their stored values. */
@@ -142,6 +150,9 @@ export interface BookStore {
 
   /** Whether it was made when it was opened. */
   readonly isNew: boolean;
+
+  /** Where the book of this id is, or would be; undefined if all books are in one place. The answer may change. */
+  placeOf?(id: number): Place | undefined;
 
   /** How many books there are, up to a number. */
   countUpTo(most: number): Promise<number>;

@@ -15,6 +15,10 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('= answers[position] as', '= answers[answers.length - 1 - position] as')
   .mutant('a call that fails while others are answered ends the process', ORDERS, 'calls in batches')
   .change('late.push(answer.then(', 'late.push(nextTurn().then(() => answer).then(')
+  .mutant('a batch has calls for two shards', ORDERS, 'calls in batches')
+  .change('waiting.place === place', 'waiting.place.server === place.server')
+  .mutant('a server that does not answer delays the books of others', ORDERS, 'calls in batches')
+  .change('return this.#inFlight.get(server) ?? 0;', 'return 0 * server + this.inFlight;')
   .in('src/books/catalogue.ts')
   .mutant(
     'many searches may each be short for 0.1 s',

@@ -17,7 +17,16 @@ const limits = fc.record({
   inFlight: fc.constantFrom(1, 2),
 });
 
-const calls = fc.array(fc.record({ weight: fc.integer({ min: 0, max: 4 }), isRefused: fc.boolean() }), {
+/** Two servers, of which one has two places. */
+const PLACES = [{ server: 1 }, { server: 1 }, { server: 2 }];
+
+const call = fc.record({
+  weight: fc.integer({ min: 0, max: 4 }),
+  isRefused: fc.boolean(),
+  place: fc.constantFrom(undefined, ...PLACES),
+});
+
+const calls = fc.array(call, {
   minLength: 1,
   maxLength: 16,
 });
@@ -26,7 +35,12 @@ const calls = fc.array(fc.record({ weight: fc.integer({ min: 0, max: 4 }), isRef
 const BEHAVIOURS = ['answers', 'answers some later', 'leaves some out', 'fails', 'is late'];
 const behaviours = fc.array(fc.constantFrom(...BEHAVIOURS), { minLength: 1, maxLength: 8 });
 
-type Item = { readonly number: number; readonly weight: number; readonly isRefused: boolean };
+interface Item {
+  readonly number: number;
+  readonly weight: number;
+  readonly isRefused: boolean;
+  readonly place: { readonly server: number } | undefined;
+}
 
 export const batches = fc.asyncProperty(
   fc.scheduler(),
@@ -37,7 +51,7 @@ export const batches = fc.asyncProperty(
     Order.run(scheduler, async (order) => {
       const { time } = order;
       let batch = 0;
-      let inFlight = 0;
+      const inFlight = new Map<number, number>();
       let isQuiet = false;
       const sent: number[] = [];
       const late = () => new Promise((resolve) => setTimeout(resolve, LATE));
@@ -46,8 +60,15 @@ export const batches = fc.asyncProperty(
       const carry = async (items: readonly Item[], deadline: number) => {
         order.expect(time.now <= deadline, 'work begins after its deadline');
         order.expect(items.length <= limits.size, 'a batch is too large');
-        inFlight += 1;
-        order.expect(inFlight <= limits.inFlight, 'too many batches are in progress');
+        const { place } = items[0] as Item;
+        order.expect(
+          items.every((item) => item.place === place),
+          'a batch has items of two places',
+        );
+        const server = place?.server ?? 0;
+        const ofServer = (inFlight.get(server) ?? 0) + 1;
+        inFlight.set(server, ofServer);
+        order.expect(ofServer <= limits.inFlight, 'too many batches are in progress');
         for (const { number } of items) sent.push(number);
         const behaviour = behaviours[batch % behaviours.length];
         batch += 1;
@@ -69,7 +90,7 @@ export const batches = fc.asyncProperty(
             });
           });
         } finally {
-          inFlight -= 1;
+          inFlight.set(server, (inFlight.get(server) as number) - 1);
         }
       };
 
@@ -79,12 +100,24 @@ export const batches = fc.asyncProperty(
         TIMES.books,
         ({ weight }) => weight,
         (answer) => Number(answer.at(-1)) % 3,
+        ({ place }) => place,
       );
-      order.onTime = () =>
+      const isFull = ({ place }: Item) => inFlight.get(place?.server ?? 0) === limits.inFlight;
+      order.onTime = () => {
+        const carried = [...inFlight.values()].reduce((sum, batches) => sum + batches, 0);
+        if (batches.inFlight > carried) return; // answers are given
+        const waiting = made.filter(({ item, observed }) => {
+          return !sent.includes(item.number) && observed.settled === undefined;
+        });
         order.expect(
-          batches.waiting === 0 || batches.inFlight === limits.inFlight,
+          waiting.every(({ item }) => isFull(item)),
           'a call waits although there is room',
         );
+        order.expect(
+          batches.waiting === 0 || carried >= limits.inFlight,
+          'a call waits again although there is room',
+        );
+      };
       const made: { readonly item: Item; readonly observed: Observed<string> }[] = [];
       const make = (item: Item) =>
         made.push({ item, observed: new Observed(order, `call ${item.number}`, batches.call(item)) });
@@ -99,19 +132,23 @@ export const batches = fc.asyncProperty(
         if (item.isRefused) assert.notEqual(error, undefined, 'what is refused was answered');
         else assert.notEqual((error as StoreUnavailable | undefined)?.kind, 'refused', 'too much is refused');
       }
-      const arrival = new Map(made.map(({ item }, position) => [item.number, position]));
-      const firsts = [...new Set(sent)].map((number) => arrival.get(number) as number);
-      assert.deepEqual(
-        firsts,
-        firsts.toSorted((one, other) => one - other),
-        'not in the order of the calls',
-      );
+      const firsts = [...new Set(sent)];
+      for (const place of [undefined, ...PLACES]) {
+        const called = made.filter(({ item }) => item.place === place).map(({ item }) => item.number);
+        const sentHere = firsts.filter((number) => called.includes(number));
+        assert.deepEqual(
+          sentHere,
+          called.filter((number) => sentHere.includes(number)),
+          'not in the order of the calls',
+        );
+      }
       assert.deepEqual([batches.waiting, batches.inFlight], [0, 0]);
       assert.equal(time.pending, 0, 'a timer is left');
 
       isQuiet = true;
       made.length = 0;
-      for (let number = 0; number < 20; number += 1) make({ number, weight: 1, isRefused: false });
+      for (let number = 0; number < 20; number += 1)
+        make({ number, weight: 1, isRefused: false, place: undefined });
       await order.untilQuiet();
       for (const { item, observed } of made) assert.equal(observed.settled?.answer, answerTo(item));
     }),

@@ -1,0 +1,75 @@
+// Owns: in which shard Citus keeps a book, so that a batch has books of one shard only: its server carries such a statement out
+// as any PostgreSQL does, with locks that are skipped and without a commit in two phases.
+// Does not: decide which server gets a statement. A map that is out of date costs a refusal, and never misleads.
+
+import type { Place } from '../../books/store.ts';
+
+/** Sends a statement that reads. */
+type Read = <Row>(text: string, values?: unknown[]) => Promise<readonly Row[]>;
+
+interface Shard extends Place {
+  /** The highest hash of the ids in it: a signed integer of 32 bits. */
+  readonly last: number;
+}
+
+const IS_DISTRIBUTED = "select to_regclass('pg_dist_shard') is not null as known";
+const SHARDS = `
+  select shardmaxvalue::integer as last, min(groupid)::integer as server
+  from pg_dist_shard join pg_dist_placement using (shardid)
+  where logicalrelid = to_regclass('books') group by shardmaxvalue order by last`;
+
+export class Shards {
+  readonly #read: Read;
+  /** Ascending by their hashes; none if the table of books is not distributed. */
+  #shards: readonly Shard[] = [];
+  #isRenewing = false;
+
+  constructor(read: Read) {
+    this.#read = read;
+  }
+
+  get areSeveral(): boolean {
+    return this.#shards.length > 0;
+  }
+
+  /** @throws the driver's error. */
+  async read(): Promise<void> {
+    const [found] = await this.#read<{ known: boolean }>(IS_DISTRIBUTED);
+    if (found?.known) this.#shards = await this.#read<Shard>(SHARDS);
+  }
+
+  /** Reads the shards again, in the background, since a statement has failed. If that fails, so will the next statement. */
+  async renew(): Promise<void> {
+    if (!this.areSeveral || this.#isRenewing) return;
+    this.#isRenewing = true;
+    await this.read().catch(() => {});
+    this.#isRenewing = false;
+  }
+
+  /** @returns the same object for all books of a shard; undefined if the table is not distributed. */
+  placeOf(id: number): Place | undefined {
+    const hash = this.areSeveral ? hashOf(id) : 0;
+    return this.#shards.find(({ last }) => hash <= last);
+  }
+}
+
+/**
+ * The hash of a `bigint` with which PostgreSQL and Citus divide tables, as a signed integer: its halves joined, then the final
+ * mixing of Bob Jenkins' lookup3 (https://burtleburtle.net/bob/c/lookup3.c).
+ * @param id from 1 to 2^53−1.
+ */
+export function hashOf(id: number): number {
+  const start = 0x9e3779b9 + 4 + 3923095;
+  let a = start + (id ^ Math.floor(id / 2 ** 32));
+  let b = start;
+  let c = start;
+  const mixed = (value: number, by: number, bits: number) =>
+    (value ^ by) - ((by << bits) | (by >>> (32 - bits)));
+  c = mixed(c, b, 14);
+  a = mixed(a, c, 11);
+  b = mixed(b, a, 25);
+  c = mixed(c, b, 16);
+  a = mixed(a, c, 4);
+  b = mixed(b, a, 14);
+  return mixed(c, b, 24) | 0;
+}
