@@ -97,20 +97,16 @@ export const TIMES = {
     logWaitPause: 10 * SECOND,
   },
   postgres: {
-    /** To connect to a host: for a command or at the start, and while calls wait. One that is lost in the network must not delay later calls. */
+    /** To connect to a host: for a command or at the start, and while calls wait, which then try again. One that is lost in the network must not delay later calls. */
     connectAtStart: 3 * SECOND,
     connect: 1500,
     /** That a host named earlier may answer later than another one and still be preferred. */
     preference: 500,
-    /** For the sessions of an older primary to end. */
-    endOfSessions: SECOND,
     /**
      * Without a byte before a connection is probed; ten seconds later it has failed. A long statement has no time limit, and
      * the system's own two hours are too long to wait for a host that has lost its power.
      */
     keepAliveDelay: 10 * SECOND,
-    /** That a call waits for a connection. */
-    wait: 3 * SECOND,
     /** For a statement, by its pool: it ends before the call that waits for it does, since a later write could undo newer changes. */
     statement: { batches: 4 * SECOND, held: 4 * SECOND, searches: 4 * SECOND, counts: 2 * SECOND },
     /** For a list to wait for a lock. */
@@ -123,7 +119,7 @@ export const TIMES = {
     idle: 30 * SECOND,
     /** After which a connection is replaced, so that changes in front of the server take effect. */
     lifetime: 30 * MINUTE,
-    /** Until all hosts are asked again which of them takes writes: after a failure, and without one. Both with jitter. */
+    /** Until all hosts are asked again which of them takes writes: after a failure, with jitter, and without one. */
     searchPause: 200,
     watchPause: 2 * SECOND,
     /** Until a statement that was rolled back is tried again: doubled with each attempt, with full jitter. */

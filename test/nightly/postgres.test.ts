@@ -22,8 +22,7 @@ const STARTS: readonly (readonly [
 ])[] = [
   ['sslmode=disable', 'both', 'plain'],
   ['sslmode=disable', 'TLS alone', 'refused'],
-  ['sslmode=allow', 'both', 'plain'],
-  ['sslmode=allow', 'TLS alone', 'encrypted'],
+  ['sslmode=allow', 'both', 'refused'],
   ['', 'both', 'encrypted'],
   ['', 'no TLS', 'plain'],
   ['sslmode=prefer', 'both', 'encrypted'],

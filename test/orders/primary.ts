@@ -9,7 +9,7 @@ import { Connections } from '../../src/stores/postgres/connections.ts';
 import { findWritable, readHosts } from '../../src/stores/postgres/hosts.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order } from './order.ts';
-import { type Row, Server, ServerError, type Session, type Statement, withServers } from './wire.ts';
+import { type Row, Server, ServerError, type Statement, withServers } from './wire.ts';
 
 /** Milliseconds after which what happened before has no consequence any more: the longest pauses and limits together. */
 const CALM = 8000;
@@ -41,30 +41,21 @@ class Host extends Server {
     this.#order = order;
   }
 
-  override onSent(statements: readonly Statement[], limit: number): void {
-    for (const { text, values } of statements) {
-      const left = Number(values[1]) - this.#order.time.now;
-      if (text === 'write')
-        this.#order.expect(limit <= left, `a statement may take ${limit} ms, with ${left} ms left`);
-    }
+  override onSent({ text, values }: Statement, limit: number): void {
+    const left = Number(values[1]) - this.#order.time.now;
+    if (text === 'write')
+      this.#order.expect(limit <= left, `a statement may take ${limit} ms, with ${left} ms left`);
   }
 
-  answer({ text, values }: Statement, session: Session): readonly Row[] {
+  answer({ text, values }: Statement): readonly Row[] {
     if (text.includes('show transaction_read_only'))
       return [{ transaction_read_only: this.timeline > 0 ? 'off' : 'on' }];
-    if (text.includes('pg_terminate_backend')) {
-      if (values[0] === this.#number) this.endSessions(session);
-      return [];
-    }
-    if (text.includes('pg_control_system')) return [{ system: '1', number: this.#number }];
+    if (text.includes('pg_control_system'))
+      return [{ system: '1', number: this.timeline.toString(16).padStart(8, '0') }];
     if (text.includes('pg_backend_pid')) return [{ limited: true }];
     if (text !== 'write') return [];
     if (this.timeline === 0) throw new ServerError('25006');
     return [{ numbers: values[0] as string, timeline: this.timeline }];
-  }
-
-  get #number(): string {
-    return this.timeline.toString(16).padStart(8, '0');
   }
 }
 

@@ -28,6 +28,7 @@ export interface Statement {
 export type Condition = 'up' | 'down' | 'silent';
 
 const LIMIT = 'statement_timeout';
+const OF_TRANSACTION = /^begin; set local statement_timeout = (\d+)/;
 const CANCELED = '57014';
 
 /** Types of columns, by those of their values. */
@@ -62,8 +63,8 @@ export abstract class Server {
     this.#condition = condition;
   }
 
-  endSessions(except?: Session): void {
-    for (const session of this.#sessions) if (session !== except) session.endByServer();
+  endSessions(): void {
+    for (const session of this.#sessions) session.endByServer();
   }
 
   /** Called with a connection that is attempted. */
@@ -77,27 +78,18 @@ export abstract class Server {
   }
 
   /**
-   * Called with the statements of one packet when it is sent.
+   * Called with a statement when it is sent.
    * @param limit milliseconds until the server ends it.
    */
-  onSent(_statements: readonly Statement[], _limit: number): void {}
+  onSent(_statement: Statement, _limit: number): void {}
 
-  /** Carries out the statements of one packet. @returns the messages of its answers. */
-  async carryOut(statements: readonly Statement[], session: Session): Promise<Buffer> {
-    const limits = statements.map(({ values: [name, limit] }) =>
-      name === LIMIT ? Number(limit) : undefined,
-    );
-    const limit = limits.find((one) => one !== undefined) ?? session.limit;
-    if (statements.length === 1) session.limit = limit;
+  /** @returns the messages of the answer. */
+  async carryOut(statement: Statement, session: Session, limit: number): Promise<Buffer> {
     const end = this.#order.time.now + limit;
-    this.onSent(statements, limit);
-    const last = statements.at(-1)?.text.trim().slice(0, 24).replace(/\s+/g, ' ');
-    await this.#when(`answers ${last}`);
+    await this.#when(`answers ${statement.text.trim().slice(0, 24).replace(/\s+/g, ' ')}`);
     try {
       if (this.#order.time.now > end) throw new ServerError(CANCELED);
-      const answers: Buffer[] = [];
-      for (const statement of statements) answers.push(rowsMessages(await this.answer(statement, session)));
-      return Buffer.concat(answers);
+      return rowsMessages(await this.answer(statement, session));
     } catch (error) {
       if (!(error instanceof ServerError)) throw error;
       return message('E', text('SERROR'), text(`C${error.code}`), text(`M${error.message}`), Buffer.alloc(1));
@@ -114,8 +106,9 @@ export abstract class Server {
 export class Session extends Duplex {
   readonly #find: (port: number) => Server;
   #server: Server | undefined;
-  /** Milliseconds of a statement at most. */
-  limit = Number.POSITIVE_INFINITY;
+  /** Milliseconds of a statement at most, and of one in the transaction. */
+  #limit = Number.POSITIVE_INFINITY;
+  #limitInTransaction: number | undefined;
   #received: Buffer = Buffer.alloc(0);
   #isStarted = false;
   #isEnded = false;
@@ -125,7 +118,7 @@ export class Session extends Duplex {
   readonly unref = () => this;
   readonly resetAndDestroy = () => this.destroy();
   /** Received, but not to be carried out before the packet is complete. */
-  #statements: Statement[] = [];
+  #statement: Statement = { text: '', values: [] };
   #answered: Promise<unknown> = Promise.resolve();
 
   constructor(find: (port: number) => Server) {
@@ -173,15 +166,26 @@ export class Session extends Duplex {
       const key = message('K', int32(this.#server?.port ?? 0), int32(0));
       this.#answer(async () => Buffer.concat([message('R', int32(0)), key]));
     } else if (type === 'P') {
-      this.#statements.push({ text: body.toString().split('\0')[1] as string, values: [] });
+      this.#statement = { text: body.toString().split('\0')[1] as string, values: [] };
     } else if (type === 'B') {
-      const { text } = this.#statements.pop() as Statement;
-      this.#statements.push({ text, values: valuesOf(body) });
+      this.#statement = { text: this.#statement.text, values: valuesOf(body) };
     } else if (type === 'Q' || type === 'S') {
       const simple = { text: body.toString('utf8', 0, body.length - 1), values: [] };
-      const statements = type === 'Q' ? [simple] : this.#statements.splice(0);
-      this.#answer(() => (this.#server as Server).carryOut(statements, this));
+      const statement = type === 'Q' ? simple : this.#statement;
+      const server = this.#server as Server;
+      const limit = this.#limitOf(statement);
+      server.onSent(statement, limit);
+      this.#answer(() => server.carryOut(statement, this, limit));
     }
+  }
+
+  #limitOf({ text, values: [name, limit] }: Statement): number {
+    const [, ofTransaction] = OF_TRANSACTION.exec(text) ?? [];
+    if (ofTransaction !== undefined) this.#limitInTransaction = Number(ofTransaction);
+    const before = this.#limitInTransaction ?? this.#limit;
+    if (name === LIMIT) this.#limit = Number(limit);
+    if (text === 'commit' || text === 'rollback') this.#limitInTransaction = undefined;
+    return before;
   }
 
   /** Gives one answer after the other. */

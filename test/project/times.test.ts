@@ -69,7 +69,7 @@ describe('the sums of times', () => {
     ['rule 23: a lost host is given up before the store is back for 2 s', postgres.connect, 2000],
     [
       'rule 23: another host is found in time',
-      1.5 * postgres.watchPause + postgres.connect, // with jitter
+      postgres.watchPause + 1.5 * postgres.searchPause + postgres.connect + postgres.preference, // with jitter
       ANSWER,
     ],
     ...Object.entries(postgres.statement).map(

@@ -15,8 +15,8 @@ const LIMITS = {
   books: 'deadline queue',
   lists: 'firstChunk wait stall',
   sqlite: 'busy busyInBulk write search catchUp count logWait',
-  postgres: `connectAtStart connect wait listLock query count catchUp statement
-    indexStatement indexLock indexStep describe bulkLock endOfSessions`,
+  postgres: `connectAtStart connect listLock query count catchUp statement
+    indexStatement indexLock indexStep describe bulkLock`,
   standby: 'snapshot heartbeat connect start',
   service: 'grace answer',
   workers: 'lastResort answer',

@@ -8,7 +8,7 @@ import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
-import { begin, queryWithin, withTimeout } from './limits.ts';
+import { begin, withTimeout } from './limits.ts';
 import { WITH_IDS } from './statements.ts';
 import { changeStructure, look, type OnLongWait } from './structure.ts';
 
@@ -340,8 +340,10 @@ async function missingFrom(client: pg.Client, times: Times['postgres']): Promise
 export async function* buildIndex(client: pg.Client, times: Times['postgres']): AsyncGenerator<number, void> {
   const follower = new IndexFollower(
     async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
-      const statement = withTimeout(text, values, times.indexStep);
-      return (await queryWithin<Row>(client, 'lock_timeout', times.indexLock, statement)).rows;
+      await client.query(withTimeout(begin(times.indexLock), [], times.indexStep));
+      const { rows } = await client.query<Row>(withTimeout(text, values, times.indexStep));
+      await client.query(withTimeout('commit', [], times.indexStep));
+      return rows;
     },
   );
   for (let state = await follower.state(); state.notes.length > 0; state = await follower.state()) {

@@ -17,17 +17,17 @@ import {
   type Primary,
   refuseReadOnly,
 } from './hosts.ts';
-import { beginWithin, type Limit, limitConnection, queryWithin } from './limits.ts';
+import { beginWithin, isLimited, limitConnection } from './limits.ts';
 
-// Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a
-// slower kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches
-// for the work that they cause, counts of all that a search finds for even more of it, lists for their readers.
-const BATCH_CONNECTIONS = 10;
-const HELD_CONNECTIONS = 4;
-/** One for the short search in progress, one for the long one, and one that brings the index up to date beside them. */
-const SEARCH_CONNECTIONS = 3;
-const COUNT_CONNECTIONS = 1;
 export const LIST_CONNECTIONS = 8;
+
+/**
+ * Connections of each pool. The pools are divided by what their statements may wait for, so that none waits for a slower
+ * kind: batches wait for nothing, held books for the locks of others or, above 64 KiB, for each other, searches for the
+ * work that they cause, counts of all that a search finds for even more of it, lists for their readers. Searches have one
+ * for the short one in progress, one for the long one, and one that brings the index up to date beside them.
+ */
+const CONNECTIONS = { batches: 10, held: 4, searches: 3, counts: 1, lists: LIST_CONNECTIONS };
 
 /** The server rolled back the whole transaction; the statement can simply be retried. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
@@ -45,26 +45,35 @@ const REFUSED = /^(2[123]|27|3[89]|42501|44|54|P0)/;
 /** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
-/** Connecting has its own timeout: that of the pool includes the wait for a free connection. */
-class Client extends pg.Client {
+class Client extends pg.Client implements pg.PoolClient {
+  declare release: pg.PoolClient['release'];
   readonly #socket: Socket;
 
-  constructor(connectionTimeoutMillis: number, config?: pg.ClientConfig) {
+  constructor(config?: pg.ClientConfig) {
     const socket = new Socket();
-    super({ ...config, connectionTimeoutMillis, stream: () => socket });
+    super({ ...config, stream: () => socket });
     this.#socket = socket;
   }
 
+  /** Begins a transaction in one packet with what is sent at once: a pooler needs half its time for each packet more. */
+  begin(milliseconds: number): Promise<unknown> {
+    this.#socket.cork();
+    process.nextTick(() => this.#socket.uncork());
+    return this.query(beginWithin(milliseconds));
+  }
+
   /**
-   * Ends the connection at once. After an ordinary end, the system would still deliver a statement that is under way:
-   * it would take effect when the network is back, after newer changes.
+   * Waits for an answer. If the server falls silent, the connection is reset: after an ordinary end, the system would
+   * still deliver a statement that is under way. It would take effect when the network is back, after newer changes.
+   * @param silence milliseconds.
    */
-  reset(): void {
-    this.#socket.resetAndDestroy();
+  async answered<Result>(sent: Promise<Result>, silence: number): Promise<Result> {
+    const silent = setTimeout(() => this.#socket.resetAndDestroy(), silence);
+    return await sent.finally(() => clearTimeout(silent));
   }
 }
 
-/** The pools for single statements. */
+/** The pools for single statements and transactions. */
 type StatementPool = keyof Times['postgres']['statement'];
 
 /** Sends one statement of a transaction. */
@@ -73,34 +82,27 @@ export type Query = <Row extends pg.QueryResultRow>(
   values?: unknown[],
 ) => Promise<pg.QueryResult<Row>>;
 
-interface Pools extends Readonly<Record<StatementPool | 'lists', pg.Pool>> {
-  readonly address: Primary;
-}
+type Pools = Readonly<Record<keyof typeof CONNECTIONS, pg.Pool>>;
 
 export class Connections {
   readonly #hosts: Hosts;
   readonly #times: Times['postgres'];
+  #address: Primary;
   #pools: Pools;
-  /** Of the host in use, which may change without its address. */
-  #timeline: Primary['timeline'];
-  #searching = false;
-  /** Resolves once a search in progress has its first answer. Until then the host is in doubt, and gets nothing new. */
-  #answered: Promise<unknown> = Promise.resolve();
+  /** Whether another host may have taken over. */
+  #inDoubt = false;
   #closed = false;
   #retries = 0;
   #hostChanges = 0;
-  /** Connections that broke or stopped answering. `#broken` has those that broke, so that none is counted twice. */
+  /** Connections that broke or stopped answering. */
   #lost = 0;
-  readonly #broken = new WeakSet<pg.ClientBase>();
-  /** Called when the pools are replaced; set by calls that wait for a connection. */
-  readonly #onMove = new Set<(value: undefined) => void>();
 
   /** @param address where the connections go first. */
   constructor(hosts: Hosts, address: Primary, times: Times['postgres']) {
     this.#hosts = hosts;
     this.#times = times;
+    this.#address = address;
     this.#pools = this.#open(address);
-    this.#timeline = address.timeline;
     if (hosts.all.length > 1) void this.#watch();
   }
 
@@ -115,14 +117,18 @@ export class Connections {
     values: unknown[],
     deadline: number,
   ): Promise<pg.QueryResult<Row>> {
+    const { query: silence, statement } = this.#times;
     return this.#send(kind, deadline, (client, left) => {
-      return queryWithin<Row>(client, 'statement_timeout', left, { text, values });
+      const send = () => client.query<Row>(text, values);
+      if (isLimited(client) && left === statement[kind]) return client.answered(send(), silence);
+      const sent = [client.begin(left), send(), client.query('commit')] as const;
+      return client.answered(Promise.all(sent), silence).then(([, result]) => result);
     });
   }
 
   /**
-   * Runs statements as one transaction. It is rolled back if the work throws, and carried out again if the server has rolled it
-   * back for others. If the outcome of its commit is unknown, it is not carried out again.
+   * Runs statements as one transaction. It is rolled back if the work throws, and carried out again if the server has
+   * rolled it back for others. If the outcome of its commit is unknown, it is not carried out again.
    * @throws StoreUnavailable
    */
   transaction<Result>(
@@ -133,16 +139,14 @@ export class Connections {
     return this.#send(kind, deadline, async (client, left) => {
       const query: Query = async (text, values = []) => {
         if (performance.now() >= deadline) throw OVERDUE;
-        return client.query({ text, values });
+        return client.answered(client.query({ text, values }), this.#times.query);
       };
       try {
-        await client.query(beginWithin(left));
-        const result = await work(query);
+        const [, result] = await Promise.all([client.begin(left), work(query)]);
         await query('commit');
         return result;
       } catch (error) {
-        if (error instanceof pg.DatabaseError || error instanceof StoreUnavailable)
-          await client.query('rollback');
+        client.query('rollback').catch(() => {}); // the connection may be broken
         throw error;
       }
     });
@@ -151,31 +155,25 @@ export class Connections {
   async #send<Result>(
     kind: StatementPool,
     deadline: number,
-    send: (client: pg.PoolClient, left: number) => Promise<Result>,
+    send: (client: Client, left: number) => Promise<Result>,
   ): Promise<Result> {
     const { statement, notice, retryPause } = this.#times;
     for (let attempt = 1; ; attempt += 1) {
-      const { client, pools } = await this.#connect(kind, deadline);
+      const client = await this.#connect(kind, deadline);
       const left = Math.min(statement[kind], deadline - notice - performance.now());
       try {
+        if (left <= 0) throw OVERDUE;
         const result = await send(client, left);
         client.release();
         return result;
       } catch (error) {
-        if (error instanceof StoreUnavailable) {
-          client.release();
-          throw error;
-        }
-        const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
-        if (code === undefined) (client as unknown as Client).reset();
-        client.release(code === undefined || HOST_FAILURE.test(code));
+        const code = codeOf(error);
+        const isLost = code === undefined && !(error instanceof StoreUnavailable);
+        client.release(isLost || HOST_FAILURE.test(code ?? ''));
         const rest = Math.random() * retryPause * 2 ** attempt;
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
         if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
-          // When a connection breaks or stops answering, all others to that server are in doubt.
-          const isLost = code === undefined;
-          if (isLost && !this.#broken.has(client)) this.#lost += 1;
-          if (isLost && pools === this.#pools) this.#moveTo(pools.address);
+          if (error instanceof StoreUnavailable) throw error;
           const isLate = code === CANCELED && left < statement[kind];
           throw isLate ? new StoreUnavailable(error, 'late') : this.unavailable(error);
         }
@@ -186,63 +184,41 @@ export class Connections {
   }
 
   /**
-   * Waits for a connection. An attempt that timed out is retried: nothing was sent.
+   * Waits for a connection. An attempt that timed out is repeated, perhaps to another host: nothing was sent.
    * @throws StoreUnavailable
    */
-  async #connect(
-    kind: StatementPool,
-    deadline: number,
-  ): Promise<{ readonly client: pg.PoolClient; readonly pools: Pools }> {
+  async #connect(kind: keyof Pools, deadline: number): Promise<Client> {
     const { connect } = this.#times;
-    for (await this.#answered; performance.now() < deadline; await this.#answered) {
+    for (;;) {
       const began = performance.now();
-      const pools = this.#pools;
-      const moved = Promise.withResolvers<undefined>();
-      this.#onMove.add(moved.resolve);
-      const connecting = pools[kind].connect();
       try {
-        const client = await Promise.race([connecting, moved.promise]);
-        if (client !== undefined && performance.now() < deadline) return { client, pools };
-        // The pools were replaced: a call that waits for a connection of the old ones would never get it.
-        connecting.then(
-          (late) => late.release(),
-          () => {},
-        );
+        return (await this.#pools[kind].connect()) as Client;
       } catch (error) {
         const unavailable = this.unavailable(error);
         const now = performance.now();
-        if (now - began < connect || deadline - now < connect) throw unavailable;
-      } finally {
-        this.#onMove.delete(moved.resolve);
+        if (now - began < connect || deadline - now <= connect) throw unavailable;
       }
     }
-    throw OVERDUE;
   }
 
   /**
    * A connection for a list. The caller releases it.
    * @throws StoreUnavailable
    */
-  async takeForList(): Promise<pg.PoolClient> {
-    try {
-      await this.#answered;
-      return await this.#pools.lists.connect();
-    } catch (error) {
-      throw this.unavailable(error);
-    }
+  takeForList(): Promise<pg.PoolClient> {
+    return this.#connect('lists', performance.now() + 2 * this.#times.connect);
   }
 
-  /** The error for callers. Starts a search if it may mean that another host has taken over. */
+  /** The error for callers. */
   unavailable(error: unknown): StoreUnavailable {
-    const code = error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
-    if (code === undefined || HOST_FAILURE.test(code)) this.#search();
-    return new StoreUnavailable(error, code !== undefined && REFUSED.test(code) ? 'refused' : 'failure');
+    const code = codeOf(error);
+    if (code === undefined || HOST_FAILURE.test(code)) this.#inDoubt = true;
+    return new StoreUnavailable(error, REFUSED.test(code ?? '') ? 'refused' : 'failure');
   }
 
   /** @param standby the pool to a standby, if there is one. */
   metrics(standby: pg.Pool | undefined): Metric[] {
-    const { address: _, ...pools } = this.#pools;
-    const all = Object.entries({ ...pools, ...(standby && { standby }) });
+    const all = Object.entries({ ...this.#pools, ...(standby && { standby }) });
     const ofPools = (metricName: MetricName, count: (pool: pg.Pool) => number) => {
       return metric(metricName, Object.fromEntries(all.map(([name, pool]) => [name, count(pool)])));
     };
@@ -258,113 +234,83 @@ export class Connections {
 
   async close(): Promise<void> {
     this.#closed = true;
-    await end(this.#pools);
+    await Promise.all(Object.values(this.#pools).map((pool) => pool.end()));
   }
 
-  #open(address: Primary): Pools {
-    const { connect, wait, idle, lifetime, query, statement, listLock } = this.#times;
-    const shared = {
-      connectionString: address.host.connectionString,
-      ssl: address.tls,
-      types: NUMBERS,
-      keepAlive: true,
-      connectionTimeoutMillis: wait,
-      idleTimeoutMillis: idle,
-      maxLifetimeSeconds: lifetime / 1000,
-      application_name: APPLICATION,
-      Client: Client.bind(undefined, connect),
-    };
-    const timed = (kind: StatementPool, max: number, min = 0) => {
-      const config = { ...shared, max, min, query_timeout: query };
-      return this.#openPool(config, 'statement_timeout', statement[kind]);
+  #open({ host, tls }: Primary): Pools {
+    const { connect, idle, lifetime, statement, listLock } = this.#times;
+    const open = (kind: keyof Pools) => {
+      const pool = new pg.Pool({
+        connectionString: host.connectionString,
+        ssl: tls,
+        types: NUMBERS,
+        keepAlive: true,
+        connectionTimeoutMillis: connect,
+        idleTimeoutMillis: idle,
+        maxLifetimeSeconds: lifetime / 1000,
+        application_name: APPLICATION,
+        max: CONNECTIONS[kind],
+        Client,
+        pipeline: kind !== 'lists', // which copy
+        onConnect: async (client) => {
+          if (this.#hosts.watched) await refuseReadOnly(client, connect);
+          if (kind === 'lists') await limitConnection(client, 'lock_timeout', listLock, connect);
+          else await limitConnection(client, 'statement_timeout', statement[kind], connect);
+        },
+      });
+      pool.on('error', () => {}); // reported below
+      pool.on('connect', (client) => {
+        client.on('error', () => {}); // the statement in progress, if any, reports it
+        client.once('error', () => {
+          this.#lost += 1;
+          this.#inDoubt = true;
+          // All other connections to that server may be broken.
+          if (pool === this.#pools[kind]) this.#moveTo(this.#address);
+        });
+      });
+      return pool;
     };
     return {
-      address,
-      // One stays open, since its end shows that another host may have taken over.
-      batches: timed('batches', BATCH_CONNECTIONS, this.#hosts.all.length > 1 ? 1 : 0),
-      held: timed('held', HELD_CONNECTIONS),
-      searches: timed('searches', SEARCH_CONNECTIONS),
-      counts: timed('counts', COUNT_CONNECTIONS),
-      lists: this.#openPool({ ...shared, max: LIST_CONNECTIONS }, 'lock_timeout', listLock),
+      batches: open('batches'),
+      held: open('held'),
+      searches: open('searches'),
+      counts: open('counts'),
+      lists: open('lists'),
     };
-  }
-
-  #openPool(config: pg.PoolConfig, limit: Limit, milliseconds: number): pg.Pool {
-    const { connect } = this.#times;
-    const onConnect = async (client: pg.ClientBase) => {
-      if (this.#hosts.watched) await refuseReadOnly(client, connect);
-      await limitConnection(client, limit, milliseconds, connect);
-    };
-    const pool = new pg.Pool({ ...config, onConnect });
-    pool.on('connect', (client) => {
-      // The statement in progress, if any, reports it.
-      client.on('error', () => {
-        this.#broken.add(client);
-        this.#lost += 1;
-      });
-    });
-    // An idle connection broke; the pool drops it and opens another when needed.
-    pool.on('error', () => this.#search());
-    return pool;
   }
 
   /** New calls take new connections; calls that have one keep it until they are done. */
   #moveTo(address: Primary): void {
     if (this.#closed) return;
-    void end(this.#pools);
+    for (const pool of Object.values(this.#pools)) void pool.end();
+    this.#address = address;
     this.#pools = this.#open(address);
-    for (const leave of this.#onMove) leave(undefined);
   }
 
   /**
-   * Asks the other hosts from time to time. A primary may live on beside a promoted standby: nothing has to fail there, but
-   * books that are read are old, and books that are written are lost.
+   * Asks all hosts from time to time, and soon after a failure, which of them takes writes. A primary may live on beside a
+   * promoted standby: nothing has to fail there, but books that are read are old, and books that are written are lost.
    */
   async #watch(): Promise<void> {
-    const { connect, watchPause } = this.#times;
-    while (!this.#closed) {
-      await pause(watchPause * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
-      const { host } = this.#pools.address;
-      const others = this.#hosts.all.filter((other) => other !== host);
-      const other = await findWritable(others, connect, this.#times).catch(() => undefined);
-      if (other !== undefined && isNewer(other, { timeline: this.#timeline })) void this.#search();
+    const { connect, searchPause, watchPause } = this.#times;
+    for (let asked = performance.now(); !this.#closed; ) {
+      await pause(searchPause * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
+      if (!this.#inDoubt && performance.now() - asked < watchPause) continue;
+      asked = performance.now();
+      this.#inDoubt = false;
+      const used = this.#address;
+      const others = this.#hosts.all.filter((other) => other !== used.host);
+      const found = await findWritable([used.host, ...others], connect, this.#times).catch(() => undefined);
+      if (found === undefined) this.#inDoubt = true;
+      else if (isNewer(found, used) || (found.host !== used.host && !isNewer(used, found))) {
+        if (found.host !== used.host) this.#hostChanges += 1;
+        this.#moveTo(found);
+      }
     }
-  }
-
-  /** Searches, in the background, for the host that now takes writes. One search at a time. */
-  async #search(): Promise<void> {
-    if (this.#searching || this.#hosts.all.length === 1) return;
-    this.#searching = true;
-    const { connect, searchPause } = this.#times;
-    const first = Promise.withResolvers<void>();
-    this.#answered = Promise.race([first.promise, pause(connect, undefined, { ref: false })]);
-    const { host } = this.#pools.address;
-    const others = this.#hosts.all.filter((other) => other !== host);
-    let found: Primary | undefined;
-    while (found === undefined && !this.#closed) {
-      // All hosts are asked repeatedly, so that a silent one does not keep another one from being found.
-      const rest = pause(searchPause * (0.5 + Math.random()), undefined, { ref: false }); // with jitter
-      const answer = findWritable([host, ...others], connect, this.#times).then(
-        (address) => {
-          found ??= address;
-        },
-        () => {
-          first.resolve();
-          return rest;
-        },
-      );
-      await Promise.race([answer, rest]);
-    }
-    if (found !== undefined) this.#timeline = found.timeline;
-    if (found !== undefined && found.host !== host) {
-      this.#hostChanges += 1;
-      this.#moveTo(found);
-    }
-    first.resolve();
-    this.#searching = false;
   }
 }
 
-async function end({ address: _, ...pools }: Pools): Promise<void> {
-  await Promise.all(Object.values(pools).map((pool) => pool.end()));
+/** The server's error code; undefined if the error is not the server's. */
+function codeOf(error: unknown): string | undefined {
+  return error instanceof pg.DatabaseError ? (error.code ?? '') : undefined;
 }

@@ -13,9 +13,6 @@ import { urlsOfHosts } from './url.ts';
 /** The driver's error message for a server without TLS. */
 const NO_TLS = 'The server does not support SSL connections';
 
-/** The reason of a host that does not answer. */
-const LATE = 'no answer in time';
-
 /** 64-bit integers arrive as text; the service's are within ±(2^53−1), as the table's checks ensure. */
 export const NUMBERS = {
   getTypeParser(type: number, format?: 'text' | 'binary') {
@@ -112,17 +109,6 @@ const TIMELINE = `
 
 const NO_TIMELINE: Timeline = { system: '', number: '' };
 
-// Other processes that have not noticed the promotion would read old books there. Their broken connections make them ask all
-// hosts. First all sessions get the signal, then all are waited for. By the timeline, the server is still the one that
-// was asked: an address may meanwhile lead to another one.
-const endOfSessions = ({ endOfSessions: wait }: Times['postgres']) => `
-  select count(pg_terminate_backend(pid, ${wait})) from unnest((
-    select array_agg(pid) filter (where pg_terminate_backend(pid)) from pg_stat_activity
-    where usename = current_user and datname = current_database() and pid <> pg_backend_pid()
-      and application_name = current_setting('application_name')
-      and left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) = $1
-  )) as pid`;
-
 /**
  * Asks all hosts at once. Of several that take writes, the one of the newest timeline is used, or the first in their
  * order, unless it is slow to answer: a host that has disappeared silently delays nothing. (A primary may live on beside
@@ -135,11 +121,9 @@ export async function findWritable(
   timeout: number,
   times: Times['postgres'],
 ): Promise<Primary> {
-  const found: (Primary | undefined)[] = hosts.map(() => undefined);
+  const found: Primary[] = [];
   const answers = hosts.map(async (host, position) => {
-    const address = await ask(host, timeout, times);
-    found[position] = address;
-    return address;
+    found[position] = await ask(host, timeout, times);
   });
   try {
     await Promise.any(answers);
@@ -150,19 +134,11 @@ export async function findWritable(
     throw new Error(hosts.length === 1 ? only : named.join('; '));
   }
   await Promise.race([Promise.allSettled(answers), pause(times.preference, undefined, { ref: false })]);
-  const writable = found.filter((address) => address !== undefined);
-  const best = writable.reduce((one, other) => (isNewer(other, one) ? other : one));
-  const endOlder = async (address: Primary | undefined) => {
-    if (address !== undefined && isNewer(best, address)) await endSessions(address, timeout, times);
-  };
-  const late = answers.filter((_, position) => found[position] === undefined);
-  for (const answer of late) answer.then(endOlder).catch(() => {});
-  await Promise.allSettled(writable.map(endOlder));
-  return best;
+  return found.filter(() => true).reduce((one, other) => (isNewer(other, one) ? other : one));
 }
 
 /** Whether a host was promoted after another one that also takes writes. */
-export function isNewer({ timeline }: Primary, { timeline: other }: Pick<Primary, 'timeline'>): boolean {
+export function isNewer({ timeline }: Primary, { timeline: other }: Primary): boolean {
   return timeline.system === other.system && timeline.number > other.number;
 }
 
@@ -200,33 +176,15 @@ export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Pr
   if (rows[0]?.transaction_read_only !== 'off') throw new Error('it is read-only');
 }
 
-async function readTimeline(client: pg.ClientBase, timeout: number): Promise<Timeline> {
-  try {
-    return (await client.query<Timeline>(withTimeout(TIMELINE, [], timeout))).rows[0] ?? NO_TIMELINE;
-  } catch (error) {
-    if (error instanceof pg.DatabaseError) return NO_TIMELINE;
-    throw error;
-  }
-}
-
-async function endSessions(
-  { host, tls, timeline }: Primary,
-  timeout: number,
-  times: Times['postgres'],
-): Promise<void> {
-  const { client } = await connectTo({ ...host, tlsAttempts: [tls] }, timeout, times);
-  try {
-    await client.query(withTimeout(endOfSessions(times), [timeline.number], timeout));
-  } finally {
-    void client.end();
-  }
-}
-
 async function ask(host: Host, timeout: number, times: Times['postgres']): Promise<Primary> {
   const { client, tls } = await connectTo(host, timeout, times);
   try {
     await refuseReadOnly(client, timeout);
-    return { host, tls, timeline: await readTimeline(client, timeout) };
+    const { rows } = await client.query<Timeline>(withTimeout(TIMELINE, [], timeout)).catch((error) => {
+      if (error instanceof pg.DatabaseError) return { rows: [] };
+      throw error;
+    });
+    return { host, tls, timeline: rows[0] ?? NO_TIMELINE };
   } finally {
     void client.end();
   }
@@ -235,7 +193,7 @@ async function ask(host: Host, timeout: number, times: Times['postgres']): Promi
 /**
  * Connects to a host by the first TLS settings that it accepts.
  * @param timeout milliseconds.
- * @throws Error with the reasons of all attempts; its cause is the error of the last one.
+ * @throws Error with the reason, the first one if several attempts fail; its cause is that attempt's error.
  */
 export async function connectTo(
   host: Host,
@@ -243,15 +201,10 @@ export async function connectTo(
   { keepAliveDelay }: Times['postgres'],
 ): Promise<{ client: pg.Client; tls: Tls }> {
   const deadline = performance.now() + timeout;
-  const reasons = new Set<string>();
   let cause: unknown;
   for (const tls of host.tlsAttempts) {
     const left = deadline - performance.now();
-    // It does not answer, and would not without TLS either (and 0 would be no timeout for the driver).
-    if (left <= 0) {
-      reasons.add(LATE);
-      break;
-    }
+    if (left <= 0) break; // it does not answer, and would not without TLS either
     const client = new pg.Client({
       connectionString: host.connectionString,
       ssl: tls,
@@ -266,13 +219,10 @@ export async function connectTo(
       await client.connect();
       return { client, tls };
     } catch (error) {
-      cause = error;
-      reasons.add(wordsOf(error));
+      if (cause === undefined || reasonOf(cause) === NO_TLS) cause = error;
     }
   }
-  // A missing TLS is not the reason where TLS is optional.
-  if (reasons.size > 1) reasons.delete(NO_TLS);
-  throw new Error([...reasons].join('; '), { cause });
+  throw new Error(wordsOf(cause), { cause });
 }
 
 /** The reason in words; the failed attempts for the addresses of one host arrive as a group. */
@@ -281,6 +231,6 @@ function wordsOf(error: unknown): string {
   const reason = reasonOf(error);
   if (/client password must be|empty password/.test(reason))
     return 'the server asks for a password, but the URL has none';
-  if (reason === 'timeout expired') return LATE;
+  if (reason === 'timeout expired') return 'no answer in time';
   return (error as { code?: string }).code === NO_DATABASE ? `${reason}: create it first` : reason;
 }
