@@ -55,7 +55,7 @@ class Client extends pg.Client implements pg.PoolClient {
     this.#socket = socket;
   }
 
-  /** Begins a transaction in one packet with what is sent at once: a pooler needs half its time for each packet more. */
+  /** Begins a transaction, in one packet with what is sent at once: each packet more costs a pooler as much again. */
   begin(milliseconds: number): Promise<unknown> {
     this.#socket.cork();
     process.nextTick(() => this.#socket.uncork());
@@ -270,13 +270,8 @@ export class Connections {
       });
       return pool;
     };
-    return {
-      batches: open('batches'),
-      held: open('held'),
-      searches: open('searches'),
-      counts: open('counts'),
-      lists: open('lists'),
-    };
+    const kinds = Object.keys(CONNECTIONS) as (keyof Pools)[];
+    return Object.fromEntries(kinds.map((kind) => [kind, open(kind)])) as Pools;
   }
 
   /** New calls take new connections; calls that have one keep it until they are done. */
