@@ -146,19 +146,14 @@ export const TIMES = {
     bulkLock: 3 * SECOND,
   },
   standby: {
-    /** That a request waits for a snapshot. */
+    /** That a request waits for a standby to have what the primary shows; and the start or an export, for each host. */
     snapshot: 500,
-    /** Between two questions whether the standby still answers, and for the answer. */
-    heartbeatPause: 100,
-    heartbeat: 400,
-    /** To connect to a host and to ask what it is, while no request waits for it. */
     connect: 1500,
-    /** Until the next search for a standby, with jitter. */
-    searchPause: SECOND,
-    /** In which the start tries again what may be wrong only because the standby has not replayed a new role or database yet. */
-    start: 2 * SECOND,
-    startPause: 100,
-    /** Between two looks whether a standby has replayed, or the primary shows, enough. */
+    /** For the first chunk of a list; then the primary is asked. */
+    firstChunk: 2 * SECOND,
+    /** After a failure, until one request tries the next host. */
+    rest: SECOND,
+    /** Between two looks whether a standby has replayed enough. */
     lookPause: 2,
   },
   service: {

@@ -3,7 +3,7 @@
 
 import { type Counts, type Description, type Metric, toMetric } from './prometheus.ts';
 
-const POOLS = { pool: ['batches', 'held', 'searches', 'counts', 'lists', 'standby'] };
+const POOLS = { pool: ['batches', 'held', 'searches', 'counts', 'lists'] };
 
 /** By name, which `book_catalogue_` precedes. Units are seconds and bytes, and counters end in `_total`. */
 export const DESCRIPTIONS = {
@@ -63,12 +63,10 @@ export const DESCRIPTIONS = {
     help: 'Statements retried because the server had rolled back their transaction.',
   },
   postgres_standby_reads_total: {
-    labels: { operation: ['list', 'search'], outcome: ['standby', 'away', 'late', 'failed'] },
-    help:
-      'Lists and searches: read from the standby, or from the primary since no standby was usable, it had not replayed ' +
-      'enough, or it ended the statement.',
+    labels: { outcome: ['standby', 'primary'] },
+    help: 'Lists and searches: read from the standby, or from the primary since the standby was late, away or failed.',
   },
-  postgres_standby_usable: { help: '1 if there is a standby to read from, otherwise 0.' },
+  postgres_standby_usable: { help: '1 if the standby answered the latest attempt to read it, otherwise 0.' },
   sqlite_open_lists: { help: 'Lists being read.' },
   sqlite_file_bytes: {
     labels: { file: ['books', 'log'] },

@@ -62,12 +62,14 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('timeline.number > other.number', 'timeline.number < other.number')
   .in('src/stores/postgres/standby.ts')
   .mutant(
-    'a standby is waited for that cannot have what is asked for',
+    'a standby is read before it has replayed what the primary showed',
     ORDERS,
     'reads from a standby',
     'SQLite',
   )
-  .change('before(end, this.#primary.fence(true))', 'before(end, this.#primary.fence(false))')
+  .change('if (state.hasReplayed) return client;', 'return client;')
+  .mutant('all requests wait for a standby that is silent', ORDERS, 'reads from a standby', 'SQLite')
+  .change('this.#restUntil = performance.now() + rest; // for all others', '')
   .in('src/stores/sqlite/durable-reads.ts')
   .mutant('a read on SQLite does not end its transaction', CONCURRENCY, 'came one by one')
   .change('if (this.db.isTransaction) this.#commit.run();', '')

@@ -7,7 +7,6 @@ const VERSIONS = 'test/stores/versions.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
-const PRIMARIES = 'test/nightly/primaries.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
 const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
@@ -270,39 +269,24 @@ export const STORES_MUTANTS = new Mutants()
   .change('isOpen = this.#handed.delete(close);', 'isOpen = this.#handed.has(close);')
   .mutant('a list takes the place for which another one has waited longer', ORDERS, 'open lists')
   .change('const [first] = this.#waiting;', 'const first = [...this.#waiting].pop();')
-  .in('src/stores/postgres/fence.ts')
-  .mutant(
-    'a standby is read before it has replayed what the primary showed',
-    STANDBY,
-    'while it replays nothing',
-  )
-  .change('if (state.hasReplayed) return state.server;', 'return state.server;')
-  .mutant(
-    'a standby is read although the primary does not show yet what it shows',
-    PRIMARIES,
-    'does not show yet',
-  )
-  .change('if (state.isShown) return;', 'return;')
+  .in('src/stores/postgres/standby.ts')
   .mutant('a standby is read without asynchronous commits', STANDBY, 'committed asynchronously')
   .change(
     "then pg_logical_emit_message(true, 'book-catalogue', '') else written end",
     'then flushed else written end',
   )
-  .mutant(
-    'a standby is read that has gone over to another timeline',
-    PRIMARIES,
-    'another primary from now on',
-  )
-  .change("status = 'streaming' and received_tli = $1", "status = 'streaming' and $1 > 0")
-  .mutant('the question and the reading may reach two standbys behind a pooler', PRIMARIES, 'behind a pooler')
-  .change('and pg_postmaster_start_time()::text = $2 as follows', "and $2 <> '' as follows")
-  .in('src/stores/postgres/standby.ts')
-  .mutant('a standby of a copy of the primary is read', PRIMARIES, 'follows a copy')
-  .change('await assertMarked(client, primary, times);', ';')
-  .mutant('a statement that a standby ends is an error', STANDBY, 'cancels or breaks off')
-  .change('if (!isEnded) this.#leave(current);', 'if (isEnded) throw error;')
-  .mutant('a reading that waits for a silent standby waits for ever', ANSWERS, 'standby falls silent')
-  .change('await standby.heartbeat;', 'standby.heartbeat.catch(() => {});')
+  .mutant('a standby is read that has gone over to another timeline', STANDBY, 'another primary from now on')
+  .change("received_tli = $1 and status = 'streaming'", "$1 > 0 and status = 'streaming'")
+  .mutant('a standby of another server or database is read', STANDBY, 'refused in one sentence')
+  .change("system_identifier || ' ' || current_database() = $3", "$3 <> ''")
+  .mutant('a failure of a standby is an error', STANDBY, 'cancels or breaks off')
+  .change("return this.#count('primary');\n    }\n  }", 'throw LATE;\n    }\n  }')
+  .in('src/stores/postgres/finder.ts')
+  .mutant('a search waits for a silent standby', STANDBY, 'to the standby falls silent')
+  .change('withTimeout(text, [...values], limit + notice)', '{ text, values: [...values] }')
+  .in('src/stores/postgres/lists.ts')
+  .mutant('a list waits for a silent standby', ANSWERS, 'standby falls silent')
+  .change('AbortSignal.any([signal, AbortSignal.timeout(firstChunk)])', 'AbortSignal.any([signal])')
   .in('src/stores/postgres/statements.ts')
   .mutant('a write follows synchronous_commit of the server', POSTGRES, 'synchronous_commit')
   .change("when 'off' then 'on'", "when 'off' then 'off'")

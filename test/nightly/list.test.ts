@@ -292,11 +292,8 @@ function openReader(dbUrl: string): DatabaseSync {
 async function openLists(service: ServiceProcess): Promise<number> {
   const metrics = await scrape(operationsOf(service).url);
   if (service.dbUrl.startsWith('sqlite:')) return sumOf(metrics, 'book_catalogue_sqlite_open_lists');
-  const open = ['lists', 'standby'].map((pool) => {
-    return (
-      sumOf(metrics, 'book_catalogue_postgres_connections', { pool }) -
-      sumOf(metrics, 'book_catalogue_postgres_idle_connections', { pool })
-    );
-  });
-  return open.reduce((sum, count) => sum + count);
+  return (
+    sumOf(metrics, 'book_catalogue_postgres_connections', { pool: 'lists' }) -
+    sumOf(metrics, 'book_catalogue_postgres_idle_connections', { pool: 'lists' })
+  );
 }

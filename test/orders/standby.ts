@@ -1,6 +1,6 @@
 // Owns: every order of writes to a primary of PostgreSQL and of reads from its standby, which replays late, falls silent, goes
-// away or is promoted: a read shows what the primary shows. The driver and its pools are real; the servers speak its
-// protocol, and have transactions, a log and snapshots in place of books.
+// away or is promoted: a read shows what the primary showed before, and one at a time finds out that it is silent. The driver and its pools are real; the servers speak its
+// protocol, and have transactions and a log in place of books.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -9,10 +9,11 @@ import { connectToWritable, readHosts } from '../../src/stores/postgres/hosts.ts
 import { Standby } from '../../src/stores/postgres/standby.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order } from './order.ts';
-import { type Row, Server, type Session, type Statement, withServers } from './wire.ts';
+import { type Row, Server, type Statement, withServers } from './wire.ts';
 
-/** Milliseconds that a read waits for a snapshot at most. */
+/** Milliseconds that a read waits for the standby at most, and that what it then asks may take. */
 const LIMIT = 500;
+const QUESTION = 1000;
 
 /** Milliseconds that pass in one step at most, so that most reads are in time. */
 const STRIDES = [1, 2, 1, 10, 3, 150];
@@ -21,12 +22,8 @@ const STRIDES = [1, 2, 1, 10, 3, 150];
 const CALM = 6000;
 
 const EVENTS = [
-  'write',
-  'write',
-  'write',
-  'read',
-  'read',
-  'read',
+  ...Array(4).fill('write'),
+  ...Array(8).fill('read'),
   'silent',
   'down',
   'up',
@@ -35,63 +32,45 @@ const EVENTS = [
 ];
 const events = fc.array(fc.constantFrom(...EVENTS), { minLength: 1, maxLength: 12 });
 
-/** How a transaction commits, by turns. */
-const COMMITS = ['on disk', 'asynchronously', 'after another standby'];
-const commits = fc.array(fc.constantFrom(...COMMITS), { minLength: 1, maxLength: 4 });
+/** Whether a transaction is on disk when it is shown, by turns. */
+const commits = fc.array(fc.boolean(), { minLength: 1, maxLength: 4 });
 
 /** Transactions that the standby replays between two looks at most, by turns. */
 const replays = fc.array(fc.constantFrom(0, 0, 1, 100), { minLength: 1, maxLength: 4 });
-
-const IDENTITY = { cluster: '1', database: '1', role: 'me', seesStream: true, mayRead: true };
 
 /** Transactions as they are in the log, each with what it has written. */
 class Primary extends Server {
   readonly log: string[] = [];
   /** How many of them are on disk, from where the standby gets them. */
   flushed = 0;
-  readonly shown = new Set<string>();
-  readonly #order: Order;
-  readonly #commits: readonly string[];
-  #writes = 0;
+  readonly #commits: readonly boolean[];
 
-  constructor(order: Order, commits: readonly string[]) {
+  constructor(order: Order, commits: readonly boolean[]) {
     super(order, 5001);
-    this.#order = order;
     this.#commits = commits;
   }
 
-  async answer({ text, values }: Statement): Promise<readonly Row[]> {
+  answer({ text, values }: Statement): readonly Row[] {
     if (text.includes('transaction_read_only')) return [{ transaction_read_only: 'off' }];
-    if (text.includes('pg_current_snapshot')) {
-      if (values[0] === 'true') this.flushed = this.log.length;
-      return [{ timeline: 1, snapshot: [...this.shown].join(), position: this.log.length }];
+    if (text.includes('as position')) {
+      this.flushed = this.log.length;
+      return [{ timeline: 1, position: this.log.length, database: 'books' }];
     }
-    if (text.includes('as cluster')) return [IDENTITY];
     if (text.includes('as system')) return [{ system: '1', number: '00000001' }];
     if (text.includes('pg_backend_pid')) return [{ limited: true }];
-    if (text.includes('insert into book_requests')) await this.#commit(values[0] as string, 'on disk');
-    if (text === 'write')
-      await this.#commit(values[0] as string, this.#commits[this.#writes++ % this.#commits.length]);
+    if (text === 'write') {
+      this.log.push(values[0] as string);
+      if (this.#commits[this.log.length % this.#commits.length]) this.flushed = this.log.length;
+    }
     return [];
-  }
-
-  async #commit(what: string, how = ''): Promise<void> {
-    this.log.push(what);
-    if (how !== 'asynchronously') this.flushed = this.log.length;
-    if (how === 'after another standby' && !this.isPrompt)
-      await this.#order.later(`${what} is shown`, () => {});
-    this.shown.add(what);
   }
 }
 
 class Follower extends Server {
   readonly #primary: Primary;
   readonly #replays: readonly number[];
-  readonly #snapshots = new WeakMap<Session, readonly string[]>();
   #replayed = 0;
   #looks = 0;
-  /** Since a restart. */
-  #start = 1;
   isPromoted = false;
 
   constructor(order: Order, primary: Primary, replays: readonly number[]) {
@@ -100,47 +79,22 @@ class Follower extends Server {
     this.#replays = replays;
   }
 
-  restart(): void {
-    this.#start += 1;
-    this.endSessions();
-  }
-
-  answer({ text, values }: Statement, session: Session): readonly Row[] {
-    const follows = !this.isPromoted && values[0] === '1';
-    if (text.includes('as "hasReplayed"')) {
-      this.#replay();
-      return [{ follows, hasReplayed: this.#replayed >= Number(values[1]), server: `${this.#start}` }];
-    }
-    if (text.startsWith('begin')) this.#snapshots.delete(session);
-    if (text.includes('as "isShown"')) {
-      const shown = values[2]?.split(',') ?? [];
-      const seen = this.#snapshotOf(session);
-      const isShown = seen.every((one) => shown.includes(one));
-      return [{ follows: follows && values[1] === `${this.#start}`, isShown }];
-    }
-    if (text === 'read') return this.#snapshotOf(session).map((one) => ({ one }));
-    if (text.includes('as "isThere"')) {
-      this.#replay();
-      return [{ isThere: this.#books.includes(values[0] as string) }];
-    }
-    return text.includes('as cluster') ? [IDENTITY] : [];
-  }
-
-  get #books(): readonly string[] {
-    const replayed = this.#primary.log.slice(0, this.#replayed);
-    return this.isPromoted ? [...replayed, 'of another timeline'] : replayed;
+  answer({ text, values }: Statement): readonly Row[] {
+    if (text === 'read') return this.#primary.log.slice(0, this.#replayed).map((one) => ({ one }));
+    this.#replay();
+    const [timeline, position, database] = values;
+    return [
+      {
+        follows: !this.isPromoted && timeline === '1',
+        hasReplayed: this.#replayed >= Number(position),
+        isRight: database === 'books',
+      },
+    ];
   }
 
   #replay(): void {
     const step = this.isPrompt ? 100 : (this.#replays[this.#looks++ % this.#replays.length] as number);
     if (!this.isPromoted) this.#replayed = Math.min(this.#primary.flushed, this.#replayed + step);
-  }
-
-  /** A transaction takes its snapshot with its first statement. */
-  #snapshotOf(session: Session): readonly string[] {
-    const snapshot = this.#snapshots.get(session) ?? this.#books;
-    this.#snapshots.set(session, snapshot);
-    return snapshot;
   }
 }
 
@@ -163,39 +117,37 @@ export const standby = fc.asyncProperty(
         const open = async () => {
           const hosts = readHosts(urlOf(primary));
           const { address, client } = await connectToWritable(hosts, TIMES.postgres);
-          const connections = new Connections(hosts, address, TIMES.postgres);
-          const standbys = { hosts: readHosts(urlOf(follower), 'reading').all, shownUrl: 'the standby' };
-          const standby = await Standby.open(standbys, client, connections, TIMES);
           await client.end();
-          return { connections, standby };
+          return new Connections(hosts, address, TIMES.postgres);
         };
         setPrompt(true);
         const opening = open();
         await order.during(3000);
-        const { connections, standby } = await opening;
+        const connections = await opening;
+        const standbys = { hosts: readHosts(urlOf(follower), 'reading').all, shownUrl: 'the standby' };
+        const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
+        const standby = new Standby(standbys, ask, TIMES);
+        const read = async () => {
+          const began = time.now;
+          const before = [...primary.log];
+          const seen = await standby.read(async (client, release) => {
+            assert.ok(time.now - began <= LIMIT, 'it waits too long');
+            const question = { text: 'read', query_timeout: QUESTION };
+            const { rows } = await client.query<{ one: string }>(question);
+            release(false);
+            return rows.map(({ one }) => one);
+          });
+          if (seen === undefined) return 'from the primary';
+          for (const one of before) assert.ok(seen.includes(one), `a read of ${seen} lacks ${one}`);
+          return 'from the standby';
+        };
+        const first = read();
+        await order.during(1000);
+        assert.equal(await first, 'from the standby');
         setPrompt(false);
         const { strides } = order;
         order.strides = STRIDES;
 
-        const read = async () => {
-          const began = time.now;
-          const shownBefore = [...primary.shown];
-          const seen = await standby.read('search', '', async (client) => {
-            assert.ok(time.now - began <= LIMIT, 'it waits too long for a snapshot');
-            const { rows } = await client.query<{ one: string }>('read');
-            client.query('commit').then(
-              () => client.release(),
-              () => client.release(true),
-            );
-            return rows.map(({ one }) => one);
-          });
-          if (seen === undefined) return 'from the primary';
-          for (const one of shownBefore) assert.ok(seen.includes(one), `a read of ${seen} lacks ${one}`);
-          for (const one of seen)
-            assert.ok(primary.shown.has(one), `a read shows ${one} before the primary does`);
-
-          return 'from the standby';
-        };
         const made: Observed<string>[] = [];
         const happenings = events.map((event, number) => {
           const act = () => {
@@ -203,7 +155,7 @@ export const standby = fc.asyncProperty(
             if (event === 'write') void write().catch(() => {});
             if (event === 'read') made.push(new Observed(order, 'a read', read()));
             if (event === 'silent' || event === 'down' || event === 'up') follower.condition = event;
-            if (event === 'restart') follower.restart();
+            if (event === 'restart') follower.endSessions();
             if (event === 'promote') follower.isPromoted = true;
           };
           return [event, act] as const;
@@ -220,12 +172,23 @@ export const standby = fc.asyncProperty(
         follower.condition = 'up';
         setPrompt(true);
         await order.during(CALM);
-        made.splice(0);
-        made.push(new Observed(order, 'a read', read()));
+        made.push(new Observed(order, 'a read', read())); // it may find that the connection has ended
+        await order.during(CALM);
+        made.splice(0, made.length, new Observed(order, 'a read', read()));
         await order.during(1000);
         check();
         for (const { settled } of made) assert.equal(settled?.answer, 'from the standby');
-        void Promise.all([standby.close(), connections.close()]);
+
+        follower.condition = 'silent';
+        for (const reads of [1, 3]) {
+          const waiting = Array.from({ length: reads }, () => new Observed(order, 'a read', read()));
+          await order.during(2000);
+          const waited = waiting.filter(({ outcome }) => outcome.after > 0);
+          assert.equal(waited.length, 1, 'more than one read waits for a silent standby');
+        }
+        follower.condition = 'up';
+        standby.close();
+        void connections.close();
         await order.untilQuiet();
       });
     }),

@@ -63,6 +63,11 @@ describe('the sums of times', () => {
       postgres.query,
       lists.firstChunk,
     ],
+    [
+      'rule 23: a list that its standby does not answer',
+      standby.snapshot + standby.firstChunk,
+      lists.firstChunk,
+    ],
     ['rule 23: SQLite starts no write whose callers give up', sqlite.write, books.deadline],
     ['rule 23: a search on SQLite ends before its caller gives up', sqlite.search, books.deadline],
     ['rule 23: PostgreSQL can be connected to twice', 2 * postgres.connect, books.deadline],

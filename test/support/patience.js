@@ -17,7 +17,7 @@ const LIMITS = {
   sqlite: 'busy busyInBulk write search catchUp count logWait',
   postgres: `connectAtStart connect listLock query count catchUp statement
     indexStatement indexLock indexStep describe bulkLock`,
-  standby: 'snapshot heartbeat connect start',
+  standby: 'snapshot connect firstChunk',
   service: 'grace answer',
   workers: 'lastResort answer',
   admin: 'ready request',

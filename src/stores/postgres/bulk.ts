@@ -21,7 +21,7 @@ import {
 import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
-import { connectToSnapshot, type Standbys } from './standby.ts';
+import { Standby, type Standbys } from './standby.ts';
 import { FINDS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { AS_CSV, asJson } from './text.ts';
@@ -72,10 +72,10 @@ export async function openPostgresBulk(
       await store.close();
       return undefined;
     } else if (standbys !== undefined) {
-      const onStandby = await connectToSnapshot(standbys, client, times);
+      const onStandby = await new Standby(standbys, (text) => client.query(text), times).connect();
       if (onStandby !== undefined) {
         await store.close();
-        return new PostgresBulk(onStandby, postgres, async () => {}, true);
+        return new PostgresBulk(onStandby, postgres, async () => {});
       }
     }
     return store;
@@ -90,8 +90,6 @@ class PostgresBulk implements BulkStore {
   readonly #times: Times['postgres'];
   readonly assertNewest: () => Promise<void>;
   readonly #lost = new AbortController();
-  /** Whether the next transaction is one with a snapshot that is open already. */
-  #isBegun: boolean;
   #inTransaction = false;
   /** The COPY to the server in progress; no other statement can be sent before it ends. */
   #copying:
@@ -101,16 +99,10 @@ class PostgresBulk implements BulkStore {
   #isSending = false;
 
   /** @param assertNewest throws when another server takes the writes by now. */
-  constructor(
-    client: pg.Client,
-    times: Times['postgres'],
-    assertNewest: () => Promise<void>,
-    isBegun = false,
-  ) {
+  constructor(client: pg.Client, times: Times['postgres'], assertNewest: () => Promise<void>) {
     this.#client = client;
     this.#times = times;
     this.assertNewest = assertNewest;
-    this.#isBegun = isBegun;
     client.once('error', (error) => this.#lost.abort(error));
     client.once('end', () => this.#lost.abort(new Error('the connection has ended')));
   }
@@ -188,7 +180,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async removeAll(): Promise<void> {
-    await this.#query("delete from book_requests where fingerprint <> ''"); // not the marks of a standby
+    await this.#query('delete from book_requests');
     await this.#query('delete from books');
   }
 
@@ -208,8 +200,7 @@ class PostgresBulk implements BulkStore {
   }
 
   async #begin(mode: string): Promise<void> {
-    if (!this.#isBegun) await this.#query(begin(this.#times.bulkLock, mode));
-    this.#isBegun = false;
+    await this.#query(begin(this.#times.bulkLock, mode));
     this.#inTransaction = true;
   }
 

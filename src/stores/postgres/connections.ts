@@ -216,9 +216,8 @@ export class Connections {
     return new StoreUnavailable(error, REFUSED.test(code ?? '') ? 'refused' : 'failure');
   }
 
-  /** @param standby the pool to a standby, if there is one. */
-  metrics(standby: pg.Pool | undefined): Metric[] {
-    const all = Object.entries({ ...this.#pools, ...(standby && { standby }) });
+  metrics(): Metric[] {
+    const all = Object.entries(this.#pools);
     const ofPools = (metricName: MetricName, count: (pool: pg.Pool) => number) => {
       return metric(metricName, Object.fromEntries(all.map(([name, pool]) => [name, count(pool)])));
     };

@@ -12,9 +12,8 @@ import type { Statement } from '../search-sql.ts';
 import { buildIndex, IndexFollower, type IndexState, IS_IN_FILES } from './book-index.ts';
 import { CANCELED, type Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
-import { left } from './fence.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { withTimeout } from './limits.ts';
+import { beginWithin, withTimeout } from './limits.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -111,42 +110,27 @@ export class PostgresFinder {
     deadline: number,
     most: number | undefined,
   ): Promise<Page | undefined> {
-    const { statement, query: silence } = this.#times;
-    const notice = silence - statement.searches; // from the server's end of a statement to its notice here, at most
-    const end = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
-    const limitTo = (milliseconds: number) => {
-      const left = Math.min(milliseconds, end - performance.now());
-      const limit = Math.max(1, Math.ceil(left)); // 0 would be no limit
-      return `set local gin_fuzzy_search_limit = 0; set local statement_timeout = ${limit}`;
-    };
-    const found = await this.#standby?.read('search', limitTo(most ?? statement.searches), async (client) => {
-      const shortEnd = this.#endOf(Number.POSITIVE_INFINITY, most);
-      // The server ends a statement at its limit, unless this connection has fallen silent.
-      const send = (sql: string, values: readonly unknown[] = []) => {
-        if (performance.now() >= shortEnd) throw LONG;
-        return client.query(withTimeout(sql, [...values], left(end) + notice));
-      };
-      const query: Select = async (kind, sql, values) => {
-        if (kind === 'searches') return send(sql, values);
-        // A count may fail alone, and takes its own limit with it.
-        await send(`savepoint before_count; ${limitTo(statement.counts)}`);
-        try {
-          return await send(sql, values);
-        } catch (error) {
-          throw new StoreUnavailable(error);
-        } finally {
-          await send('rollback to before_count');
-        }
+    const { statement, notice } = this.#times;
+    const share = performance.now() + (deadline - performance.now()) * STANDBY_SHARE;
+    const found = await this.#standby?.read(async (client, release) => {
+      const end = this.#endOf(share, most);
+      let before = '';
+      // One transaction each: a count may fail alone.
+      const query: Select = async (kind, text, values) => {
+        const limit = Math.min(statement[kind], end - notice - performance.now());
+        if (limit <= 0) throw LONG;
+        client.query(before + beginWithin(limit)).catch(() => {}); // if it fails, so does what follows
+        before = 'commit; ';
+        return client.query(withTimeout(text, [...values], limit + notice)).catch((error) => {
+          throw error instanceof pg.DatabaseError && error.code === CANCELED ? LONG : error;
+        });
       };
       const page = await findPage(search, new PostgresSearch(query, most)).catch((error: unknown) => {
-        const isEnded = error instanceof pg.DatabaseError && error.code === CANCELED;
-        if (most !== undefined && (isEnded || isLate(error))) return LONG; // the standby stays
+        if (most !== undefined && isLate(error)) return LONG; // the standby stays
         throw error;
       });
-      client.query(withTimeout('rollback', [], notice)).then(
-        () => client.release(),
-        () => client.release(true),
-      );
+      client.query('commit').catch(() => {});
+      release(false);
       return page;
     });
     if (found instanceof StoreUnavailable) throw found;

@@ -8,8 +8,8 @@ import { to as copyTo } from 'pg-copy-streams';
 import type { BookList } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
-import { begin, isLimited, limitLocks, withTimeout } from './limits.ts';
-import type { Standby } from './standby.ts';
+import { begin, isLimited, withTimeout } from './limits.ts';
+import type { Release, Standby } from './standby.ts';
 import { asJson } from './text.ts';
 
 // Each book is followed by a line end, which is white space in JSON.
@@ -19,19 +19,23 @@ const LIST = asJson(',');
 export async function listBooks(
   connections: Connections,
   standby: Standby | undefined,
-  { listLock, query }: Times['postgres'],
+  { postgres: { listLock, query }, standby: { firstChunk } }: Times,
   signal: AbortSignal,
 ): Promise<BookList> {
-  const settings = limitLocks(listLock);
-  const onStandby = await standby?.read('list', settings, (client) => openList(client, true, query, signal));
+  const onStandby = await standby?.read((client, release) => {
+    client.query(begin(listLock)).catch(() => {}); // if it fails, so does what follows
+    const inTime = AbortSignal.any([signal, AbortSignal.timeout(firstChunk)]);
+    return openList(client, true, release, query, inTime);
+  });
   if (onStandby !== undefined) return onStandby;
   const client = await connections.takeForList();
+  const release: Release = (isBroken) => client.release(isBroken);
   const needsLimit = !isLimited(client);
-  if (needsLimit) client.query(begin(listLock)).catch(() => {}); // if it fails, so does what follows
+  if (needsLimit) client.query(begin(listLock)).catch(() => {});
   try {
-    return await openList(client, needsLimit, query, signal);
+    return await openList(client, needsLimit, release, query, signal);
   } catch (error) {
-    client.release(true);
+    release(true);
     throw connections.unavailable(error);
   }
 }
@@ -42,8 +46,9 @@ export async function listBooks(
  * @param silence milliseconds after which a server that does not answer is given up.
  */
 async function openList(
-  client: pg.PoolClient,
+  client: pg.ClientBase,
   isBegun: boolean,
+  release: Release,
   silence: number,
   signal: AbortSignal,
 ): Promise<BookList> {
@@ -58,11 +63,11 @@ async function openList(
     if (!open) return;
     open = false;
     client.off('error', onClientError);
-    if (!rows.readableEnded) return client.release(true); // rows are still arriving: only this stops them
-    if (!isBegun) return client.release();
+    if (!rows.readableEnded) return release(true); // rows are still arriving: only this stops them
+    if (!isBegun) return release(false);
     client.query(withTimeout('commit', [], silence)).then(
-      () => client.release(),
-      () => client.release(true),
+      () => release(false),
+      () => release(true),
     );
   };
   await once(rows, 'readable', { signal });

@@ -38,13 +38,15 @@ export async function openPostgres(
     if (isFound) await prepareIndex(client, times.postgres, onLongWait);
     const connections = new Connections(hosts, address, times.postgres);
     try {
-      const standby = standbys && (await Standby.open(standbys, client, connections, times));
+      const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
+      const standby = standbys && new Standby(standbys, ask, times);
+      void (await standby?.connect())?.end();
       const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
       const find = division === 'partitions' ? FINDS_IN_PARTITIONS : FINDS;
       const operations = {
         find,
         changes: new BookChanger(connections, find),
-        list: (signal: AbortSignal) => listBooks(connections, standby, times.postgres, signal),
+        list: (signal: AbortSignal) => listBooks(connections, standby, times, signal),
       };
       return new PostgresStore(isNew, times, connections, operations, finder, standby);
     } catch (error) {

@@ -1,44 +1,40 @@
-// Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most: finding a
-// usable one, its connections, and leaving it when it fails. `fence.ts` has how a snapshot of it is had.
-// Does not: make a request wait for a standby that is late, down, silent, or not one: then the primary is read.
+// Owns: reading from a standby of PostgreSQL (DB_READ_URL): lists, searches and exports, which load a primary most.
+// It has everything that the primary showed when the request came, since it has replayed the primary's log up to there. It
+// may have more, which the primary shows milliseconds later.
+// Does not: make a request wait longer than half a second for that. If the standby is late, silent, away or none, the primary
+// is read.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
-import { Batches } from '../../books/batches.ts';
 import { metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import { OperatorError } from '../../operator-error.ts';
 import type { Times } from '../../times.ts';
-import { type Connections, HOST_FAILURE, LIST_CONNECTIONS } from './connections.ts';
-import {
-  ask,
-  assertMarked,
-  before,
-  FENCE,
-  type Fence,
-  openSnapshot,
-  type Primary,
-  replayed,
-} from './fence.ts';
-import { type Address, APPLICATION, connectTo, type Host, NUMBERS } from './hosts.ts';
-import { limitLocks, withTimeout } from './limits.ts';
+import { connectTo, type Host } from './hosts.ts';
+import { withTimeout } from './limits.ts';
 
-/** Lists, the short search in progress, the long one, and the question whether the standby still answers. */
-const CONNECTIONS = LIST_CONNECTIONS + 3;
+// What commits asynchronously, as the index does, is shown before it is in the log on disk, and a standby gets only what is
+// there. So, if anything is missing there, an empty message is written, whose commit waits for the disk (and for nothing
+// else). Positions of two timelines or servers are not compared.
+const FENCE = `
+  select ('x' || left(pg_walfile_name(written), 8))::bit(32)::int as timeline,
+    case when flushed < written then pg_logical_emit_message(true, 'book-catalogue', '') else written end as position,
+    system_identifier || ' ' || current_database() as database
+  from (select pg_current_wal_flush_lsn() as flushed, pg_current_wal_insert_lsn() as written offset 0) as log,
+    pg_control_system(), set_config('synchronous_commit', 'local', true)`;
 
-/** Requests that come together ask the primary once. */
-const FENCES = { size: 512, weight: 1, inFlight: 1 };
+// The timeline of the stream is that of what is replayed, or a newer one. A promoted server has no stream.
+const LOOK = `
+  select received_tli = $1 and status = 'streaming' as follows, pg_last_wal_replay_lsn() >= $2 as "hasReplayed",
+    system_identifier || ' ' || current_database() = $3 and pg_has_role('pg_read_all_stats', 'usage') as "isRight"
+  from pg_control_system() left join pg_stat_wal_receiver on true`;
 
 /** A wrong password, no such database, a missing right: an operator has to change something. */
 const WRONG = /^(28|3D000|42501)/;
 
-// Of the server, the database, and what its role may do.
-const IDENTITY = `
-  select system_identifier::text as cluster, pg_database.oid::text as database, current_user as role,
-    pg_has_role('pg_read_all_stats', 'usage') as "seesStream",
-    (select coalesce(bool_and(has_table_privilege(to_regclass(name), 'select')), true)
-      from unnest(array['books', 'book_index', 'book_requests']) as name) as "mayRead"
-  from pg_control_system(), pg_database where datname = current_database()`;
+const NO_STANDBY = 'it is no standby of the database of DB_URL, or its role lacks pg_read_all_stats';
+
+const LATE = new Error('the standby is late');
 
 /** The hosts of DB_READ_URL. */
 export interface Standbys {
@@ -47,321 +43,136 @@ export interface Standbys {
   readonly shownUrl: string;
 }
 
-interface Identity extends pg.QueryResultRow {
-  readonly cluster: string;
-  readonly database: string;
-  readonly role: string;
-  readonly seesStream: boolean;
-  readonly mayRead: boolean;
-}
+type State = Readonly<Record<'follows' | 'hasReplayed' | 'isRight', boolean>>;
 
-/** What may be read from a standby, and what became of it. */
-type Reading = 'list' | 'search';
-/** Read from the standby; or from the primary: there was no usable standby, it was late, or it failed. */
-type Outcome = 'standby' | 'away' | 'late' | 'failed';
+/** Sends a statement to the primary. */
+type AskPrimary = (text: string, deadline: number) => Promise<pg.QueryResult>;
 
-/** The standby in use. */
-interface Current {
-  readonly pool: pg.Pool;
-  /** The question in progress whether it still answers. */
-  heartbeat: Promise<unknown> | undefined;
-}
-
-/** An operator has to change something before this standby can be read. */
-class WrongStandby extends Error {}
+/** @param isBroken whether the connection cannot be used any more. */
+export type Release = (isBroken: boolean) => void;
 
 export class Standby {
   readonly #standbys: Standbys;
+  readonly #askPrimary: AskPrimary;
   readonly #times: Times;
-  /** Of the primary. */
-  readonly #identity: Identity;
-  readonly #primary: Primary;
-  /** Undefined while none is usable; then one is searched for. */
-  #current: Current | undefined;
-  #isSearching = false;
-  #closed = false;
-  readonly #outcomes = {
-    list: { standby: 0, away: 0, late: 0, failed: 0 },
-    search: { standby: 0, away: 0, late: 0, failed: 0 },
-  };
+  /** Unused connections to the host in use. Each failure replaces the array, and makes it the turn of the next host. */
+  #idle: pg.Client[] = [];
+  #failures = 0;
+  /** When one request may try the next host. Undefined while the host in use answers. */
+  #restUntil: number | undefined = 0;
+  readonly #reads = { standby: 0, primary: 0 };
 
-  private constructor(standbys: Standbys, identity: Identity, connections: Connections, times: Times) {
+  constructor(standbys: Standbys, askPrimary: AskPrimary, times: Times) {
     this.#standbys = standbys;
+    this.#askPrimary = askPrimary;
     this.#times = times;
-    const askPrimary = async (calls: readonly boolean[], deadline: number) => {
-      const values = [calls.includes(true)];
-      const { rows } = await connections.query<Fence>('batches', FENCE, values, deadline);
-      return calls.map(() => rows[0] as Fence);
-    };
-    const fences = new Batches<boolean, Fence>(askPrimary, FENCES, times.books);
-    const { connect } = times.standby;
-    this.#identity = identity;
-    this.#primary = {
-      run: (text, values) => connections.query('batches', text, values, performance.now() + connect),
-      fence: (isFlushed) => fences.call(isFlushed),
-    };
   }
 
   /**
-   * @param client connected to the primary.
-   * @throws OperatorError when a host cannot be read until somebody changes something. One that is down is no reason.
+   * Connects to the first usable host, for an export, or to find out at the start whether somebody has to change something.
+   * @returns undefined if the primary is to be read instead.
+   * @throws OperatorError when a host cannot be read until somebody changes something. One that is away is no reason.
    */
-  static async open(
-    standbys: Standbys,
-    client: pg.Client,
-    connections: Connections,
-    times: Times,
-  ): Promise<Standby> {
-    const identity = await identityOf(client, times.standby);
-    const standby = new Standby(standbys, identity, connections, times);
-    await refusingWrong(standbys, times.standby, () => standby.#search());
-    if (standby.#current === undefined) void standby.#searchOn();
-    return standby;
+  async connect(): Promise<pg.Client | undefined> {
+    for (const _ of this.#standbys.hosts) {
+      try {
+        return await this.#follow(this.#times.standby.connect);
+      } catch (error) {
+        if (error instanceof OperatorError) throw error;
+        this.#failures += 1;
+      }
+    }
+    return undefined;
   }
 
   /**
-   * Reads from the standby.
-   * @param settings SQL for the transaction; may be empty.
-   * @param work gets a connection with a snapshot. If it resolves, it has to commit and release it, then or later.
+   * Reads from a standby.
+   * @param work gets a connection, which it releases if it resolves, then or later.
    * @returns undefined if the primary is to be read instead.
    */
   async read<Result>(
-    reading: Reading,
-    settings: string,
-    work: (client: pg.PoolClient) => Promise<Result>,
+    work: (client: pg.Client, release: Release) => Promise<Result>,
   ): Promise<Result | undefined> {
-    const current = this.#current;
-    if (current === undefined) return this.#count(reading, 'away');
-    const { standby: times } = this.#times;
-    const end = performance.now() + times.snapshot;
-    let client: pg.PoolClient | undefined;
-    let isOpen = false;
-    try {
-      const fence = await before(end, this.#primary.fence(true));
-      client = await connect(current.pool, end);
-      await openSnapshot(client, fence, this.#primary, settings, end, times);
-      isOpen = true;
-      const result = await whileItAnswers(current, times, work(client));
-      this.#count(reading, 'standby');
-      return result;
-    } catch (error) {
-      client?.release(true);
-      // The server ended a statement, as it does where replaying collides with reading: the standby stays.
-      const isEnded = error instanceof pg.DatabaseError && !HOST_FAILURE.test(error.code ?? '');
-      if (!isEnded) this.#leave(current);
-      return this.#count(reading, isOpen || performance.now() < end ? 'failed' : 'late');
+    const { snapshot, rest } = this.#times.standby;
+    if (this.#restUntil !== undefined) {
+      if (performance.now() < this.#restUntil) return this.#count('primary');
+      this.#restUntil = performance.now() + rest; // for all others
     }
-  }
-
-  /** Its connections, for metrics. */
-  get pool(): pg.Pool | undefined {
-    return this.#current?.pool;
+    const idle = this.#idle;
+    let client: pg.Client | undefined;
+    try {
+      const used = await this.#follow(snapshot);
+      client = used;
+      const result = await work(used, (isBroken) => {
+        if (isBroken || idle !== this.#idle) void used.end();
+        else idle.push(used);
+      });
+      this.#restUntil = undefined;
+      this.#count('standby');
+      return result;
+    } catch {
+      void client?.end();
+      if (idle === this.#idle) this.#leave(performance.now() + rest);
+      return this.#count('primary');
+    }
   }
 
   metrics(): Metric[] {
     return [
-      metric('postgres_standby_reads_total', this.#outcomes),
-      metric('postgres_standby_usable', this.#current === undefined ? 0 : 1),
+      metric('postgres_standby_reads_total', this.#reads),
+      metric('postgres_standby_usable', this.#restUntil === undefined ? 1 : 0),
     ];
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    const current = this.#current;
-    this.#current = undefined;
-    await current?.pool.end();
+  close(): void {
+    this.#leave(Number.POSITIVE_INFINITY);
   }
 
-  #count(reading: Reading, outcome: Outcome): undefined {
-    this.#outcomes[reading][outcome] += 1;
+  #leave(restUntil: number): void {
+    for (const client of this.#idle) void client.end();
+    this.#idle = [];
+    this.#failures += 1;
+    this.#restUntil = restUntil;
   }
 
-  /** Searches until there is a usable standby, with a pause after each search, also for one that comes and goes. */
-  async #searchOn(): Promise<void> {
-    if (this.#isSearching) return;
-    this.#isSearching = true;
-    while (this.#current === undefined && !this.#closed) {
-      await this.#search().catch(() => {}); // the primary is away
-      await pause(this.#times.standby.searchPause * (0.5 + Math.random()), undefined, { ref: false });
-    }
-    this.#isSearching = false;
+  #count(read: 'standby' | 'primary'): undefined {
+    this.#reads[read] += 1;
   }
 
-  /** Uses the first host, in their order, that is usable. */
-  async #search(): Promise<void> {
-    const address = await findUsable(this.#standbys.hosts, this.#primary, this.#identity, this.#times);
-    if (address !== undefined && !this.#closed) this.#current = this.#use(address);
-  }
-
-  #use({ host, tls }: Address): Current {
-    const { snapshot } = this.#times.standby;
-    const { idle, lifetime } = this.#times.postgres;
-    const pool = new pg.Pool({
-      connectionString: host.connectionString,
-      ssl: tls,
-      types: NUMBERS,
-      keepAlive: true,
-      connectionTimeoutMillis: snapshot,
-      idleTimeoutMillis: idle,
-      maxLifetimeSeconds: lifetime / 1000,
-      application_name: APPLICATION,
-      max: CONNECTIONS,
-    });
-    const current: Current = { pool, heartbeat: undefined };
-    pool.on('connect', (client) => client.on('error', () => {})); // the statement in progress, if any, reports it
-    pool.on('error', () => this.#leave(current)); // an idle connection broke
-    return current;
-  }
-
-  /** Nothing new is read from it. */
-  #leave(standby: Current): void {
-    if (this.#current !== standby) return;
-    this.#current = undefined;
-    void standby.pool.end();
-    void this.#searchOn();
-  }
-}
-
-/**
- * Connects to a standby, for an export.
- * @param primaryClient connected to the primary.
- * @returns a connection with a snapshot; undefined if the primary is to be read instead.
- * @throws OperatorError as `Standby.open`.
- */
-export async function connectToSnapshot(
-  standbys: Standbys,
-  primaryClient: pg.Client,
-  times: Times,
-): Promise<pg.Client | undefined> {
-  const { connect, snapshot } = times.standby;
-  const identity = await identityOf(primaryClient, times.standby);
-  const primary: Primary = {
-    run: (text, values) => ask(primaryClient, text, values, connect),
-    fence: async (isFlushed) => (await ask<Fence>(primaryClient, FENCE, [isFlushed], connect)) as Fence,
-  };
-  const find = () => findUsable(standbys.hosts, primary, identity, times);
-  const address = await refusingWrong(standbys, times.standby, find);
-  if (address === undefined) return undefined;
-  let client: pg.Client | undefined;
-  try {
-    const host = { ...address.host, tlsAttempts: [address.tls] };
-    ({ client } = await connectTo(host, connect, times.postgres));
-    const settings = limitLocks(times.postgres.listLock);
-    const fence = await primary.fence(true);
-    await openSnapshot(client, fence, primary, settings, performance.now() + snapshot, times.standby);
-    return client;
-  } catch {
-    await client?.end();
-    return undefined;
-  }
-}
-
-/**
- * Asks all hosts at once.
- * @returns the first one, in their order, that is usable.
- * @throws WrongStandby with the reasons, if hosts are wrong.
- */
-async function findUsable(
-  hosts: readonly Host[],
-  primary: Primary,
-  identity: Identity,
-  times: Times,
-): Promise<Address | undefined> {
-  const answers = await Promise.allSettled(hosts.map((host) => assertUsable(host, primary, identity, times)));
-  const wrong = answers.flatMap((answer, position) => {
-    if (answer.status === 'fulfilled' || !(answer.reason instanceof WrongStandby)) return [];
-    return hosts.length === 1 ? answer.reason.message : `${hosts[position]?.name}: ${answer.reason.message}`;
-  });
-  if (wrong.length > 0) throw new WrongStandby(wrong.join('; '));
-  return answers.find((answer) => answer.status === 'fulfilled')?.value;
-}
-
-/** @throws Error when the host is not usable at the moment; WrongStandby when it will not be. */
-async function assertUsable(
-  host: Host,
-  primary: Primary,
-  identity: Identity,
-  { standby: times, postgres }: Times,
-): Promise<Address> {
-  const { client, tls } = await connectTo(host, times.connect, postgres).catch(({ message, cause }) => {
-    const isWrong = cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? '');
-    throw isWrong ? new WrongStandby(message) : new Error(message);
-  });
-  try {
-    const { cluster, database, role, seesStream, mayRead } = await identityOf(client, times);
-    if (cluster !== identity.cluster) throw new WrongStandby('it is no standby of the server of DB_URL');
-    if (database !== identity.database) throw new WrongStandby('its database is not that of DB_URL');
-    if (!seesStream) {
-      throw new WrongStandby(`its role does not see the timeline: grant pg_read_all_stats to "${role}"`);
-    }
-    if (!mayRead)
-      throw new WrongStandby(`"${role}" has no right to select from books, book_index and book_requests`);
-    const fence = await primary.fence(true);
-    await replayed(client, fence, performance.now() + times.snapshot, times);
-    await assertMarked(client, primary, times);
-    return { host, tls };
-  } finally {
-    void client.end();
-  }
-}
-
-/** What is wrong may become right soon, when the standby has replayed it. */
-async function refusingWrong<Result>(
-  standbys: Standbys,
-  { start, startPause }: Times['standby'],
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const end = performance.now() + start;
-  for (;;) {
+  /** @returns a connection to a host that has everything that the primary shows. @throws Error when that takes longer. */
+  async #follow(milliseconds: number): Promise<pg.Client> {
+    const end = performance.now() + milliseconds;
+    const late = pause(milliseconds, undefined, { ref: false }).then(() => Promise.reject(LATE));
+    const asked = await Promise.race([this.#askPrimary(FENCE, end), late]); // it may wait for a connection
+    const fence = Object.values(asked.rows[0]);
+    const client = this.#idle.pop() ?? (await this.#connect(end));
     try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof WrongStandby)) throw error;
-      if (performance.now() >= end) {
-        throw new OperatorError(`DB_READ_URL: ${standbys.shownUrl} cannot be read: ${error.message}.`);
+      for (let left = end - performance.now(); left > 0; left = end - performance.now()) {
+        const [state] = (await client.query<State>(withTimeout(LOOK, fence, left))).rows;
+        if (!state?.isRight) throw this.#wrong(NO_STANDBY);
+        if (!state.follows) throw new Error('it does not follow the primary');
+        if (state.hasReplayed) return client;
+        await pause(this.#times.standby.lookPause);
       }
+      throw LATE;
+    } catch (error) {
+      void client.end();
+      throw error;
     }
-    await pause(startPause);
   }
-}
 
-/** A connection of a pool, which is put back if it comes too late. */
-async function connect(pool: pg.Pool, end: number): Promise<pg.PoolClient> {
-  const connecting = pool.connect();
-  try {
-    return await before(end, connecting);
-  } catch (error) {
-    connecting.then(
-      (client) => client.release(),
-      () => {},
-    );
-    throw error;
-  }
-}
-
-/** Waits for work on a standby for as long as it answers other questions: a statement may take long. */
-async function whileItAnswers<Result>(
-  standby: Current,
-  { heartbeat, heartbeatPause }: Times['standby'],
-  work: Promise<Result>,
-): Promise<Result> {
-  const done = new AbortController();
-  const silence = async () => {
-    for (;;) {
-      await pause(heartbeatPause, undefined, { signal: done.signal });
-      standby.heartbeat ??= standby.pool.query(withTimeout('select', [], heartbeat)).finally(() => {
-        standby.heartbeat = undefined;
-      });
-      await standby.heartbeat;
+  async #connect(end: number): Promise<pg.Client> {
+    const { hosts } = this.#standbys;
+    const host = hosts[this.#failures % hosts.length] as Host;
+    try {
+      return (await connectTo(host, end - performance.now(), this.#times.postgres)).client;
+    } catch (error) {
+      const { message, cause } = error as Error;
+      throw cause instanceof pg.DatabaseError && WRONG.test(cause.code ?? '') ? this.#wrong(message) : error;
     }
-  };
-  try {
-    return await Promise.race([work, silence()]);
-  } finally {
-    done.abort();
   }
-}
 
-async function identityOf(client: pg.Client, { connect }: Times['standby']): Promise<Identity> {
-  return (await ask<Identity>(client, IDENTITY, [], connect)) as Identity;
+  #wrong(reason: string): OperatorError {
+    return new OperatorError(`DB_READ_URL: ${this.#standbys.shownUrl} cannot be read: ${reason}.`);
+  }
 }

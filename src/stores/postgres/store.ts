@@ -143,7 +143,7 @@ export class PostgresStore implements BookStore {
 
   metrics(): Metric[] {
     return [
-      ...this.#connections.metrics(this.#standby?.pool),
+      ...this.#connections.metrics(),
       ...(this.#standby?.metrics() ?? []),
       metric('unindexed_books', this.#finder?.unindexed ?? {}),
     ];
@@ -151,6 +151,7 @@ export class PostgresStore implements BookStore {
 
   async close(): Promise<void> {
     this.#finder?.close();
-    await Promise.all([this.#standby?.close(), this.#connections.close()]);
+    this.#standby?.close();
+    await this.#connections.close();
   }
 }
