@@ -64,9 +64,9 @@ export const DESCRIPTIONS = {
   },
   postgres_standby_reads_total: {
     labels: { outcome: ['standby', 'primary'] },
-    help: 'Lists and searches: read from the standby, or from the primary since the standby was late, away or failed.',
+    help: 'Lists and searches: read from the standby, or from the primary instead.',
   },
-  postgres_standby_usable: { help: '1 if the standby answered the latest attempt to read it, otherwise 0.' },
+  postgres_standby_usable: { help: '1 if the latest attempt to read the standby succeeded, otherwise 0.' },
   sqlite_open_lists: { help: 'Lists being read.' },
   sqlite_file_bytes: {
     labels: { file: ['books', 'log'] },
