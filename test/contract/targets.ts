@@ -1,11 +1,9 @@
-// Owns: the list of everything that must keep the contract: every rule of the conformance kit, or those of its level `core`.
+// Owns: the list of everything that must keep the contract: every rule of the conformance kit.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
-import { FINDING } from '../../conformance/finding.ts';
-import type { Level, Rule } from '../../conformance/rule.ts';
 import { settle, startElsewhere } from '../support/elsewhere.ts';
 import { OLDER_VERSIONS, type OlderVersion, olderLibrary } from '../support/older-postgres.ts';
 import { execute, makeTemplate, PostgresServer } from '../support/postgres.ts';
@@ -21,25 +19,18 @@ export interface Started {
 export interface Target {
   readonly name: string;
   readonly store: (typeof STORES)[number];
-  readonly level: Level;
-  /** The rules that it does not keep, as the documentation says. */
-  readonly except?: readonly Rule[];
   start(): Promise<Started>;
 }
 
-/** Citus distributes no index. */
-const WITHOUT_INDEX = { FIND: 'off' };
-
 /** Checked before each push. */
 export const STORES_ALONE: readonly Target[] = STORES.map((store) => {
-  return { name: store.name, store, level: 'full', start: () => service(store.freshUrl()) };
+  return { name: store.name, store, start: () => service(store.freshUrl()) };
 });
 
 /** Its core is checked after each push. */
 export const EXECUTABLE: Target = {
   name: 'the executable',
   store: SQLITE,
-  level: 'full',
   start: executable,
 };
 
@@ -47,28 +38,23 @@ export const EXECUTABLE: Target = {
 export const VARIANTS: readonly Target[] = [
   {
     name: 'SQLite with settings of elsewhere',
-    ...{ store: SQLITE, level: 'full', start: async () => startElsewhere(await SQLITE.freshUrl()) },
+    ...{ store: SQLITE, start: async () => startElsewhere(await SQLITE.freshUrl()) },
   },
   {
     name: 'PostgreSQL with settings of elsewhere',
-    ...{ store: POSTGRES, level: 'full', start: async () => startElsewhere(await foreign()) },
+    ...{ store: POSTGRES, start: async () => startElsewhere(await foreign()) },
   },
-  { name: 'the port of the page', store: SQLITE, level: 'full', start: page },
-  { name: 'partitions', store: POSTGRES, level: 'full', start: () => service(partitioned()) },
-  { name: 'a standby', store: POSTGRES, level: 'full', start: standby },
-  {
-    name: 'the statements for Citus',
-    ...{ store: POSTGRES, level: 'core', except: FINDING },
-    start: () => service(distributed(), WITHOUT_INDEX),
-  },
+  { name: 'the port of the page', store: SQLITE, start: page },
+  { name: 'partitions', store: POSTGRES, start: () => service(partitioned()) },
+  { name: 'a standby', store: POSTGRES, start: standby },
   EXECUTABLE,
   ...OLDER_VERSIONS.map((version): Target => {
-    return { name: `PostgreSQL ${version}`, store: POSTGRES, level: 'full', start: () => older(version) };
+    return { name: `PostgreSQL ${version}`, store: POSTGRES, start: () => older(version) };
   }),
 ];
 
-async function service(dbUrl: Promise<string>, env: Record<string, string> = {}): Promise<Started> {
-  return await startTestService(await dbUrl, env);
+async function service(dbUrl: Promise<string>): Promise<Started> {
+  return await startTestService(await dbUrl);
 }
 
 /** A database with settings that suit other programs. */
@@ -88,15 +74,6 @@ export async function partitioned(dbUrl?: string): Promise<string> {
   const divided = dbUrl ?? (await POSTGRES.freshUrl());
   await execute(divided, readFileSync(pathTo('deploy/partition-books.sql'), 'utf8'));
   return divided;
-}
-
-/** A database that looks as one does in which `create_distributed_table('books', 'id')` of Citus was called. */
-export async function distributed(): Promise<string> {
-  const dbUrl = await POSTGRES.freshUrl();
-  const { stop } = await startTestService(dbUrl, WITHOUT_INDEX);
-  await stop();
-  await execute(dbUrl, "create table pg_dist_partition as select 'books'::regclass as logicalrelid");
-  return dbUrl;
 }
 
 async function standby(): Promise<Started> {

@@ -4,11 +4,11 @@ import { Mutants } from './mutant.ts';
 
 const SQLITE = 'test/stores/sqlite.test.ts';
 const VERSIONS = 'test/stores/versions.test.ts';
+const CONCURRENCY = 'test/contract/concurrency.test.ts';
 const POSTGRES = 'test/stores/postgres.test.ts';
 const FAILOVER = 'test/nightly/failover.test.ts';
 const STANDBY = 'test/nightly/standby.test.ts';
 const PARTITIONS = 'test/stores/partitions.test.ts';
-const CITUS = 'test/nightly/citus.test.ts';
 const ORDERS = 'test/orders/orders.test.ts';
 const ANSWERS = 'test/release/answers.test.ts';
 const IMPORT = 'test/transfer/import.test.ts';
@@ -191,12 +191,18 @@ export const STORES_MUTANTS = new Mutants()
     LOCKED_BOOKS,
     'of a hundred such books',
   )
-  .change(
-    "query<Book>('held', UPDATE_HELD, parameters, deadline)",
-    "query<Book>('batches', UPDATE_HELD, parameters, deadline)",
+  .change("this.#carryOut('held', changes", "this.#carryOut('batches', changes")
+  .mutant(
+    'a trigger skips a change on a condition, which is acknowledged',
+    CONCURRENCY,
+    'trigger of an operator skips',
   )
+  .change('columns])).rowCount !== all)', 'columns])).rowCount === undefined)')
+  .in('src/stores/postgres/statements.ts')
+  .mutant('a write follows synchronous_commit of the server', POSTGRES, 'synchronous_commit')
+  .change("when 'off' then 'on'", "when 'off' then 'off'")
   .mutant('a locked book delays the changes of its neighbours', LOCKED_BOOKS, 'delays only its own changes')
-  .change('for no key update of books skip locked\n  ), stored', 'for no key update\n  ), stored')
+  .change('skip locked\n  )`', '\n  )`')
   .in('src/stores/postgres/structure.ts')
   .mutant('only its owner can advance a sequence that is behind', POSTGRES, 'a role that may use the table')
   .change('lock table books in share row exclusive mode;', 'alter sequence books_id_seq no cycle;')
@@ -287,21 +293,9 @@ export const STORES_MUTANTS = new Mutants()
   .in('src/stores/postgres/lists.ts')
   .mutant('a list waits for a silent standby', ANSWERS, 'standby falls silent')
   .change('AbortSignal.any([signal, AbortSignal.timeout(firstChunk)])', 'AbortSignal.any([signal])')
-  .in('src/stores/postgres/statements.ts')
-  .mutant('a write follows synchronous_commit of the server', POSTGRES, 'synchronous_commit')
-  .change("when 'off' then 'on'", "when 'off' then 'off'")
   .in('src/stores/postgres/new-books.ts')
   .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')
   .change("/_pkey$/.test(cause.constraint ?? '')", "cause.constraint === 'books_pkey'")
   .in('src/stores/postgres/book-index.ts')
   .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
-  .change('isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS', 'TRIGGERS')
-  .in('src/stores/postgres/citus.ts')
-  .mutant(
-    'with Citus, only the first change of a book in a batch is carried out',
-    CITUS,
-    'each returns its own state',
-  )
-  .change('open = open.filter(([position, { id }]) => taken.get(id) !== position);', 'open = [];')
-  .mutant('with Citus, the pieces of a list are not separated', CITUS, 'for any number of them')
-  .change('yield* arriving(rows, silence, after === 0);', 'yield* arriving(rows, silence);').all;
+  .change('isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS', 'TRIGGERS').all;

@@ -30,22 +30,13 @@ export const TOGETHER_MUTANTS = new Mutants()
   .change('made_at < unixepoch() * 1000 -', 'made_at < unixepoch() * 1000 - 0 *')
   .mutant('on SQLite, a key is removed although only 9,999 are newer', TOGETHER, 'I4: ')
   .change('(select max(rowid) from book_requests)', '(select max(rowid) + 1 from book_requests)')
-  .in('src/stores/postgres/conditional-changes.ts')
+  .in('src/stores/postgres/statements.ts')
   .mutant(
     'on PostgreSQL, a change takes place although the book has changed since its condition was tested',
     TOGETHER,
     'E3: clients of two processes',
   )
-  .change('where free.title = old_title and free.author = old_author and free.year = old_year', '')
-  .mutant(
-    'on PostgreSQL, a change on a condition is lost if the book has changed since it was tested',
-    TOGETHER,
-    'E3: clients of two processes',
-  )
-  .change(
-    'for (const id of await this.#store(this.#connections, pool, columns, deadline)) changed.delete(id);',
-    'await this.#store(this.#connections, pool, columns, deadline); changed.clear();',
-  )
+  .change("before('update')", "before('key share')")
   .in('src/api/books.ts')
   .mutant('a condition is demanded of a book that does not exist', TOGETHER, 'E4: ')
   .change(

@@ -8,15 +8,18 @@ import type { Book } from '../../src/books/book.ts';
 import { tagOf } from '../../src/books/condition.ts';
 import { type ConditionalOutcome, StoreUnavailable } from '../../src/books/store.ts';
 import { BookChanger } from '../../src/stores/postgres/changes.ts';
-import type { Connections } from '../../src/stores/postgres/connections.ts';
+import type { Connections, Query } from '../../src/stores/postgres/connections.ts';
+import { STATEMENTS as POSTGRES, type Statements } from '../../src/stores/postgres/statements.ts';
 import { TIMES } from '../../src/times.ts';
 import { faultOf, impossible, type Operation } from '../support/linearizable.ts';
-import { Observed, Order, Statements } from './order.ts';
+import { Observed, Order, Statements as Sent } from './order.ts';
 
 const LIMITS = { size: 3, weight: 1000, inFlight: 2 };
 
-/** The statement that finds books. */
-const FIND = 'find';
+/** Each statement is its name. */
+const STATEMENTS = Object.fromEntries(
+  Object.keys(POSTGRES).map((name) => [name, name]),
+) as unknown as Statements;
 
 const FIRST: readonly Book[] = [
   { id: 1, title: 'one', author: '', year: 0 },
@@ -50,86 +53,120 @@ type State = Book | null;
 const FATES = ['is answered', 'is answered', 'answer is lost', 'fails'];
 const fates = fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 6 });
 
+/** Another program, or a transaction of the store. */
+type Owner = object;
+const OTHERS: Owner = {};
+
 /** The table of books, with what the statements of this store do to it. */
 class Table {
   readonly books = new Map(FIRST.map((book) => [book.id, book]));
-  readonly #locks = new Map<number, PromiseWithResolvers<void>>();
+  readonly #locks = new Map<number, PromiseWithResolvers<void> & { readonly owner: Owner }>();
   readonly #order: Order;
-  readonly statements: Statements;
+  readonly sent: Sent;
 
   constructor(order: Order, fates: readonly string[]) {
     this.#order = order;
-    this.statements = new Statements(order, fates);
+    this.sent = new Sent(order, fates);
   }
 
   /** What another program does. */
   do({ kind, id }: Deed, text: string): void {
     const book = this.books.get(id);
-    if (kind === 'lock' && !this.#locks.has(id)) this.#locks.set(id, Promise.withResolvers());
+    if (kind === 'lock' && !this.#locks.has(id)) this.#lock(id, OTHERS);
     if (kind === 'unlock') this.unlock(id);
     if (this.#locks.has(id) || book === undefined) return;
     if (kind === 'their write') this.books.set(id, { ...book, title: text });
     if (kind === 'their removal') this.books.delete(id);
   }
 
-  unlock(id: number): void {
-    this.#locks.get(id)?.resolve();
+  #lock(id: number, owner: Owner): void {
+    this.#locks.set(id, { owner, ...Promise.withResolvers<void>() });
+  }
+
+  unlock(id: number, owner = OTHERS): void {
+    const lock = this.#locks.get(id);
+    if (lock?.owner !== owner) return;
+    lock.resolve();
     this.#locks.delete(id);
   }
 
-  /** The method of `Connections`, for the statements of `BookChanger`. */
-  async query(pool: string, text: string, values: readonly unknown[], deadline: number) {
-    const untilFree = async (end: number) => {
-      if (pool === 'held') await this.#untilFree(Number([values[0]].flat()[0]), end);
-    };
-    const act = () => this.#carryOut(pool, text, values);
-    return await this.statements.send(`${pool} statement`, deadline, act, untilFree);
+  /** The method of `Connections`, for `update` and `remove`. */
+  async query(_pool: string, text: string, values: readonly unknown[], deadline: number) {
+    this.#expectInTime(deadline);
+    return await this.sent.send(text, deadline, () => this.#carryOut(text, values));
   }
 
-  async #untilFree(id: number, end: number): Promise<void> {
+  /** The method of `Connections`. */
+  async transaction<Result>(_pool: string, deadline: number, work: (query: Query) => Promise<Result>) {
+    this.#expectInTime(deadline);
+    const owner: Owner = {};
+    const states = new Map<number, Book | undefined>();
+    const query = async (text: string, [ids, ...columns]: readonly unknown[][]) => {
+      const rows = () => {
+        if (text === 'lockFree') return (ids as number[]).flatMap((id) => this.#lockFree(id, owner));
+        if (text === 'lock') return (ids as number[]).flatMap((id) => this.books.get(id) ?? []);
+        for (const [row, id] of (ids as number[]).entries()) {
+          assert.equal(this.#locks.get(id)?.owner, owner, 'a book is written that is not locked');
+          const [title, author, year] = columns.map((column) => column[row]);
+          states.set(id, text === 'store' ? ({ id, title, author, year } as Book) : undefined);
+        }
+        return ids as unknown as object[];
+      };
+      const untilFree = (end: number) => this.#lockWhenFree(Number(ids?.[0]), owner, end);
+      return await this.sent.send(text, deadline, rows, text === 'lock' ? untilFree : undefined);
+    };
+    const commit = () => {
+      for (const [id, book] of states) {
+        if (book === undefined) this.books.delete(id);
+        else this.books.set(id, book);
+      }
+      return [];
+    };
+    try {
+      const result = await work(query as unknown as Query);
+      await this.sent.send('commit', deadline, commit);
+      return result;
+    } finally {
+      for (const id of this.#locks.keys()) this.unlock(id, owner);
+    }
+  }
+
+  #expectInTime(deadline: number): void {
+    this.#order.expect(this.#order.time.now <= deadline, 'a statement is sent after its deadline');
+  }
+
+  #lockFree(id: number, owner: Owner): object[] {
+    const book = this.books.get(id);
+    if (book === undefined) return [];
+    if (this.#locks.has(id)) return [{ id, held: true }];
+    this.#lock(id, owner);
+    return [{ ...book, held: false }];
+  }
+
+  async #lockWhenFree(id: number, owner: Owner, end: number): Promise<void> {
     const { time } = this.#order;
-    for (let lock = this.#locks.get(id); lock !== undefined && time.now < end; lock = this.#locks.get(id)) {
+    for (let lock = this.#locks.get(id); lock !== undefined; lock = this.#locks.get(id)) {
+      if (time.now >= end) return;
       const late = new Promise<void>((resolve) => setTimeout(resolve, end - time.now));
       await Promise.race([lock.promise, late]);
     }
+    this.#lock(id, owner);
   }
 
-  #carryOut(pool: string, text: string, values: readonly unknown[]): object[] {
-    const ids = [values[0]].flat() as number[];
-    const found = ids.flatMap((id) => this.books.get(id) ?? []);
-    const isHeld = (id: number) => pool === 'batches' && this.#locks.has(id);
-    const column = (at: number, row: number) => [values[at]].flat()[row] as never;
-    if (text === FIND) return found.map((book) => ({ ...book, weight: null }));
-    if (text.includes('is_removal')) {
-      const same = ids.filter((id, row) => {
-        const book = this.books.get(id);
-        return !isHeld(id) && book?.title === column(1, row) && book.author === column(2, row);
-      });
-      for (const id of same) {
-        const row = ids.indexOf(id);
-        const [title, author, year] = [4, 5, 6].map((at) => column(at, row));
-        if (column(7, row)) this.books.delete(id);
-        else this.books.set(id, { id, title, author, year } as unknown as Book);
-      }
-      return same.map((id) => ({ id }));
-    }
-    const rows = found.map((book) => {
-      if (pool === 'held') return book;
-      return isHeld(book.id) ? { id: book.id, held: true } : { ...book, held: false };
-    });
-    for (const { id } of found.filter((book) => !isHeld(book.id))) {
-      const row = ids.indexOf(id);
-      const book = this.books.get(id) as Book;
-      if (text.includes('delete from books')) this.books.delete(id);
+  #carryOut(text: string, [ids, titles, authors]: readonly unknown[]): object[] {
+    return (ids as number[]).flatMap((id, row) => {
+      const book = this.books.get(id);
+      if (book === undefined) return [];
+      if (this.#locks.has(id)) return [{ id, held: true }];
+      if (text === 'remove') this.books.delete(id);
       else {
-        const [title = book.title, author = book.author] = [
-          column(1, row) ?? undefined,
-          column(2, row) ?? undefined,
-        ];
+        const [title = book.title, author = book.author] = [titles, authors].map(
+          (column) => (column as string[])[row],
+        );
         this.books.set(id, { ...book, title, author });
       }
-    }
-    return rows;
+      return [{ ...book, held: false }];
+    });
   }
 }
 
@@ -170,11 +207,7 @@ export const changes = fc.asyncProperty(
     Order.run(scheduler, async (order) => {
       const { time } = order;
       const table = new Table(order, fates);
-      const query = (...values: Parameters<Table['query']>) => {
-        order.expect(time.now <= values[3], 'a statement is sent after its deadline');
-        return table.query(...values);
-      };
-      const changer = new BookChanger({ query } as unknown as Connections, { light: FIND, full: FIND });
+      const changer = new BookChanger(table as unknown as Connections, STATEMENTS);
       const updates = new Batches(changer.update.bind(changer), LIMITS, TIMES.books);
       const removals = new Batches(changer.remove.bind(changer), LIMITS, TIMES.books);
       const conditional = new Batches<Parameters<typeof changer.changeIf>[0][number], ConditionalOutcome>(
@@ -240,7 +273,7 @@ export const changes = fc.asyncProperty(
         assert.deepEqual([one.waiting, one.inFlight], [0, 0]);
       assert.equal(time.pending, 0, 'a timer is left');
 
-      table.statements.isPrompt = true;
+      table.sent.isPrompt = true;
       for (const id of table.books.keys()) {
         for (const kind of ['update', 'update if', 'remove'] as const) {
           table.do({ kind: 'lock', id }, '');

@@ -12,7 +12,7 @@ import { Client } from '../support/client.ts';
 import { pathTo } from '../support/repository.ts';
 import { startCommand, temporaryFolder } from '../support/service.ts';
 
-testTargets([{ ...EXECUTABLE, level: 'core' }]);
+testTargets([EXECUTABLE], ({ level }) => level === 'core');
 
 test('an installation without the tools of development, in a folder of any name, starts and stores a book', async (context) => {
   const folder = join(temporaryFolder(), 'Bücher & more');

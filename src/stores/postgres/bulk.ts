@@ -22,7 +22,7 @@ import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { FINDS_IN_PARTITIONS } from './statements.ts';
+import { STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { AS_CSV, asJson } from './text.ts';
 
@@ -145,7 +145,7 @@ class PostgresBulk implements BulkStore {
   }
 
   find(ids: readonly number[]): Promise<readonly Book[]> {
-    return this.#query<Book>(FINDS_IN_PARTITIONS.full, [ids]);
+    return this.#query<Book>(STATEMENTS_IN_PARTITIONS.findInFull, [ids]);
   }
 
   text(format: RecordFormat): AsyncIterable<Buffer> {

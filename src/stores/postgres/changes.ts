@@ -1,84 +1,37 @@
-// Owns: changes and removals of books in PostgreSQL. Calls for books that others have locked, and changes of large books, are
-// sent by themselves.
+// Owns: changes and removals of books in PostgreSQL. Those of books that others have locked, and changes of large books, are
+// carried out alone.
 
 import type { Book, BookChanges } from '../../books/book.ts';
+import { meets } from '../../books/condition.ts';
 import {
-  type BookStore,
   type BookUpdate,
   type ConditionalChange,
   type ConditionalOutcome,
   type Eventual,
-  type Left,
-  weightOfAnswer,
+  StoreUnavailable,
 } from '../../books/store.ts';
-import { ConditionalChanges } from './conditional-changes.ts';
+import { Alone, type Change } from './alone.ts';
 import type { Connections } from './connections.ts';
-import { LockedBooks } from './locked-books.ts';
-import { allOf, DURABLY, type FindStatements, IS_LIGHT, WITH_IDS } from './statements.ts';
+import type { Statements } from './statements.ts';
 
-// Books that are locked by others are skipped, and marked as `held` to distinguish them from missing ones. So are large ones:
-// they would take much memory together. The other books are returned as they were; the changes applied to them are known.
-const UPDATE = `
-  with change as (
-    select * from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)
-  ), before as materialized (
-    select id, title, author, year from ${WITH_IDS} and ${IS_LIGHT} and ${DURABLY} for no key update of books skip locked
-  ), stored as (
-    update books set
-      title = coalesce(change.title, before.title),
-      author = coalesce(change.author, before.author),
-      year = coalesce(change.year, before.year)
-    from before join change using (id) where books.id = before.id
-    returning books.id
-  )
-  select id, before.id is null as held, before.title, before.author, before.year
-  from (select id from ${WITH_IDS}) as books left join before using (id) where ${allOf('before', 'stored')}`;
-
-const UPDATE_HELD = `
-  with before as materialized (select id, title, author, year from books where id = $1 and ${DURABLY} for no key update), stored as (
-    update books set
-      title = coalesce($2, before.title), author = coalesce($3, before.author), year = coalesce($4, before.year)
-    from before where books.id = before.id
-    returning books.id
-  )
-  select id, title, author, year from before where ${allOf('before', 'stored')}`;
-
-const REMOVE = `
-  with free as materialized (
-    select id from ${WITH_IDS} and ${DURABLY} for update of books skip locked
-  ), removed as (
-    delete from books using free where books.id = free.id returning books.id
-  )
-  select id, free.id is null as held from (select id from ${WITH_IDS}) as books left join free using (id)
-  where ${allOf('free', 'removed')}`;
-
-const REMOVE_HELD = `
-  with free as materialized (select id from books where id = $1 and ${DURABLY} for update), removed as (
-    delete from books using free where books.id = free.id returning books.id
-  )
-  select from free where ${allOf('free', 'removed')}`;
-
-interface LockedRow extends Book {
-  readonly held: boolean;
+/** A book that is `held` was skipped, and has null fields. */
+interface Row extends Book {
+  readonly held?: boolean;
 }
 
-/** What a store does to books that it has. */
-export type Changes = Pick<BookStore, 'update' | 'remove' | 'changeIf'>;
+/** The outcome for a book that was skipped. */
+const HELD = 'held';
 
-export class BookChanger implements Changes {
+export class BookChanger {
   readonly #connections: Connections;
-  readonly #conditional: ConditionalChanges;
-  readonly #heldUpdates = new LockedBooks<BookChanges, Book | undefined>(
-    (id, changes, deadline) => this.#updateHeld(id, changes, deadline),
-    weightOfAnswer,
-  );
-  readonly #heldRemovals = new LockedBooks<null, boolean>((id, calls, deadline) =>
-    this.#removeHeld(id, calls.length, deadline),
-  );
+  readonly #statements: Statements;
+  readonly #alone = new Alone((changes, deadline) => {
+    return this.#carryOut('held', changes, deadline) as Promise<readonly ConditionalOutcome[]>;
+  });
 
-  constructor(connections: Connections, find: FindStatements) {
+  constructor(connections: Connections, statements: Statements) {
     this.#connections = connections;
-    this.#conditional = new ConditionalChanges(connections, find);
+    this.#statements = statements;
   }
 
   async update(
@@ -87,20 +40,14 @@ export class BookChanger implements Changes {
   ): Promise<readonly Eventual<Book | undefined>[]> {
     const merged = new Map<number, BookChanges>();
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
-    const changes = [...merged.values()];
-    const columns = [
-      [...merged.keys()],
-      changes.map(({ title }) => title),
-      changes.map(({ author }) => author),
-      changes.map(({ year }) => year),
-    ];
-    const { rows } = await this.#connections.query<LockedRow>('batches', UPDATE, columns, deadline);
-
+    const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
+    const { rows } = await this.#query(this.#statements.update, columnsOf(changes), deadline);
+    // They are as they were; the changes applied to them are known.
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
       const row = states.get(id);
       if (row === undefined) return undefined;
-      if (row.held) return this.#heldUpdates.call(id, changes, deadline);
+      if (row.held) return this.#alone.call({ id, changes }, deadline) as Promise<Book | undefined>;
       const state = { ...row, ...changes };
       states.set(id, state);
       return { id, title: state.title, author: state.author, year: state.year };
@@ -108,46 +55,79 @@ export class BookChanger implements Changes {
   }
 
   async remove(ids: readonly number[], deadline: number): Promise<readonly Eventual<boolean>[]> {
-    const { rows } = await this.#connections.query<LockedRow>(
-      'batches',
-      REMOVE,
-      [[...new Set(ids)]],
-      deadline,
-    );
+    const { rows } = await this.#query(this.#statements.remove, [[...new Set(ids)]], deadline);
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
-      const row = states.get(id);
-      if (row?.held) return this.#heldRemovals.call(id, null, deadline);
-      return states.delete(id); // true for the first call of each book only
+      if (!states.get(id)?.held) return states.delete(id); // true for the first call of each book only
+      return this.#alone.call({ id, changes: undefined }, deadline).then((book) => book !== undefined);
     });
   }
 
-  changeIf(
+  async changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
-  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
-    return this.#conditional.carryOut(changes, deadline);
-  }
-
-  /** Applies changes of one book in order, after waiting for its lock. */
-  async #updateHeld(
-    id: number,
-    calls: readonly BookChanges[],
-    deadline: number,
-  ): Promise<readonly (Book | undefined)[]> {
-    const merged = Object.assign({}, ...calls) as BookChanges;
-    const parameters = [id, merged.title, merged.author, merged.year];
-    const { rows } = await this.#connections.query<Book>('held', UPDATE_HELD, parameters, deadline);
-    let state = rows[0];
-    return calls.map((changes) => {
-      state = state && { ...state, ...changes };
-      return state;
+  ): Promise<readonly Eventual<ConditionalOutcome>[]> {
+    const outcomes = await this.#carryOut('batches', changes, deadline);
+    return outcomes.map((outcome, position) => {
+      if (outcome !== HELD) return outcome;
+      return this.#alone.call(changes[position] as ConditionalChange, deadline);
     });
   }
 
-  /** Removes one book, after waiting for its lock; of several calls, the first one counts as the removal. */
-  async #removeHeld(id: number, calls: number, deadline: number): Promise<readonly boolean[]> {
-    const { rowCount } = await this.#connections.query('held', REMOVE_HELD, [id], deadline);
-    return Array.from({ length: calls }, (_, position) => position === 0 && rowCount === 1);
+  #query(text: string, columns: unknown[], deadline: number) {
+    return this.#connections.query<Row>('batches', text, columns, deadline);
   }
+
+  /**
+   * Carries out changes in their order, in one transaction that has locked their books (rule E3).
+   * @param pool `held` waits for the locks of others; `batches` skips those books, and large ones.
+   */
+  #carryOut(
+    pool: 'batches' | 'held',
+    changes: readonly Change[],
+    deadline: number,
+  ): Promise<readonly (ConditionalOutcome | typeof HELD)[]> {
+    const statements = this.#statements;
+    return this.#connections.transaction(pool, deadline, async (query) => {
+      const ids = new Set(changes.map(({ id }) => id));
+      const { rows } = await query<Row>(pool === 'held' ? statements.lock : statements.lockFree, [[...ids]]);
+      const held = new Set(rows.filter((row) => row.held).map(({ id }) => id));
+      const states = new Map(rows.map(({ id, title, author, year }) => [id, { id, title, author, year }]));
+      const changed = new Set<number>();
+      const outcomes = changes.map(({ id, condition, changes }) => {
+        if (held.has(id)) return HELD;
+        const book = states.get(id);
+        if (book === undefined) return undefined;
+        if (condition !== undefined && !meets(book, condition)) return 'unmet';
+        changed.add(id);
+        if (changes === undefined) {
+          states.delete(id);
+          return book;
+        }
+        const state = { ...book, ...changes };
+        states.set(id, state);
+        return state;
+      });
+      const write = async (text: string, columns: readonly unknown[][]) => {
+        const all = columns[0]?.length;
+        if (all === 0) return;
+        // Else a write that a trigger of an operator has skipped would be acknowledged.
+        if ((await query(text, [...columns])).rowCount !== all)
+          throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
+      };
+      await write(statements.store, columnsOf([...changed].flatMap((id) => states.get(id) ?? [])));
+      await write(statements.delete, [[...changed].filter((id) => !states.has(id))]);
+      return outcomes;
+    });
+  }
+}
+
+/** The arrays of a statement; undefined for a field that is not changed. */
+function columnsOf(books: readonly ({ readonly id: number } & BookChanges)[]): unknown[][] {
+  return [
+    books.map(({ id }) => id),
+    books.map(({ title }) => title),
+    books.map(({ author }) => author),
+    books.map(({ year }) => year),
+  ];
 }

@@ -1,17 +1,15 @@
-// Owns: opening PostgreSQL for serving: its structure, its index and its standby, and how its table of books is divided.
+// Owns: opening PostgreSQL for serving: its structure, its index and its standby.
 
 import type { BookStore } from '../../books/store.ts';
 import type { OpenOptions } from '../options.ts';
 import { prepareIndex } from './book-index.ts';
-import { BookChanger } from './changes.ts';
 import { Connections } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
-import { listBooks } from './lists.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { FINDS, FINDS_IN_PARTITIONS } from './statements.ts';
+import { STATEMENTS, STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { PostgresStore } from './store.ts';
-import { createStructure, divisionOf } from './structure.ts';
+import { areBooksPartitioned, createStructure } from './structure.ts';
 
 /**
  * Opens the store, creating or updating its structure.
@@ -25,16 +23,7 @@ export async function openPostgres(
   const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
     const isNew = await createStructure(client, times.postgres, onLongWait);
-    const division = await divisionOf(client, times.postgres);
-    if (division === 'citus') {
-      const refused = isFound
-        ? 'no index can follow it: set FIND=off'
-        : standbys && 'no standby has it: unset DB_READ_URL';
-      if (refused !== undefined) throw new Error(`Citus distributes its table "books", and ${refused}`);
-      const { operationsOfCitus } = await import('./citus.ts');
-      const connections = new Connections(hosts, address, times.postgres);
-      return new PostgresStore(isNew, times, connections, operationsOfCitus(connections, times.postgres));
-    }
+    const isPartitioned = await areBooksPartitioned(client, times.postgres);
     if (isFound) await prepareIndex(client, times.postgres, onLongWait);
     const connections = new Connections(hosts, address, times.postgres);
     try {
@@ -42,13 +31,8 @@ export async function openPostgres(
       const standby = standbys && new Standby(standbys, ask, times);
       void (await standby?.connect())?.end();
       const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
-      const find = division === 'partitions' ? FINDS_IN_PARTITIONS : FINDS;
-      const operations = {
-        find,
-        changes: new BookChanger(connections, find),
-        list: (signal: AbortSignal) => listBooks(connections, standby, times, signal),
-      };
-      return new PostgresStore(isNew, times, connections, operations, finder, standby);
+      const statements = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
+      return new PostgresStore(isNew, times, connections, statements, finder, standby);
     } catch (error) {
       void connections.close();
       throw error;

@@ -1,38 +1,88 @@
-// Owns: SQL that several statements on books share.
+// Owns: the statements for books with given ids in PostgreSQL, and SQL that other statements share with them.
 
-import type { Book } from '../../books/book.ts';
-import { HEAVY } from '../../books/store.ts';
 import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
-import type { Connections } from './connections.ts';
 
-/**
- * The books with the ids of $1, as the end of a statement's `from` and the beginning of its conditions: each id is looked
- * for in its own partition, if there are any.
- */
+/** The books with the ids of $1, each looked for in its own partition: the end of `from` and the beginning of the conditions. */
 export const WITH_IDS = 'unnest($1::bigint[]) as wanted (id) join books using (id) where true';
 
 /** Bytes of the texts of a book that a statement for many books reads with them: 512 of them take 32 MiB. */
 const LARGEST_LIGHT = 65_536;
 
 /** A condition that every book meets whose texts are not large. */
-export const IS_LIGHT = `${TEXT_BYTES} <= ${LARGEST_LIGHT}`;
+const IS_LIGHT = `${TEXT_BYTES} <= ${LARGEST_LIGHT}`;
 
-/** The statements that read the books with the ids of $1: without the texts of large books, but with their bytes; in full. */
-export interface FindStatements {
-  readonly light: string;
-  readonly full: string;
+/** An acknowledged write is durable (rule 23), also where a setting of the server would acknowledge it earlier. Stronger ones stay. */
+export const DURABLY = `
+  (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
+   from current_setting('synchronous_commit') as level) is not null`;
+
+const CHANGES =
+  'unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)';
+
+/** $1 of each statement is an array of different ids. */
+export interface Statements {
+  /** Reads books: of large ones the bytes instead of the texts. */
+  readonly find: string;
+  readonly findInFull: string;
+  /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
+  readonly update: string;
+  /** Removes books. Those that others have locked are skipped and `held`. */
+  readonly remove: string;
+  /** Locks books and returns them; skips as `update`. */
+  readonly lockFree: string;
+  /** Waits for the locks of others. */
+  readonly lock: string;
+  /** For books that the transaction has locked. */
+  readonly store: string;
+  readonly delete: string;
 }
 
-/** Half the work for a single id, but it looks for every id in every partition. */
-export const FINDS = findsIn('books where id = any($1::bigint[])');
-export const FINDS_IN_PARTITIONS = findsIn(WITH_IDS);
+// Each condition on `books` has all ids, so that Citus sends it to their server. Without the sum, the server would compare each
+// book with all ids.
+export const STATEMENTS = statementsFor(
+  'books where id = any($1::bigint[])',
+  (rows) => `books.id + 0 = ${rows}.id and books.id = any($1::bigint[])`,
+);
 
-function findsIn(books: string): FindStatements {
-  const columns = COLUMNS.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
-  const weight = `case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight`;
+/** Those would look for every id in every partition. */
+export const STATEMENTS_IN_PARTITIONS = statementsFor(WITH_IDS, (rows) => `books.id = ${rows}.id`);
+
+/**
+ * @param wanted the books of $1, as WITH_IDS.
+ * @param isOf a condition for the books of these rows.
+ */
+function statementsFor(wanted: string, isOf: (rows: string) => string): Statements {
+  const light = COLUMNS.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
+  const before = (strength: string) => `before as materialized (
+    select ${ID_AND_FIELDS} from ${wanted} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
+  )`;
+  const states = `
+    select id, before.id is null as held, before.title, before.author, before.year
+    from (select id from ${wanted}) as books left join before using (id)`;
   return {
-    light: `select id, ${columns.join(', ')}, ${weight} from ${books}`,
-    full: `select ${ID_AND_FIELDS} from ${books}`,
+    find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${wanted}`,
+    findInFull: `select ${ID_AND_FIELDS} from ${wanted}`,
+    update: `
+      with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
+        update books set
+          title = coalesce(change.title, before.title),
+          author = coalesce(change.author, before.author),
+          year = coalesce(change.year, before.year)
+        from before join change using (id) where ${isOf('before')}
+        returning books.id
+      ) ${states} where ${allOf('before', 'stored')}`,
+    remove: `
+      with free as materialized (
+        select id from ${wanted} and ${DURABLY} for update of books skip locked
+      ), removed as (
+        delete from books using free where ${isOf('free')} returning books.id
+      )
+      select id, free.id is null as held from (select id from ${wanted}) as books left join free using (id)
+      where ${allOf('free', 'removed')}`,
+    lockFree: `with ${before('update')} ${states}`,
+    lock: `select ${ID_AND_FIELDS} from ${wanted} and ${DURABLY} for update of books`,
+    store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')}`,
+    delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')}`,
   };
 }
 
@@ -42,54 +92,8 @@ function findsIn(books: string): FindStatements {
  * @param sent the name of the rows to be written.
  * @param stored the names of those that were.
  */
-export function allOf(sent: string, ...stored: string[]): string {
-  const written = stored.map((name) => `(select count(*) from ${name})`).join(' + ');
+export function allOf(sent: string, stored: string): string {
   return `
-    (case when ${written} < (select count(*) from ${sent})
+    (case when (select count(*) from ${stored}) < (select count(*) from ${sent})
       then ('a trigger has skipped some of the writes: ' || (select count(*) from ${sent}))::integer end) is null`;
-}
-
-// An acknowledged write is durable (rule 23), even where the server's setting would acknowledge it earlier. This is
-// part of the statement, as a pooler in transaction mode requires; stronger settings stay.
-export const DURABLY = `
-  (select set_config('synchronous_commit', case level when 'off' then 'on' else level end, true)
-   from current_setting('synchronous_commit') as level) is not null`;
-
-interface LightBook extends Book {
-  /** Bytes of the texts of a large book, whose fields are then null. */
-  readonly weight: number | null;
-}
-
-/**
- * Reads books.
- * @param ids of different books.
- * @returns the books by their ids, undefined where there is none. An id that is missing was left out, since its book and large
- *   ones before it are heavy together.
- */
-export async function findFirst(
-  connections: Connections,
-  pool: 'batches' | 'held',
-  { light, full }: FindStatements,
-  ids: readonly number[],
-  deadline: number,
-): Promise<Map<number, Book | undefined>> {
-  const { rows } = await connections.query<LightBook>(pool, light, [ids], deadline);
-  const found = new Map<number, Book | undefined>(ids.map((id) => [id, undefined]));
-  const large: number[] = [];
-  let weight = 0;
-  for (const { weight: bytes, ...book } of rows) {
-    if (bytes === null) {
-      found.set(book.id, book);
-    } else if (weight < HEAVY) {
-      weight += bytes;
-      large.push(book.id);
-    } else {
-      found.delete(book.id);
-    }
-  }
-  if (large.length > 0) {
-    const { rows } = await connections.query<Book>(pool, full, [large], deadline);
-    for (const book of rows) found.set(book.id, book);
-  }
-  return found;
 }

@@ -1,7 +1,6 @@
 // Owns: the store of books in PostgreSQL. Twin of `sqlite/store.ts`.
-// A batch is one statement, or two if its changes have conditions: few round trips, one commit. Every statement is
-// independent, so it works through a pooler in transaction mode.
-// What its statements need, and which relatives of PostgreSQL have it: docs/engines.md. With Citus: `citus.ts`.
+// A batch is one statement, or one transaction if its changes have conditions: few round trips, one commit, and it works through
+// a pooler in transaction mode. What its statements need, and which relatives of PostgreSQL have it: docs/engines.md.
 
 import type { Book, BookFields } from '../../books/book.ts';
 import type { Page, Search } from '../../books/search.ts';
@@ -23,12 +22,13 @@ import { metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
-import type { Changes } from './changes.ts';
+import { BookChanger } from './changes.ts';
 import { type Connections, LIST_CONNECTIONS } from './connections.ts';
 import type { PostgresFinder } from './finder.ts';
+import { listBooks } from './lists.ts';
 import { NewBooks } from './new-books.ts';
 import type { Standby } from './standby.ts';
-import { type FindStatements, findFirst } from './statements.ts';
+import type { Statements } from './statements.ts';
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
@@ -38,12 +38,10 @@ const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 /** Searches and requests with many books: each may keep a core of the server busy, and two would slow down others. */
 const SINGLY = { ...ONE_AT_A_TIME, size: 1 };
 
-/** How books are read and changed, which depends on how their table is divided. */
-export interface TableOperations {
-  readonly find: FindStatements;
-  readonly changes: Changes;
-  /** @param signal ends the wait for the first chunk. */
-  list(signal: AbortSignal): Promise<BookList>;
+/** A book as it is found for many calls. */
+interface LightBook extends Book {
+  /** Bytes of the texts of a large book, whose fields are then null. */
+  readonly weight: number | null;
 }
 
 export class PostgresStore implements BookStore {
@@ -61,7 +59,8 @@ export class PostgresStore implements BookStore {
   readonly isNew: boolean;
   readonly #times: Times;
   readonly #connections: Connections;
-  readonly #operations: TableOperations;
+  readonly #statements: Statements;
+  readonly #changes: BookChanger;
   readonly #newBooks: NewBooks;
   /** Undefined if books are not searched. */
   readonly #finder: PostgresFinder | undefined;
@@ -73,7 +72,7 @@ export class PostgresStore implements BookStore {
     isNew: boolean,
     times: Times,
     connections: Connections,
-    operations: TableOperations,
+    statements: Statements,
     finder?: PostgresFinder,
     standby?: Standby,
   ) {
@@ -81,7 +80,8 @@ export class PostgresStore implements BookStore {
     this.#times = times;
     this.#lists = new OpenLists(LIST_CONNECTIONS, times.lists);
     this.#connections = connections;
-    this.#operations = operations;
+    this.#statements = statements;
+    this.#changes = new BookChanger(connections, statements);
     this.#newBooks = new NewBooks(connections, times.keys);
     this.#finder = finder;
     this.#standby = standby;
@@ -95,9 +95,22 @@ export class PostgresStore implements BookStore {
   }
 
   async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
-    const { find } = this.#operations;
-    const found = await findFirst(this.#connections, 'batches', find, [...new Set(ids)], deadline);
-    return ids.map((id) => (found.has(id) ? found.get(id) : null));
+    const { find, findInFull } = this.#statements;
+    const query = async <Row extends Book>(text: string, ids: readonly number[]) =>
+      (await this.#connections.query<Row>('batches', text, [ids], deadline)).rows;
+    const found = new Map<number, Book | undefined | Left>();
+    const large: number[] = [];
+    let weight = 0;
+    for (const { weight: bytes, ...book } of await query<LightBook>(find, [...new Set(ids)])) {
+      if (bytes === null) found.set(book.id, book);
+      else if (weight >= HEAVY) found.set(book.id, null);
+      else {
+        weight += bytes;
+        large.push(book.id);
+      }
+    }
+    if (large.length > 0) for (const book of await query(findInFull, large)) found.set(book.id, book);
+    return ids.map((id) => found.get(id));
   }
 
   insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
@@ -112,18 +125,18 @@ export class PostgresStore implements BookStore {
     updates: readonly BookUpdate[],
     deadline: number,
   ): Promise<readonly (Eventual<Book | undefined> | Left)[]> {
-    return this.#operations.changes.update(updates, deadline);
+    return this.#changes.update(updates, deadline);
   }
 
   remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]> {
-    return this.#operations.changes.remove(ids, deadline);
+    return this.#changes.remove(ids, deadline);
   }
 
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
   ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
-    return this.#operations.changes.changeIf(changes, deadline);
+    return this.#changes.changeIf(changes, deadline);
   }
 
   async search(
@@ -138,7 +151,7 @@ export class PostgresStore implements BookStore {
 
   list(): Promise<BookList> {
     const signal = AbortSignal.timeout(this.#times.lists.firstChunk); // which the wait for room is a part of
-    return this.#lists.open(() => this.#operations.list(signal));
+    return this.#lists.open(() => listBooks(this.#connections, this.#standby, this.#times, signal));
   }
 
   metrics(): Metric[] {

@@ -63,14 +63,7 @@ const MAX_ATTEMPTS = 10;
 /** The lock could not be had in time. */
 const LOCKED = '55P03';
 
-/** Citus keeps its own tables in `pg_dist_partition`. */
-const DIVISION = `
-  select relkind = 'p' as "isPartitioned", to_regclass('pg_dist_partition') is not null as "hasCitus"
-  from pg_class where oid = to_regclass('books')`;
-const IS_DISTRIBUTED = "select from pg_dist_partition where logicalrelid = to_regclass('books')";
-
-/** How the table of books is divided: not at all, into partitions on this server, or by Citus over several servers. */
-export type Division = 'none' | 'partitions' | 'citus';
+const IS_PARTITIONED = "select from pg_class where oid = to_regclass('books') and relkind = 'p'";
 
 interface Found {
   readonly name: string;
@@ -129,10 +122,8 @@ export async function createStructure(
 }
 
 /** @throws the driver's error when the server stops answering. */
-export async function divisionOf(client: pg.Client, times: Times['postgres']): Promise<Division> {
-  const [books] = await look<{ isPartitioned: boolean; hasCitus: boolean }>(client, times, DIVISION);
-  if (books?.hasCitus && (await look(client, times, IS_DISTRIBUTED)).length > 0) return 'citus';
-  return books?.isPartitioned ? 'partitions' : 'none';
+export async function areBooksPartitioned(client: pg.Client, times: Times['postgres']): Promise<boolean> {
+  return (await look(client, times, IS_PARTITIONED)).length > 0;
 }
 
 /**

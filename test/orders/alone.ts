@@ -1,10 +1,11 @@
-// Owns: every order of calls for books that other programs have locked: one statement for each book at a time, with the
-// calls in their order, and none of them later than its deadline (rule 23). Other work runs between large answers only.
+// Owns: every order of calls for books that are carried out alone: one transaction for each book at a time, with the calls
+// in their order, and none of them later than its deadline (rule 23). Other work runs between large answers only.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import type { Book } from '../../src/books/book.ts';
 import { HEAVY } from '../../src/books/store.ts';
-import { LockedBooks } from '../../src/stores/postgres/locked-books.ts';
+import { Alone, type Change } from '../../src/stores/postgres/alone.ts';
 import { Observed, Order } from './order.ts';
 
 const call = fc.record({
@@ -16,15 +17,20 @@ const calls = fc.array(call, { minLength: 1, maxLength: 12 });
 
 type Call = typeof call extends fc.Arbitrary<infer Value> ? Value : never;
 
-interface Item {
+interface Item extends Change {
   readonly number: number;
-  readonly id: number;
   readonly deadline: number;
   /** Of its answer. */
   readonly weight: number;
 }
 
-export const lockedBooks = fc.asyncProperty(
+const TEXTS = new Map([1, HEAVY / 2, HEAVY].map((weight) => [weight, 'x'.repeat(weight)]));
+
+const answerTo = ({ number, id, weight }: Item): Book => {
+  return { id, title: TEXTS.get(weight) ?? '', author: '', year: number };
+};
+
+export const alone = fc.asyncProperty(
   fc.scheduler(),
   calls,
   fc.array(fc.boolean(), { minLength: 1, maxLength: 4 }),
@@ -34,42 +40,35 @@ export const lockedBooks = fc.asyncProperty(
       const busy = new Set<number>();
       const sent: Item[] = [];
       const answered: (readonly Item[])[] = [];
-      const answerTo = ({ number, weight }: Item) => ({ text: `the answer to ${number}`, weight });
-      let statements = 0;
-      const books = new LockedBooks<Item, ReturnType<typeof answerTo>>(
-        async (id, items, deadline) => {
-          order.expect(
-            items.length > 0 && !busy.has(id),
-            'two statements wait for one book, or an empty one',
-          );
-          for (const item of items) {
-            order.expect(item.id === id, 'a call is for another book');
-            order.expect(time.now < item.deadline, 'a call is sent too late');
-            order.expect(deadline <= item.deadline, 'a call may be carried out too late');
-          }
-          busy.add(id);
-          sent.push(...items);
-          const fails = failures[statements % failures.length];
-          statements += 1;
-          return await order.later(`statement for ${id}`, () => {
-            busy.delete(id);
-            if (fails) throw new Error('it fails');
-            answered.push(items);
-            return items.map(answerTo);
-          });
-        },
-        ({ weight }) => weight,
-      );
-      const made: { readonly item: Item; readonly observed: Observed<ReturnType<typeof answerTo>> }[] = [];
+      let transactions = 0;
+      const books = new Alone(async (changes, deadline) => {
+        const items = changes as readonly Item[];
+        const id = Number(items[0]?.id);
+        order.expect(items.length > 0 && !busy.has(id), 'two transactions are for one book, or one for none');
+        for (const item of items) {
+          order.expect(item.id === id, 'a call is for another book');
+          order.expect(time.now < item.deadline, 'a call is sent too late');
+          order.expect(deadline <= item.deadline, 'a call may be carried out too late');
+        }
+        busy.add(id);
+        sent.push(...items);
+        const fails = failures[transactions % failures.length];
+        transactions += 1;
+        return await order.later(`transaction for ${id}`, () => {
+          busy.delete(id);
+          if (fails) throw new Error('it fails');
+          answered.push(items);
+          return items.map(answerTo);
+        });
+      });
+      const made: { readonly item: Item; readonly observed: Observed<unknown> }[] = [];
       /** By the number of each call, the turn of the event loop in which it was settled. */
       const turns = new Map<number, number>();
       const make = (number: number, { id, patience, weight }: Call) => {
-        const item = { number, id, deadline: time.now + patience, weight };
+        const item = { number, id, changes: {}, deadline: time.now + patience, weight };
         const note = () => turns.set(number, time.turns);
-        made.push({
-          item,
-          observed: new Observed(order, `call ${number}`, books.call(id, item, item.deadline), note),
-        });
+        const call = books.call(item, item.deadline);
+        made.push({ item, observed: new Observed(order, `call ${number}`, call, note) });
       };
       for (const [number, call] of calls.entries())
         void order.later(`call ${number} for ${call.id}`, () => make(number, call));
@@ -99,9 +98,9 @@ export const lockedBooks = fc.asyncProperty(
         }
       }
 
-      const before = statements;
+      const before = transactions;
       make(-1, { id: 1, patience: 4500, weight: 1 });
       await order.untilQuiet();
-      assert.equal(statements, before + 1, 'a later call is not sent');
+      assert.equal(transactions, before + 1, 'a later call is not sent');
     }),
 );
