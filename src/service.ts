@@ -61,8 +61,6 @@ export async function startService(
     mustExist,
     find: config.find,
     times,
-    onLongWait: () =>
-      log.warn('the start waits: other programs use the table of books, and it must be changed'),
     onSyncFailed: endAfterFailedSync,
   });
   const catalogue = new Catalogue(store, times.books);

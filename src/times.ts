@@ -134,10 +134,10 @@ export const TIMES = {
     indexLock: 3 * SECOND,
     /** For a step of indexing, with its waits for locks. A server that takes longer has fallen silent. */
     indexStep: 20 * SECOND,
-    /** To wait for a lock on a table that must be changed; between two such waits, with jitter; and after which the wait is long. */
+    /** To wait for a lock on a table that must be changed; between two such waits, with jitter; and for all of them (rule 27). */
     structureLock: 100,
     structurePause: 500,
-    longWait: 3 * SECOND,
+    structureWait: 8 * SECOND,
     /** Until a change that another process was making too is tried again: more with each attempt, with full jitter. */
     racePause: 20,
     /** For the server to describe its table. */

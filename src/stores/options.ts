@@ -8,8 +8,6 @@ export interface OpenOptions {
   /** Whether its books can be searched; they are then indexed. */
   readonly find: boolean;
   readonly times: Times;
-  /** Called when the start waits for long, since other programs use what must be changed. It then continues to wait. */
-  onLongWait(): void;
   /**
    * Called when a disk has failed to write what a transaction has committed. It ends the process: the system may have dropped
    * that, so that a second attempt would succeed and prove nothing.

@@ -212,6 +212,8 @@ export const STORES_MUTANTS = new Mutants()
     'waits for those who read it',
   )
   .change('if (code === LOCKED) {', 'if (false) {')
+  .mutant('a start waits for ever for those who read the table', POSTGRES, 'waits for those who read it')
+  .change('if (performance.now() > end) throw', 'if (end < 0) throw')
   .mutant(
     'after the highest possible id in PostgreSQL, a sequence that is behind gives none',
     IMPORT,

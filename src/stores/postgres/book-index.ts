@@ -10,7 +10,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import { begin, withTimeout } from './limits.ts';
 import { WITH_IDS } from './statements.ts';
-import { changeStructure, look, type OnLongWait } from './structure.ts';
+import { changeStructure, look } from './structure.ts';
 
 /** Books that are indexed together: a few milliseconds of work in this process. */
 const STEP = 1000;
@@ -295,13 +295,9 @@ export class IndexFollower {
  * there are no books.
  * @throws Error with the reason when that is impossible.
  */
-export async function prepareIndex(
-  client: pg.Client,
-  times: Times['postgres'],
-  onLongWait?: OnLongWait,
-): Promise<void> {
+export async function prepareIndex(client: pg.Client, times: Times['postgres']): Promise<void> {
   try {
-    await changeStructure(client, times, () => missingFrom(client, times), onLongWait);
+    await changeStructure(client, times, () => missingFrom(client, times));
   } catch (error) {
     if ((error as { code?: string }).code !== FORBIDDEN) throw error;
     throw new Error(

@@ -18,13 +18,13 @@ import { areBooksPartitioned, createStructure } from './structure.ts';
 export async function openPostgres(
   hosts: Hosts,
   standbys: Standbys | undefined,
-  { find: isFound, times, onLongWait }: OpenOptions,
+  { find: isFound, times }: OpenOptions,
 ): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
-    const isNew = await createStructure(client, times.postgres, onLongWait);
+    const isNew = await createStructure(client, times.postgres);
     const isPartitioned = await areBooksPartitioned(client, times.postgres);
-    if (isFound) await prepareIndex(client, times.postgres, onLongWait);
+    if (isFound) await prepareIndex(client, times.postgres);
     const connections = new Connections(hosts, address, times.postgres);
     try {
       const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);

@@ -62,6 +62,7 @@ const MAX_ATTEMPTS = 10;
 
 /** The lock could not be had in time. */
 const LOCKED = '55P03';
+const IN_USE = 'other programs use a table that must be changed: end them, or start again later';
 
 const IS_PARTITIONED = "select from pg_class where oid = to_regclass('books') and relkind = 'p'";
 
@@ -81,64 +82,41 @@ interface FoundSequence {
   readonly behind: boolean;
 }
 
-/** Called when other programs have used a table for long that must be changed. The wait continues unless it throws. */
-export type OnLongWait = (error: Error) => void;
-
-const endWait: OnLongWait = (error) => {
-  throw error;
-};
-
 /**
  * Creates or updates the structure.
  * @param client connected; rewriting a table has no time limit.
  * @returns whether there was none.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(
-  client: pg.Client,
-  times: Times['postgres'],
-  onLongWait?: OnLongWait,
-): Promise<boolean> {
+export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<boolean> {
   const [encoding] = await look<{ server_encoding: string }>(client, times, 'show server_encoding');
   if (encoding?.server_encoding !== 'UTF8') {
     throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
   }
   let isNew = false;
-  await changeStructure(
-    client,
-    times,
-    async () => {
-      const columns = await look<Found>(client, times, DESCRIBE);
-      const [requests] = await look<{ there: boolean }>(client, times, HAS_REQUESTS);
-      const forRequests = requests?.there ? [] : CREATE_REQUESTS;
-      isNew = columns.length === 0;
-      if (isNew) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
-      const [sequence] = await look<FoundSequence>(client, times, DESCRIBE_SEQUENCE);
-      return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
-    },
-    onLongWait,
-  );
+  await changeStructure(client, times, async () => {
+    const columns = await look<Found>(client, times, DESCRIBE);
+    const [requests] = await look<{ there: boolean }>(client, times, HAS_REQUESTS);
+    const forRequests = requests?.there ? [] : CREATE_REQUESTS;
+    isNew = columns.length === 0;
+    if (isNew) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
+    const [sequence] = await look<FoundSequence>(client, times, DESCRIBE_SEQUENCE);
+    return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
+  });
   return isNew;
-}
-
-/** @throws the driver's error when the server stops answering. */
-export async function areBooksPartitioned(client: pg.Client, times: Times['postgres']): Promise<boolean> {
-  return (await look(client, times, IS_PARTITIONED)).length > 0;
 }
 
 /**
  * Changes the structure in one transaction, unless it is up to date.
  * @param missing the statements that are needed.
- * @throws the driver's error when the server refuses.
+ * @throws the driver's error when the server refuses; Error when other programs do not leave a table in time.
  */
 export async function changeStructure(
   client: pg.Client,
   times: Times['postgres'],
   missing: () => Promise<readonly string[]>,
-  onLongWait = endWait,
 ): Promise<void> {
-  const longAt = performance.now() + times.longWait;
-  let isLong = false;
+  const end = performance.now() + times.structureWait;
   for (let lost = 0; ; ) {
     try {
       await look(client, times, begin(times.structureLock, 'isolation level read committed'));
@@ -148,12 +126,9 @@ export async function changeStructure(
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) throw error; // the server may not answer any more
       await client.query('rollback');
-      const { code = '' } = error as { code?: string };
+      const { code = '' } = error;
       if (code === LOCKED) {
-        if (!isLong && performance.now() > longAt) {
-          isLong = true;
-          onLongWait(error as Error);
-        }
+        if (performance.now() > end) throw new Error(IN_USE, { cause: error });
         await pause(times.structurePause * (0.5 + Math.random()));
       } else {
         lost += 1;
@@ -162,6 +137,11 @@ export async function changeStructure(
       }
     }
   }
+}
+
+/** @throws the driver's error when the server stops answering. */
+export async function areBooksPartitioned(client: pg.Client, times: Times['postgres']): Promise<boolean> {
+  return (await look(client, times, IS_PARTITIONED)).length > 0;
 }
 
 /** @throws the driver's error when the server refuses, or stops answering. */
