@@ -11,6 +11,7 @@ import { run } from 'node:test';
 import { spec as Spec, type TestEvent } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { assertUsable, COORDINATOR, removeCatalogues } from './support/citus.ts';
 import { OLDER_VERSIONS, olderLibrary } from './support/older-postgres.ts';
 import { NoPostgres, PostgresServer, SERVER_MODULE, SHARED_SERVER } from './support/postgres.ts';
 import { seed as chosenSeed, SEED } from './support/random.ts';
@@ -19,7 +20,16 @@ import { FAST, NIGHTLY, SHELF } from './support/scale.ts';
 import { ONLY_STORE, POSTGRES, SQLITE } from './support/service.ts';
 
 /** Folders whose tests do not run before a push: test/README.md says when they do. */
-const OTHER_SHELVES = ['browser', NIGHTLY, 'packages', 'release'];
+const OTHER_SHELVES = ['browser', 'citus', NIGHTLY, 'packages', 'release'];
+
+/** What runs on a cluster of Citus unless files are named: the contract, searches, import and export, and failures. */
+const ON_CITUS = [
+  'test/citus',
+  'test/contract',
+  'test/find',
+  'test/stores/bulk.test.ts',
+  'test/nightly/contract.test.ts',
+];
 
 /** A line at the beginning of a file that takes 20 s or more: the run ends sooner if such a file does not begin last. */
 const LONG = '\n// It takes long, and begins first.\n';
@@ -49,6 +59,7 @@ Runs these test files. Without any, it runs all of a push: every folder but ${OT
   --name PATTERN     only tests whose full name matches this regular expression; may be repeated
   --store NAME       only this store: SQLite or PostgreSQL
   --postgres NUMBER  on this version of PostgreSQL (${OLDER_VERSIONS.join(', ')}), which npm brings
+  --citus URL        on the empty database at this URL, of the coordinator of a cluster of Citus on this machine
   --nightly          test/nightly as well; every loop of random choices goes round 16 times as often
   --fast             on SQLite, without PostgreSQL; every loop of random choices goes round a quarter as often
   --watch            run again whenever a file or something that it imports changes
@@ -91,6 +102,7 @@ async function main(args: string[]): Promise<number> {
       name: { type: 'string', multiple: true, default: [] },
       store: { type: 'string' },
       postgres: { type: 'string' },
+      citus: { type: 'string' },
       nightly: { type: 'boolean', default: false },
       fast: { type: 'boolean', default: false },
       watch: { type: 'boolean', default: false },
@@ -107,7 +119,8 @@ async function main(args: string[]): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const store = values.fast ? 'SQLite' : values.postgres === undefined ? values.store : 'PostgreSQL';
+  const isOnPostgres = values.postgres !== undefined || values.citus !== undefined;
+  const store = values.fast ? 'SQLite' : isOnPostgres ? 'PostgreSQL' : values.store;
   if (store !== undefined && !STORE_NAMES.includes(store)) {
     throw new UsageError(`--store must be one of ${STORE_NAMES.join(', ')}, not "${store}".`);
   }
@@ -120,7 +133,8 @@ async function main(args: string[]): Promise<number> {
   if (values.fast) process.env[SHELF] = FAST;
   const missing = positionals.find((path) => !existsSync(path));
   if (missing !== undefined) throw new UsageError(`${missing}: there is no such file.`);
-  const files = positionals.length > 0 ? positionals.flatMap(filesAt) : filesOf(values.nightly);
+  const named = positionals.length === 0 && values.citus !== undefined ? ON_CITUS : positionals;
+  const files = named.length > 0 ? named.flatMap(filesAt) : filesOf(values.nightly);
 
   const options: Options = {
     files,
@@ -136,8 +150,15 @@ async function main(args: string[]): Promise<number> {
   process.once('SIGINT', () => interrupted.abort());
   process.once('SIGTERM', () => interrupted.abort());
 
+  if (values.citus !== undefined) {
+    process.env[COORDINATOR] = values.citus;
+    await assertUsable(values.citus).catch((error) => {
+      throw new UsageError(`--citus: the database cannot be used: ${error.message}.`);
+    });
+  }
   if (older !== undefined) process.env[SERVER_MODULE] = await olderLibrary(older);
-  const needsServer = store !== 'SQLite' && process.env[SHARED_SERVER] === undefined;
+  const needsServer =
+    store !== 'SQLite' && values.citus === undefined && process.env[SHARED_SERVER] === undefined;
   const server = needsServer ? await PostgresServer.start() : undefined;
   if (server !== undefined) process.env[SHARED_SERVER] = server.url();
   const noise = Array.from({ length: Number(values.noise) }, () =>
@@ -154,6 +175,7 @@ async function main(args: string[]): Promise<number> {
   } finally {
     for (const { stdin } of noise) stdin.end();
     await server?.remove();
+    if (values.citus !== undefined) await removeCatalogues();
   }
 }
 

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { pathTo } from '../support/repository.ts';
 
 /** Of other shelves, and in virtual time. */
-const OTHERS = ['browser', 'nightly', 'orders', 'packages', 'release'];
+const OTHERS = ['browser', 'citus', 'nightly', 'orders', 'packages', 'release'];
 
 /** What such a test must not have, and what it has instead. */
 const REFUSED: readonly (readonly [code: RegExp, instead: string])[] = [

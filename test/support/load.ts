@@ -18,6 +18,7 @@ type Services = readonly [Requester, ...Requester[]];
 
 export class Load {
   readonly #services: Services;
+  readonly #writers: number;
   readonly #ledger = new Ledger();
   /** The writers that have been answered with 503 of late. */
   readonly #refused = new Set<number>();
@@ -26,14 +27,15 @@ export class Load {
   /** Writes that were answered with 503. */
   unavailable = 0;
 
-  private constructor(services: Services) {
+  private constructor(services: Services, writers: number) {
     this.#services = services;
-    const writers = Array.from({ length: WRITERS }, (_, position) => this.#write(position));
+    this.#writers = writers;
+    const writing = Array.from({ length: writers }, (_, position) => this.#write(position));
     const readers = services.flatMap((service) => [
       this.#repeat(REST_OF_LISTS, () => this.#ledger.read(service, '/books')),
       this.#repeat(REST, () => this.#ledger.read(service)),
     ]);
-    this.#work = Promise.all([...writers, ...readers]);
+    this.#work = Promise.all([...writing, ...readers]);
     this.#work.catch(() => {
       this.#isStopped = true; // `stop` throws the reason
     });
@@ -43,8 +45,13 @@ export class Load {
    * Starts the clients, which stop when the test ends if not before. There must be no books yet.
    * @param services all of one catalogue.
    */
-  static async start(context: TestContext, ...services: Services): Promise<Load> {
-    const load = new Load(services);
+  static start(context: TestContext, ...services: Services): Promise<Load> {
+    return Load.startMany(context, WRITERS, ...services);
+  }
+
+  /** @param writers how many clients write. */
+  static async startMany(context: TestContext, writers: number, ...services: Services): Promise<Load> {
+    const load = new Load(services, writers);
     context.after(() => {
       load.#isStopped = true;
     });
@@ -61,7 +68,7 @@ export class Load {
   /** Resolves once every writer has been answered with 503 since this call. */
   async allRefused(): Promise<void> {
     this.#refused.clear();
-    await this.#until(() => this.#refused.size === WRITERS);
+    await this.#until(() => this.#refused.size === this.#writers);
   }
 
   /** Stops the clients and compares the stored books with the answers that they got. */

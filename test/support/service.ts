@@ -12,6 +12,7 @@ import { readConfig } from '../../src/config.ts';
 import { createLog } from '../../src/log/log.ts';
 import { type Service, startService } from '../../src/service.ts';
 import { TIMES, type Times } from '../../src/times.ts';
+import { COORDINATOR, distributedCatalogue } from './citus.ts';
 import { Client, type Target } from './client.ts';
 import { IS_PATIENT, PATIENCE } from './patience.js';
 import { freshDatabase } from './postgres.ts';
@@ -28,7 +29,11 @@ export const SQLITE: TestedStore = {
   name: 'SQLite',
   freshUrl: async () => `sqlite:${join(temporaryFolder(STORES_FOLDER), 'books.db')}`,
 };
-export const POSTGRES: TestedStore = { name: 'PostgreSQL', freshUrl: freshDatabase };
+export const POSTGRES: TestedStore = {
+  name: 'PostgreSQL',
+  freshUrl: () =>
+    process.env[COORDINATOR] === undefined ? freshDatabase() : distributedCatalogue(createTables),
+};
 
 /** The environment variable that names the only store to test; without it, all stores are tested. */
 export const ONLY_STORE = 'TEST_STORE';
@@ -64,6 +69,10 @@ export interface RunningService extends Served {
   readonly client: Client;
   /** Resolves when it has ended and its log is complete; may be called again. */
   stop(): Promise<void>;
+}
+
+async function createTables(dbUrl: string): Promise<void> {
+  await (await startTestService(dbUrl)).stop();
 }
 
 /**

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { finished } from 'node:stream/promises';
 import type pg from 'pg';
-import { type CopyStreamQuery, from as copyFrom, to as copyTo } from 'pg-copy-streams';
+import { type CopyStreamQuery, from as copyFrom } from 'pg-copy-streams';
 import { type Book, type BookFields, LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import { asCsv, asCsvFields } from '../../books/line.ts';
 import type { Times } from '../../times.ts';
@@ -18,13 +18,15 @@ import {
   storedBooks,
   UnknownOutcome,
 } from '../bulk.ts';
-import { COLUMNS, COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
+import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { assertNewest, connectToWritable, type Hosts } from './hosts.ts';
 import { begin } from './limits.ts';
+import { Shards } from './shards.ts';
+import { beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
-import { AS_CSV, asJson } from './text.ts';
+import { csvOf, jsonOf } from './text.ts';
 
 const LAST_ID = `
   select greatest(
@@ -36,7 +38,10 @@ const LAST_ID = `
 const DURABLY = `
   select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'`;
 
-const TEXTS: Readonly<Record<RecordFormat, string>> = { csv: AS_CSV, jsonl: asJson('') };
+const TEXTS: Readonly<Record<RecordFormat, (range: string) => string>> = {
+  csv: csvOf,
+  jsonl: (range) => jsonOf('', range),
+};
 
 // Dropped with its transaction: a pooler may give each transaction another connection.
 const TEMPORARY_TABLE = `
@@ -46,10 +51,8 @@ const TEMPORARY_TABLE = `
 // Of rows that are equal, the first; none that equals a book.
 const NEW_ROWS = `
   select ${FIELDS} from (select min(id) as id, ${FIELDS} from aside group by ${FIELDS}) as firsts
-  where not exists (
-    select from books where ${COLUMNS.map(({ name }) => `books.${name} = firsts.${name}`).join(' and ')}
-  )
-  order by id`;
+  left join books using (${FIELDS}) where books.id is null
+  order by firsts.id`;
 
 /**
  * Connects; in mode `write`, creates or updates the structure.
@@ -89,6 +92,7 @@ class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
   readonly #times: Times['postgres'];
   readonly assertNewest: () => Promise<void>;
+  readonly #shards: Shards;
   readonly #lost = new AbortController();
   #inTransaction = false;
   /** The COPY to the server in progress; no other statement can be sent before it ends. */
@@ -103,6 +107,7 @@ class PostgresBulk implements BulkStore {
     this.#client = client;
     this.#times = times;
     this.assertNewest = assertNewest;
+    this.#shards = new Shards((text) => this.#query(text));
     client.once('error', (error) => this.#lost.abort(error));
     client.once('end', () => this.#lost.abort(new Error('the connection has ended')));
   }
@@ -113,7 +118,11 @@ class PostgresBulk implements BulkStore {
   }
 
   async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
-    await this.#begin('isolation level repeatable read read only');
+    const { bulkLock } = this.#times;
+    const signal = AbortSignal.timeout(bulkLock);
+    await this.#shards.read();
+    await beginSnapshot(this.#client, this.#shards.areSeveral, bulkLock, this.#times, signal);
+    this.#inTransaction = true;
     try {
       return await work();
     } finally {
@@ -122,7 +131,8 @@ class PostgresBulk implements BulkStore {
   }
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-    await this.#begin('');
+    await this.#query(begin(this.#times.bulkLock));
+    this.#inTransaction = true;
     let result: Result;
     try {
       await this.#query(DURABLY);
@@ -197,11 +207,6 @@ class PostgresBulk implements BulkStore {
 
   async close(): Promise<void> {
     await this.#client.end();
-  }
-
-  async #begin(mode: string): Promise<void> {
-    await this.#query(begin(this.#times.bulkLock, mode));
-    this.#inTransaction = true;
   }
 
   async #commit(): Promise<void> {
@@ -288,10 +293,10 @@ class PostgresBulk implements BulkStore {
     return (await this.#client.query<Row>(text, values)).rows;
   }
 
-  async *#receive(statement: string): AsyncGenerator<Buffer, void, void> {
+  async *#receive(textOf: (range: string) => string): AsyncGenerator<Buffer, void, void> {
     await this.#endCopy();
     this.#isSending = true;
-    yield* this.#client.query(copyTo(statement)) as AsyncIterable<Buffer>;
+    for await (const part of textParts(this.#client, this.#shards.areSeveral, textOf)) yield* part;
     this.#isSending = false;
   }
 

@@ -39,8 +39,11 @@ export const CANCELED = '57014';
 /** The server's own errors that mean that a host is going away, or takes no writes any more. */
 export const HOST_FAILURE = /^(08|57P|25006)/;
 
-/** The server's errors for a row that a constraint, a trigger, an index or a policy of an operator refuses. */
-const REFUSED = /^(2[123]|27|3[89]|42501|44|54|P0)/;
+/**
+ * The server's errors for a row that a constraint, a trigger, an index or a policy of an operator refuses; and of Citus for books
+ * of several shards.
+ */
+const REFUSED = /^(0A|2[123]|27|3[89]|42501|44|54|P0)/;
 
 /** The callers no longer wait for the answer, so nothing is sent. */
 export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
@@ -237,7 +240,7 @@ export class Connections {
   }
 
   #open({ host, tls }: Primary): Pools {
-    const { connect, idle, lifetime, statement, listLock } = this.#times;
+    const { connect, idle, lifetime, statement } = this.#times;
     const open = (kind: keyof Pools) => {
       const pool = new pg.Pool({
         connectionString: host.connectionString,
@@ -253,8 +256,7 @@ export class Connections {
         pipeline: kind !== 'lists', // which copy
         onConnect: async (client) => {
           if (this.#hosts.watched) await refuseReadOnly(client, connect);
-          if (kind === 'lists') await limitConnection(client, 'lock_timeout', listLock, connect);
-          else await limitConnection(client, 'statement_timeout', statement[kind], connect);
+          if (kind !== 'lists') await limitConnection(client, statement[kind], connect);
         },
       });
       pool.on('error', () => {}); // reported below

@@ -1,12 +1,9 @@
-// Owns: limits of time that the server enforces: for a connection or a transaction.
+// Owns: limits of time that the server enforces: for the statements of a connection, or for a transaction.
 // A connection's own costs nothing. Behind a pooler it would be wrong: each transaction gets another session, which other
 // programs use as well, and a parameter of the connection that the pooler does not know is refused. There, and where less
 // time is left, the limit is set in the transaction of the statement.
 
 import type pg from 'pg';
-
-/** What the server limits: the time of the statement, or each of its waits for a lock. */
-export type Limit = 'statement_timeout' | 'lock_timeout';
 
 /** The connections that have a limit. One through a pooler has none. */
 const limited = new WeakSet<pg.ClientBase>();
@@ -26,7 +23,7 @@ const ownSettings = (isLocal: boolean) => `
 
 // The driver was told the number of the server's process. A pooler reports its own number.
 const LIMIT_CONNECTION = `
-  select ${ownSettings(false)}, set_config($1, $2, false) from pg_backend_pid() as pid where pid = $3`;
+  select ${ownSettings(false)}, set_config('statement_timeout', $1, false) from pg_backend_pid() as pid where pid = $2`;
 
 /**
  * A statement with an option that the driver's own description lacks.
@@ -43,12 +40,11 @@ export function withTimeout(text: string, values: unknown[], timeout: number) {
  */
 export async function limitConnection(
   client: pg.ClientBase,
-  limit: Limit,
   milliseconds: number,
   timeout: number,
 ): Promise<void> {
   const { processID } = client as unknown as { processID: number };
-  const values = [limit, String(milliseconds), processID];
+  const values = [String(milliseconds), processID];
   if ((await client.query(withTimeout(LIMIT_CONNECTION, values, timeout))).rowCount === 1)
     limited.add(client);
 }

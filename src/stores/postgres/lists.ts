@@ -1,97 +1,102 @@
 // Owns: the list of all books in PostgreSQL, as the server sends it.
 
-import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
-import { to as copyTo } from 'pg-copy-streams';
 import type { BookList } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
-import { begin, isLimited, withTimeout } from './limits.ts';
+import { withTimeout } from './limits.ts';
+import { beginSnapshot, textParts } from './snapshot.ts';
 import type { Release, Standby } from './standby.ts';
-import { asJson } from './text.ts';
+import { jsonOf } from './text.ts';
 
-// Each book is followed by a line end, which is white space in JSON.
-const LIST = asJson(',');
-
-/** @param signal ends the wait for the first chunk. */
+/**
+ * @param isDistributed whether several servers keep the books.
+ * @param signal ends the wait for the first chunk.
+ */
 export async function listBooks(
   connections: Connections,
   standby: Standby | undefined,
-  { postgres: { listLock, query }, standby: { firstChunk } }: Times,
+  isDistributed: boolean,
+  { postgres, standby: { firstChunk } }: Times,
   signal: AbortSignal,
 ): Promise<BookList> {
   const onStandby = await standby?.read((client, release) => {
-    client.query(begin(listLock)).catch(() => {}); // if it fails, so does what follows
     const inTime = AbortSignal.any([signal, AbortSignal.timeout(firstChunk)]);
-    return openList(client, true, release, query, inTime);
+    return openList(client, release, isDistributed, postgres, inTime);
   });
   if (onStandby !== undefined) return onStandby;
   const client = await connections.takeForList();
-  const release: Release = (isBroken) => client.release(isBroken);
-  const needsLimit = !isLimited(client);
-  if (needsLimit) client.query(begin(listLock)).catch(() => {});
   try {
-    return await openList(client, needsLimit, release, query, signal);
+    return await openList(client, (isBroken) => client.release(isBroken), isDistributed, postgres, signal);
   } catch (error) {
-    release(true);
+    client.release(true);
     throw connections.unavailable(error);
   }
 }
 
-/**
- * Resolves once the first rows have arrived. The list then releases the connection; if this rejects, the caller has to.
- * @param isBegun whether a transaction is open, which is ended with the list.
- * @param silence milliseconds after which a server that does not answer is given up.
- */
+/** Resolves once the first rows have arrived. The list then releases the connection; if this rejects, the caller has to. */
 async function openList(
   client: pg.ClientBase,
-  isBegun: boolean,
   release: Release,
-  silence: number,
+  isDistributed: boolean,
+  times: Times['postgres'],
   signal: AbortSignal,
 ): Promise<BookList> {
-  const rows = client.query(copyTo(LIST));
-  // The reader gets an error; it may also occur when there is no reader any more.
-  rows.on('error', () => {});
-  const onClientError = (error: Error) => rows.destroy(error);
-  client.on('error', onClientError);
-
-  let open = true;
+  let part: Readable | undefined;
+  const breakOff = (error: Error) => part?.destroy(error);
+  const onLate = () => breakOff(new Error('no books in time'));
+  client.on('error', breakOff);
+  let state: 'arriving' | 'whole' | 'closed' = 'arriving';
+  async function* arriving() {
+    for await (part of textParts(client, isDistributed, (range) => jsonOf(',', range))) {
+      part.on('error', () => {}); // the reader gets it; it may also occur when there is no reader any more
+      yield* chunksOf(part, times.query);
+    }
+    state = 'whole';
+  }
   const close = () => {
-    if (!open) return;
-    open = false;
-    client.off('error', onClientError);
-    if (!rows.readableEnded) return release(true); // rows are still arriving: only this stops them
-    if (!isBegun) return release(false);
-    client.query(withTimeout('commit', [], silence)).then(
+    const isWhole = state === 'whole';
+    if (state === 'closed') return;
+    state = 'closed';
+    client.off('error', breakOff);
+    if (!isWhole) return release(true); // rows are still arriving: only this stops them
+    client.query(withTimeout('commit', [], times.query)).then(
       () => release(false),
       () => release(true),
     );
   };
-  await once(rows, 'readable', { signal });
-  return { chunks: arriving(rows, silence), close };
+  const chunks = arriving();
+  try {
+    signal.addEventListener('abort', onLate);
+    await beginSnapshot(client, isDistributed, times.listLock, times, signal);
+    const first = await chunks.next();
+    const all = async function* () {
+      if (first.done) return;
+      yield first.value.subarray(1); // in SQL every row begins with a comma, so that the first needs no special case
+      yield* chunks;
+    };
+    return { chunks: all(), close };
+  } catch (error) {
+    client.off('error', breakOff);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', onLate);
+  }
 }
 
 /**
- * The rows as they arrive. In SQL every row begins with a comma, so that the first needs no special case. If the server stops answering while more rows are wanted, the list breaks off.
+ * The rows as they arrive. If the server stops answering while more rows are wanted, the list breaks off.
  * @param silence milliseconds that it may not answer.
- * @param isBeginning whether the comma of the first row is left out.
  */
-export async function* arriving(
-  rows: Readable,
-  silence: number,
-  isBeginning = true,
-): AsyncGenerator<Buffer, void, void> {
+async function* chunksOf(rows: Readable, silence: number): AsyncGenerator<Buffer, void, void> {
   const chunks = rows[Symbol.asyncIterator]() as AsyncIterator<Buffer, undefined>;
-  let isFirst = isBeginning;
   for (;;) {
     const overdue = setTimeout(() => rows.destroy(new Error('the server stopped answering')), silence);
     const { done, value } = await chunks.next().finally(() => clearTimeout(overdue));
     if (done) return;
-    yield isFirst ? value.subarray(1) : value;
-    isFirst = false;
+    yield value;
     await setImmediate(); // other work first: a full socket is read 32 times in a row, 2 MiB
   }
 }

@@ -2,12 +2,13 @@
 // as any PostgreSQL does, with locks that are skipped and without a commit in two phases.
 // Does not: decide which server gets a statement. A map that is out of date costs a refusal, and never misleads.
 
+import type { QueryResultRow } from 'pg';
 import type { Place } from '../../books/store.ts';
 
 /** Sends a statement that reads. */
-type Read = <Row>(text: string, values?: unknown[]) => Promise<readonly Row[]>;
+type Read = <Row extends QueryResultRow>(text: string) => Promise<readonly Row[]>;
 
-interface Shard extends Place {
+interface Shard extends QueryResultRow, Place {
   /** The highest hash of the ids in it: a signed integer of 32 bits. */
   readonly last: number;
 }

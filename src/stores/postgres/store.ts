@@ -16,6 +16,7 @@ import {
   HEAVY,
   type Left,
   type LongSearch,
+  type Place,
   StoreUnavailable,
 } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
@@ -27,6 +28,7 @@ import { type Connections, LIST_CONNECTIONS } from './connections.ts';
 import type { PostgresFinder } from './finder.ts';
 import { listBooks } from './lists.ts';
 import { NewBooks } from './new-books.ts';
+import type { Shards } from './shards.ts';
 import type { Standby } from './standby.ts';
 import type { Statements } from './statements.ts';
 
@@ -60,6 +62,7 @@ export class PostgresStore implements BookStore {
   readonly #times: Times;
   readonly #connections: Connections;
   readonly #statements: Statements;
+  readonly #shards: Shards;
   readonly #changes: BookChanger;
   readonly #newBooks: NewBooks;
   /** Undefined if books are not searched. */
@@ -73,6 +76,7 @@ export class PostgresStore implements BookStore {
     times: Times,
     connections: Connections,
     statements: Statements,
+    shards: Shards,
     finder?: PostgresFinder,
     standby?: Standby,
   ) {
@@ -81,10 +85,15 @@ export class PostgresStore implements BookStore {
     this.#lists = new OpenLists(LIST_CONNECTIONS, times.lists);
     this.#connections = connections;
     this.#statements = statements;
+    this.#shards = shards;
     this.#changes = new BookChanger(connections, statements);
     this.#newBooks = new NewBooks(connections, times.keys);
     this.#finder = finder;
     this.#standby = standby;
+  }
+
+  placeOf(id: number): Place | undefined {
+    return this.#shards.placeOf(id);
   }
 
   async countUpTo(most: number): Promise<number> {
@@ -94,7 +103,11 @@ export class PostgresStore implements BookStore {
     return Number(rows[0]?.books);
   }
 
-  async find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
+    return this.#inPlace(this.#find(ids, deadline));
+  }
+
+  async #find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
     const { find, findInFull } = this.#statements;
     const query = async <Row extends Book>(text: string, ids: readonly number[]) =>
       (await this.#connections.query<Row>('batches', text, [ids], deadline)).rows;
@@ -125,18 +138,24 @@ export class PostgresStore implements BookStore {
     updates: readonly BookUpdate[],
     deadline: number,
   ): Promise<readonly (Eventual<Book | undefined> | Left)[]> {
-    return this.#changes.update(updates, deadline);
+    return this.#inPlace(this.#changes.update(updates, deadline));
   }
 
   remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]> {
-    return this.#changes.remove(ids, deadline);
+    return this.#inPlace(this.#changes.remove(ids, deadline));
   }
 
   changeIf(
     changes: readonly ConditionalChange[],
     deadline: number,
   ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
-    return this.#changes.changeIf(changes, deadline);
+    return this.#inPlace(this.#changes.changeIf(changes, deadline));
+  }
+
+  /** Work on books of one place. It may have failed because they are in another one by now. */
+  #inPlace<Result>(work: Promise<Result>): Promise<Result> {
+    work.catch(() => this.#shards.renew());
+    return work;
   }
 
   async search(
@@ -151,7 +170,9 @@ export class PostgresStore implements BookStore {
 
   list(): Promise<BookList> {
     const signal = AbortSignal.timeout(this.#times.lists.firstChunk); // which the wait for room is a part of
-    return this.#lists.open(() => listBooks(this.#connections, this.#standby, this.#times, signal));
+    return this.#lists.open(() =>
+      listBooks(this.#connections, this.#standby, this.#shards.areSeveral, this.#times, signal),
+    );
   }
 
   metrics(): Metric[] {

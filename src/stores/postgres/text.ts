@@ -2,22 +2,23 @@
 
 import { COLUMNS, ID_AND_VALUES } from '../columns.ts';
 
-export const AS_CSV = `
-  copy (select ${ID_AND_VALUES} from books order by id)
+/** @param range which books, as a condition; all of them if empty. */
+export const csvOf = (range: string) => `
+  copy (select ${ID_AND_VALUES} from books ${range} order by id)
   to stdout with (format csv, force_quote (${COLUMNS.filter(({ isText }) => isText).map(({ name }) => name)}), encoding 'UTF8')`;
 
 /**
  * One JSON object per line. JSON text has no unescaped control characters, so with these two as delimiter and quote,
- * CSV passes every line through unchanged. `offset 0` sorts the books before their text is built: sorting long texts
- * would use the disk.
+ * CSV passes every line through unchanged. `offset 0` sorts all books before their text is built: sorting long texts would use
+ * the disk.
  * @param before the beginning of each line.
  * @param range which books, as a condition; all of them if empty.
  */
-export function asJson(before: ',' | '', range = ''): string {
+export function jsonOf(before: ',' | '', range: string): string {
   const fields = COLUMNS.map(({ name, isText }) => `',"${name}":' || ${isText ? `to_json(${name})` : name}`);
   return `
     copy (
       select '${before}{"id":' || id || ${fields.join(' || ')} || '}'
-      from (select ${ID_AND_VALUES} from books ${range} order by id offset 0) as books
+      from (select ${ID_AND_VALUES} from books ${range} order by id ${range === '' ? 'offset 0' : ''}) as books
     ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`;
 }

@@ -1,0 +1,189 @@
+// Servers of a cluster of Citus die, freeze and lose their network, and shards move, while 64 clients write, read and list.
+// Nothing that was acknowledged may be lost or carried out twice. All servers must run on this machine.
+
+import assert from 'node:assert/strict';
+import { describe, type TestContext, test } from 'node:test';
+import { CitusServer, COORDINATOR } from '../support/citus.ts';
+import type { Requester } from '../support/client.ts';
+import { Load } from '../support/load.ts';
+import { execute } from '../support/postgres.ts';
+import { TcpProxy } from '../support/proxy.ts';
+import { POSTGRES, startTestService } from '../support/service.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const CLIENTS = 64;
+
+/** Milliseconds for each answer, and from the return of a server to the next write (rule 23). */
+const LONGEST = 5000;
+
+const coordinator = process.env[COORDINATOR] as string;
+
+/** What happens to a server, and how it comes back. */
+const FAULTS: Readonly<Record<string, (server: Faulty) => Promise<() => Promise<void>>>> = {
+  'is killed': async ({ server }) => {
+    server.kill();
+    return () => server.startAgain();
+  },
+  freezes: async ({ server }) => {
+    server.freeze();
+    return async () => server.thaw();
+  },
+  'loses its network': async ({ proxy }) => {
+    proxy.cut();
+    return async () => {
+      proxy.restore();
+      proxy.reset();
+    };
+  },
+};
+
+/** A server, and the network in front of it. */
+interface Faulty {
+  readonly server: CitusServer;
+  readonly proxy: TcpProxy;
+}
+
+describe('Citus', () => {
+  for (const [fault, begin] of Object.entries(FAULTS)) {
+    test(`rule 23: a worker ${fault}: books on others can be changed meanwhile, and nothing is lost`, async (context) => {
+      const { load, slowest } = await start(context, await POSTGRES.freshUrl());
+      const [server] = await CitusServer.workers();
+      assert.ok(server !== undefined);
+      const proxy = await proxyTo(context, server);
+      await load.moreWrites(200);
+      const end = await begin({ server, proxy });
+      await load.allRefused();
+      await load.moreWrites(100);
+      await end();
+      await success(load);
+      await settle(load);
+      assert.ok(slowest() < LONGEST, `the slowest answer took ${Math.round(slowest())} ms`);
+    });
+
+    test(`rule 23: the coordinator ${fault}: nothing is lost`, async (context) => {
+      const dbUrl = await POSTGRES.freshUrl();
+      const { proxy, proxiedUrl } = await TcpProxy.to(dbUrl);
+      context.after(() => proxy.stop());
+      const { load, slowest } = await start(context, proxiedUrl);
+      const server = await CitusServer.at(coordinator);
+      const end = await begin({ server, proxy });
+      await load.allRefused();
+      await end();
+      await success(load);
+      await settle(load);
+      assert.ok(slowest() < LONGEST, `the slowest answer took ${Math.round(slowest())} ms`);
+    });
+  }
+
+  for (const victim of ['a worker', 'the coordinator']) {
+    test(`rule 23: ${victim} is killed between the two phases of a commit`, async (context) => {
+      const dbUrl = await POSTGRES.freshUrl();
+      const service = await startTestService(dbUrl);
+      context.after(() => service.stop());
+      const workers = await CitusServer.workers();
+      const [worker] = workers;
+      assert.ok(worker !== undefined);
+      const server = victim === 'a worker' ? worker : await CitusServer.at(coordinator);
+      const created = new Set<number>();
+      let isStopped = false;
+      const writers = Array.from({ length: CLIENTS }, async () => {
+        while (!isStopped) {
+          const { status, data } = await service.client.request('POST', '/book', { body: { title: 'T' } });
+          assert.ok(status === 201 || status === 503);
+          if (status !== 201) continue;
+          assert.ok(!created.has(data.id), 'an id is given twice');
+          created.add(data.id);
+        }
+      });
+      let inDoubt = 0;
+      while (inDoubt === 0) {
+        const before = created.size;
+        await waitUntil(() => created.size > before + CLIENTS);
+        await waitUntil(async () => (await preparedOn(worker)) > 0);
+        server.kill();
+        await server.startAgain();
+        inDoubt = await preparedOn(worker);
+      }
+      isStopped = true;
+      await Promise.all(writers);
+      for (const { url } of workers) await waitUntil(async () => (await preparedOn({ url })) === 0);
+      const listed = new Set((await service.client.list()).map(({ id }) => id));
+      assert.deepEqual(
+        [...created].filter((id) => !listed.has(id)),
+        [],
+      );
+    });
+  }
+
+  test('rule 23: a worker leaves and comes back, and its shards move, while the service is used', async (context) => {
+    const { load } = await start(context, await POSTGRES.freshUrl());
+    const [worker] = await CitusServer.workers();
+    const { hostname, port } = new URL(worker?.url as string);
+    const node = `'${hostname}', ${port}`;
+    await execute(coordinator, `select citus_drain_node(${node}, 'block_writes')`);
+    await execute(coordinator, `select citus_remove_node(${node})`);
+    await load.moreWrites(200);
+    await execute(coordinator, `select citus_add_node(${node})`);
+    await execute(coordinator, "select rebalance_table_shards(shard_transfer_mode := 'block_writes')");
+    await load.moreWrites(200);
+    await settle(load);
+  });
+});
+
+/** A service with its load. */
+async function start(context: TestContext, dbUrl: string) {
+  const service = await startTestService(dbUrl);
+  context.after(() => service.stop());
+  let slowest = 0;
+  const timed: Requester = {
+    async request(...call) {
+      const began = performance.now();
+      const answer = await service.client.request(...call);
+      slowest = Math.max(slowest, performance.now() - began);
+      return answer;
+    },
+    list: () => service.client.list(),
+  };
+  const load = await Load.startMany(context, CLIENTS, timed);
+  return { load, slowest: () => slowest };
+}
+
+/** Puts a network between the coordinator and a worker, until the end of the test. */
+async function proxyTo(context: TestContext, { url }: CitusServer): Promise<TcpProxy> {
+  const { hostname, port } = new URL(url);
+  const { proxy } = await TcpProxy.to(url);
+  const [node] = await execute<{ id: number }>(
+    coordinator,
+    `select nodeid as id from pg_dist_node where nodename = '${hostname}' and nodeport = ${port}`,
+  );
+  const lead = (to: number | string) =>
+    execute(coordinator, `select citus_update_node(${node?.id}, '${hostname}', ${to})`);
+  await lead(proxy.port);
+  context.after(async () => {
+    await lead(port);
+    await proxy.stop();
+  });
+  return proxy;
+}
+
+async function success(load: Load): Promise<void> {
+  const returned = performance.now();
+  await load.moreWrites(1);
+  const passed = performance.now() - returned;
+  assert.ok(passed < LONGEST, `the first write after the return took ${Math.round(passed)} ms`);
+}
+
+/** Ends the load and compares, once no commit is in doubt. */
+async function settle(load: Load): Promise<void> {
+  await load.moreWrites(200);
+  for (const worker of await CitusServer.workers())
+    await waitUntil(async () => (await preparedOn(worker)) === 0);
+  await load.stop();
+}
+
+/** How many transactions wait for the second phase of their commit. */
+async function preparedOn({ url }: { readonly url: string }): Promise<number> {
+  const count = 'select count(*)::integer as prepared from pg_prepared_xacts';
+  const [row] = await execute<{ prepared: number }>(url, count);
+  return row?.prepared ?? 0;
+}

@@ -1,0 +1,98 @@
+// What the store does for a table that Citus distributes, as far as one PostgreSQL can show it: the map of its shards, and the
+// snapshot of several servers. test/citus has the rest.
+
+import assert from 'node:assert/strict';
+import { text } from 'node:stream/consumers';
+import { type TestContext, test } from 'node:test';
+import type pg from 'pg';
+import { hashOf, Shards } from '../../src/stores/postgres/shards.ts';
+import { beginSnapshot, textParts } from '../../src/stores/postgres/snapshot.ts';
+import { fill, manyBooks } from '../support/books.ts';
+import { connectTo } from '../support/postgres.ts';
+import { randomSequence } from '../support/random.ts';
+import { POSTGRES, testOnPostgres } from '../support/service.ts';
+import { timesWith } from '../support/times.ts';
+import { waitUntil } from '../support/wait.ts';
+
+const LOCK = 60_000;
+const TIMES = timesWith({ postgres: { barrier: 20, barrierPause: 1 } }).postgres;
+
+const ids = [1, 2, 3, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1, 2 ** 32, 2 ** 32 + 1, 2 ** 53 - 1];
+
+testOnPostgres('the hash of an id is that of PostgreSQL', async (context) => {
+  const draw = randomSequence(1);
+  const many = [...ids, ...Array.from({ length: 1000 }, () => 1 + Math.floor(draw() * (2 ** 53 - 1)))];
+  const client = await connectTo(context, await POSTGRES.freshUrl());
+  const hashes =
+    'select array_agg(hashint8(id) order by place) as all from unnest($1::bigint[]) with ordinality as sent (id, place)';
+  const { rows } = await client.query<{ all: number[] }>(hashes, [many]);
+  assert.deepEqual(many.map(hashOf), rows[0]?.all);
+});
+
+test('books have the place of their shard, by the latest map that could be read', async () => {
+  let map: { last: number; server: number }[] | Error = [
+    { last: -1, server: 1 },
+    { last: 2 ** 31 - 1, server: 2 },
+  ];
+  const shards = new Shards((async (statement: string) => {
+    if (map instanceof Error) throw map;
+    return statement.includes('to_regclass') && !statement.includes('groupid') ? [{ known: true }] : map;
+  }) as never);
+  assert.equal(shards.placeOf(1), undefined);
+  await shards.read();
+  for (const id of ids) assert.equal(shards.placeOf(id)?.server, hashOf(id) < 0 ? 1 : 2);
+  const sameHalf = ids.filter((id) => hashOf(id) < 0);
+  assert.equal(new Set(sameHalf.map((id) => shards.placeOf(id))).size, 1);
+  map = new Error('away');
+  await shards.renew();
+  assert.equal(shards.placeOf(1)?.server, hashOf(1) < 0 ? 1 : 2);
+  map = [{ last: 2 ** 31 - 1, server: 3 }];
+  await shards.renew();
+  for (const id of ids) assert.equal(shards.placeOf(id)?.server, 3);
+});
+
+testOnPostgres(
+  'rule 13: the snapshot of several servers waits for writes in progress, and then holds up none',
+  async (context) => {
+    const { reader, writer } = await filled(context, 3);
+    await writer.query("begin; update books set title = 'later' where id = 1");
+    const begun = beginSnapshot(reader, true, LOCK, TIMES, new AbortController().signal);
+    const waits =
+      "select from pg_locks where relation = 'books'::regclass and mode = 'ShareLock' and not granted";
+    await waitUntil(async () => (await writer.query(waits)).rowCount === 1, begun);
+    await writer.query('commit');
+    await begun;
+    await writer.query("update books set title = 'after' where id = 2");
+    const { rows } = await reader.query<{ title: string }>('select title from books order by id limit 2');
+    assert.equal(rows[0]?.title, 'later');
+    assert.notEqual(rows[1]?.title, 'after');
+  },
+);
+
+testOnPostgres('rule 23: the attempts to get the snapshot of several servers end', async (context) => {
+  const { reader, writer } = await filled(context, 1);
+  await writer.query("begin; update books set title = 'open'");
+  await assert.rejects(beginSnapshot(reader, true, LOCK, TIMES, AbortSignal.abort()), { code: '55P03' });
+});
+
+testOnPostgres('rule 13: the parts of a text are the whole text', async (context) => {
+  const { reader } = await filled(context, 45_000);
+  const statement = (range: string) => `copy (select id from books ${range} order by id) to stdout`;
+  let parts = '';
+  let count = 0;
+  for await (const part of textParts(reader, true, statement)) {
+    parts += await text(part);
+    count += 1;
+  }
+  assert.equal(count, 3);
+  assert.equal(parts, Array.from({ length: 45_000 }, (_, place) => `${place + 1}\n`).join(''));
+});
+
+async function filled(
+  context: TestContext,
+  count: number,
+): Promise<{ readonly reader: pg.Client; readonly writer: pg.Client }> {
+  const dbUrl = await POSTGRES.freshUrl();
+  await fill(dbUrl, manyBooks(count));
+  return { reader: await connectTo(context, dbUrl), writer: await connectTo(context, dbUrl) };
+}
