@@ -95,7 +95,7 @@ export const FIND_MUTANTS = new Mutants()
   .mutant('a search on PostgreSQL reads an index of another version', INDEX, 'which is left alone')
   .change('if (!state.isComplete || state.version !== INDEX_VERSION) {', 'if (!state.isComplete) {')
   .mutant('a search on PostgreSQL does not wait for the index', INDEX, 'another service has answered')
-  .change('if (state.notes.length === 0) return', 'if (true) return')
+  .change('if (state.unindexed === 0 ||', 'if (state.unindexed >= 0 ||')
   .mutant(
     'on PostgreSQL, each search waits a second for the same lock',
     NIGHTLY_INDEX,
@@ -121,6 +121,8 @@ export const FIND_MUTANTS = new Mutants()
   .change("and tgenabled in ('O', 'A')", '')
   .mutant('an index on PostgreSQL is used that a newer version has made', INDEX, 'another version')
   .change('state?.version === INDEX_VERSION', 'Number(state?.version) >= INDEX_VERSION')
+  .mutant('only the beginning of a range of books is indexed', INDEX, 'that one statement writes')
+  .change('if (rest.length > 0)', 'if (rest.length < 0)')
   .mutant('books that truncate has removed are found', INDEX, 'truncate has removed')
   .change("book_index_on_truncate: 'after truncate on books for each statement',", '')
   .mutant('the old ids of books are found', INDEX, 'books that other programs write')

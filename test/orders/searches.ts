@@ -8,14 +8,14 @@ import { Catalogue } from '../../src/books/catalogue.ts';
 import type { Page, Search } from '../../src/books/search.ts';
 import { type BookStore, StoreUnavailable } from '../../src/books/store.ts';
 import { INDEX_VERSION } from '../../src/stores/book-index.ts';
-import type { Connections } from '../../src/stores/postgres/connections.ts';
+import type { Connections, Query } from '../../src/stores/postgres/connections.ts';
 import { PostgresFinder } from '../../src/stores/postgres/finder.ts';
 import type { Hosts } from '../../src/stores/postgres/hosts.ts';
 import { TIMES } from '../../src/times.ts';
 import { DEADLINE, Observed, Order, Statements } from './order.ts';
 
 /** Milliseconds after which what happened before has no consequence any more: the longest pauses and limits together. */
-const CALM = 20_000;
+const CALM = 30_000;
 
 const SINGLY = { size: 1, weight: 1, inFlight: 1 };
 const KINDS = ['find', 'insert', 'keyed', 'bulk', 'update', 'remove', 'conditional', 'search'];
@@ -27,6 +27,9 @@ const SHORT = 400;
 
 /** Milliseconds before the deadline of a statement at which the server ends it; one that begins later has a millisecond. */
 const NOTICE = 100;
+
+/** For which another process has the lock. */
+const OTHERS = 300;
 
 /** Books that a counted search finds. */
 const FOUND = 2000;
@@ -53,7 +56,7 @@ const FATES = ['is answered', 'is answered', 'takes long', 'answer is lost', 'fa
 const fates = fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 6 });
 
 interface Note {
-  readonly tid: string;
+  readonly ctid: string;
   readonly first: number;
   readonly last: number;
 }
@@ -62,72 +65,109 @@ interface Note {
 class Table {
   readonly books = new Map<number, number>();
   index: ReadonlyMap<number, number> = new Map();
-  #notes: readonly Note[] = [];
-  #round = 1;
-  #files = 1;
+  notes: readonly Note[] = [];
+  #file = 1;
   #written = 0;
+  #free: Promise<void> = Promise.resolve();
 
   write(id: number, more: number): void {
     this.#written += 1;
     this.books.set(id, this.#written);
-    this.#notes = [...this.#notes, { tid: `${this.#written}`, first: id, last: id + more }];
+    this.note(id, id + more);
+  }
+
+  note(first: number, last: number): void {
+    this.#written += 1;
+    this.notes = [...this.notes, { ctid: `(0,${this.#written})`, first, last }];
+  }
+
+  /** Locks the state of the index. @returns releases it. */
+  async lock(): Promise<() => void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = this.#free;
+    this.#free = promise;
+    await before;
+    return resolve;
   }
 
   /** What another process does. */
   indexAll(): void {
-    if (this.#notes.length === 0) return;
     this.index = new Map(this.books);
-    this.#notes = [];
-    this.#round += 1;
+    this.notes = [];
   }
 
   /** What another process also does. */
   makeAgain(): void {
     this.index = new Map();
-    this.#files += 1;
-    this.#notes = [{ tid: `all ${this.#files}`, first: 1, last: Number.MAX_SAFE_INTEGER }];
+    this.#file += 1;
+    this.notes = [];
+    this.note(1, Number.MAX_SAFE_INTEGER);
   }
 
-  /** Answers the statements that index. */
-  answer(text: string, values: readonly unknown[]): object[] | undefined {
-    const read = (ids: Iterable<number>) =>
-      [...ids].map((id) => ({ id, title: '', author: '', year: this.books.get(id) }));
-    if (text.includes('as "isSame"')) return [{ isSame: values[0] === `${this.#files}` }];
-    if (text.includes('left join (')) {
-      const common = { version: INDEX_VERSION, isComplete: true };
-      const state = { ...common, round: this.#round, files: `${this.#files}` };
-      const none = { tid: null, first: null, last: null };
-      return (this.#notes.length === 0 ? [none] : this.#notes).map((note) => ({ ...state, ...note }));
-    }
-    if (text.includes('as books')) {
-      const last = Math.max(0, ...this.books.keys());
-      const counts = this.#notes.map((note) => Math.max(1, Math.min(note.last, last) - note.first + 1));
-      return [{ books: counts.reduce((sum, count) => sum + count, 0) }];
-    }
-    if (text.includes('between $1 and $2')) {
-      const [first, last] = values as [number, number];
-      return read([...this.books.keys()].filter((id) => id >= first && id <= last).toSorted((a, b) => a - b));
-    }
-    if (text.includes('with turn as')) return [{ indexed: this.#store(values) }];
-    if (text.includes('gin_clean_pending_list')) return [];
-    const [ids] = values;
-    return Array.isArray(ids) ? read(ids.filter((id) => this.books.has(id))) : undefined;
+  state(): object {
+    const last = Math.max(0, ...this.books.keys());
+    const counts = this.notes.map((note) => Math.max(1, Math.min(note.last, last) - note.first + 1));
+    const unindexed = counts.reduce((sum, count) => sum + count, 0);
+    return { version: INDEX_VERSION, isComplete: true, file: this.#file, unindexed };
+  }
+}
+
+/** A transaction that indexes: what it changes, others see once it is committed. */
+class Indexing {
+  readonly #table: Table;
+  readonly #taken = new Set<string>();
+  #stored: [id: number, version: number][] = [];
+  #isRemoved: (id: number) => boolean = () => false;
+  #left: [first: number, last: number][] = [];
+  #locked: Promise<() => void> | undefined;
+
+  constructor(table: Table) {
+    this.#table = table;
   }
 
-  #store(values: readonly unknown[]): boolean {
-    const [round, first = 0, reached = 0, next = 0] = [0, 7, 8, 10].map((at) => values[at] as number);
-    const [ids = [], versions = [], others = []] = [1, 4, 6].map((at) => values[at] as number[]);
-    const [done, shortened, files] = [values[9] as string[], values[11], values[12]];
-    if (round !== this.#round || files !== `${this.#files}`) return false;
-    this.#round += 1;
-    const isMeant = (id: number) => others.includes(id) || (id >= first && id <= reached);
-    const index = new Map([...this.index].filter(([id]) => !isMeant(id)));
-    for (const [position, id] of ids.entries()) index.set(id, versions[position] as number);
-    this.index = index;
-    this.#notes = this.#notes
-      .filter(({ tid }) => !done.includes(tid))
-      .map((note) => (note.tid === shortened ? { ...note, first: next } : note));
-    return true;
+  /** Waits for the lock, if the statement takes it. */
+  async wait(text: string, late: () => Promise<void>): Promise<void> {
+    if (!text.includes('round + 1')) return;
+    this.#locked = this.#table.lock();
+    await Promise.race([this.#locked, late()]);
+  }
+
+  carryOut(text: string, values: readonly unknown[]): object[] {
+    const { books, notes } = this.#table;
+    const read = (isRead: (id: number) => boolean) =>
+      [...books].filter(([id]) => isRead(id)).map(([id, year]) => ({ id, title: '', author: '', year }));
+    const [one, two, three, four] = values as [number[], number[], number, number[]];
+    if (text.includes('round + 1')) return [{ isComplete: true }];
+    if (text.startsWith('select ctid')) return [...notes];
+    if (text.includes('returning first')) {
+      const places = values[0] as string[];
+      for (const place of places) this.#taken.add(place);
+      return notes.filter(({ ctid }) => places.includes(ctid));
+    }
+    if (text.includes('between $1 and $2'))
+      return read((id) => id >= Number(one) && id <= Number(two)).toSorted((a, b) => a.id - b.id);
+    if (text.includes('insert into book_index ('))
+      this.#stored = one.map((id, at) => [id, four[at] as number]);
+    else if (text.includes('delete from book_index'))
+      this.#isRemoved = (id) =>
+        (one.includes(id) || (id >= Number(two) && id <= three)) && !four.includes(id);
+    else if (text.includes('into book_index_queue'))
+      this.#left = one.map((first, at) => [first, two[at] as number]);
+    else if (text === 'commit') this.#commit();
+    else if (text.includes('from unnest($1')) return read((id) => one.includes(id));
+    else assert.fail(`an unknown statement: ${text}`);
+    return [];
+  }
+
+  #commit(): void {
+    const kept = [...this.#table.index].filter(([id]) => !this.#isRemoved(id));
+    this.#table.index = new Map([...kept, ...this.#stored]);
+    this.#table.notes = this.#table.notes.filter(({ ctid }) => !this.#taken.has(ctid));
+    for (const [first, last] of this.#left) this.#table.note(first, last);
+  }
+
+  async end(): Promise<void> {
+    (await this.#locked)?.();
   }
 }
 
@@ -161,8 +201,11 @@ export const searches = fc.asyncProperty(
         }
         if (text.includes('as page')) return [row];
         if (isCount(text)) return [{ count: FOUND }];
-        return table.answer(text, values) ?? assert.fail(`an unknown statement: ${text}`);
+        if (text.includes('from book_index_state')) return [table.state()];
+        if (text.includes('gin_clean_pending_list')) return [];
+        return assert.fail(`an unknown statement: ${text}`);
       };
+      const endOf = (deadline: number) => Math.min(deadline, Math.max(time.now + 1, deadline - NOTICE));
       const query = async (_: string, text: string, values: readonly unknown[], deadline: number) => {
         const { at = 0, kind } = called.get(Number(values[0])) ?? {};
         if (text.includes('materialized'))
@@ -176,13 +219,35 @@ export const searches = fc.asyncProperty(
         };
         const takesLong = isLong && (text.includes('materialized') || isCount(text));
         const wait = takesLong ? work : undefined;
-        const end = Math.min(deadline, Math.max(time.now + 1, deadline - NOTICE));
-        return await statements.send('statement', end, () => carryOut(text, values), wait);
+        return await statements.send('statement', endOf(deadline), () => carryOut(text, values), wait);
+      };
+      const transaction: Connections['transaction'] = async (_, deadline, work) => {
+        const indexing = new Indexing(table);
+        const send = (text: string, values: readonly unknown[] = []) =>
+          statements.send(
+            text === 'commit' ? 'commit' : 'statement',
+            endOf(deadline),
+            () => indexing.carryOut(text, values),
+            (end) => indexing.wait(text, () => order.pause(end - time.now)),
+          );
+        try {
+          const result = await work(send as unknown as Query);
+          await send('commit');
+          return result;
+        } finally {
+          void indexing.end();
+        }
+      };
+      const others = async (act: () => void) => {
+        const release = await table.lock();
+        await order.pause(OTHERS);
+        act();
+        release();
       };
 
       const finder = new PostgresFinder(
         {} as Hosts,
-        { query } as unknown as Connections,
+        { query, transaction } as unknown as Connections,
         undefined,
         TIMES.postgres,
       );
@@ -219,8 +284,7 @@ export const searches = fc.asyncProperty(
         const act = () => {
           if (one.kind.endsWith('search')) search(number, one.kind);
           else if ('id' in one) table.write(one.id, one.more);
-          else if (one.kind === 'they index') table.indexAll();
-          else table.makeAgain();
+          else void others(() => (one.kind === 'they index' ? table.indexAll() : table.makeAgain()));
         };
         return [one.kind, act] as const;
       });

@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
-import { IndexFollower } from '../../src/stores/postgres/book-index.ts';
 import type { Times } from '../../src/times.ts';
 import { countFound, indexAll, MAKE_AGAIN } from '../support/book-index.ts';
 import { exchange } from '../support/client.ts';
@@ -168,21 +167,6 @@ describe('PostgreSQL', { concurrency: true }, () => {
     await later.client.request('DELETE', `/book/${id}`);
     await client.create({}); // which began before
     assert.deepEqual(await execute(dbUrl, 'select how from commits'), Array(4).fill({ how: 'on' }));
-  });
-
-  test('rule F11: no note of a change is lost if the notes are rewritten while they are carried out', async (context) => {
-    const dbUrl = await freshDatabase();
-    await (await startTestService(dbUrl)).stop();
-    const client = await connectTo(context, dbUrl);
-    const follower = new IndexFollower(async (text, values) => (await client.query(text, values)).rows);
-    const notes = 'insert into book_index_queue values (1, 1), (2, 2)';
-    await execute(dbUrl, `${notes}; delete from book_index_queue where first = 1`);
-    const state = await follower.state();
-    await execute(dbUrl, 'insert into book_index_queue values (3, 3)');
-    await execute(dbUrl, 'vacuum full book_index_queue'); // the note of 3 is now where that of 2 was
-    assert.equal(await follower.index(state), 0);
-    assert.equal((await execute(dbUrl, 'select from book_index_queue')).length, 2);
-    assert.equal(await follower.index(await follower.state()), 2);
   });
 
   describe('the structure', { concurrency: 2 }, () => {

@@ -1,6 +1,6 @@
-// Owns: the search index in PostgreSQL: its tables, and how it follows the books. Triggers note which
-// books change, whichever program changes them. Every statement is independent, so it works through a pooler in transaction mode.
-// Twin of `sqlite/book-index.ts`.
+// Owns: the search index in PostgreSQL: its tables, and how it follows the books. Triggers note which books change, whichever
+// program changes them. A transaction of plain statements indexes those of some notes; it locks the one row of
+// `book_index_state`, so that it is alone. Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';
@@ -8,15 +8,13 @@ import type { Book } from '../../books/book.ts';
 import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
+import type { Query } from './connections.ts';
 import { begin, withTimeout } from './limits.ts';
 import { WITH_IDS } from './statements.ts';
 import { changeStructure, look } from './structure.ts';
 
-/** Books that are indexed together: a few milliseconds of work in this process. */
+/** Notes that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
 const STEP = 1000;
-
-/** Notes that are read together. */
-const NOTES = 500;
 
 /** Above every id, and so in the note that stands for all books. */
 const LAST_ID = Number.MAX_SAFE_INTEGER;
@@ -49,9 +47,9 @@ const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
   return `create index if not exists ${name} on book_index ${definition}`;
 });
 
-/** Removes the content and the sorted part. */
+/** Removes the content and the sorted part. The state is locked first, as when books are indexed, or both would wait for each other. */
 const EMPTY = [
-  'truncate book_index, book_index_queue, book_index_state',
+  'truncate book_index_state, book_index_queue, book_index',
   `drop index if exists ${Object.keys(SORTED).join(', ')}`,
 ];
 
@@ -82,14 +80,10 @@ const noteFunction = (schema: string) => `
       return null;
     end $$`;
 
-/**
- * Begins the first index, which is complete at once if there are no books. Its rounds begin above those of any index
- * before it, so that a process that is still at work for that one stores nothing in this one: microseconds since 1970.
- */
+/** Begins the first index, which is complete at once if there are no books. */
 const START = `
   do $$ begin
-    insert into book_index_state (version, round, is_complete)
-      select ${INDEX_VERSION}, extract(epoch from clock_timestamp()) * 1000000, not exists (select from books);
+    insert into book_index_state (version, is_complete) select ${INDEX_VERSION}, not exists (select from books);
     if exists (select from books) then
       insert into book_index_queue values (1, ${LAST_ID});
     else
@@ -117,10 +111,6 @@ const PARTITIONED_TRIGGERS = {
 /** The role lacks a right. */
 const FORBIDDEN = '42501';
 
-const VERSION = 'select version, is_complete as "isComplete" from book_index_state';
-
-const LOCK_INCOMPLETE = 'select from book_index_state where not is_complete for update';
-
 const DESCRIBE = `
   select relkind = 'p' as "isPartitioned", (
     select count(*) = 3 from pg_class where oid in
@@ -138,78 +128,59 @@ const DESCRIBE = `
   ) as schema
   from pg_class as books where oid = to_regclass('books')`;
 
-/** In which the server keeps the index and its notes: others once the index is made again, or a table is rewritten. */
-const FILES =
-  "(select pg_relation_filenode('book_index') || ' ' || pg_relation_filenode('book_index_queue'))";
+/**
+ * `unindexed` has also ids that no book has, since counting the books would read all of them. `file` is another one once the
+ * index has been emptied to be made again.
+ */
+export const STATE = `
+  select version, is_complete as "isComplete", pg_relation_filenode('book_index') as file, unindexed
+  from book_index_state, (
+    select
+      coalesce(sum(greatest(1, least(last, coalesce((select max(id) from books), 0)) - first + 1)), 0)::float8 as unindexed
+    from book_index_queue
+  ) as queue`;
 
-const STATE = `
-  select version, round, is_complete as "isComplete", ${FILES} as files, tid, first, last
-  from book_index_state left join (
-    select ctid::text as tid, first, last from book_index_queue limit ${NOTES}
-  ) as note on true`;
+// No other process indexes until the end of the transaction. Builds before version 1.1 store nothing if the round is another
+// one than when they read the notes. Losing the transaction in a crash costs nothing: the notes come back with it.
+const LOCK = `
+  update book_index_state set round = round + 1 where version = ${INDEX_VERSION}
+  returning is_complete as "isComplete", set_config('synchronous_commit', 'off', true)`;
 
-// Ids that no book has are also counted, since counting the books would read all of them.
-const COUNT_PENDING = `
-  select coalesce(sum(greatest(1, least(last, coalesce((select max(id) from books), 0)) - first + 1)), 0) as books
-  from book_index_queue`;
+const PLACES = `select ctid from book_index_queue limit ${STEP}`;
+
+// The books of all notes that this removes are indexed, also where several have one place, as on several servers.
+const TAKE = 'delete from book_index_queue where ctid = any($1::tid[]) returning first, last';
+const PUT_BACK = 'insert into book_index_queue select * from unnest($1::bigint[], $2::bigint[])';
 
 const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author`;
 
 const READ_RANGE = `select id, ${BEGINNINGS}, year from books where id between $1 and $2 order by id limit ${STEP}`;
 const READ_IDS = `select id, ${BEGINNINGS}, year from ${WITH_IDS}`;
 
-// Takes effect only if no other process has indexed anything since the notes were read, since that process may have
-// stored a newer book; and only if the notes are in the same places. Losing it in a crash costs nothing: the notes come
-// back with it.
-const INDEX = `
-  with turn as (
-    update book_index_state set round = round + 1 where round = $1 and version = ${INDEX_VERSION} and ${FILES} = $13
-    returning round
-  ), stored as (
-    insert into book_index (id, title_key, author_key, year, words)
-    select id, title_key, author_key, year, words::tsvector
-    from unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[])
-      as book (id, title_key, author_key, year, words)
-    where exists (select from turn)
-    on conflict (id) do update set
-      title_key = excluded.title_key, author_key = excluded.author_key, year = excluded.year, words = excluded.words
-  ), removed as (
-    delete from book_index
-    where exists (select from turn) and (id = any($7::bigint[]) or id between $8 and $9) and id <> all($2::bigint[])
-  ), taken as (
-    delete from book_index_queue where exists (select from turn) and ctid = any($10::tid[])
-  ), shortened as (
-    update book_index_queue set first = $11 where exists (select from turn) and ctid = $12::tid
-  )
-  select exists (select from turn) as indexed, set_config('synchronous_commit', 'off', true)`;
+const STORE = `
+  insert into book_index (id, title_key, author_key, year, words)
+  select id, title_key, author_key, year, words::tsvector
+  from unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+    as book (id, title_key, author_key, year, words)
+  on conflict (id) do update set
+    title_key = excluded.title_key, author_key = excluded.author_key, year = excluded.year, words = excluded.words`;
 
-/** Whether the index has not been made again since its state was read. */
-export const IS_IN_FILES = `select ${FILES} = $1 as "isSame"`;
-
-/** Runs a statement; its caller gives up at the deadline, if there is one. */
-export type Query = <Row extends pg.QueryResultRow>(
-  text: string,
-  values: unknown[],
-  deadline?: number,
-) => Promise<readonly Row[]>;
-
-/** Books with these ids have been written. */
-interface Note {
-  /** Its place in the table. */
-  readonly tid: string;
-  readonly first: number;
-  readonly last: number;
-}
+const REMOVE = `
+  delete from book_index where (id = any($1::bigint[]) or id between $2 and $3) and id <> all($4::bigint[])`;
 
 export interface IndexState {
   readonly version: number;
-  /** Grows whenever something is indexed. */
-  readonly round: number;
   readonly isComplete: boolean;
-  /** In which the server keeps the index and its notes. */
-  readonly files: string;
-  /** Some of those that are left. */
-  readonly notes: readonly Note[];
+  /** In which the server keeps the index. */
+  readonly file: number;
+  /** About how many books are not indexed. */
+  readonly unindexed: number;
+}
+
+/** Books with these ids have been written. */
+interface Note {
+  readonly first: number;
+  readonly last: number;
 }
 
 interface BooksTable {
@@ -224,70 +195,39 @@ interface BooksTable {
   readonly schema: string;
 }
 
-/** Which notes are carried out together. */
-interface Task {
-  /** Of narrow notes, and the places of these. */
-  readonly ids: readonly number[];
-  readonly narrow: readonly string[];
-  /** Of which as much is done as fits into one step. */
-  readonly wide: Note | undefined;
-}
-
 /** A range without ids. */
 const NO_RANGE = { first: 1, last: 0 };
 
-/** Keeps the index up to date, by one independent statement after the other. */
-export class IndexFollower {
-  readonly #query: Query;
-
-  constructor(query: Query) {
-    this.#query = query;
-  }
-
-  /** @param deadline of the caller, on the clock of `performance.now()`. */
-  async state(deadline?: number): Promise<IndexState> {
-    const rows = await this.#query<Omit<IndexState, 'notes'> & Note>(STATE, [], deadline);
-    const { version = 0, round = 0, isComplete = false, files = '' } = rows[0] ?? {};
-    return { version, round, isComplete, files, notes: rows.filter(({ tid }) => tid !== null) };
-  }
-
-  /** About how many books are not indexed. */
-  async countPending(deadline?: number): Promise<number> {
-    const [row] = await this.#query<{ books: string }>(COUNT_PENDING, [], deadline);
-    return Number(row?.books);
-  }
-
-  /**
-   * Indexes the books of some notes.
-   * @returns how many ids and books they are about; 0 if another process was faster: nothing has been indexed then.
-   */
-  async index({ round, isComplete, files, notes }: IndexState): Promise<number> {
-    const { ids, narrow, wide } = taskOf(notes, isComplete);
-    const range = wide ?? NO_RANGE;
-    const ofRange = wide === undefined ? [] : await this.#query<Book>(READ_RANGE, [wide.first, wide.last]);
-    const reached = ofRange.length === STEP ? (ofRange.at(-1) as Book).id : range.last;
-    const isDone = reached === range.last;
-    const others = ids.filter((id) => id < range.first || id > reached);
-    const ofIds = others.length === 0 ? [] : await this.#query<Book>(READ_IDS, [others]);
-    const books = [...ofRange, ...ofIds];
-    const entries = books.map(entryOf);
-    const [outcome] = await this.#query<{ indexed: boolean }>(INDEX, [
-      round,
-      entries.map(({ id }) => id),
-      entries.map(({ titleKey }) => titleKey),
-      entries.map(({ authorKey }) => authorKey),
-      entries.map(({ year }) => year),
-      entries.map(vectorOf),
-      others,
-      range.first,
-      reached,
-      wide !== undefined && isDone ? [...narrow, wide.tid] : narrow,
-      reached + 1,
-      wide !== undefined && !isDone ? wide.tid : null,
-      files,
-    ]);
-    return outcome?.indexed ? Math.max(1, books.length, ids.length) : 0;
-  }
+/**
+ * Indexes the books of some notes.
+ * @param query sends a statement of a transaction that does nothing else.
+ * @returns about how many books; 0 if there are no notes, or another version has made the index.
+ */
+export async function indexSome(query: Query): Promise<number> {
+  if ((await query(LOCK)).rowCount === 0) return 0;
+  const places = await query<{ ctid: string }>(PLACES);
+  if (places.rowCount === 0) return 0;
+  // A change that is committed after this has a note that stays; one before it is in the books that are read.
+  const notes = await query<Note>(TAKE, [places.rows.map(({ ctid }) => ctid)]);
+  const { ids, wide, rest } = taskOf(notes.rows);
+  const range = wide ?? NO_RANGE;
+  const ofIds = ids.length === 0 ? [] : (await query<Book>(READ_IDS, [ids])).rows;
+  const ofRange = wide === undefined ? [] : (await query<Book>(READ_RANGE, [wide.first, wide.last])).rows;
+  const reached = ofRange.length === STEP ? (ofRange.at(-1) as Book).id : range.last;
+  if (reached < range.last) rest.push({ first: reached + 1, last: range.last });
+  const entries = [...ofIds, ...ofRange].map(entryOf);
+  const stored = entries.map(({ id }) => id);
+  await query(STORE, [
+    stored,
+    entries.map(({ titleKey }) => titleKey),
+    entries.map(({ authorKey }) => authorKey),
+    entries.map(({ year }) => year),
+    entries.map(vectorOf),
+  ]);
+  if (wide !== undefined || ofIds.length < ids.length)
+    await query(REMOVE, [ids, range.first, reached, stored]);
+  if (rest.length > 0) await query(PUT_BACK, [rest.map(({ first }) => first), rest.map(({ last }) => last)]);
+  return Math.max(1, entries.length, ids.length);
 }
 
 /**
@@ -310,9 +250,7 @@ export async function prepareIndex(client: pg.Client, times: Times['postgres']):
 async function missingFrom(client: pg.Client, times: Times['postgres']): Promise<string[]> {
   const [books] = await look<BooksTable>(client, times, DESCRIBE, [Object.keys(TRIGGERS)]);
   const { isPartitioned = false, hasTables = false, schema = '' } = books ?? {};
-  const [state] = hasTables
-    ? await look<{ version: number; isComplete: boolean }>(client, times, VERSION)
-    : [];
+  const [state] = hasTables ? await look<IndexState>(client, times, STATE) : [];
   const isCurrent = state?.version === INDEX_VERSION && (books?.isSorted || !state.isComplete);
   if (isCurrent && books?.hasTriggers) return [];
   return [
@@ -329,64 +267,57 @@ async function missingFrom(client: pg.Client, times: Times['postgres']): Promise
 }
 
 /**
- * Makes the first index, unless another process does.
- * @param client without a limit of time for its statements: the sorted part takes a while.
+ * Makes the first index. Several processes may do that together; one of them creates the sorted part.
+ * @param client without a limit of time for its statements: the sorted part takes a while. It is of no further use after an error.
  * @yields about how many books are left.
  */
-export async function* buildIndex(client: pg.Client, times: Times['postgres']): AsyncGenerator<number, void> {
-  const follower = new IndexFollower(
-    async <Row extends pg.QueryResultRow>(text: string, values: unknown[]) => {
-      await client.query(withTimeout(begin(times.indexLock), [], times.indexStep));
-      const { rows } = await client.query<Row>(withTimeout(text, values, times.indexStep));
-      await client.query(withTimeout('commit', [], times.indexStep));
-      return rows;
-    },
-  );
-  for (let state = await follower.state(); state.notes.length > 0; state = await follower.state()) {
-    if ((await follower.index(state)) === 0) return;
-    yield Math.max(1, await follower.countPending());
+export async function* buildIndex(
+  client: pg.Client,
+  { indexLock, indexStep }: Times['postgres'],
+): AsyncGenerator<number, void> {
+  const query: Query = (text, values = []) => client.query(withTimeout(text, values, indexStep));
+  const transaction = async <Result>(work: () => Promise<Result>) => {
+    await query(begin(indexLock, 'isolation level read committed'));
+    const result = await work();
+    await query('commit');
+    return result;
+  };
+  while ((await transaction(() => indexSome(query))) > 0) {
+    const [state] = (await query<IndexState>(STATE)).rows;
+    yield Math.max(1, state?.unindexed ?? 0);
   }
-  await complete(client, times);
+  await transaction(async () => {
+    const [state] = (await query<IndexState>(LOCK)).rows;
+    if (state?.isComplete !== false) return;
+    for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
+    await query('update book_index_state set is_complete = true');
+  });
+  // So that the sorted part can be read without the table. The server does it by itself, later.
+  await client.query('vacuum book_index').catch(() => {});
   yield 0;
 }
 
-/** Creates the sorted part of the first index, which nothing has needed before. One process at a time does it. */
-async function complete(client: pg.Client, { indexLock, indexStep }: Times['postgres']): Promise<void> {
-  /** @param timeout milliseconds; none for what takes longer the more books there are. */
-  const query = async (text: string, timeout = 0) =>
-    (await client.query(withTimeout(text, [], timeout))).rows;
-  await query(begin(indexLock), indexStep);
-  try {
-    const isOpen = await query(LOCK_INCOMPLETE, indexStep);
-    if (isOpen.length > 0) {
-      for (const statement of [...INDEXES, 'analyze book_index']) await query(statement);
-      await query('update book_index_state set is_complete = true');
-    }
-    await query('commit');
-  } catch (error) {
-    await query('rollback', indexStep).catch(() => {}); // the server may be silent
-    throw error;
-  }
-  // So that the sorted part can be read without the table. The server does it by itself, later.
-  await query('vacuum book_index').catch(() => {});
-}
-
 /**
- * Narrow notes together, and with them the beginning of a wide one, or neither would end beside the other. Before the first
- * index is complete, nothing is searched, so the note that stands for all books comes alone.
+ * What is done together: narrow notes, and the beginning of a wide one, or neither would end beside the other. Notes that touch
+ * each other become one.
  */
-function taskOf(notes: readonly Note[], isComplete: boolean): Task {
-  const isWide = ({ first, last }: Note) => last - first >= STEP;
-  const wide = notes.find(isWide);
-  const ids = new Set<number>();
-  const narrow: string[] = [];
-  for (const { tid, first, last } of wide !== undefined && !isComplete ? [] : notes) {
-    if (last - first >= STEP) continue;
-    if (ids.size > 0 && ids.size + last - first >= STEP) break;
-    for (let id = first; id <= last; id += 1) ids.add(id);
-    narrow.push(tid);
+function taskOf(notes: readonly Note[]): { ids: number[]; wide: Note | undefined; rest: Note[] } {
+  const ranges: { first: number; last: number }[] = [];
+  for (const { first, last } of notes.toSorted((one, other) => one.first - other.first)) {
+    const before = ranges.at(-1);
+    if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
+    else ranges.push({ first, last });
   }
-  return { ids: [...ids], narrow, wide };
+  const wide = ranges.find(({ first, last }) => last - first >= STEP);
+  const ids: number[] = [];
+  const rest: Note[] = [];
+  for (const range of ranges) {
+    const { first, last } = range;
+    if (range === wide) continue;
+    if (ids.length + last - first >= STEP) rest.push(range);
+    else for (let id = first; id <= last; id += 1) ids.push(id);
+  }
+  return { ids, wide, rest };
 }
 
 /** The words of a book as a `tsvector` is written; those of each field are marked. */

@@ -9,7 +9,7 @@ import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
-import { buildIndex, IndexFollower, type IndexState, IS_IN_FILES } from './book-index.ts';
+import { buildIndex, type IndexState, indexSome, STATE } from './book-index.ts';
 import { CANCELED, type Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
@@ -33,7 +33,6 @@ export class PostgresFinder {
   readonly #connections: Connections;
   readonly #standby: Standby | undefined;
   readonly #times: Times['postgres'];
-  readonly #follower: IndexFollower;
   readonly #closing = new AbortController();
   #indexing: Promise<number> | undefined;
   /** When that began. */
@@ -52,12 +51,6 @@ export class PostgresFinder {
     this.#connections = connections;
     this.#standby = standby;
     this.#times = times;
-    this.#follower = new IndexFollower(
-      async <Row extends pg.QueryResultRow>(text: string, values: unknown[], deadline = Infinity) => {
-        const end = Math.min(performance.now() + times.indexStatement, deadline);
-        return (await connections.query<Row>('searches', text, values, end)).rows;
-      },
-    );
     void this.#follow();
   }
 
@@ -78,18 +71,13 @@ export class PostgresFinder {
   /** @param most undefined for a long search. */
   async #find(search: Search, deadline: number, most: number | undefined): Promise<Page> {
     for (;;) {
-      const { files, unindexed } = await this.#catchUp(deadline);
+      const { file, unindexed } = await this.#catchUp(deadline);
       const page =
         (await this.#findOnStandby(search, deadline, most)) ??
         (await this.#findOnPrimary(search, deadline, most));
       // An index that is made again is empty at once, also in the midst of a search.
-      if (await this.#isInFiles(files, deadline)) return { ...page, unindexed };
+      if ((await this.#state(deadline)).file === file) return { ...page, unindexed };
     }
-  }
-
-  async #isInFiles(files: string, deadline: number): Promise<boolean> {
-    const { rows } = await this.#connections.query('searches', IS_IN_FILES, [files], deadline);
-    return rows[0]?.isSame === true;
   }
 
   #findOnPrimary(search: Search, deadline: number, most: number | undefined): Promise<Page> {
@@ -144,37 +132,37 @@ export class PostgresFinder {
   /**
    * Indexes what was written before this call, in bounded time.
    * @param deadline of the search: it keeps no other one waiting longer.
-   * @returns about how many books are left, and the files of the index.
    */
-  async #catchUp(deadline: number): Promise<{ readonly unindexed: number; readonly files: string }> {
+  async #catchUp(deadline: number): Promise<IndexState> {
     const { catchUp } = this.#times;
     const end = performance.now() + catchUp;
-    for (;;) {
-      const state = await this.#follower.state(deadline);
-      const { files } = state;
+    for (let isLeft = false; ; ) {
+      const state = await this.#state(deadline);
       if (!state.isComplete || state.version !== INDEX_VERSION) {
         throw new StoreUnavailable('the index of all books is not complete yet', 'indexing');
       }
-      if (state.notes.length === 0) return { files, unindexed: 0 };
-      const noted = state.notes.reduce((books, { first, last }) => books + last - first + 1, 0);
-      if (noted > MOST_AT_ONCE || performance.now() >= end)
-        return { files, unindexed: await this.#follower.countPending(deadline) };
+      if (state.unindexed === 0 || state.unindexed > MOST_AT_ONCE || isLeft) return state;
       // It may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
-      const step = this.#index(state).catch(() => 'failed');
+      const step = this.#index().catch(() => 'failed');
       const stepEnd = Math.min(end, this.#indexingSince + catchUp);
       const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
-      const outcome = await Promise.race([step, late]);
-      if (typeof outcome === 'string')
-        return { files, unindexed: await this.#follower.countPending(deadline) };
+      isLeft = typeof (await Promise.race([step, late])) === 'string' || performance.now() >= end;
     }
   }
 
+  async #state(deadline = Number.POSITIVE_INFINITY): Promise<IndexState> {
+    const end = Math.min(performance.now() + this.#times.indexStatement, deadline);
+    const { rows } = await this.#connections.query<IndexState>('searches', STATE, [], end);
+    return rows[0] ?? { version: 0, isComplete: false, file: 0, unindexed: 0 };
+  }
+
   /** Indexes some books, unless that is in progress already; then it waits for the end of it. */
-  #index(state: IndexState): Promise<number> {
+  #index(): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
-    this.#indexing = this.#follower.index(state).finally(() => {
+    const end = this.#indexingSince + this.#times.indexStep;
+    this.#indexing = this.#connections.transaction('searches', end, indexSome).finally(() => {
       this.#indexing = undefined;
     });
     return this.#indexing;
@@ -196,24 +184,23 @@ export class PostgresFinder {
   }
 
   async #indexAll(signal: AbortSignal): Promise<void> {
-    let state = await this.#follower.state();
+    const state = await this.#state();
     if (state.version !== INDEX_VERSION) return;
     if (!state.isComplete) return this.#build(signal);
-    this.unindexed = state.notes.length === 0 ? 0 : await this.#follower.countPending();
+    this.unindexed = state.unindexed;
     if (this.unindexed === 0) return;
     while (this.unindexed > 0 && !signal.aborted) {
       const began = performance.now();
-      const indexed = await this.#index(state);
-      if (indexed === 0) return; // another process does it
-      const left = await this.#follower.countPending();
-      const othersWrite = left + indexed > this.unindexed;
-      this.unindexed = left;
+      const indexed = await this.#index();
+      if (indexed === 0) return; // another process has done it
+      const { unindexed } = await this.#state();
+      const othersWrite = unindexed + indexed > this.unindexed;
+      this.unindexed = unindexed;
       if (othersWrite) {
         const inProportion = (performance.now() - began) * PAUSE_FOR_WRITERS; // a step may wait for a lock
         const rest = Math.min(this.#times.idlePause, inProportion);
         await pause(rest, undefined, { ref: false, signal });
       }
-      state = await this.#follower.state();
     }
     const deadline = performance.now() + this.#times.indexStatement;
     await this.#connections.query('searches', TIDY, [], deadline);

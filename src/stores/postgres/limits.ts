@@ -62,9 +62,9 @@ export function begin(milliseconds: number, mode = ''): string {
   return `begin ${mode}; ${limitLocks(milliseconds)}`;
 }
 
-/** Begins a transaction, each statement of which the server ends when it takes longer. */
+/** Begins a transaction, each statement of which the server ends when it takes longer, and sees what others have committed. */
 export function beginWithin(milliseconds: number): string {
-  return `begin; set local statement_timeout = ${Math.ceil(milliseconds)};
+  return `begin isolation level read committed; set local statement_timeout = ${Math.ceil(milliseconds)};
     set local array_nulls = on; set local gin_fuzzy_search_limit = 0`;
 }
 
