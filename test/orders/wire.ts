@@ -28,7 +28,7 @@ export interface Statement {
 export type Condition = 'up' | 'down' | 'silent';
 
 const LIMIT = 'statement_timeout';
-const OF_TRANSACTION = /^begin; set local statement_timeout = (\d+)/;
+const OF_TRANSACTION = /^begin[^;]*; set local statement_timeout = (\d+)/;
 const CANCELED = '57014';
 
 /** Types of columns, by those of their values. */
