@@ -12,18 +12,23 @@ set local citus.enable_unsafe_triggers = on;
 
 do $$
 declare
-  trigger record;
+  books regclass := 'books';
+  path text := current_setting('search_path');
+  triggers text[];
   definitions text[];
 begin
-  select array_agg(pg_get_triggerdef(oid)) into strict definitions
-  from pg_trigger where tgrelid = 'books'::regclass and not tgisinternal;
-  for trigger in select tgname from pg_trigger where tgrelid = 'books'::regclass and not tgisinternal loop
-    execute format('drop trigger %I on books', trigger.tgname); -- the index has the books that are copied
+  perform set_config('search_path', '', true); -- so that the definitions have the names of schemas
+  select array_agg(tgname), array_agg(pg_get_triggerdef(oid)) into strict triggers, definitions
+  from pg_trigger where tgrelid = books and not tgisinternal;
+  perform set_config('search_path', path, true);
+  for n in 1 .. array_length(triggers, 1) loop
+    execute format('drop trigger %I on books', triggers[n]); -- the index has the books that are copied
   end loop;
 
   perform create_distributed_table('books', 'id', shard_count := 12, colocate_with := 'none');
   perform create_distributed_table('book_index', 'id', colocate_with := 'books');
   perform create_distributed_table('book_index_queue', 'first', colocate_with := 'books');
+  alter table book_index_queue replica identity full; -- without a key, its shards could not move beside writers
   perform truncate_local_data_after_distributing_table(name::regclass) -- of which Citus has made copies
   from unnest(array['books', 'book_index', 'book_index_queue']) as name;
 

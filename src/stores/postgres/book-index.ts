@@ -55,15 +55,25 @@ const EMPTY = [
 
 /**
  * The function of the triggers. It has the rights of its owner, so a role that may write books needs none on the queue; and a
- * search path without temporary tables before the queue, so such a role gets no other right by it.
+ * search path without temporary tables before the queue, so such a role gets no other right by it. On a server of Citus it belongs
+ * to a shard of books, and its notes to the shard of the queue that is beside it.
  * @param schema of the queue, quoted.
  */
 const noteFunction = (schema: string) => `
   create or replace function book_index_note() returns trigger
   language plpgsql security definer set search_path = ${schema}, pg_temp as $$
-    declare low bigint; high bigint; many bigint;
+    declare low bigint; high bigint; many bigint; queue text;
     begin
-      if tg_op = 'TRUNCATE' then
+      if tg_table_name <> 'books' then
+        select 'book_index_queue_' || queues.shardid into strict queue
+          from pg_dist_shard as own join pg_dist_shard as queues using (shardminvalue)
+          where 'books_' || own.shardid = tg_table_name and queues.logicalrelid = 'book_index_queue'::regclass;
+        if tg_op = 'TRUNCATE' then
+          execute format('insert into %I values (1, ${LAST_ID})', queue);
+        else
+          execute format('insert into %I select id, id from changed', queue);
+        end if;
+      elsif tg_op = 'TRUNCATE' then
         insert into book_index_queue values (1, ${LAST_ID});
       elsif tg_level = 'ROW' then
         insert into book_index_queue values (old.id, old.id);
@@ -260,7 +270,7 @@ async function missingFrom(client: pg.Client, times: Times['postgres']): Promise
     // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
     ...(isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
     ...Object.entries(isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {
-      return `create or replace trigger ${name} ${when} execute function book_index_note()`;
+      return `create or replace trigger ${name} ${when} execute function ${schema}.book_index_note()`;
     }),
     START,
   ];

@@ -16,9 +16,12 @@ export const csvOf = (range: string) => `
  */
 export function jsonOf(before: ',' | '', range: string): string {
   const fields = COLUMNS.map(({ name, isText }) => `',"${name}":' || ${isText ? `to_json(${name})` : name}`);
+  const sorted =
+    range === ''
+      ? `(select ${ID_AND_VALUES} from books order by id offset 0) as books`
+      : `(select ${ID_AND_VALUES} from books ${range}) as books order by id`;
   return `
     copy (
-      select '${before}{"id":' || id || ${fields.join(' || ')} || '}'
-      from (select ${ID_AND_VALUES} from books ${range} order by id ${range === '' ? 'offset 0' : ''}) as books
+      select '${before}{"id":' || id || ${fields.join(' || ')} || '}' from ${sorted}
     ) to stdout with (format csv, delimiter E'\\x01', quote E'\\x02', encoding 'UTF8')`;
 }
