@@ -47,7 +47,7 @@ const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
   return `create index if not exists ${name} on book_index ${definition}`;
 });
 
-/** Removes the content and the sorted part. The state is locked first, as when books are indexed, or both would wait for each other. */
+/** Removes the content and the sorted part. The state is locked first, as by what indexes, or each would wait for the other. */
 const EMPTY = [
   'truncate book_index_state, book_index_queue, book_index',
   `drop index if exists ${Object.keys(SORTED).join(', ')}`,
@@ -158,7 +158,7 @@ const LOCK = `
 
 const PLACES = `select ctid from book_index_queue limit ${STEP}`;
 
-// The books of all notes that this removes are indexed, also where several have one place, as on several servers.
+// Where several servers have the notes, each has such places, so this may remove more of them: all are carried out.
 const TAKE = 'delete from book_index_queue where ctid = any($1::tid[]) returning first, last';
 const PUT_BACK = 'insert into book_index_queue select * from unnest($1::bigint[], $2::bigint[])';
 
@@ -211,7 +211,7 @@ const NO_RANGE = { first: 1, last: 0 };
 /**
  * Indexes the books of some notes.
  * @param query sends a statement of a transaction that does nothing else.
- * @returns about how many books; 0 if there are no notes, or another version has made the index.
+ * @returns how many ids of notes are done; 0 if there are no notes, or another version has made the index.
  */
 export async function indexSome(query: Query): Promise<number> {
   if ((await query(LOCK)).rowCount === 0) return 0;
@@ -237,7 +237,7 @@ export async function indexSome(query: Query): Promise<number> {
   if (wide !== undefined || ofIds.length < ids.length)
     await query(REMOVE, [ids, range.first, reached, stored]);
   if (rest.length > 0) await query(PUT_BACK, [rest.map(({ first }) => first), rest.map(({ last }) => last)]);
-  return Math.max(1, entries.length, ids.length);
+  return Math.max(1, idsOf(notes.rows) - idsOf(rest));
 }
 
 /**
@@ -328,6 +328,10 @@ function taskOf(notes: readonly Note[]): { ids: number[]; wide: Note | undefined
     else for (let id = first; id <= last; id += 1) ids.push(id);
   }
   return { ids, wide, rest };
+}
+
+function idsOf(notes: readonly Note[]): number {
+  return notes.reduce((ids, { first, last }) => ids + last - first + 1, 0);
 }
 
 /** The words of a book as a `tsvector` is written; those of each field are marked. */
