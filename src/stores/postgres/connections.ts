@@ -8,15 +8,7 @@ import { StoreUnavailable } from '../../books/store.ts';
 import { type MetricName, metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
-import {
-  APPLICATION,
-  findWritable,
-  type Hosts,
-  isNewer,
-  NUMBERS,
-  type Primary,
-  refuseReadOnly,
-} from './hosts.ts';
+import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
 import { beginWithin, isLimited, limitConnection } from './limits.ts';
 
 export const LIST_CONNECTIONS = 8;
@@ -239,18 +231,13 @@ export class Connections {
     await Promise.all(Object.values(this.#pools).map((pool) => pool.end()));
   }
 
-  #open({ host, tls }: Primary): Pools {
+  #open(address: Primary): Pools {
     const { connect, idle, lifetime, statement } = this.#times;
     const open = (kind: keyof Pools) => {
       const pool = new pg.Pool({
-        connectionString: host.connectionString,
-        ssl: tls,
-        types: NUMBERS,
-        keepAlive: true,
-        connectionTimeoutMillis: connect,
+        ...settingsFor(address, connect, this.#times),
         idleTimeoutMillis: idle,
         maxLifetimeSeconds: lifetime / 1000,
-        application_name: APPLICATION,
         max: CONNECTIONS[kind],
         Client,
         pipeline: kind !== 'lists', // which copy
@@ -295,11 +282,11 @@ export class Connections {
       asked = performance.now();
       this.#inDoubt = false;
       const used = this.#address;
-      const others = this.#hosts.all.filter((other) => other !== used.host);
-      const found = await findWritable([used.host, ...others], connect, this.#times).catch(() => undefined);
+      const others = this.#hosts.all.filter(({ name }) => name !== used.name);
+      const found = await findWritable([used, ...others], connect, this.#times).catch(() => undefined);
       if (found === undefined) this.#inDoubt = true;
-      else if (isNewer(found, used) || (found.host !== used.host && !isNewer(used, found))) {
-        if (found.host !== used.host) this.#hostChanges += 1;
+      else if (isNewer(found, used) || (found.name !== used.name && !isNewer(used, found))) {
+        if (found.name !== used.name) this.#hostChanges += 1;
         this.#moveTo(found);
       }
     }

@@ -20,9 +20,6 @@ export const NUMBERS = {
   },
 } as pg.CustomTypesConfig;
 
-/** Marks the connections of this service on the server. */
-export const APPLICATION = 'book-catalogue';
-
 /** The server's error for a database that does not exist. */
 const NO_DATABASE = '3D000';
 
@@ -58,14 +55,8 @@ export interface Hosts {
   readonly watched: boolean;
 }
 
-/** A host, and its TLS settings. */
-export interface Address {
-  readonly host: Host;
-  readonly tls: Tls;
-}
-
-/** A host that takes writes. */
-export interface Primary extends Address {
+/** A host that takes writes, with the TLS settings that it accepts. */
+export interface Primary extends Host {
   readonly timeline: Timeline;
 }
 
@@ -152,8 +143,7 @@ export async function connectToWritable(
 ): Promise<{ address: Primary; client: pg.Client }> {
   const timeout = times.connectAtStart;
   const address = await findWritable(hosts.all, timeout, times);
-  const { client } = await connectTo({ ...address.host, tlsAttempts: [address.tls] }, timeout, times);
-  return { address, client };
+  return { address, client: (await connectTo(address, timeout, times)).client };
 }
 
 /** @throws Error when a host was promoted after the one in use: what is committed there now would be lost. */
@@ -165,7 +155,7 @@ export async function assertNewest(
   if (all.length === 1 && !watched) return;
   const found = await findWritable(all, times.connectAtStart, times);
   if (isNewer(found, used)) {
-    throw new Error(`${found.host.name} has been promoted meanwhile: the next run uses it`);
+    throw new Error(`${found.name} has been promoted meanwhile: the next run uses it`);
   }
 }
 
@@ -177,14 +167,14 @@ export async function refuseReadOnly(client: pg.ClientBase, timeout: number): Pr
 }
 
 async function ask(host: Host, timeout: number, times: Times['postgres']): Promise<Primary> {
-  const { client, tls } = await connectTo(host, timeout, times);
+  const { client, ...found } = await connectTo(host, timeout, times);
   try {
     await refuseReadOnly(client, timeout);
     const { rows } = await client.query<Timeline>(withTimeout(TIMELINE, [], timeout)).catch((error) => {
       if (error instanceof pg.DatabaseError) return { rows: [] };
       throw error;
     });
-    return { host, tls, timeline: rows[0] ?? NO_TIMELINE };
+    return { ...found, timeline: rows[0] ?? NO_TIMELINE };
   } finally {
     void client.end();
   }
@@ -193,36 +183,50 @@ async function ask(host: Host, timeout: number, times: Times['postgres']): Promi
 /**
  * Connects to a host by the first TLS settings that it accepts.
  * @param timeout milliseconds.
+ * @returns the host with these settings, and the connection.
  * @throws Error with the reason, the first one if several attempts fail; its cause is that attempt's error.
  */
 export async function connectTo(
   host: Host,
   timeout: number,
-  { keepAliveDelay }: Times['postgres'],
-): Promise<{ client: pg.Client; tls: Tls }> {
+  times: Times['postgres'],
+): Promise<Host & { readonly client: pg.Client }> {
   const deadline = performance.now() + timeout;
   let cause: unknown;
   for (const tls of host.tlsAttempts) {
     const left = deadline - performance.now();
     if (left <= 0) break; // it does not answer, and would not without TLS either
-    const client = new pg.Client({
-      connectionString: host.connectionString,
-      ssl: tls,
-      connectionTimeoutMillis: left,
-      types: NUMBERS,
-      keepAlive: true,
-      keepAliveInitialDelayMillis: keepAliveDelay,
-      application_name: APPLICATION,
-    });
+    const accepting = { ...host, tlsAttempts: [tls] };
+    const client = new pg.Client(settingsFor(accepting, left, times));
     client.on('error', () => {}); // the statement in progress, if any, reports it
     try {
       await client.connect();
-      return { client, tls };
+      return { ...accepting, client };
     } catch (error) {
       if (cause === undefined || reasonOf(cause) === NO_TLS) cause = error;
     }
   }
   throw new Error(wordsOf(cause), { cause });
+}
+
+/**
+ * The driver's settings for a host, by its first TLS settings.
+ * @param timeout milliseconds to connect.
+ */
+export function settingsFor(
+  { connectionString, tlsAttempts: [ssl] }: Host,
+  timeout: number,
+  { keepAliveDelay }: Times['postgres'],
+): pg.ClientConfig {
+  return {
+    connectionString,
+    ssl,
+    types: NUMBERS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: keepAliveDelay,
+    connectionTimeoutMillis: timeout,
+    application_name: 'book-catalogue',
+  };
 }
 
 /** The reason in words; the failed attempts for the addresses of one host arrive as a group. */
