@@ -27,7 +27,7 @@ export interface Statement {
 /** `down` refuses connections; `silent` answers nothing until it is up again. */
 export type Condition = 'up' | 'down' | 'silent';
 
-const LIMIT = 'statement_timeout';
+const OF_CONNECTION = "set_config('statement_timeout', $1";
 const OF_TRANSACTION = /^begin[^;]*; set local statement_timeout = (\d+)/;
 const CANCELED = '57014';
 
@@ -179,11 +179,11 @@ export class Session extends Duplex {
     }
   }
 
-  #limitOf({ text, values: [name, limit] }: Statement): number {
+  #limitOf({ text, values: [limit] }: Statement): number {
     const [, ofTransaction] = OF_TRANSACTION.exec(text) ?? [];
     if (ofTransaction !== undefined) this.#limitInTransaction = Number(ofTransaction);
     const before = this.#limitInTransaction ?? this.#limit;
-    if (name === LIMIT) this.#limit = Number(limit);
+    if (text.includes(OF_CONNECTION)) this.#limit = Number(limit);
     if (text === 'commit' || text === 'rollback') this.#limitInTransaction = undefined;
     return before;
   }
