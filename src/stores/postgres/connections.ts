@@ -9,7 +9,7 @@ import { type MetricName, metric } from '../../metrics/descriptions.ts';
 import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { findWritable, type Hosts, isNewer, type Primary, refuseReadOnly, settingsFor } from './hosts.ts';
-import { beginWithin, isLimited, limitConnection } from './limits.ts';
+import { beginWithin, limitConnection } from './limits.ts';
 
 export const LIST_CONNECTIONS = 8;
 
@@ -42,6 +42,8 @@ export const OVERDUE = new StoreUnavailable('no connection in time', 'late');
 
 class Client extends pg.Client implements pg.PoolClient {
   declare release: pg.PoolClient['release'];
+  /** Whether the server limits its statements. */
+  isLimited = false;
   readonly #socket: Socket;
 
   constructor(config?: pg.ClientConfig) {
@@ -115,7 +117,7 @@ export class Connections {
     const { query: silence, statement } = this.#times;
     return this.#send(kind, deadline, (client, left) => {
       const send = () => client.query<Row>(text, values);
-      if (isLimited(client) && left === statement[kind]) return client.answered(send(), silence);
+      if (client.isLimited && left === statement[kind]) return client.answered(send(), silence);
       const sent = [client.begin(left), send(), client.query('commit')] as const;
       return client.answered(Promise.all(sent), silence).then(([, result]) => result);
     });
@@ -243,7 +245,8 @@ export class Connections {
         pipeline: kind !== 'lists', // which copy
         onConnect: async (client) => {
           if (this.#hosts.watched) await refuseReadOnly(client, connect);
-          if (kind !== 'lists') await limitConnection(client, statement[kind], connect);
+          if (kind !== 'lists')
+            (client as Client).isLimited = await limitConnection(client, statement[kind], connect);
         },
       });
       pool.on('error', () => {}); // reported below

@@ -5,9 +5,6 @@
 
 import type pg from 'pg';
 
-/** The connections that have a limit. One through a pooler has none. */
-const limited = new WeakSet<pg.ClientBase>();
-
 /**
  * Settings that a server, a database or a role may have and that would break a list half-way or a connection between two
  * requests, hide books from searches, or store the text `NULL` in place of a field that a change leaves out. They are set
@@ -36,22 +33,17 @@ export function withTimeout(text: string, values: unknown[], timeout: number) {
 /**
  * Limits all statements of a new connection, unless a pooler is in between.
  * @param timeout milliseconds for the answer.
+ * @returns whether they are limited.
  * @throws the driver's error.
  */
 export async function limitConnection(
   client: pg.ClientBase,
   milliseconds: number,
   timeout: number,
-): Promise<void> {
+): Promise<boolean> {
   const { processID } = client as unknown as { processID: number };
-  const values = [String(milliseconds), processID];
-  if ((await client.query(withTimeout(LIMIT_CONNECTION, values, timeout))).rowCount === 1)
-    limited.add(client);
-}
-
-/** Whether the connection has its own limit. */
-export function isLimited(client: pg.ClientBase): boolean {
-  return limited.has(client);
+  const question = withTimeout(LIMIT_CONNECTION, [String(milliseconds), processID], timeout);
+  return (await client.query(question)).rowCount === 1;
 }
 
 /**
