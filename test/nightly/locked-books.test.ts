@@ -3,6 +3,10 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
+import { StoreUnavailable } from '../../src/books/store.ts';
+import { Connections } from '../../src/stores/postgres/connections.ts';
+import { connectToWritable, readHosts } from '../../src/stores/postgres/hosts.ts';
+import { TIMES } from '../../src/times.ts';
 import { connectTo, execute, freshDatabase } from '../support/postgres.ts';
 import { startTestService } from '../support/service.ts';
 import { timesWith } from '../support/times.ts';
@@ -182,6 +186,27 @@ describe('a book that another program has locked', { concurrency: true }, () => 
     await locker.query('commit');
     assert.equal((await client.request('PUT', `/book/${books[0]?.id}`, { body: { year: 2 } })).data.year, 2);
   });
+});
+
+test('rule 9: a process that is frozen in a transaction delays the changes of others for as long as its callers wait', async (context) => {
+  const { client, dbUrl, locker } = await startWithLocker(context);
+  await client.create({});
+  const hosts = readHosts(dbUrl);
+  const { address, client: first } = await connectToWritable(hosts, TIMES.postgres);
+  await first.end();
+  const connections = new Connections(hosts, address, TIMES.postgres);
+  const [locked, thawed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const frozen = connections.transaction('held', performance.now() + 2000, async (query) => {
+    await query('select from books for update');
+    locked.resolve();
+    await thawed.promise;
+  });
+  const failed = assert.rejects(frozen, StoreUnavailable);
+  await Promise.race([locked.promise, failed]);
+  await locker.query("set lock_timeout = '20s'; update books set year = 1");
+  thawed.resolve();
+  await failed;
+  await connections.close();
 });
 
 /** Starts a service, and connects another program that may lock its books; both end with the test. */

@@ -163,7 +163,8 @@ describe('lifecycle', { concurrency: 3 }, () => {
         id bigint primary key default nextval('books_id_seq'),
         title text not null, author text not null, year bigint not null
       )`);
-      const starting = startTestService(dbUrl);
+      const patient = timesWith({ postgres: { structureWait: 60_000 } });
+      const starting = startTestService(dbUrl, {}, undefined, patient);
       const waiting =
         'select from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))';
       await waitUntil(async () => (await first.query(waiting)).rowCount === 1, starting);

@@ -18,6 +18,9 @@ import { waitUntil } from '../support/wait.ts';
 /** Of a service whose index has no part in a test. */
 const WITHOUT_INDEX = { FIND: 'off' };
 
+/** Of a start that waits for as long as a test takes. */
+const PATIENT = { postgres: { structureWait: 60_000 } };
+
 describe('PostgreSQL', { concurrency: true }, () => {
   describe('a transaction that the server aborts', { concurrency: 1 }, () => {
     let service: RunningService;
@@ -224,7 +227,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
         impatient,
         /^Error: DB_URL: .* other programs use a table that must be changed: .*\.$/,
       );
-      const starting = start(context, dbUrl);
+      const starting = start(context, dbUrl, PATIENT);
       await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, starting);
       assert.deepEqual((await client.request('GET', `/book/${book.id}`)).data, book);
       assert.equal((await client.request('PUT', `/book/${book.id}`, { body: {} })).status, 200);
@@ -298,7 +301,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       await execute(dbUrl, 'insert into books (id) values (3)');
       const draw = "select nextval('books_id_seq') from generate_series";
       await locker.query(`begin; insert into books ${draw}(1, 2)`);
-      const second = start(context, dbUrl);
+      const second = start(context, dbUrl, PATIENT);
       await waitUntil(async () => (await waitingStatements(dbUrl)).length > 0, second);
       await locker.query(`${draw}(3, 5); commit`);
       assert.equal((await (await second).client.create({})).id, 6);
