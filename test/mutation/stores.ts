@@ -185,6 +185,8 @@ export const STORES_MUTANTS = new Mutants()
   .change("set_config('statement_timeout', '0'", "set_config('lock_timeout', '0'")
   .mutant('a text of a book is NULL where a database says so', POSTGRES, 'settings of a database')
   .change("set_config('array_nulls', 'on', $", "set_config('array_nulls', 'off', $")
+  .mutant('a process that is frozen holds the lock of a book for ever', LOCKED_BOOKS, 'is frozen')
+  .change('idle_in_transaction_session_timeout = ', 'idle_session_timeout = ')
   .in('src/stores/postgres/changes.ts')
   .mutant(
     'changes of locked books use the connections of all other books',

@@ -54,9 +54,14 @@ export function begin(milliseconds: number, mode = ''): string {
   return `begin ${mode}; ${limitLocks(milliseconds)}`;
 }
 
-/** Begins a transaction, each statement of which the server ends when it takes longer, and sees what others have committed. */
+/**
+ * Begins a transaction that sees what others have committed. The server ends each statement that takes longer, and the
+ * transaction if the next statement takes longer to arrive: a process that is frozen holds no lock for ever.
+ */
 export function beginWithin(milliseconds: number): string {
-  return `begin isolation level read committed; set local statement_timeout = ${Math.ceil(milliseconds)};
+  const most = Math.ceil(milliseconds);
+  return `begin isolation level read committed; set local statement_timeout = ${most};
+    set local idle_in_transaction_session_timeout = ${most};
     set local array_nulls = on; set local gin_fuzzy_search_limit = 0`;
 }
 
