@@ -29,7 +29,7 @@ export async function assertUsable(url: string): Promise<void> {
 }
 
 /**
- * A catalogue without books, in a schema of its own, that deploy/distribute-books.sql has distributed.
+ * A catalogue without books, in a new schema, that deploy/distribute-books.sql has distributed.
  * @param create creates the tables of the URL.
  */
 export async function distributedCatalogue(create: (dbUrl: string) => Promise<void>): Promise<string> {

@@ -134,12 +134,14 @@ export class Connections {
     work: (query: Query) => Promise<Result>,
   ): Promise<Result> {
     return this.#send(kind, deadline, async (client, left) => {
+      const begun = client.begin(left);
       const query: Query = async (text, values = []) => {
         if (performance.now() >= deadline) throw OVERDUE;
-        return client.answered(client.query({ text, values }), this.#times.query);
+        const sent = client.answered(client.query({ text, values }), this.#times.query);
+        return (await Promise.all([begun, sent]))[1];
       };
       try {
-        const [, result] = await Promise.all([client.begin(left), work(query)]);
+        const result = await work(query);
         await query('commit');
         return result;
       } catch (error) {
