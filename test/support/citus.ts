@@ -28,18 +28,14 @@ export async function assertUsable(url: string): Promise<void> {
   if (!found.isSuperuser) throw new Error('its role is no superuser');
 }
 
-/**
- * A catalogue without books, in a new schema, that deploy/distribute-books.sql has distributed.
- * @param create creates the tables of the URL.
- */
-export async function distributedCatalogue(create: (dbUrl: string) => Promise<void>): Promise<string> {
+/** A catalogue without books, in a new schema, that deploy/distribute-books.sql has distributed. */
+export async function distributedCatalogue(): Promise<string> {
   const coordinator = process.env[COORDINATOR] as string;
   schemas += 1;
   const schema = `${SCHEMAS}${process.pid}_${schemas}`;
   await execute(coordinator, `create schema ${schema}`);
   const url = new URL(coordinator);
   url.searchParams.set('options', `-c search_path=${schema}`);
-  await create(url.href);
   await execute(url.href, readFileSync(pathTo('deploy/distribute-books.sql'), 'utf8'));
   return url.href;
 }

@@ -31,8 +31,7 @@ export const SQLITE: TestedStore = {
 };
 export const POSTGRES: TestedStore = {
   name: 'PostgreSQL',
-  freshUrl: () =>
-    process.env[COORDINATOR] === undefined ? freshDatabase() : distributedCatalogue(createTables),
+  freshUrl: () => (process.env[COORDINATOR] === undefined ? freshDatabase() : distributedCatalogue()),
 };
 
 /** The environment variable that names the only store to test; without it, all stores are tested. */
@@ -69,10 +68,6 @@ export interface RunningService extends Served {
   readonly client: Client;
   /** Resolves when it has ended and its log is complete; may be called again. */
   stop(): Promise<void>;
-}
-
-async function createTables(dbUrl: string): Promise<void> {
-  await (await startTestService(dbUrl)).stop();
 }
 
 /**

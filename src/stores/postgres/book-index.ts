@@ -22,7 +22,7 @@ const LAST_ID = Number.MAX_SAFE_INTEGER;
 // The words of a book are written by us: no parser or dictionary of the server sees them. A note is a range of ids, as
 // narrow as a statement that has written many books allows.
 const TABLES = [
-  'drop table if exists book_index, book_index_queue, book_index_state',
+  ...['book_index', 'book_index_queue', 'book_index_state'].map((name) => `drop table if exists ${name}`),
   `create table book_index (
     id bigint primary key, title_key text collate "C" not null, author_key text collate "C" not null,
     year bigint not null, words tsvector not null
@@ -33,6 +33,17 @@ const TABLES = [
   `create table book_index_state (
     version integer not null, round bigint not null default 0, is_complete boolean not null
   )`,
+];
+
+/**
+ * On the workers of Citus, the notes on a book and its place in the index are beside it. So its triggers may write them there,
+ * which Citus allows on request. The last statement lets shards move beside writers.
+ */
+const ALLOW_TRIGGERS = 'set local citus.enable_unsafe_triggers = on';
+const DISTRIBUTE = [
+  "select create_distributed_table('book_index', 'id', colocate_with := 'books')",
+  "select create_distributed_table('book_index_queue', 'first', colocate_with := 'books')",
+  'alter table book_index_queue replica identity full',
 ];
 
 /** The indexes of the sorted part: their definitions by name. */
@@ -50,7 +61,7 @@ const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
 /** Removes the content and the sorted part. The state is locked first, as by what indexes, or each would wait for the other. */
 const EMPTY = [
   'truncate book_index_state, book_index_queue, book_index',
-  `drop index if exists ${Object.keys(SORTED).join(', ')}`,
+  ...Object.keys(SORTED).map((name) => `drop index if exists ${name}`),
 ];
 
 /**
@@ -93,8 +104,8 @@ const noteFunction = (schema: string) => `
 /** Begins the first index, which is complete at once if there are no books. */
 const START = `
   do $$ begin
-    insert into book_index_state (version, is_complete) select ${INDEX_VERSION}, not exists (select from books);
-    if exists (select from books) then
+    insert into book_index_state (version, is_complete) select ${INDEX_VERSION}, not exists (select 1 from books);
+    if exists (select 1 from books) then
       insert into book_index_queue values (1, ${LAST_ID});
     else
       ${INDEXES.join('; ')};
@@ -243,11 +254,16 @@ export async function indexSome(query: Query): Promise<number> {
 /**
  * Begins the index, unless it is there, of this version and with all that notes changes of books. It is complete at once if
  * there are no books.
+ * @param isDistributed whether several servers keep the books.
  * @throws Error with the reason when that is impossible.
  */
-export async function prepareIndex(client: pg.Client, times: Times['postgres']): Promise<void> {
+export async function prepareIndex(
+  client: pg.Client,
+  isDistributed: boolean,
+  times: Times['postgres'],
+): Promise<void> {
   try {
-    await changeStructure(client, times, () => missingFrom(client, times));
+    await changeStructure(client, times, () => missingFrom(client, isDistributed, times));
   } catch (error) {
     if ((error as { code?: string }).code !== FORBIDDEN) throw error;
     throw new Error(
@@ -257,7 +273,11 @@ export async function prepareIndex(client: pg.Client, times: Times['postgres']):
 }
 
 /** The statements that begin the index; none if it is sound. */
-async function missingFrom(client: pg.Client, times: Times['postgres']): Promise<string[]> {
+async function missingFrom(
+  client: pg.Client,
+  isDistributed: boolean,
+  times: Times['postgres'],
+): Promise<string[]> {
   const [books] = await look<BooksTable>(client, times, DESCRIBE, [Object.keys(TRIGGERS)]);
   const { isPartitioned = false, hasTables = false, schema = '' } = books ?? {};
   const [state] = hasTables ? await look<IndexState>(client, times, STATE) : [];
@@ -265,8 +285,10 @@ async function missingFrom(client: pg.Client, times: Times['postgres']): Promise
   if (isCurrent && books?.hasTriggers) return [];
   return [
     'lock table books in share row exclusive mode',
-    ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
+    ...(isDistributed ? [ALLOW_TRIGGERS] : []),
     noteFunction(schema),
+    ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
+    ...(isDistributed && !hasTables ? DISTRIBUTE : []),
     // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
     ...(isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
     ...Object.entries(isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {

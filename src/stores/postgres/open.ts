@@ -26,7 +26,6 @@ export async function openPostgres(
   try {
     const isNew = await createStructure(client, times.postgres);
     const isPartitioned = await areBooksPartitioned(client, times.postgres);
-    if (isFound) await prepareIndex(client, times.postgres);
     const connections = new Connections(hosts, address, times.postgres);
     try {
       const shards = new Shards(async <Row extends QueryResultRow>(text: string) => {
@@ -34,6 +33,7 @@ export async function openPostgres(
         return (await connections.query<Row>('batches', text, [], deadline)).rows;
       });
       await shards.read();
+      if (isFound) await prepareIndex(client, shards.areSeveral, times.postgres);
       if (standbys && shards.areSeveral)
         throw new Error(
           'Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL',

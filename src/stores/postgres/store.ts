@@ -97,7 +97,7 @@ export class PostgresStore implements BookStore {
   }
 
   async countUpTo(most: number): Promise<number> {
-    const count = 'select count(*) as books from (select from books limit $1) as found';
+    const count = 'select count(*) as books from (select 1 from books limit $1) as found';
     const deadline = performance.now() + this.#times.postgres.count;
     const { rows } = await this.#connections.query<{ books: number }>('batches', count, [most], deadline);
     return Number(rows[0]?.books);
