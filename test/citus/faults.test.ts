@@ -52,8 +52,8 @@ describe('Citus', () => {
       const proxy = await proxyTo(context, server);
       await load.moreWrites(200);
       const end = await begin({ server, proxy });
+      await load.moreWrites(CLIENTS + 1); // more than were in progress
       await load.allRefused();
-      await load.moreWrites(100);
       await end();
       await success(load);
       await settle(load);
@@ -156,8 +156,10 @@ async function proxyTo(context: TestContext, { url }: CitusServer): Promise<TcpP
     coordinator,
     `select nodeid as id from pg_dist_node where nodename = '${hostname}' and nodeport = ${port}`,
   );
-  const lead = (to: number | string) =>
-    execute(coordinator, `select citus_update_node(${node?.id}, '${hostname}', ${to})`);
+  const lead = async (to: number | string) => {
+    await execute(coordinator, `select citus_update_node(${node?.id}, '${hostname}', ${to})`);
+    await execute(coordinator, 'select start_metadata_sync_to_all_nodes()'); // else it would take a minute
+  };
   await lead(proxy.port);
   context.after(async () => {
     await lead(port);

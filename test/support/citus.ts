@@ -3,7 +3,7 @@
 // Does not: install Citus or make a cluster.
 
 import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { execute } from './postgres.ts';
 import { pathTo } from './repository.ts';
 import { waitUntil } from './wait.ts';
@@ -56,13 +56,17 @@ export class CitusServer {
   #pid: number;
   #killed: readonly number[] = [];
   readonly #args: readonly string[];
+  readonly #env: NodeJS.ProcessEnv;
 
   private constructor(pid: number, url: string) {
     this.#pid = pid;
     this.url = url;
     const [, user, group] =
       /^Uid:\s+(\d+)[\s\S]*^Gid:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0').slice(0, -1);
+    const [command, environment] = ['cmdline', 'environ'].map((file) =>
+      readFileSync(`/proc/${pid}/${file}`, 'utf8').split('\0').slice(0, -1),
+    ) as [string[], string[]];
+    this.#env = Object.fromEntries(environment.map((variable) => variable.split(/=(.*)/s, 2)));
     this.#args = [`--userspec=${user}:${group}`, readlinkSync(`/proc/${pid}/root`), ...command];
   }
 
@@ -101,17 +105,19 @@ export class CitusServer {
     this.#signal('SIGCONT');
   }
 
-  /** As it was started before, once all its processes have ended. */
+  /** As it was started before, once the system has forgotten its processes. */
   async startAgain(): Promise<void> {
-    await waitUntil(() => this.#killed.every((pid) => parentOf(pid) === undefined));
-    const child = spawn('chroot', this.#args, { stdio: 'ignore', detached: true });
+    await waitUntil(() => this.#killed.every((pid) => !existsSync(`/proc/${pid}`)));
+    const child = spawn('/usr/sbin/chroot', this.#args, { stdio: 'ignore', detached: true, env: this.#env });
     child.unref();
     this.#pid = child.pid as number;
-    await waitUntil(() =>
-      execute(this.url, 'select').then(
-        () => true,
-        () => false,
-      ),
+    await waitUntil(
+      () =>
+        execute(this.url, 'select').then(
+          () => true,
+          () => false,
+        ),
+      () => child.exitCode ?? undefined,
     );
   }
 

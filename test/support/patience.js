@@ -25,9 +25,10 @@ const LIMITS = {
 };
 
 /** Whether this process has patience. */
-export const IS_PATIENT = !/\/(?:endurance\/orders\.ts$|test\/(?:nightly|orders|project|release)\/)/.test(
-  process.argv[1] ?? '',
-);
+export const IS_PATIENT =
+  !/\/(?:endurance\/orders\.ts$|test\/(?:citus|nightly|orders|project|release)\/)/.test(
+    process.argv[1] ?? '',
+  );
 
 /** The option of Node.js that gives it to a process. */
 export const PATIENCE = `--import=${import.meta.url}`;

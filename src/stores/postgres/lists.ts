@@ -1,5 +1,6 @@
 // Owns: the list of all books in PostgreSQL, as the server sends it.
 
+import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import type pg from 'pg';
@@ -46,7 +47,6 @@ async function openList(
 ): Promise<BookList> {
   let part: Readable | undefined;
   const breakOff = (error: Error) => part?.destroy(error);
-  const onLate = () => breakOff(new Error('no books in time'));
   client.on('error', breakOff);
   let state: 'arriving' | 'whole' | 'closed' = 'arriving';
   async function* arriving() {
@@ -68,10 +68,12 @@ async function openList(
     );
   };
   const chunks = arriving();
-  try {
-    signal.addEventListener('abort', onLate);
+  const beginning = async () => {
     await beginSnapshot(client, isDistributed, times.listLock, times, signal);
-    const first = await chunks.next();
+    return chunks.next();
+  };
+  try {
+    const first = await Promise.race([beginning(), ended(signal)]);
     const all = async function* () {
       if (first.done) return;
       yield first.value.subarray(1); // in SQL every row begins with a comma, so that the first needs no special case
@@ -81,9 +83,13 @@ async function openList(
   } catch (error) {
     client.off('error', breakOff);
     throw error;
-  } finally {
-    signal.removeEventListener('abort', onLate);
   }
+}
+
+/** Rejects when the signal ends what waits. */
+async function ended(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, 'abort');
+  throw signal.reason;
 }
 
 /**
