@@ -25,8 +25,8 @@ const OTHER_SHELVES = ['browser', 'citus', NIGHTLY, 'packages', 'release'];
 /** What runs on a cluster of Citus unless files are named: the contract, searches, import and export, and failures. */
 const ON_CITUS = [
   'test/citus',
-  'test/contract',
-  'test/find',
+  ...['contract', 'list', 'model'].map((name) => `test/contract/${name}.test.ts`),
+  ...['oracle', 'pages'].map((name) => `test/find/${name}.test.ts`),
   'test/stores/bulk.test.ts',
   'test/nightly/contract.test.ts',
 ];

@@ -135,6 +135,7 @@ export class Connections {
   ): Promise<Result> {
     return this.#send(kind, deadline, async (client, left) => {
       const begun = client.begin(left);
+      begun.catch(() => {}); // each statement reports it
       const query: Query = async (text, values = []) => {
         if (performance.now() >= deadline) throw OVERDUE;
         const sent = client.answered(client.query({ text, values }), this.#times.query);
