@@ -83,13 +83,16 @@ async function copy(
       try {
         const read = new Checksum();
         let books = 0;
-        for await (const batch of booksOf(source)) {
-          context.signal.throwIfAborted();
-          await target.insertWithIds(batch);
-          read.addBooks(batch);
-          books += batch.length;
-          progress.at('books', books, total);
+        async function* watched() {
+          for await (const batch of booksOf(source)) {
+            context.signal.throwIfAborted();
+            yield batch;
+            read.addBooks(batch);
+            books += batch.length;
+            progress.at('books', books, total);
+          }
         }
+        await target.insertWithIds(watched());
         await target.reserveIdsThrough(await source.lastId());
         const checksum = read.digest();
         if ((await target.count()) !== books || (await checksumOf(target)) !== checksum) {

@@ -53,7 +53,7 @@ async function makeStore(dbUrl: string): Promise<void> {
     const file = Readable.from([await readProjectFile(BOOKS)]);
     const { batches } = await readBooks(file, { name: BOOKS, columns: {} });
     await store.inTransaction(async () => {
-      for await (const { books } of batches) await store.insert(books);
+      for await (const { books } of batches) await store.insert([books]);
     });
   } finally {
     await store.close();

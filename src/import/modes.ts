@@ -34,26 +34,20 @@ const COMPARED_PIECES = 64;
 
 /** Stores every row as a new book. */
 export function addAll({ store, scratch: sink = store }: Target): ImportMode {
-  const storeRows = async (rows: readonly ReadBook[]) => {
-    await sink.insert(rows);
-    return rows;
+  return {
+    ...ONE_TRANSACTION,
+    take: (group) => storeTogether(sink, (stored) => sink.insert(noted(group, stored))),
   };
-  return { ...ONE_TRANSACTION, take: (group) => storeEach(sink, group, storeRows) };
 }
 
 /** Stores the rows that equal neither a book of the store nor an earlier row of the file. */
 export function skipExisting({ store, scratch }: Target): ImportMode {
-  const time = Number.POSITIVE_INFINITY;
-  if (scratch === undefined) {
-    return { pieces: COMPARED_PIECES, time, take: (group) => store.insertNew(group) };
-  }
-  // A dry run has one group: its rows are not stored, so later groups could not be compared with them.
+  const isDryRun = scratch !== undefined;
   return {
-    pieces: Number.POSITIVE_INFINITY,
-    time,
-    async *take(group) {
-      yield await store.countNew(group);
-    },
+    // A dry run has one group: its rows are not stored, so later groups could not be compared with them.
+    pieces: isDryRun ? Number.POSITIVE_INFINITY : COMPARED_PIECES,
+    time: Number.POSITIVE_INFINITY,
+    take: (group) => store.insertNew(group, isDryRun),
   };
 }
 
@@ -81,11 +75,13 @@ export function keepIds({ store, scratch }: Target): ImportMode {
   return {
     ...ONE_TRANSACTION,
     take: (group, refuse) =>
-      storeEach(sink, group, async (rows) => {
-        const { fresh, refused } = judge(rows, await findThere(rows));
-        await sink.insertWithIds(fresh);
-        refuse(refused);
-        return fresh;
+      storeTogether(sink, async (stored) => {
+        for await (const rows of group) {
+          const { fresh, refused } = judge(rows, await findThere(rows));
+          await sink.insertWithIds([fresh]);
+          refuse(refused);
+          stored.push(...fresh);
+        }
       }),
   };
 }
@@ -94,19 +90,26 @@ export function keepIds({ store, scratch }: Target): ImportMode {
 const isSequential = (id: number) => id <= LAST_SEQUENTIAL_ID;
 
 /**
- * Stores a group in one transaction.
- * @param storeRows returns the books that it stored.
+ * Stores books in one transaction.
+ * @param store adds those that it stores.
  */
-async function* storeEach(
+async function* storeTogether(
   sink: BulkStore,
-  group: Group,
-  storeRows: (rows: readonly ReadBook[]) => Promise<readonly BookFields[]>,
+  store: (stored: BookFields[]) => Promise<void>,
 ): AsyncGenerator<StoredBooks, void, void> {
   yield await sink.inTransaction(async () => {
     const stored: BookFields[] = [];
-    for await (const rows of group) stored.push(...(await storeRows(rows)));
+    await store(stored);
     return countBooks(stored);
   });
+}
+
+/** The rows of a group, which are noted as they pass. */
+async function* noted(group: Group, rows: BookFields[]): Group {
+  for await (const batch of group) {
+    rows.push(...batch);
+    yield batch;
+  }
 }
 
 /** @param there books that have ids of these rows. */

@@ -23,8 +23,14 @@ export interface StoredBooks {
 /** A commit has failed, and the work of its transaction may be durable nevertheless. The message is the reason. */
 export class UnknownOutcome extends Error {}
 
+/** Rows in their order. A batch is stored, or on its way, when the next one is requested. */
+export type InBatches<Row> = Iterable<readonly Row[]> | AsyncIterable<readonly Row[]>;
+
 export interface BulkStore {
-  /** Runs work that sees one state of all books, whatever other processes write meanwhile. */
+  /**
+   * Runs work that sees one state of all books, whatever other processes write meanwhile. If it fails, the store can only be
+   * closed.
+   */
   inSnapshot<Result>(work: () => Promise<Result>): Promise<Result>;
 
   /**
@@ -47,26 +53,25 @@ export interface BulkStore {
   /** All books as text, ascending by id. Chunks may end anywhere, every line ends with a line feed. */
   text(format: RecordFormat): AsyncIterable<string | Uint8Array>;
 
-  /** Stores a batch of new books, in their order, with new ids. Opens a transaction if none is open. */
-  insert(books: readonly BookFields[]): Promise<void>;
+  /** Within a transaction, stores new books, in their order, with new ids. */
+  insert(books: InBatches<BookFields>): Promise<void>;
 
-  /** Stores a batch of books with their ids, none of which is taken. Opens a transaction if none is open. */
-  insertWithIds(books: readonly Book[]): Promise<void>;
+  /** Within a transaction, stores books with their ids, none of which is taken. */
+  insertWithIds(books: InBatches<Book>): Promise<void>;
 
   /**
    * Stores the rows that equal neither a book of the store nor an earlier row, in their order, with new ids. It puts
    * all rows into a temporary table before it stores the first. Opens its own transactions.
-   * @yields the books that each transaction has stored.
+   * @param isDryRun whether it stores nothing.
+   * @yields the books that each transaction has stored, or would have stored.
    */
-  insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncIterable<StoredBooks>;
+  insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncIterable<StoredBooks>;
 
-  /** What `insertNew` would store. */
-  countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks>;
-
+  /** Within a transaction, removes all books and the keys of all requests. */
   removeAll(): Promise<void>;
 
   /**
-   * Reserves the ids up to this one: new books do not get them.
+   * Within a transaction, reserves the ids up to this one: new books do not get them.
    * @returns `lastId` before. Up to LAST_SEQUENTIAL_ID, no book is beyond it, and none will be until this transaction ends.
    */
   reserveIdsThrough(lastId: number): Promise<number>;

@@ -12,9 +12,7 @@ export async function fill(url: string, books: readonly Book[]): Promise<void> {
   try {
     await store.inTransaction(async () => {
       await store.removeAll();
-      for (let start = 0; start < books.length; start += 250) {
-        await store.insertWithIds(books.slice(start, start + 250));
-      }
+      await store.insertWithIds([books]);
       await store.reserveIdsThrough(books.at(-1)?.id ?? 0);
     });
   } finally {

@@ -11,6 +11,7 @@ import {
   type BulkMode,
   type BulkStore,
   type Counts,
+  type InBatches,
   type RecordFormat,
   type StoredBooks,
   storedBooks,
@@ -133,18 +134,18 @@ class SqliteBulk implements BulkStore {
     }
   }
 
-  insert(books: readonly BookFields[]): Promise<void> {
-    return this.#joined(async () => this.#insert('books', FIELD_NAMES, books, this.#ids.begin()));
+  async insert(batches: InBatches<BookFields>): Promise<void> {
+    for await (const books of batches) this.#insert('books', FIELD_NAMES, books, this.#ids.begin());
   }
 
-  insertWithIds(books: readonly Book[]): Promise<void> {
-    return this.#joined(async () => {
+  async insertWithIds(batches: InBatches<Book>): Promise<void> {
+    for await (const books of batches)
       this.#ids.keep(books, () => this.#insert('books', ['id', ...FIELD_NAMES], books));
-    });
   }
 
-  async *insertNew(rows: AsyncIterable<readonly BookFields[]>): AsyncGenerator<StoredBooks, void, void> {
+  async *insertNew(rows: InBatches<BookFields>, isDryRun: boolean): AsyncGenerator<StoredBooks, void, void> {
     const count = await this.#compare(rows);
+    if (isDryRun) return yield this.#countNew(0, count);
     for (let last = 0; last < count; ) {
       yield await this.inTransaction(async () => {
         const end = performance.now() + this.#times.bulkTransaction;
@@ -164,24 +165,18 @@ class SqliteBulk implements BulkStore {
     }
   }
 
-  async countNew(rows: AsyncIterable<readonly BookFields[]>): Promise<StoredBooks> {
-    return this.#countNew(0, await this.#compare(rows));
-  }
-
   async removeAll(): Promise<void> {
-    await this.#joined(async () => this.#db.exec('delete from books; delete from book_requests'));
+    this.#db.exec('delete from books; delete from book_requests');
   }
 
   async reserveIdsThrough(lastId: number): Promise<number> {
-    return this.#joined(async () => {
-      const given = await this.lastId();
-      // SQLite gives out ids above the highest one that is recorded here or in use.
-      const note = this.#prepare("update sqlite_sequence set seq = max(seq, ?) where name = 'books'");
-      if (note.run(lastId).changes === 0) {
-        this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(lastId);
-      }
-      return given;
-    });
+    const given = await this.lastId();
+    // SQLite gives out ids above the highest one that is recorded here or in use.
+    const note = this.#prepare("update sqlite_sequence set seq = max(seq, ?) where name = 'books'");
+    if (note.run(lastId).changes === 0) {
+      this.#prepare("insert into sqlite_sequence (name, seq) values ('books', ?)").run(lastId);
+    }
+    return given;
   }
 
   async close(): Promise<void> {
@@ -210,17 +205,12 @@ class SqliteBulk implements BulkStore {
     }
   }
 
-  /** Runs work within the open transaction, or in a new one. */
-  #joined<Result>(work: () => Promise<Result>): Promise<Result> {
-    return this.#db.isTransaction ? work() : this.inTransaction(work);
-  }
-
   /**
    * Puts rows into the temporary table `aside`, numbered from 1, and into `known` the numbers of those that equal a
    * book or an earlier row.
    * @returns the number of rows.
    */
-  async #compare(rows: AsyncIterable<readonly BookFields[]>): Promise<number> {
+  async #compare(rows: InBatches<BookFields>): Promise<number> {
     let count = 0;
     inTemporaryFile(() => this.#db.exec(TEMPORARY_TABLES));
     for await (const batch of rows) {

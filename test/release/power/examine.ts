@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { Readable } from 'node:stream';
 import type { Book, BookFields } from '../../../src/books/book.ts';
 import { entryOf } from '../../../src/stores/book-index.ts';
 import { SqliteIndex } from '../../../src/stores/sqlite/book-index.ts';
@@ -57,7 +56,7 @@ export function examineFile(file: string): Found['books'] | null {
 export async function importAgain(file: string, rows: readonly BookFields[]): Promise<Found['books']> {
   const store = await openSqliteBulk(file, 'write', TIMES.sqlite);
   assert.ok(store);
-  for await (const _ of store.insertNew(Readable.from([rows])));
+  for await (const _ of store.insertNew([rows], false));
   await store.close();
   return examineFile(file) ?? [];
 }
