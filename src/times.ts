@@ -137,12 +137,10 @@ export const TIMES = {
     indexLock: 3 * SECOND,
     /** For a step of indexing, with its waits for locks. A server that takes longer has fallen silent. */
     indexStep: 20 * SECOND,
-    /** To wait for a lock on a table that must be changed; between two such waits, with jitter; and for all of them (rule 27). */
+    /** To wait for a lock on a table that must be changed; until the next attempt, with jitter; and for all of them (rule 27). */
     structureLock: 100,
     structurePause: 500,
     structureWait: 8 * SECOND,
-    /** Until a change that another process was making too is tried again: more with each attempt, with full jitter. */
-    racePause: 20,
     /** For the server to describe its table. */
     describe: 3500,
     /** That a transaction of import, export or copy waits for a lock. Writers of others wait behind it. */

@@ -311,7 +311,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
       [
         'a table whose ids come from another sequence',
         "create sequence s; create table books (id bigint default nextval('s') primary key)",
-        '"books_id_seq" does not',
+        'relation "books_id_seq" does not exist',
       ],
       [
         'ids that are always generated',

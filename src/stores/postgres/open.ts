@@ -11,7 +11,7 @@ import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS, STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { PostgresStore } from './store.ts';
-import { areBooksPartitioned, createStructure } from './structure.ts';
+import { createStructure } from './structure.ts';
 
 /**
  * Opens the store, creating or updating its structure.
@@ -24,8 +24,7 @@ export async function openPostgres(
 ): Promise<BookStore> {
   const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
-    const isNew = await createStructure(client, times.postgres);
-    const isPartitioned = await areBooksPartitioned(client, times.postgres);
+    const { isNew, isPartitioned } = await createStructure(client, times.postgres);
     const connections = new Connections(hosts, address, times.postgres);
     try {
       const shards = new Shards(async <Row extends QueryResultRow>(text: string) => {

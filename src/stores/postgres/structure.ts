@@ -32,7 +32,11 @@ const CREATE_REQUESTS = [
   )`,
   'create index if not exists book_requests_made_at on book_requests (made_at)',
 ];
-const HAS_REQUESTS = "select to_regclass('book_requests') is not null as there";
+
+const LOOK = `
+  select to_regclass('books') is null as "isNew", to_regclass('book_requests') is not null as "hasRequests",
+    current_setting('server_encoding') as encoding,
+    exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned"`;
 
 const DESCRIBE = `
   select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
@@ -42,31 +46,32 @@ const DESCRIBE = `
 
 // If books were inserted with their ids, such as from a dump, the sequence may be behind them: every new book would be
 // refused. While the table is locked, no other process draws an id, so the sequence is never set back (rule 12).
-const DESCRIBE_SEQUENCE = `
-  select to_regclass('books_id_seq') is null as missing,
-    coalesce(
-      (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
-        > coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), false
-    ) as behind`;
+const SEQUENCE_BEHIND = `
+  from books where id <= ${LAST_SEQUENTIAL_ID} having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0)`;
 export const CATCH_UP = `
   do $$ begin
-    lock table books in share row exclusive mode;
-    perform setval('books_id_seq', max(id)) from books where id <= ${LAST_SEQUENTIAL_ID}
-    having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0);
+    if exists (select ${SEQUENCE_BEHIND}) then
+      lock table books in share row exclusive mode;
+      perform setval('books_id_seq', max(id)) ${SEQUENCE_BEHIND};
+    end if;
   end $$`;
-
-// Two processes may create the same structure at the same moment (rule 27); the second one finds it when it looks
-// again.
-const RACE_LOST = new Set(['23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
-const MAX_ATTEMPTS = 10;
 
 /** The lock could not be had in time. */
 const LOCKED = '55P03';
 const IN_USE = 'other programs use a table that must be changed: end them, or start again later';
 
-const IS_PARTITIONED = "select from pg_class where oid = to_regclass('books') and relkind = 'p'";
+/** Another process may have made the same meanwhile (rule 27): this one finds it when it looks again. */
+const AGAIN = new Set([LOCKED, '23505', '42P07', '42710', '42701', '40001', '40P01', 'XX000']);
 
-interface Found {
+/** A database as it was before the start. */
+interface Structure {
+  readonly isNew: boolean;
+  readonly hasRequests: boolean;
+  readonly encoding: string;
+  readonly isPartitioned: boolean;
+}
+
+interface Column {
   readonly name: string;
   readonly type: string;
   readonly filled: boolean;
@@ -76,34 +81,23 @@ interface Found {
   readonly imposed: boolean;
 }
 
-interface FoundSequence {
-  readonly missing: boolean;
-  /** It would give out ids that books already have. */
-  readonly behind: boolean;
-}
-
 /**
  * Creates or updates the structure.
  * @param client connected; rewriting a table has no time limit.
- * @returns whether there was none.
  * @throws the driver's error when the server refuses, or stops answering.
  */
-export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<boolean> {
-  const [encoding] = await look<{ server_encoding: string }>(client, times, 'show server_encoding');
-  if (encoding?.server_encoding !== 'UTF8') {
-    throw new Error(`its encoding is ${encoding?.server_encoding}, but only UTF8 can store every text`);
-  }
-  let isNew = false;
+export async function createStructure(client: pg.Client, times: Times['postgres']): Promise<Structure> {
+  let found: Structure | undefined;
   await changeStructure(client, times, async () => {
-    const columns = await look<Found>(client, times, DESCRIBE);
-    const [requests] = await look<{ there: boolean }>(client, times, HAS_REQUESTS);
-    const forRequests = requests?.there ? [] : CREATE_REQUESTS;
-    isNew = columns.length === 0;
-    if (isNew) return [CREATE_SEQUENCE, CREATE_TABLE, ...forRequests];
-    const [sequence] = await look<FoundSequence>(client, times, DESCRIBE_SEQUENCE);
-    return [...stepsFrom(columns), ...catchUpFrom(sequence), ...forRequests];
+    [found] = await look<Structure>(client, times, LOOK);
+    if (found?.encoding !== 'UTF8')
+      throw new Error(`its encoding is ${found?.encoding}, but only UTF8 can store every text`);
+    const forBooks = found.isNew
+      ? [CREATE_SEQUENCE, CREATE_TABLE]
+      : [...stepsFrom(await look<Column>(client, times, DESCRIBE)), CATCH_UP];
+    return found.hasRequests ? forBooks : [...forBooks, ...CREATE_REQUESTS];
   });
-  return isNew;
+  return found as Structure;
 }
 
 /**
@@ -116,8 +110,7 @@ export async function changeStructure(
   times: Times['postgres'],
   missing: () => Promise<readonly string[]>,
 ): Promise<void> {
-  const end = performance.now() + times.structureWait;
-  for (let lost = 0; ; ) {
+  for (const end = performance.now() + times.structureWait; ; ) {
     try {
       await look(client, times, begin(times.structureLock, 'isolation level read committed'));
       for (const step of await missing()) await client.query(step);
@@ -127,21 +120,11 @@ export async function changeStructure(
       if (!(error instanceof pg.DatabaseError)) throw error; // the server may not answer any more
       await client.query('rollback');
       const { code = '' } = error;
-      if (code === LOCKED) {
-        if (performance.now() > end) throw new Error(IN_USE, { cause: error });
-        await pause(times.structurePause * (0.5 + Math.random()));
-      } else {
-        lost += 1;
-        if (!RACE_LOST.has(code) || lost === MAX_ATTEMPTS) throw error;
-        await pause(Math.random() * times.racePause * lost);
-      }
+      if (!AGAIN.has(code)) throw error;
+      if (performance.now() > end) throw code === LOCKED ? new Error(IN_USE, { cause: error }) : error;
+      await pause(times.structurePause * (0.5 + Math.random()));
     }
   }
-}
-
-/** @throws the driver's error when the server stops answering. */
-export async function areBooksPartitioned(client: pg.Client, times: Times['postgres']): Promise<boolean> {
-  return (await look(client, times, IS_PARTITIONED)).length > 0;
 }
 
 /** @throws the driver's error when the server refuses, or stops answering. */
@@ -154,16 +137,10 @@ export async function look<Row extends pg.QueryResultRow>(
   return (await client.query<Row>(withTimeout(text, values, describe))).rows;
 }
 
-function catchUpFrom(sequence: FoundSequence | undefined): readonly string[] {
-  if (sequence?.missing)
-    throw new Error('its table "books" exists, but its sequence "books_id_seq" does not');
-  return sequence?.behind ? [CATCH_UP] : [];
-}
-
 /** The statements that change the existing structure into the required one. */
-function stepsFrom(columns: readonly Found[]): string[] {
+function stepsFrom(columns: readonly Column[]): string[] {
   const found = new Map(columns.map((column) => [column.name, column]));
-  const isForeign = ({ name, required }: Found) =>
+  const isForeign = ({ name, required }: Column) =>
     required && !COLUMNS.some((column) => column.name === name);
   if (found.get('id')?.type !== 'bigint' || columns.some(isForeign)) {
     throw new Error('its table "books" does not belong to this service');
