@@ -62,7 +62,7 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('if ((await query(LOCK)).rowCount === 0) return 0;', '')
   .in('src/stores/postgres/hosts.ts')
   .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')
-  .change('timeline.number > other.number', 'timeline.number < other.number')
+  .change('one.timeline > other.timeline', 'one.timeline < other.timeline')
   .in('src/stores/postgres/standby.ts')
   .mutant(
     'a standby is read before it has replayed what the primary showed',

@@ -51,7 +51,7 @@ class Host extends Server {
     if (text.includes('show transaction_read_only'))
       return [{ transaction_read_only: this.timeline > 0 ? 'off' : 'on' }];
     if (text.includes('pg_control_system'))
-      return [{ system: '1', number: this.timeline.toString(16).padStart(8, '0') }];
+      return [{ system: '1', timeline: this.timeline.toString(16).padStart(8, '0') }];
     if (text.includes('pg_backend_pid')) return [{ limited: true }];
     if (text !== 'write') return [];
     if (this.timeline === 0) throw new ServerError('25006');

@@ -56,7 +56,7 @@ class Primary extends Server {
       this.flushed = this.log.length;
       return [{ timeline: 1, position: this.log.length, database: 'books' }];
     }
-    if (text.includes('as system')) return [{ system: '1', number: '00000001' }];
+    if (text.includes('as system')) return [{ system: '1', timeline: '00000001' }];
     if (text.includes('pg_backend_pid')) return [{ limited: true }];
     if (text === 'write') {
       this.log.push(values[0] as string);

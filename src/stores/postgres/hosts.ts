@@ -24,18 +24,10 @@ export const NUMBERS = {
 const NO_DATABASE = '3D000';
 
 const PARAMETER = 'target_session_attrs';
-/** What a URL may ask of its hosts, by what they are for, and what several hosts are asked for unless it does. */
+/** What a URL may ask of its hosts, by what they are for. */
 const ACCEPTED = {
-  writing: {
-    values: ['any', 'read-write', 'primary'],
-    ofSeveral: 'read-write',
-    because: 'this service writes',
-  },
-  reading: {
-    values: ['any', 'read-only', 'standby', 'prefer-standby'],
-    ofSeveral: 'standby',
-    because: 'it names standbys',
-  },
+  writing: ['any', 'read-write', 'primary'],
+  reading: ['any', 'read-only', 'standby', 'prefer-standby'],
 };
 
 /** Those that the driver gets. It has others, which would override what this service sets. */
@@ -57,15 +49,10 @@ export interface Hosts {
 
 /** A host that takes writes, with the TLS settings that it accepts. */
 export interface Primary extends Host {
-  readonly timeline: Timeline;
-}
-
-/** Tells the older one of two primaries. */
-interface Timeline {
   /** Of a server and its standbys; empty where there are no timelines, as in some relatives of PostgreSQL. */
   readonly system: string;
   /** Hexadecimal, of 8 digits; grows with each promotion. */
-  readonly number: string;
+  readonly timeline: string;
 }
 
 /**
@@ -75,11 +62,10 @@ interface Timeline {
  */
 export function readHosts(dbUrl: string, purpose: keyof typeof ACCEPTED = 'writing'): Hosts {
   const urls = urlsOfHosts(dbUrl).map((url) => new URL(url));
-  const { values, ofSeveral, because } = ACCEPTED[purpose];
-  const wanted = urls[0]?.searchParams.get(PARAMETER) ?? (urls.length > 1 ? ofSeveral : 'any');
-  if (!values.includes(wanted)) {
-    throw new Error(`${PARAMETER} must be one of ${values.join(', ')}, not "${wanted}": ${because}`);
-  }
+  const wanted = urls[0]?.searchParams.get(PARAMETER) ?? undefined;
+  const accepted = ACCEPTED[purpose];
+  if (wanted !== undefined && !accepted.includes(wanted))
+    throw new Error(`${PARAMETER} must be one of ${accepted.join(', ')}, not "${wanted}"`);
   const all = urls.map((url) => {
     url.searchParams.delete(PARAMETER); // the driver does not support it
     const tlsAttempts = takeTlsAttempts(url);
@@ -90,15 +76,13 @@ export function readHosts(dbUrl: string, purpose: keyof typeof ACCEPTED = 'writi
     }
     return { name: `${url.hostname}:${url.port || 5432}`, connectionString: url.href, tlsAttempts };
   });
-  return { all, watched: wanted !== 'any' };
+  return { all, watched: wanted === undefined ? all.length > 1 : wanted !== 'any' };
 }
 
 // The first digits of the name of a WAL file. Unlike pg_control_checkpoint(), it changes at the moment of a promotion.
 const TIMELINE = `
-  select system_identifier::text as system, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as number
+  select system_identifier::text as system, left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) as timeline
   from pg_control_system()`;
-
-const NO_TIMELINE: Timeline = { system: '', number: '' };
 
 /**
  * Asks all hosts at once. Of several that take writes, the one of the newest timeline is used, or the first in their
@@ -120,17 +104,16 @@ export async function findWritable(
     await Promise.any(answers);
   } catch (error) {
     const reasons = (error as AggregateError).errors.map(wordsOf);
-    const [only] = reasons;
     const named = hosts.map(({ name }, position) => `${name}: ${reasons[position]}`);
-    throw new Error(hosts.length === 1 ? only : named.join('; '));
+    throw new Error(hosts.length === 1 ? reasons[0] : named.join('; '));
   }
   await Promise.race([Promise.allSettled(answers), pause(times.preference, undefined, { ref: false })]);
   return found.filter(() => true).reduce((one, other) => (isNewer(other, one) ? other : one));
 }
 
 /** Whether a host was promoted after another one that also takes writes. */
-export function isNewer({ timeline }: Primary, { timeline: other }: Primary): boolean {
-  return timeline.system === other.system && timeline.number > other.number;
+export function isNewer(one: Primary, other: Primary): boolean {
+  return one.system === other.system && one.timeline > other.timeline;
 }
 
 /**
@@ -170,11 +153,11 @@ async function ask(host: Host, timeout: number, times: Times['postgres']): Promi
   const { client, ...found } = await connectTo(host, timeout, times);
   try {
     await refuseReadOnly(client, timeout);
-    const { rows } = await client.query<Timeline>(withTimeout(TIMELINE, [], timeout)).catch((error) => {
+    const { rows } = await client.query(withTimeout(TIMELINE, [], timeout)).catch((error) => {
       if (error instanceof pg.DatabaseError) return { rows: [] };
       throw error;
     });
-    return { ...found, timeline: rows[0] ?? NO_TIMELINE };
+    return { ...found, system: '', timeline: '', ...rows[0] };
   } finally {
     void client.end();
   }
