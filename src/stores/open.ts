@@ -72,7 +72,7 @@ export async function readDbUrl(dbUrl: string, name = 'DB_URL', readUrl?: string
       return {
         file: undefined,
         open: async (options) => {
-          const { openPostgres } = await import('./postgres/open.ts');
+          const { openPostgres } = await import('./postgres/store.ts');
           return openPostgres(hosts, standbys, options).catch(refuse);
         },
         openBulk: async (mode: BulkMode, times: Times) => {

@@ -1,36 +1,25 @@
-// Owns: the store of books in PostgreSQL. Twin of `sqlite/store.ts`.
+// Owns: the store of books in PostgreSQL, and opening it for serving. Twin of `sqlite/store.ts`.
 // A batch is one statement, or one transaction if its changes have conditions: few round trips, one commit, and it works through
 // a pooler in transaction mode. What its statements need, and which relatives of PostgreSQL have it: docs/engines.md.
 
-import type { Book, BookFields } from '../../books/book.ts';
-import type { Page, Search } from '../../books/search.ts';
-import {
-  type BookGroup,
-  type BookList,
-  type BookStore,
-  type BookUpdate,
-  type ConditionalChange,
-  type ConditionalOutcome,
-  type Eventual,
-  type GroupOutcome,
-  HEAVY,
-  type Left,
-  type LongSearch,
-  type Place,
-  StoreUnavailable,
-} from '../../books/store.ts';
+import type { QueryResultRow } from 'pg';
+import type { Book } from '../../books/book.ts';
+import { type BookStore, HEAVY, type Left, StoreUnavailable } from '../../books/store.ts';
 import { metric } from '../../metrics/descriptions.ts';
-import type { Metric } from '../../metrics/prometheus.ts';
 import type { Times } from '../../times.ts';
 import { OpenLists } from '../open-lists.ts';
+import type { OpenOptions } from '../options.ts';
+import { prepareIndex } from './book-index.ts';
 import { BookChanger } from './changes.ts';
-import { type Connections, LIST_CONNECTIONS } from './connections.ts';
-import type { PostgresFinder } from './finder.ts';
+import { Connections, LIST_CONNECTIONS } from './connections.ts';
+import { PostgresFinder } from './finder.ts';
+import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
 import { NewBooks } from './new-books.ts';
-import type { Shards } from './shards.ts';
-import type { Standby } from './standby.ts';
-import type { Statements } from './statements.ts';
+import { Shards } from './shards.ts';
+import { Standby, type Standbys } from './standby.ts';
+import { STATEMENTS, STATEMENTS_IN_PARTITIONS, type Statements } from './statements.ts';
+import { createStructure } from './structure.ts';
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
@@ -40,152 +29,137 @@ const ONE_AT_A_TIME = { ...OVERLAPPING, inFlight: 1 };
 /** Searches and requests with many books: each may keep a core of the server busy, and two would slow down others. */
 const SINGLY = { ...ONE_AT_A_TIME, size: 1 };
 
+const LIMITS: BookStore['limits'] = {
+  find: OVERLAPPING,
+  insert: OVERLAPPING,
+  keyed: ONE_AT_A_TIME,
+  bulk: SINGLY,
+  update: ONE_AT_A_TIME,
+  remove: ONE_AT_A_TIME,
+  conditional: ONE_AT_A_TIME,
+  search: SINGLY,
+};
+
+const COUNT_UP_TO = 'select count(*) as books from (select 1 from books limit $1) as found';
+
 /** A book as it is found for many calls. */
 interface LightBook extends Book {
   /** Bytes of the texts of a large book, whose fields are then null. */
   readonly weight: number | null;
 }
 
-export class PostgresStore implements BookStore {
-  readonly limits = {
-    find: OVERLAPPING,
-    insert: OVERLAPPING,
-    keyed: ONE_AT_A_TIME,
-    bulk: SINGLY,
-    update: ONE_AT_A_TIME,
-    remove: ONE_AT_A_TIME,
-    conditional: ONE_AT_A_TIME,
-    search: SINGLY,
-  };
-  readonly holdsProcess = false;
-  readonly isNew: boolean;
-  readonly #times: Times;
-  readonly #connections: Connections;
-  readonly #statements: Statements;
-  readonly #shards: Shards;
-  readonly #changes: BookChanger;
-  readonly #newBooks: NewBooks;
-  /** Undefined if books are not searched. */
-  readonly #finder: PostgresFinder | undefined;
-  /** Undefined if everything is read from the primary. */
-  readonly #standby: Standby | undefined;
-  readonly #lists: OpenLists;
-
-  constructor(
-    isNew: boolean,
-    times: Times,
-    connections: Connections,
-    statements: Statements,
-    shards: Shards,
-    finder?: PostgresFinder,
-    standby?: Standby,
-  ) {
-    this.isNew = isNew;
-    this.#times = times;
-    this.#lists = new OpenLists(LIST_CONNECTIONS, times.lists);
-    this.#connections = connections;
-    this.#statements = statements;
-    this.#shards = shards;
-    this.#changes = new BookChanger(connections, statements);
-    this.#newBooks = new NewBooks(connections, times.keys);
-    this.#finder = finder;
-    this.#standby = standby;
-  }
-
-  placeOf(id: number): Place | undefined {
-    return this.#shards.placeOf(id);
-  }
-
-  async countUpTo(most: number): Promise<number> {
-    const count = 'select count(*) as books from (select 1 from books limit $1) as found';
-    const deadline = performance.now() + this.#times.postgres.count;
-    const { rows } = await this.#connections.query<{ books: number }>('batches', count, [most], deadline);
-    return Number(rows[0]?.books);
-  }
-
-  find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
-    return this.#inPlace(this.#find(ids, deadline));
-  }
-
-  async #find(ids: readonly number[], deadline: number): Promise<readonly (Book | undefined | Left)[]> {
-    const { find, findInFull } = this.#statements;
-    const query = async <Row extends Book>(text: string, ids: readonly number[]) =>
-      (await this.#connections.query<Row>('batches', text, [ids], deadline)).rows;
-    const found = new Map<number, Book | undefined | Left>();
-    const large: number[] = [];
-    let weight = 0;
-    for (const { weight: bytes, ...book } of await query<LightBook>(find, [...new Set(ids)])) {
-      if (bytes === null) found.set(book.id, book);
-      else if (weight >= HEAVY) found.set(book.id, null);
-      else {
-        weight += bytes;
-        large.push(book.id);
-      }
+/**
+ * Opens the store, creating or updating its structure.
+ * @throws Error with the reason when that is impossible.
+ */
+export async function openPostgres(
+  hosts: Hosts,
+  standbys: Standbys | undefined,
+  { find: isFound, times }: OpenOptions,
+): Promise<BookStore> {
+  const { address, client } = await connectToWritable(hosts, times.postgres);
+  try {
+    const { isNew, isPartitioned } = await createStructure(client, times.postgres);
+    const connections = new Connections(hosts, address, times.postgres);
+    try {
+      const shards = new Shards(async <Row extends QueryResultRow>(text: string) => {
+        const deadline = performance.now() + times.postgres.describe;
+        return (await connections.query<Row>('batches', text, [], deadline)).rows;
+      });
+      await shards.read();
+      if (isFound) await prepareIndex(client, shards.areSeveral, times.postgres);
+      if (standbys && shards.areSeveral)
+        throw new Error(
+          'Citus distributes its table "books", which a standby cannot have: unset DB_READ_URL',
+        );
+      const ask = (text: string, deadline: number) => connections.query('batches', text, [], deadline);
+      const standby = standbys && new Standby(standbys, ask, times);
+      void (await standby?.connect())?.end();
+      const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
+      const statements = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
+      return { isNew, ...storeOf(times, connections, statements, shards, finder, standby) };
+    } catch (error) {
+      void connections.close();
+      throw error;
     }
-    if (large.length > 0) for (const book of await query(findInFull, large)) found.set(book.id, book);
-    return ids.map((id) => found.get(id));
+  } finally {
+    void client.end();
   }
+}
 
-  insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
-    return this.#newBooks.insert(books, deadline);
-  }
-
-  insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
-    return this.#newBooks.insertGroups(groups, deadline);
-  }
-
-  update(
-    updates: readonly BookUpdate[],
-    deadline: number,
-  ): Promise<readonly (Eventual<Book | undefined> | Left)[]> {
-    return this.#inPlace(this.#changes.update(updates, deadline));
-  }
-
-  remove(ids: readonly number[], deadline: number): Promise<readonly (Eventual<boolean> | Left)[]> {
-    return this.#inPlace(this.#changes.remove(ids, deadline));
-  }
-
-  changeIf(
-    changes: readonly ConditionalChange[],
-    deadline: number,
-  ): Promise<readonly (Eventual<ConditionalOutcome> | Left)[]> {
-    return this.#inPlace(this.#changes.changeIf(changes, deadline));
-  }
-
+/** Without a standby, everything is read from the primary. */
+function storeOf(
+  times: Times,
+  connections: Connections,
+  statements: Statements,
+  shards: Shards,
+  finder: PostgresFinder | undefined,
+  standby: Standby | undefined,
+): Omit<BookStore, 'isNew'> {
+  const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
+  const changes = new BookChanger(connections, statements);
+  const newBooks = new NewBooks(connections, times.keys);
   /** Work on books of one place. It may have failed because they are in another one by now. */
-  #inPlace<Result>(work: Promise<Result>): Promise<Result> {
-    work.catch(() => this.#shards.renew());
+  const inPlace = <Result>(work: Promise<Result>): Promise<Result> => {
+    work.catch(() => shards.renew());
     return work;
-  }
+  };
+  return {
+    limits: LIMITS,
+    holdsProcess: false,
+    placeOf: (id) => shards.placeOf(id),
+    countUpTo: async (most) => {
+      const deadline = performance.now() + times.postgres.count;
+      const { rows } = await connections.query('batches', COUNT_UP_TO, [most], deadline);
+      return Number(rows[0]?.books);
+    },
+    find: (ids, deadline) => inPlace(findBooks(connections, statements, ids, deadline)),
+    insert: (books, deadline) => newBooks.insert(books, deadline),
+    insertGroups: (groups, deadline) => newBooks.insertGroups(groups, deadline),
+    update: (updates, deadline) => inPlace(changes.update(updates, deadline)),
+    remove: (ids, deadline) => inPlace(changes.remove(ids, deadline)),
+    changeIf: (conditional, deadline) => inPlace(changes.changeIf(conditional, deadline)),
+    search: async (searches, deadline, most) => {
+      if (finder === undefined) throw new StoreUnavailable('FIND is off');
+      return Promise.all(searches.map((search) => finder.find(search, deadline, most)));
+    },
+    list: () => {
+      const signal = AbortSignal.timeout(times.lists.firstChunk); // which the wait for room is a part of
+      return lists.open(() => listBooks(connections, standby, shards.areSeveral, times, signal));
+    },
+    metrics: () => [
+      ...connections.metrics(),
+      ...(standby?.metrics() ?? []),
+      metric('unindexed_books', finder?.unindexed ?? {}),
+    ],
+    close: async () => {
+      finder?.close();
+      standby?.close();
+      await connections.close();
+    },
+  };
+}
 
-  async search(
-    searches: readonly Search[],
-    deadline: number,
-    most: number,
-  ): Promise<readonly (Page | LongSearch)[]> {
-    const finder = this.#finder;
-    if (finder === undefined) throw new StoreUnavailable('FIND is off');
-    return Promise.all(searches.map((search) => finder.find(search, deadline, most)));
+/** The books of these ids. Of large ones, those are left out that come after others which are heavy together. */
+async function findBooks(
+  connections: Connections,
+  { find, findInFull }: Statements,
+  ids: readonly number[],
+  deadline: number,
+): Promise<readonly (Book | undefined | Left)[]> {
+  const read = async <Row extends Book>(text: string, ids: readonly number[]) =>
+    (await connections.query<Row>('batches', text, [ids], deadline)).rows;
+  const found = new Map<number, Book | undefined | Left>();
+  const large: number[] = [];
+  let weight = 0;
+  for (const { weight: bytes, ...book } of await read<LightBook>(find, [...new Set(ids)])) {
+    if (bytes === null) found.set(book.id, book);
+    else if (weight >= HEAVY) found.set(book.id, null);
+    else {
+      weight += bytes;
+      large.push(book.id);
+    }
   }
-
-  list(): Promise<BookList> {
-    const signal = AbortSignal.timeout(this.#times.lists.firstChunk); // which the wait for room is a part of
-    return this.#lists.open(() =>
-      listBooks(this.#connections, this.#standby, this.#shards.areSeveral, this.#times, signal),
-    );
-  }
-
-  metrics(): Metric[] {
-    return [
-      ...this.#connections.metrics(),
-      ...(this.#standby?.metrics() ?? []),
-      metric('unindexed_books', this.#finder?.unindexed ?? {}),
-    ];
-  }
-
-  async close(): Promise<void> {
-    this.#finder?.close();
-    this.#standby?.close();
-    await this.#connections.close();
-  }
+  if (large.length > 0) for (const book of await read(findInFull, large)) found.set(book.id, book);
+  return ids.map((id) => found.get(id));
 }
