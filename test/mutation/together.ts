@@ -71,8 +71,8 @@ export const TOGETHER_MUTANTS = new Mutants()
     'I3: of many',
   )
   .change(
-    "if (group.once?.fingerprint !== fingerprint) return 'conflict';",
-    "if (group !== by && group.once !== undefined) return 'conflict';",
+    "if (fingerprint !== (group.once?.fingerprint ?? null)) return 'conflict';",
+    "if (!isNew || group !== firsts.get(keyOf(group))) return 'conflict';",
   )
   .in('src/api/book-array.ts')
   .mutant('10,001 books are stored by one request', NIGHTLY_CONTRACT, 'B1: 10,000')

@@ -20,7 +20,7 @@ const INSERT = `
 
 // Groups of new books, of which each has a key that no other one here has, or none. A key that another transaction is
 // storing is waited for; the keys are taken in one order, so that two batches never wait for each other. A key that
-// another transaction has stored since the statement began is neither claimed nor known: then the statement is repeated.
+// another transaction has stored since the statement began is neither claimed nor known, and has no ids: the group is sent again.
 const INSERT_GROUPS = `
   with sent as (
     select * from unnest($1::text[], $2::text[], $3::text[]) with ordinality as sent (key, fingerprint, books, ordinal)
@@ -50,14 +50,12 @@ const INSERT_GROUPS = `
     select id, book ->> 0, book ->> 1, (book ->> 2)::bigint from fresh
     returning id
   )
-  select settled.ids as made, known.ids as known, known.fingerprint
+  select coalesce(settled.ids, known.ids) as ids, settled.ids is not null as "isNew",
+    coalesce(known.fingerprint, sent.fingerprint) as fingerprint
   from sent left join settled using (ordinal) left join known using (key)
   where ${allOf('fresh', 'stored')} order by ordinal`;
 
-/** How often groups are sent whose keys another process is storing. */
-const MOST_ROUNDS = 5;
-
-/** Requests with a key from one removal of keys to the next, which reads `KEPT_KEYS` rows. It may remove more than were added. */
+/** Groups from one removal of keys to the next, which reads `KEPT_KEYS` rows. It may remove more than were added. */
 const REMOVAL_PACE = 1000;
 const MOST_REMOVED = 2 * REMOVAL_PACE;
 
@@ -70,23 +68,16 @@ const removalOf = ({ lifetime }: Times['keys']) => `
   )`;
 
 interface GroupRow {
-  /** The ids of books that were stored now, and of those that an earlier call with this key has stored. */
-  readonly made: readonly string[] | null;
-  readonly known: readonly string[] | null;
-  readonly fingerprint: string;
-}
-
-interface StoredGroup {
-  /** The call that stored it; undefined if it was stored before. */
-  readonly by: BookGroup | undefined;
-  readonly ids: readonly string[];
-  readonly fingerprint: string | undefined;
+  readonly ids: readonly string[] | null;
+  /** Whether the books were stored now, not by an earlier call with this key. */
+  readonly isNew: boolean;
+  readonly fingerprint: string | null;
 }
 
 export class NewBooks {
   readonly #connections: Connections;
   readonly #removal: string;
-  /** Requests with a key until keys are removed: one, since a process may end before it has had more. */
+  /** Groups until keys are removed: one, since a process may end before it has had more. */
   #untilRemoval = 1;
 
   constructor(connections: Connections, times: Times['keys']) {
@@ -107,12 +98,10 @@ export class NewBooks {
   async insertGroups(groups: readonly BookGroup[], deadline: number): Promise<readonly GroupOutcome[]> {
     // Of groups with one key, the first is sent. The others are replays of what is stored then, or conflicts with it.
     const keyOf = (group: BookGroup) => group.once?.key ?? group;
-    const open = new Map(groups.toReversed().map((group) => [keyOf(group), group]));
-    const stored = new Map<string | BookGroup, StoredGroup>();
-    for (let round = 1; open.size > 0; round += 1) {
-      if (round > MOST_ROUNDS)
-        throw new StoreUnavailable('another process is storing the same request', 'late');
-      const sent = [...open.values()];
+    const firsts = new Map(groups.toReversed().map((group) => [keyOf(group), group]));
+    const stored = new Map<string | BookGroup, GroupRow>();
+    while (stored.size < firsts.size) {
+      const sent = [...firsts.values()].filter((group) => !stored.has(keyOf(group)));
       const columns = [
         sent.map(({ once }) => once?.key),
         sent.map(({ once }) => once?.fingerprint),
@@ -121,20 +110,17 @@ export class NewBooks {
         ),
       ];
       const rows = await this.#send<GroupRow>(INSERT_GROUPS, columns, deadline);
-      sent.forEach((group, position) => {
-        const { made, known, fingerprint } = rows[position] as GroupRow;
-        if (made !== null)
-          stored.set(keyOf(group), { by: group, ids: made, fingerprint: group.once?.fingerprint });
-        else if (known !== null) stored.set(keyOf(group), { by: undefined, ids: known, fingerprint });
-        if (stored.has(keyOf(group))) open.delete(keyOf(group));
-      });
+      for (const [position, group] of sent.entries()) {
+        const row = rows[position] as GroupRow;
+        if (row.ids !== null) stored.set(keyOf(group), row);
+      }
     }
-    this.#untilRemoval -= groups.filter(({ once }) => once !== undefined).length;
+    this.#untilRemoval -= groups.length;
     if (this.#untilRemoval <= 0) void this.#removeExpiredKeys(deadline);
     return groups.map((group) => {
-      const { by, ids, fingerprint } = stored.get(keyOf(group)) as StoredGroup;
-      if (group.once?.fingerprint !== fingerprint) return 'conflict';
-      return { ids: ids.map(Number), isReplay: group !== by };
+      const { ids, isNew, fingerprint } = stored.get(keyOf(group)) as GroupRow;
+      if (fingerprint !== (group.once?.fingerprint ?? null)) return 'conflict';
+      return { ids: (ids ?? []).map(Number), isReplay: !isNew || group !== firsts.get(keyOf(group)) };
     });
   }
 
@@ -159,11 +145,7 @@ export class NewBooks {
   /** What it does not remove, it removes the next time. */
   async #removeExpiredKeys(deadline: number): Promise<void> {
     this.#untilRemoval = Infinity; // one removal at a time
-    try {
-      await this.#connections.query('batches', this.#removal, [], deadline);
-    } catch {
-      // Requests report that the store is unavailable.
-    }
+    await this.#connections.query('batches', this.#removal, [], deadline).catch(() => {}); // requests report it
     this.#untilRemoval = REMOVAL_PACE;
   }
 }
