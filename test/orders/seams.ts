@@ -2,7 +2,6 @@
 // every order.
 
 import type fc from 'fast-check';
-import { alone } from './alone.ts';
 import { batches } from './batches.ts';
 import { changes } from './changes.ts';
 import { openLists } from './open-lists.ts';
@@ -17,7 +16,6 @@ export const SLOW_SEAMS: readonly string[] = ['the choice of a primary', 'reads 
 export const SEAMS: Readonly<Record<string, fc.IAsyncProperty<unknown>>> = {
   'calls in batches': batches,
   'changes on PostgreSQL': changes,
-  'books that are changed alone': alone,
   'searches on PostgreSQL': searches,
   'the choice of a primary': primary,
   'reads from a standby': standby,

@@ -1,6 +1,7 @@
 // Owns: changes and removals of books in PostgreSQL. Those of books that others have locked, and changes of large books, are
-// carried out alone.
+// carried out alone: each of these books waits by itself.
 
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Book, BookChanges } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
@@ -10,8 +11,7 @@ import {
   type Eventual,
   StoreUnavailable,
 } from '../../books/store.ts';
-import { Alone, type Change } from './alone.ts';
-import type { Connections } from './connections.ts';
+import { type Connections, OVERDUE } from './connections.ts';
 import type { Statements } from './statements.ts';
 
 /** A book that is `held` was skipped, and has null fields. */
@@ -22,12 +22,19 @@ interface Row extends Book {
 /** The outcome for a book that was skipped. */
 const HELD = 'held';
 
+/** A change or a removal of a book, with a condition or without. */
+type Change = Pick<ConditionalChange, 'id' | 'changes'> & Partial<ConditionalChange>;
+
+interface Call extends PromiseWithResolvers<ConditionalOutcome> {
+  readonly change: Change;
+  readonly deadline: number;
+}
+
 export class BookChanger {
   readonly #connections: Connections;
   readonly #statements: Statements;
-  readonly #alone = new Alone((changes, deadline) => {
-    return this.#carryOut('held', changes, deadline) as Promise<readonly ConditionalOutcome[]>;
-  });
+  /** By the id of each book that waits by itself: the calls that come next. */
+  readonly #alone = new Map<number, Call[]>();
 
   constructor(connections: Connections, statements: Statements) {
     this.#connections = connections;
@@ -47,7 +54,7 @@ export class BookChanger {
     return updates.map(({ id, changes }) => {
       const row = states.get(id);
       if (row === undefined) return undefined;
-      if (row.held) return this.#alone.call({ id, changes }, deadline) as Promise<Book | undefined>;
+      if (row.held) return this.#callAlone({ id, changes }, deadline) as Promise<Book | undefined>;
       const state = { ...row, ...changes };
       states.set(id, state);
       return { id, title: state.title, author: state.author, year: state.year };
@@ -59,7 +66,7 @@ export class BookChanger {
     const states = new Map(rows.map((row) => [row.id, row]));
     return ids.map((id) => {
       if (!states.get(id)?.held) return states.delete(id); // true for the first call of each book only
-      return this.#alone.call({ id, changes: undefined }, deadline).then((book) => book !== undefined);
+      return this.#callAlone({ id, changes: undefined }, deadline).then((book) => book !== undefined);
     });
   }
 
@@ -70,12 +77,44 @@ export class BookChanger {
     const outcomes = await this.#carryOut('batches', changes, deadline);
     return outcomes.map((outcome, position) => {
       if (outcome !== HELD) return outcome;
-      return this.#alone.call(changes[position] as ConditionalChange, deadline);
+      return this.#callAlone(changes[position] as ConditionalChange, deadline);
     });
   }
 
   #query(text: string, columns: unknown[], deadline: number) {
     return this.#connections.query<Row>('batches', text, columns, deadline);
+  }
+
+  /** Calls that arrive while their book waits are carried out together after it. */
+  #callAlone(change: Change, deadline: number): Promise<ConditionalOutcome> {
+    const call = { change, deadline, ...Promise.withResolvers<ConditionalOutcome>() };
+    const waiting = this.#alone.get(change.id);
+    waiting?.push(call);
+    if (waiting === undefined) {
+      this.#alone.set(change.id, [call]);
+      void this.#carryOutAlone(change.id);
+    }
+    return call.promise;
+  }
+
+  async #carryOutAlone(id: number): Promise<void> {
+    await nextTurn(); // to gather the calls of this turn of the event loop
+    for (let calls = this.#alone.get(id); calls?.length; calls = this.#alone.get(id)) {
+      this.#alone.set(id, []);
+      const now = performance.now();
+      const inTime = calls.filter(({ deadline }) => deadline > now);
+      const end = Math.min(...inTime.map(({ deadline }) => deadline));
+      const changes = inTime.map(({ change }) => change);
+      try {
+        const outcomes = changes.length > 0 ? await this.#carryOut('held', changes, end) : [];
+        for (const [position, { resolve }] of inTime.entries())
+          resolve(outcomes[position] as ConditionalOutcome);
+      } catch (error) {
+        for (const { reject } of inTime) reject(error);
+      }
+      for (const { reject } of calls) reject(OVERDUE); // those that are not settled
+    }
+    this.#alone.delete(id);
   }
 
   /**
