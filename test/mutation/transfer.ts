@@ -161,10 +161,7 @@ export const TRANSFER_MUTANTS = new Mutants()
   .mutant('an import stores books again that PostgreSQL has', IMPORT, 'new rows are stored')
   .change('where books.id is null', 'where true')
   .mutant('an import follows synchronous_commit of the server', IMPORT, 'synchronous_commit')
-  .change(
-    "where current_setting('synchronous_commit') = 'off'",
-    "where current_setting('synchronous_commit') = 'none'",
-  )
+  .change('import { DURABLY, STATEMENTS', "const DURABLY = 'true';\nimport { STATEMENTS")
   .mutant('a commit whose answer is lost is taken for a failed one', RUNNING, 'whose answer is lost')
   .change('throw (await this.#rollBack()) ? error :', 'throw (await this.#rollBack()) || true ? error :')
   .in('src/import/report.ts')

@@ -24,7 +24,7 @@ import { begin } from './limits.ts';
 import { Shards } from './shards.ts';
 import { beginSnapshot, textParts } from './snapshot.ts';
 import { Standby, type Standbys } from './standby.ts';
-import { STATEMENTS_IN_PARTITIONS } from './statements.ts';
+import { DURABLY, STATEMENTS_IN_PARTITIONS } from './statements.ts';
 import { createStructure } from './structure.ts';
 import { csvOf, jsonOf } from './text.ts';
 
@@ -34,11 +34,6 @@ const LAST_ID = `
   select greatest(
     coalesce(pg_sequence_last_value(to_regclass('books_id_seq')), 0), (select max(id) from books where id <= ${LAST_SEQUENTIAL_ID})
   ) as value`;
-
-// A committed transaction is durable, even where the server's setting would not wait for the disk. Stronger settings
-// stay.
-const DURABLY = `
-  select set_config('synchronous_commit', 'on', true) where current_setting('synchronous_commit') = 'off'`;
 
 const TEXTS: Readonly<Record<RecordFormat, (range: string) => string>> = {
   csv: csvOf,
@@ -123,7 +118,7 @@ class PostgresBulk implements BulkStore {
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
     let result: Result;
     try {
-      await this.#query(`${begin(this.#times.bulkLock)}; ${DURABLY}`);
+      await this.#query(`${begin(this.#times.bulkLock)}; select ${DURABLY}`);
       result = await work();
     } catch (error) {
       await this.#rollBack();

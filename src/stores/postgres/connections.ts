@@ -173,7 +173,6 @@ export class Connections {
         const rest = Math.random() * retryPause * 2 ** attempt;
         const isTakenBack = SERIALIZATION_FAILURES.has(code ?? '');
         if (!isTakenBack || attempt === MAX_ATTEMPTS || performance.now() + rest >= deadline) {
-          if (error instanceof StoreUnavailable) throw error;
           const isLate = code === CANCELED && left < statement[kind];
           throw isLate ? new StoreUnavailable(error, 'late') : this.unavailable(error);
         }
@@ -211,6 +210,7 @@ export class Connections {
 
   /** The error for callers. */
   unavailable(error: unknown): StoreUnavailable {
+    if (error instanceof StoreUnavailable) return error;
     const code = codeOf(error);
     if (code === undefined || HOST_FAILURE.test(code)) this.#inDoubt = true;
     return new StoreUnavailable(error, REFUSED.test(code ?? '') ? 'refused' : 'failure');
