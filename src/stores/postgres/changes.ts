@@ -2,7 +2,7 @@
 // carried out alone: each of these books waits by itself.
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Book, BookChanges } from '../../books/book.ts';
+import { type Book, type BookChanges, FIELD_NAMES } from '../../books/book.ts';
 import { meets } from '../../books/condition.ts';
 import {
   type BookUpdate,
@@ -12,7 +12,9 @@ import {
   StoreUnavailable,
 } from '../../books/store.ts';
 import { type Connections, OVERDUE } from './connections.ts';
-import type { Statements } from './statements.ts';
+import { columnsOf, type Statements } from './statements.ts';
+
+const ID_AND_NAMES = ['id', ...FIELD_NAMES] as const;
 
 /** A book that is `held` was skipped, and has null fields. */
 interface Row extends Book {
@@ -48,7 +50,7 @@ export class BookChanger {
     const merged = new Map<number, BookChanges>();
     for (const { id, changes } of updates) merged.set(id, { ...merged.get(id), ...changes });
     const changes = [...merged].map(([id, changes]) => ({ id, ...changes }));
-    const { rows } = await this.#query(this.#statements.update, columnsOf(changes), deadline);
+    const { rows } = await this.#query(this.#statements.update, columnsOf(ID_AND_NAMES, changes), deadline);
     // They are as they were; the changes applied to them are known.
     const states = new Map(rows.map((row) => [row.id, row]));
     return updates.map(({ id, changes }) => {
@@ -154,19 +156,10 @@ export class BookChanger {
         if ((await query(text, [...columns])).rowCount !== all)
           throw new StoreUnavailable(`a trigger has skipped some of the writes: ${all}`, 'refused');
       };
-      await write(statements.store, columnsOf([...changed].flatMap((id) => states.get(id) ?? [])));
+      const left = [...changed].flatMap((id) => states.get(id) ?? []);
+      await write(statements.store, columnsOf(ID_AND_NAMES, left));
       await write(statements.delete, [[...changed].filter((id) => !states.has(id))]);
       return outcomes;
     });
   }
-}
-
-/** The arrays of a statement; undefined for a field that is not changed. */
-function columnsOf(books: readonly ({ readonly id: number } & BookChanges)[]): unknown[][] {
-  return [
-    books.map(({ id }) => id),
-    books.map(({ title }) => title),
-    books.map(({ author }) => author),
-    books.map(({ year }) => year),
-  ];
 }

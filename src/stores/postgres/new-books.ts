@@ -1,11 +1,11 @@
 // Owns: storing new books in PostgreSQL, and the keys with which a request stores its books once (rules I1 to I4).
 
 import pg from 'pg';
-import type { BookFields } from '../../books/book.ts';
+import { type BookFields, FIELD_NAMES } from '../../books/book.ts';
 import { type BookGroup, type GroupOutcome, KEPT_KEYS, StoreUnavailable } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import type { Connections } from './connections.ts';
-import { allOf, DURABLY } from './statements.ts';
+import { allOf, columnsOf, DURABLY } from './statements.ts';
 import { CATCH_UP } from './structure.ts';
 
 const INSERT = `
@@ -86,12 +86,7 @@ export class NewBooks {
   }
 
   async insert(books: readonly BookFields[], deadline: number): Promise<readonly number[]> {
-    const columns = [
-      books.map(({ title }) => title),
-      books.map(({ author }) => author),
-      books.map(({ year }) => year),
-    ];
-    const rows = await this.#send<{ id: number }>(INSERT, columns, deadline);
+    const rows = await this.#send<{ id: number }>(INSERT, columnsOf(FIELD_NAMES, books), deadline);
     return rows.map(({ id }) => id);
   }
 

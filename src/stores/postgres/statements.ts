@@ -1,5 +1,6 @@
 // Owns: the statements for books with given ids in PostgreSQL, and SQL that other statements share with them.
 
+import type { Book } from '../../books/book.ts';
 import { COLUMNS, ID_AND_FIELDS, TEXT_BYTES } from '../columns.ts';
 
 /** The books with the ids of $1, each looked for in its own partition: the end of `from` and the beginning of the conditions. */
@@ -20,22 +21,7 @@ const CHANGES =
   'unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[]) as change (id, title, author, year)';
 
 /** $1 of each statement is an array of different ids. */
-export interface Statements {
-  /** Reads books: of large ones the bytes instead of the texts. */
-  readonly find: string;
-  readonly findInFull: string;
-  /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
-  readonly update: string;
-  /** Removes books. Those that others have locked are skipped and `held`. */
-  readonly remove: string;
-  /** Locks books and returns them; skips as `update`. */
-  readonly lockFree: string;
-  /** Waits for the locks of others. */
-  readonly lock: string;
-  /** For books that the transaction has locked. */
-  readonly store: string;
-  readonly delete: string;
-}
+export type Statements = ReturnType<typeof statementsFor>;
 
 // Each condition on `books` has all ids, so that Citus sends it to their server. Without the sum, the server would compare each
 // book with all ids.
@@ -51,7 +37,7 @@ export const STATEMENTS_IN_PARTITIONS = statementsFor(WITH_IDS, (rows) => `books
  * @param wanted the books of $1, as WITH_IDS.
  * @param isOf a condition for the books of these rows.
  */
-function statementsFor(wanted: string, isOf: (rows: string) => string): Statements {
+function statementsFor(wanted: string, isOf: (rows: string) => string) {
   const light = COLUMNS.map(({ name }) => `case when ${IS_LIGHT} then ${name} end as ${name}`);
   const before = (strength: string) => `before as materialized (
     select ${ID_AND_FIELDS} from ${wanted} and ${IS_LIGHT} and ${DURABLY} for ${strength} of books skip locked
@@ -60,8 +46,10 @@ function statementsFor(wanted: string, isOf: (rows: string) => string): Statemen
     select id, before.id is null as held, before.title, before.author, before.year
     from (select id from ${wanted}) as books left join before using (id)`;
   return {
+    /** Reads books: of large ones the bytes instead of the texts. */
     find: `select id, ${light.join(', ')}, case when not (${IS_LIGHT}) then ${TEXT_BYTES} end as weight from ${wanted}`,
     findInFull: `select ${ID_AND_FIELDS} from ${wanted}`,
+    /** Changes books, and returns them as they were. Those that others have locked are skipped and `held`, as are large ones. */
     update: `
       with change as (select * from ${CHANGES}), ${before('no key update')}, stored as (
         update books set
@@ -71,6 +59,7 @@ function statementsFor(wanted: string, isOf: (rows: string) => string): Statemen
         from before join change using (id) where ${isOf('before')}
         returning books.id
       ) ${states} where ${allOf('before', 'stored')}`,
+    /** Removes books. Those that others have locked are skipped and `held`. */
     remove: `
       with free as materialized (
         select id from ${wanted} and ${DURABLY} for update of books skip locked
@@ -79,11 +68,22 @@ function statementsFor(wanted: string, isOf: (rows: string) => string): Statemen
       )
       select id, free.id is null as held from (select id from ${wanted}) as books left join free using (id)
       where ${allOf('free', 'removed')}`,
+    /** Locks books and returns them; skips as `update`. */
     lockFree: `with ${before('update')} ${states}`,
+    /** Waits for the locks of others. */
     lock: `select ${ID_AND_FIELDS} from ${wanted} and ${DURABLY} for update of books`,
+    /** For books that the transaction has locked, as the next one. */
     store: `update books set title = change.title, author = change.author, year = change.year from ${CHANGES} where ${isOf('change')}`,
     delete: `delete from books using unnest($1::bigint[]) as gone (id) where ${isOf('gone')}`,
   };
+}
+
+/** The arrays of a statement; undefined for a field that is not changed. */
+export function columnsOf<Name extends keyof Book>(
+  names: readonly Name[],
+  books: readonly Partial<Pick<Book, Name>>[],
+): unknown[][] {
+  return names.map((name) => books.map((book) => book[name]));
 }
 
 /**
