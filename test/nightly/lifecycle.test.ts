@@ -64,7 +64,9 @@ describe('rule 27: SIGTERM', { concurrency: 4 }, () => {
         await reader.query('begin; select from books');
         const service = spawnService({ ...ENVIRONMENT, DB_URL: dbUrl, WORKERS, LOG_LEVEL: 'warn' });
         const ended = endOf(service);
-        await Promise.race([once(service.stdout as NodeJS.ReadableStream, 'data'), ended]); // the log says that it waits
+        const waiting =
+          "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+        await waitUntil(async () => (await execute(dbUrl, waiting)).length > 0, ended);
         service.kill('SIGTERM');
         const { code, stderr } = await ended;
         assert.deepEqual([code, stderr], [0, '']);
