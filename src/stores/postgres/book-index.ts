@@ -150,14 +150,16 @@ const DESCRIBE = `
   from pg_class as books where oid = to_regclass('books')`;
 
 /**
- * `unindexed` has also ids that no book has, since counting the books would read all of them. `file` is another one once the
- * index has been emptied to be made again.
+ * `unindexed` has also ids that no book has, since counting the books would read all of them; of the notes on all books, as many as
+ * the sequence has given out. `file` is another one once the index has been emptied to be made again.
  */
 export const STATE = `
-  select version, is_complete as "isComplete", pg_relation_filenode('book_index') as file, unindexed
+  select version, is_complete as "isComplete", pg_relation_filenode('book_index') as file,
+    narrow + case when beginning is null then 0
+      else greatest(1, coalesce(pg_sequence_last_value('books_id_seq'), 0) - beginning + 1) end as unindexed
   from book_index_state, (
-    select
-      coalesce(sum(greatest(1, least(last, coalesce((select max(id) from books), 0)) - first + 1)), 0)::float8 as unindexed
+    select coalesce(sum(last - first + 1) filter (where last < ${LAST_ID}), 0)::float8 as narrow,
+      min(first) filter (where last = ${LAST_ID}) as beginning
     from book_index_queue
   ) as queue`;
 
