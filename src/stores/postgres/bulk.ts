@@ -95,20 +95,19 @@ class PostgresBulk implements BulkStore {
   readonly #client: pg.Client;
   readonly #times: Times['postgres'];
   readonly assertNewest: () => Promise<void>;
-  readonly #shards: Shards;
+  readonly #shards = new Shards();
 
   /** @param assertNewest throws when another server takes the writes by now. */
   constructor(client: pg.Client, times: Times['postgres'], assertNewest: () => Promise<void>) {
     this.#client = client;
     this.#times = times;
     this.assertNewest = assertNewest;
-    this.#shards = new Shards((text) => this.#query(text));
   }
 
   async inSnapshot<Result>(work: () => Promise<Result>): Promise<Result> {
     const { bulkLock } = this.#times;
     const signal = AbortSignal.timeout(bulkLock);
-    await this.#shards.read();
+    await this.#shards.read((text) => this.#query(text));
     await beginSnapshot(this.#client, this.#shards.areSeveral, bulkLock, this.#times, signal);
     const result = await work();
     await this.#rollBack(); // it has only read

@@ -21,6 +21,9 @@ export const LIST_CONNECTIONS = 8;
  */
 const CONNECTIONS = { batches: 10, held: 4, searches: 3, counts: 1, lists: LIST_CONNECTIONS };
 
+/** More for batches, for each further server with books: so many may be in flight there, even if it does not answer. */
+const BATCHES_OF_SERVER = 5;
+
 /** The server rolled back the whole transaction; the statement can simply be retried. */
 const SERIALIZATION_FAILURES = new Set(['40001', '40P01']);
 const MAX_ATTEMPTS = 5;
@@ -84,6 +87,7 @@ type Pools = Readonly<Record<keyof typeof CONNECTIONS, pg.Pool>>;
 export class Connections {
   readonly #hosts: Hosts;
   readonly #times: Times['postgres'];
+  readonly #servers: number;
   #address: Primary;
   #pools: Pools;
   /** Whether another host may have taken over. */
@@ -94,11 +98,15 @@ export class Connections {
   /** Connections that broke or stopped answering. */
   #lost = 0;
 
-  /** @param address where the connections go first. */
-  constructor(hosts: Hosts, address: Primary, times: Times['postgres']) {
+  /**
+   * @param address where the connections go first.
+   * @param servers how many keep the books.
+   */
+  constructor(hosts: Hosts, address: Primary, times: Times['postgres'], servers = 1) {
     this.#hosts = hosts;
     this.#times = times;
     this.#address = address;
+    this.#servers = servers;
     this.#pools = this.#open(address);
     if (hosts.all.length > 1) void this.#watch();
   }
@@ -243,7 +251,7 @@ export class Connections {
         ...settingsFor(address, connect, this.#times),
         idleTimeoutMillis: idle,
         maxLifetimeSeconds: lifetime / 1000,
-        max: CONNECTIONS[kind],
+        max: CONNECTIONS[kind] + (kind === 'batches' ? BATCHES_OF_SERVER * (this.#servers - 1) : 0),
         Client,
         pipeline: kind !== 'lists', // which copy
         onConnect: async (client) => {

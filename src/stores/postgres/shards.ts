@@ -6,7 +6,7 @@ import type { QueryResultRow } from 'pg';
 import type { Place } from '../../books/store.ts';
 
 /** Sends a statement that reads. */
-type Read = <Row extends QueryResultRow>(text: string) => Promise<readonly Row[]>;
+export type Read = <Row extends QueryResultRow>(text: string) => Promise<readonly Row[]>;
 
 interface Shard extends QueryResultRow, Place {
   /** The highest hash of the ids in it: a signed integer of 32 bits. */
@@ -20,30 +20,30 @@ const SHARDS = `
   where logicalrelid = to_regclass('books') group by shardmaxvalue order by last`;
 
 export class Shards {
-  readonly #read: Read;
   /** Ascending by their hashes; none if the table of books is not distributed. */
   #shards: readonly Shard[] = [];
   #isRenewing = false;
-
-  constructor(read: Read) {
-    this.#read = read;
-  }
 
   get areSeveral(): boolean {
     return this.#shards.length > 0;
   }
 
+  /** How many servers keep the books. */
+  get servers(): number {
+    return this.areSeveral ? new Set(this.#shards.map(({ server }) => server)).size : 1;
+  }
+
   /** @throws the driver's error. */
-  async read(): Promise<void> {
-    const [found] = await this.#read<{ known: boolean }>(IS_DISTRIBUTED);
-    if (found?.known) this.#shards = await this.#read<Shard>(SHARDS);
+  async read(read: Read): Promise<void> {
+    const [found] = await read<{ known: boolean }>(IS_DISTRIBUTED);
+    if (found?.known) this.#shards = await read<Shard>(SHARDS);
   }
 
   /** Reads the shards again, in the background, since a statement has failed. If that fails, so will the next statement. */
-  async renew(): Promise<void> {
+  async renew(read: Read): Promise<void> {
     if (!this.areSeveral || this.#isRenewing) return;
     this.#isRenewing = true;
-    await this.read().catch(() => {});
+    await this.read(read).catch(() => {});
     this.#isRenewing = false;
   }
 

@@ -19,7 +19,7 @@ import { NewBooks } from './new-books.ts';
 import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
 import { STATEMENTS, STATEMENTS_IN_PARTITIONS, type Statements } from './statements.ts';
-import { createStructure } from './structure.ts';
+import { createStructure, look } from './structure.ts';
 
 // Large enough that the cost of a round trip is negligible, small enough that a batch takes milliseconds, even with
 // the longest texts. Two in flight keep the server busy while the answers of the first one are sent. Updates and
@@ -60,13 +60,10 @@ export async function openPostgres(
   const { address, client } = await connectToWritable(hosts, times.postgres);
   try {
     const { isNew, isPartitioned } = await createStructure(client, times.postgres);
-    const connections = new Connections(hosts, address, times.postgres);
+    const shards = new Shards();
+    await shards.read((text) => look(client, times.postgres, text));
+    const connections = new Connections(hosts, address, times.postgres, shards.servers);
     try {
-      const shards = new Shards(async <Row extends QueryResultRow>(text: string) => {
-        const deadline = performance.now() + times.postgres.describe;
-        return (await connections.query<Row>('batches', text, [], deadline)).rows;
-      });
-      await shards.read();
       if (isFound) await prepareIndex(client, shards.areSeveral, times.postgres);
       if (standbys && shards.areSeveral)
         throw new Error(
@@ -99,9 +96,13 @@ function storeOf(
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
   const changes = new BookChanger(connections, statements);
   const newBooks = new NewBooks(connections, times.keys);
+  const read = async <Row extends QueryResultRow>(text: string) => {
+    const deadline = performance.now() + times.postgres.describe;
+    return (await connections.query<Row>('batches', text, [], deadline)).rows;
+  };
   /** Work on books of one place. It may have failed because they are in another one by now. */
   const inPlace = <Result>(work: Promise<Result>): Promise<Result> => {
-    work.catch(() => shards.renew());
+    work.catch(() => shards.renew(read));
     return work;
   };
   return {
