@@ -50,7 +50,7 @@ const SEQUENCE_BEHIND = `
   from books where id <= ${LAST_SEQUENTIAL_ID} having max(id) > coalesce(pg_sequence_last_value('books_id_seq'), 0)`;
 export const CATCH_UP = `
   do $$ begin
-    if exists (select ${SEQUENCE_BEHIND}) then
+    if exists (select 1 ${SEQUENCE_BEHIND}) then
       lock table books in share row exclusive mode;
       perform setval('books_id_seq', max(id)) ${SEQUENCE_BEHIND};
     end if;
