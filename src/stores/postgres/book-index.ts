@@ -101,11 +101,12 @@ const noteFunction = (schema: string) => `
       return null;
     end $$`;
 
-/** Begins the first index, which is complete at once if there are no books. */
+/** Begins the first index, which is complete at once if there are no books. Without the limit, Citus would gather all of them. */
 const START = `
-  do $$ begin
-    insert into book_index_state (version, is_complete) select ${INDEX_VERSION}, not exists (select 1 from books);
-    if exists (select 1 from books) then
+  do $$ declare has_books boolean := exists (select 1 from books limit 1);
+  begin
+    insert into book_index_state (version, is_complete) values (${INDEX_VERSION}, not has_books);
+    if has_books then
       insert into book_index_queue values (1, ${LAST_ID});
     else
       ${INDEXES.join('; ')};
