@@ -299,7 +299,7 @@ export const STORES_MUTANTS = new Mutants()
   .change('AbortSignal.any([signal, AbortSignal.timeout(firstChunk)])', 'AbortSignal.any([signal])')
   .in('src/stores/postgres/new-books.ts')
   .mutant('new books get ids that books in partitions have', PARTITIONS, 'another program inserted')
-  .change("/_pkey$/.test(cause.constraint ?? '')", "cause.constraint === 'books_pkey'")
+  .change("cause.code === '23505'", "cause.constraint === 'books_pkey'")
   .in('src/stores/postgres/book-index.ts')
   .mutant('the old ids of books in partitions are found', PARTITIONS, 'by its new id')
   .change('isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS', 'TRIGGERS').all;

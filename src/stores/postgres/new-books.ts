@@ -130,8 +130,8 @@ export class NewBooks {
     try {
       return await attempt();
     } catch (error) {
-      if (!isIdTaken(error)) throw error;
-      // Books were inserted with given ids, and the sequence is behind them. Nothing was stored.
+      if (!isTaken(error)) throw error;
+      // Books may have been inserted with given ids, and the sequence may be behind them. Nothing was stored.
       await this.#connections.query('batches', CATCH_UP, [], deadline);
       return await attempt();
     }
@@ -145,11 +145,8 @@ export class NewBooks {
   }
 }
 
-/**
- * Whether an insert failed because a book already has an id that the sequence has just given out. Each partition names its
- * primary key.
- */
-function isIdTaken(error: unknown): boolean {
+/** Whether a value is there already: an id, or one that an index of the operator allows once. Citus does not say which. */
+function isTaken(error: unknown): boolean {
   const cause = error instanceof StoreUnavailable ? error.cause : undefined;
-  return cause instanceof pg.DatabaseError && cause.code === '23505' && /_pkey$/.test(cause.constraint ?? '');
+  return cause instanceof pg.DatabaseError && cause.code === '23505';
 }
