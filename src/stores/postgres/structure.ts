@@ -36,7 +36,9 @@ const CREATE_REQUESTS = [
 const LOOK = `
   select to_regclass('books') is null as "isNew", to_regclass('book_requests') is not null as "hasRequests",
     current_setting('server_encoding') as encoding,
-    exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned"`;
+    exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned",
+    to_regclass('pg_dist_local_group') is not null as "hasCitus"`;
+const IS_WORKER = 'select from pg_dist_local_group where groupid <> 0';
 
 const DESCRIBE = `
   select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
@@ -69,6 +71,7 @@ interface Structure {
   readonly hasRequests: boolean;
   readonly encoding: string;
   readonly isPartitioned: boolean;
+  readonly hasCitus: boolean;
 }
 
 interface Column {
@@ -92,6 +95,8 @@ export async function createStructure(client: pg.Client, times: Times['postgres'
     [found] = await look<Structure>(client, times, LOOK);
     if (found?.encoding !== 'UTF8')
       throw new Error(`its encoding is ${found?.encoding}, but only UTF8 can store every text`);
+    if (found.hasCitus && (await look(client, times, IS_WORKER)).length > 0)
+      throw new Error('it is a worker of Citus: name its coordinator');
     const forBooks = found.isNew
       ? [CREATE_SEQUENCE, CREATE_TABLE]
       : [...stepsFrom(await look<Column>(client, times, DESCRIBE)), CATCH_UP];
