@@ -242,7 +242,8 @@ export class CheckStep {
       'aria-describedby': `import-sample-${field}`,
     });
     select.addEventListener('change', () => {
-      const { names, hasHeader } = this.#understood;
+      const { names } = this.#understood;
+      const hasHeader = this.#chosen.hasHeader ?? this.#understood.hasHeader; // the file may be being read with that choice
       const name = select.value === NONE ? null : [...new Set(names)][Number(select.value)];
       this.#choose({ hasHeader, columns: { ...this.#chosen.columns, [field]: name } });
     });
