@@ -15,14 +15,12 @@ import { mapOf } from './map.ts';
 import { describeApi } from './openapi/document.ts';
 import { IN_QUERY } from './openapi/parameters.ts';
 import { messagesTable } from './openapi/responses.ts';
-import { describeSearches } from './search-statements.ts';
 
 const PROJECT = fileURLToPath(new URL('..', import.meta.url));
 
 /** Files that are generated as a whole. */
 const FILES: Readonly<Record<string, () => string | Promise<string>>> = {
   'docs/openapi/openapi.json': describeApi,
-  'src/stores/search-statements.md': describeSearches,
   'deploy/book-catalogue.1': manualPage,
   'deploy/completion/book-catalogue.bash': () => completionOf(bash),
   'deploy/completion/_book-catalogue': () => completionOf(zsh),

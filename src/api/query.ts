@@ -175,7 +175,7 @@ function readCursor(text: string, order: Search['order']): Place | undefined {
     fields.every((field, position) => {
       const value = place[position];
       if (field === 'title' || field === 'author') return typeof value === 'string' && isKey(value);
-      if (field === 'group') return value === 0 || value === 1 || value === 2;
+      if (field === 'group') return value === 0 || value === 1;
       return Number.isSafeInteger(value);
     });
   // A cursor has one spelling, although base64url and JSON have several.

@@ -51,18 +51,17 @@ export interface Filters {
 }
 
 /**
- * The order without `sort` (rule F10): first the titles that are the query, then those that begin with it, by title, then
- * the others; each by id.
+ * The order without `sort` (rule F10): first the titles that are the query or begin with it, by title, then the others, by id. A
+ * title that is the query sorts before all that begin with it.
  */
 export interface Relevance {
-  /** The key of the query. */
+  /** The key of the query, the first of the keys that begin with it. */
   readonly key: string;
-  /** The keys that begin with it: from this one, and before the other. */
-  readonly from: string;
+  /** Above all of them. */
   readonly before: string;
 }
 
-/** A book's place in an order: its values in it, its id last. With relevance: group, key within group 1, id. */
+/** A book's place in an order: its values in it, its id last. With relevance: group, key within group 0, id. */
 export type Place = readonly (string | number)[];
 
 export interface Search extends Filters {
@@ -162,8 +161,7 @@ export function allOf(filters: readonly Filters[]): Filters {
 /** @param query that is searched for. */
 export function relevanceOf(query: string): Relevance {
   const { key } = indexText(query);
-  if (query.endsWith('*')) return { key, from: key, before: afterAll(key) };
-  return { key, from: `${key}${SPACE}`, before: afterAll(`${key}${SPACE}`) };
+  return { key, before: afterAll(query.endsWith('*') ? key : `${key}${SPACE}`) };
 }
 
 /**

@@ -3,7 +3,7 @@
 // 1. Collect: if few books match, all of them are collected and sorted. Their number is then known.
 // 2. Walk: if many match, the index is read in the order of the page, from its beginning, and each book is tested.
 // 3. Collect all: if the walk finds too few, because they are far away, the first of all matches are selected.
-// Each step is one statement of `search-sql.ts`; src/stores/search-statements.md shows them.
+// Each step is one statement of `search-sql.ts`.
 
 import { type Book, FIELD_NAMES } from '../books/book.ts';
 import {
@@ -118,45 +118,26 @@ class PageSearch {
     return rows.length < needed ? this.#collectAll(selection, part) : rows.slice(part.offset);
   }
 
-  /** Step 2 for each group of the order by relevance (rule F10), from the one on in which the page begins. */
+  /** Step 2 for both groups of the order by relevance (rule F10), or for the second one if the page begins in it. */
   async #walkByRelevance(
     { words, conditions }: Selection,
     relevance: Relevance,
     { after, offset, most }: Part,
   ): Promise<readonly Row[]> {
-    const [first = 0, key = '', id = 0] = (after ?? []) as [number?, string?, number?];
-    // A title that begins with the query has its words, unless some of them are joined from several.
-    const keyWords = relevance.key.split(' ');
-    const areInKey = words.every((wanted) => {
-      return wanted.field !== 'author' && !wanted.isPrefix && keyWords.includes(wanted.word);
-    });
-    const byTitle = areInKey ? [] : words;
-    const isQuery: Condition = { field: 'title', operator: '=', value: relevance.key };
-    const beginsSo: readonly Condition[] = [
-      { field: 'title', operator: '>=', value: relevance.from },
-      { field: 'title', operator: '<', value: relevance.before },
-    ];
-    const others = { words, conditions, isRest: relevance };
-    const groups: readonly [Selection, readonly SortBy[], Place][] = [
-      [{ words: byTitle, conditions: [...conditions, isQuery] }, BY_ID, [id]],
-      [
-        { words: byTitle, conditions: [...conditions, ...beginsSo] },
-        BY_TITLE,
-        first === 1 ? [key, id] : [relevance.key, Number.MAX_SAFE_INTEGER], // after the first group
-      ],
-      [others, BY_ID, [first === 2 ? id : 0]],
-    ];
+    const [group = 0, key = relevance.key, id = 0] = (after ?? []) as [number?, string?, number?];
     const rows: Row[] = [];
     let left = offset;
-    for (const [selection, order, begin] of groups.slice(first)) {
-      const part = { order, after: begin, offset: left, most: most - rows.length };
-      if (selection === others) return [...rows, ...(await this.#walk(selection, order, part))];
-      rows.push(...(await this.#rows(this.#statement().readTitles(selection, part))));
-      if (rows.length === most) break;
+    if (group === 0) {
+      const titles = titlesThatBegin(words, conditions, relevance);
+      const part = { order: BY_TITLE, after: [key, id], offset, most };
+      rows.push(...(await this.#rows(this.#statement().readTitles(titles, part))));
+      if (rows.length === most) return rows;
       if (rows.length > 0) left = 0;
-      else if (left > 0) left -= await this.#number(this.#statement().countTitles(selection, part));
+      else if (left > 0) left -= await this.#number(this.#statement().countTitles(titles, part));
     }
-    return rows;
+    const others = { words, conditions, isRest: relevance };
+    const part = { order: BY_ID, after: [group === 0 ? 0 : id], offset: left, most: most - rows.length };
+    return [...rows, ...(await this.#walk(others, BY_ID, part))];
   }
 
   /** Step 3. */
@@ -182,12 +163,28 @@ class PageSearch {
   }
 }
 
+/** The books of the first group. A title that begins with the query has its words, unless some of them are joined from several. */
+function titlesThatBegin(
+  words: Selection['words'],
+  conditions: readonly Condition[],
+  { key, before }: Relevance,
+): Selection {
+  const keyWords = key.split(' ');
+  const areInKey = words.every((wanted) => {
+    return wanted.field !== 'author' && !wanted.isPrefix && keyWords.includes(wanted.word);
+  });
+  const beginsSo: readonly Condition[] = [
+    { field: 'title', operator: '>=', value: key },
+    { field: 'title', operator: '<', value: before },
+  ];
+  return { words: areInKey ? [] : words, conditions: [...conditions, ...beginsSo] };
+}
+
 function placeOf([id, title, author, year]: Row, order: Search['order']): Place {
   if (!isRelevance(order)) return order.map(({ field }) => ({ id, title, author, year })[field]);
-  if (title === order.key) return [0, '', id];
   const key = Buffer.from(title);
-  const isSecond = key.compare(Buffer.from(order.from)) >= 0 && key.compare(Buffer.from(order.before)) < 0;
-  return isSecond ? [1, title, id] : [2, '', id];
+  const isFirst = key.compare(Buffer.from(order.key)) >= 0 && key.compare(Buffer.from(order.before)) < 0;
+  return isFirst ? [0, title, id] : [1, '', id];
 }
 
 /** @param row of `books`, as an array. */

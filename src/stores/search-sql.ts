@@ -1,5 +1,4 @@
 // Owns: the statements that find the books of a page in the search index, on both stores.
-// src/stores/search-statements.md has those of typical searches, complete.
 // Does not: leave the order of the steps within a statement to a query planner.
 
 import type { Condition, Filters, Place, Relevance, SortBy, SortField, WantedWord } from '../books/search.ts';
@@ -50,7 +49,7 @@ export interface IndexDialect {
 
 /** Which books of the index. */
 export interface Selection extends Filters {
-  /** Books of the first two groups of an order by relevance are left out. */
+  /** Books of the first group of an order by relevance are left out. */
   readonly isRest?: Relevance;
 }
 
@@ -228,11 +227,11 @@ export class SearchStatement {
 
   #rest({ isRest: relevance }: Selection): string {
     if (relevance === undefined) return '';
-    return ` and i.title_key <> ${this.#add(relevance.key)} and not (${this.#beginsSo(relevance)})`;
+    return ` and not (${this.#beginsSo(relevance)})`;
   }
 
-  #beginsSo({ from, before }: Relevance): string {
-    return `i.title_key >= ${this.#add(from)} and i.title_key < ${this.#add(before)}`;
+  #beginsSo({ key, before }: Relevance): string {
+    return `i.title_key >= ${this.#add(key)} and i.title_key < ${this.#add(before)}`;
   }
 
   /** SQL to follow conditions: only this part of the rows, in its order. */
@@ -278,11 +277,9 @@ export class SearchStatement {
         isDescending,
       }));
     }
-    const isFirst = () => `i.title_key = ${this.#add(order.key)}`;
-    const isSecond = () => `i.title_key <> ${this.#add(order.key)} and ${this.#beginsSo(order)}`;
     const ascending = [
-      `case when ${isFirst()} then 0 when ${isSecond()} then 1 else 2 end`,
-      `case when ${isSecond()} then i.title_key else '' end`,
+      `case when ${this.#beginsSo(order)} then 0 else 1 end`,
+      `case when ${this.#beginsSo(order)} then i.title_key else '' end`,
       id,
     ];
     return ascending.map((sql) => ({ sql, isDescending: false }));

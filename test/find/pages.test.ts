@@ -20,7 +20,7 @@ const INVALID: readonly (readonly [content: unknown, others: string, named?: str
   [['title,id', 'emma', 1, 1], '&sort=title'],
   [['title,id', 'emma', 1], '&sort=-title'],
   [['relevance', 0, '', 1], '&q=a&sort=id'],
-  [['relevance', 3, '', 1], '&q=a'],
+  [['relevance', 2, '', 1], '&q=a'],
   [['relevance', HUGE, '', 1], '&q=a'],
   [{ length: 2 }, ''],
   [['id', 4], '='],

@@ -35,7 +35,7 @@ export const query: Reader = (input) => {
   const text = sent.slice(0, 9).replaceAll('\0', '');
   const place: Place =
     'key' in order
-      ? [number % 3, `${search.words[0]?.word}`, number]
+      ? [number % 2, `${search.words[0]?.word}`, number]
       : order.map(({ field }) => (field === 'title' || field === 'author' ? text : number));
   const next = after ?? place;
   const page = { books: [], next, passed: number, total: undefined, unindexed: 0 };

@@ -6,8 +6,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { pathTo } from '../support/repository.ts';
 
-/** Written by programs: mostly captions of tables and statements. */
-const GENERATED: readonly string[] = ['bench/figures.md', 'src/stores/search-statements.md'];
+/** Written by a program: mostly captions of tables. */
+const GENERATED: readonly string[] = ['bench/figures.md'];
 
 /** What a program cannot do, since it is not a person. */
 const PROGRAM = '(?:service|store|page|client|program|process|browser|server|thread|parser|index|function)';
