@@ -14,9 +14,10 @@ create table if not exists books (
   year bigint not null default 0 check (year between -9007199254740991 and 9007199254740991)
 );
 
-drop function if exists book_index_note cascade; -- and the triggers that call it
+drop function if exists book_log_write cascade; -- and the triggers that call it
+drop table if exists book_log;
+drop table if exists book_log_state;
 drop table if exists book_index;
-drop table if exists book_index_queue;
 drop table if exists book_index_state;
 
 select create_distributed_table('books', 'id', shard_count := 12, colocate_with := 'none');

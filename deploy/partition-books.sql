@@ -19,7 +19,7 @@ begin
       where conrelid = to_regclass('books') and contype not in ('p', 'n')
         and conname not in ('books_id_check', 'books_year_check')
     union all select format('trigger %I', tgname) from pg_trigger
-      where tgrelid = to_regclass('books') and not tgisinternal and tgname not like 'book\_index\_%'
+      where tgrelid = to_regclass('books') and not tgisinternal and tgname not like 'book\_log\_%'
     union all select format('policy %I', polname) from pg_policy where polrelid = to_regclass('books')
     union all select 'rights of other roles' from pg_class, aclexplode(relacl)
       where oid = to_regclass('books') and grantee <> relowner group by oid

@@ -53,6 +53,11 @@ export const TIMES = {
     /** For which a key is known, at least (rule I4). */
     lifetime: 24 * HOUR,
   },
+  history: {
+    /** For which a row of the log of changes is kept; and until the next look for older ones. */
+    kept: 90 * 24 * HOUR,
+    prune: MINUTE,
+  },
   lists: {
     /** Until the first chunk of a list (rule 23). */
     firstChunk: 4500,

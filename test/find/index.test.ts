@@ -6,10 +6,12 @@ import { after, before, beforeEach, describe, test } from 'node:test';
 import { assertIndexCorrect, countFound, found, holdBehind, indexAll } from '../support/book-index.ts';
 import type { Client } from '../support/client.ts';
 import { blockOf } from '../support/documents.ts';
+import { connectTo } from '../support/postgres.ts';
 import { scaled } from '../support/scale.ts';
 import { POSTGRES, type RunningService, SQLITE, STORES, startTestService } from '../support/service.ts';
 import { executeOn, runOn } from '../support/sql.ts';
 import { timesWith } from '../support/times.ts';
+import { waitUntil } from '../support/wait.ts';
 
 /** How often a book is written by one service and found by another. */
 const TIMES = scaled(200);
@@ -20,20 +22,40 @@ const CATCH_UP = 200;
 /** Statements after which no index follows the books, or none of this version. */
 const DAMAGES = {
   SQLite: [
-    'drop trigger book_index_on_update',
+    'drop trigger book_log_on_update',
     'drop table book_index',
     'drop index book_index_years',
     'delete from book_index_state',
     'update book_index_state set version = 1000',
   ],
   PostgreSQL: [
-    'drop trigger book_index_on_update on books',
-    'alter table books disable trigger book_index_on_update',
+    'drop trigger book_log_on_update on books',
+    'alter table books disable trigger book_log_on_update',
     'drop table book_index',
     'drop index book_index_years',
     'delete from book_index_state',
     'update book_index_state set version = 1000',
   ],
+};
+
+/** Notes for the index, as builds before version 1.1 made them. */
+const OLDER = {
+  SQLite: `
+    create table book_index_queue (id integer primary key) strict;
+    create trigger book_index_on_update after update on books
+      begin insert or ignore into book_index_queue select old.id where old.id <= (select indexed_to from book_index_state); end;
+    drop table book_index_state;
+    create table book_index_state (version integer not null, indexed_to integer not null, is_complete integer not null) strict;
+    insert into book_index_state values (3, 100, 1)`,
+  PostgreSQL: `
+    create table book_index_queue (first bigint not null, last bigint not null);
+    create function book_index_note() returns trigger language plpgsql
+      as $$ begin insert into book_index_queue select id, id from changed; return null; end $$;
+    create trigger book_index_on_update after update on books referencing new table as changed
+      for each statement execute function book_index_note();
+    drop table book_index_state;
+    create table book_index_state (version integer not null, round bigint not null default 0, is_complete boolean not null);
+    insert into book_index_state (version, is_complete) values (3, true)`,
 };
 
 /** What belongs to an index. */
@@ -45,8 +67,8 @@ const OBJECTS = {
 };
 
 const REMOVE = {
-  SQLite: blockOf('docs/maintenance.md', 'drop trigger'),
-  PostgreSQL: blockOf('docs/maintenance.md', 'cascade'),
+  SQLite: blockOf('docs/maintenance.md', 'book_index_words'),
+  PostgreSQL: blockOf('docs/maintenance.md', '-- PostgreSQL\ndrop'),
 };
 
 for (const store of STORES) {
@@ -145,12 +167,34 @@ for (const store of STORES) {
         const books = await countFound(started.client, `title=number+${number}`).finally(started.stop);
         assert.deepEqual([books, await objects()], [1, all], damage);
       }
-      for (const table of ['book_index_queue', 'book_index_state']) {
+      await indexAll(dbUrl);
+      await runOn(dbUrl, OLDER[store.name]);
+      await executeOn(dbUrl, "update books set title = 'Older'");
+      const newer = await startTestService(dbUrl);
+      await newer.client.request('PUT', '/book/1', { body: { title: 'Newer' } });
+      const found = await countFound(newer.client, 'title=newer').finally(newer.stop);
+      assert.deepEqual([found, await objects()], [1, all]);
+      for (const table of ['book_log', 'book_log_state']) {
         await executeOn(dbUrl, `drop table ${table}`); // until a start, nobody can write
         const started = await startTestService(dbUrl);
         await started.client.create({ title: table });
         assert.equal(await countFound(started.client, `title=${table}`).finally(started.stop), 1, table);
       }
+      await assertIndexCorrect(dbUrl);
+    });
+
+    test('rule F11: an index is made again if the log lacks what has changed since', async (context) => {
+      const dbUrl = await store.freshUrl();
+      await indexAll(dbUrl);
+      const brief = timesWith({ history: { kept: 0, prune: 20 } });
+      const without = await startTestService(dbUrl, { FIND: 'off' }, undefined, brief);
+      context.after(without.stop);
+      for (let year = 1; year <= 3; year += 1) await without.client.create({ year });
+      await waitUntil(async () => (await executeOn(dbUrl, 'select number from book_log')).length <= 1);
+      await indexAll(dbUrl);
+      await without.client.create({ year: 4 }); // its row has the next number
+      const { client: finder, stop } = await startTestService(dbUrl);
+      assert.equal(await countFound(finder, 'year_gte=-1').finally(stop), 4);
       await assertIndexCorrect(dbUrl);
     });
 
@@ -180,6 +224,21 @@ for (const store of STORES) {
     });
 
     if (store === POSTGRES) {
+      test('rule F11: no search waits for a transaction that another program leaves open, and what it has written is found at its end', async (context) => {
+        const program = await connectTo(context, service.dbUrl);
+        for (let number = 1; number <= 3; number += 1) {
+          await client.create({ title: `Before ${number}` });
+          await program.query("begin; insert into books (title) values ('Late')");
+          await client.create({ title: `Meanwhile ${number}` });
+          assert.equal((await found(client, 'q=meanwhile')).length, number);
+          await client.create({ title: 'More' });
+          assert.equal((await found(client, 'q=more')).length, number);
+          await program.query('commit');
+          assert.equal((await found(client, 'q=late')).length, number);
+        }
+        await assertIndexCorrect(service.dbUrl);
+      });
+
       test('rule F11: books that one statement writes are found, and none that truncate has removed', async () => {
         await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
         assert.equal(await countFound(client, 'q=series'), 3000);

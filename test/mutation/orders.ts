@@ -48,7 +48,7 @@ export const ORDERS_MUTANTS = new Mutants()
   .mutant('a search does not look for what is not indexed', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change('= await this.#catchUp(deadline);', '= { ...(await this.#state(deadline)), unindexed: 0 };')
   .mutant('a search is answered from an index that is made again', ORDERS, 'searches on PostgreSQL', 'SQLite')
-  .change('if ((await this.#state(deadline)).file === file) return', 'return')
+  .change('if ((await this.#ask<IndexState>(MADE_AT, deadline)).madeAt === madeAt) return', 'return')
   .mutant('a long search holds up short ones', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change('performance.now() + most + this.#times.notice', 'Number.POSITIVE_INFINITY')
   .mutant('a search that is not short fails', ORDERS, 'searches on PostgreSQL', 'SQLite')
@@ -59,7 +59,14 @@ export const ORDERS_MUTANTS = new Mutants()
   .change('return Math.min(deadline,', 'return Math.min(Number.POSITIVE_INFINITY,')
   .in('src/stores/postgres/book-index.ts')
   .mutant('two processes index at the same time', ORDERS, 'searches on PostgreSQL', 'SQLite')
-  .change('if ((await query(LOCK)).rowCount === 0) return 0;', '')
+  .change(' for update`;', '`;')
+  .mutant(
+    'books that are written after the target are never indexed',
+    ORDERS,
+    'searches on PostgreSQL',
+    'SQLite',
+  )
+  .change('(isMidway || reached !== undefined)', 'reached !== undefined')
   .in('src/stores/postgres/hosts.ts')
   .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')
   .change('one.timeline > other.timeline', 'one.timeline < other.timeline')

@@ -1,6 +1,6 @@
 // Owns: every order of searches on PostgreSQL, short and long ones, while books are written and indexed: in the background,
-// before a search, and by another process (rules F11, 22 and 23). The statements act on a table, its index and the queue of
-// what is to be indexed, in memory.
+// before a search, and by another process (rules F11, 22 and 23). The statements act on a table, its index and the log that the
+// index follows, in memory.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -35,8 +35,9 @@ const OTHERS = 300;
 const FOUND = 2000;
 
 /**
- * A search, short, or with a statement that takes long: its first one, or the one that counts; a write of a book, which the queue gets with so many more ids; another process that indexes everything, or that
- * begins to make the index again.
+ * A search, short, or with a statement that takes long: its first one, or the one that counts; a write of a book, which the log gets
+ * with so many more ids, in a transaction that takes so long; another process that indexes everything, or that begins to make the
+ * index again.
  */
 const event = fc.oneof(
   fc.record({
@@ -49,6 +50,7 @@ const event = fc.oneof(
     kind: fc.constant('write'),
     id: fc.integer({ min: 1, max: 4 }),
     more: fc.constantFrom(0, 0, 300, 2000),
+    duration: fc.constantFrom(0, 0, 50, 2000),
   }),
 );
 
@@ -56,30 +58,53 @@ const event = fc.oneof(
 const FATES = ['is answered', 'is answered', 'takes long', 'answer is lost', 'fails'];
 const fates = fc.array(fc.constantFrom(...FATES), { minLength: 1, maxLength: 6 });
 
-interface Note {
-  readonly ctid: string;
-  readonly first: number;
+/** Of the log, which has one. */
+const PLACE = '0';
+
+/** A row of the log; `xid` is also its number. */
+interface Row {
+  readonly xid: number;
+  readonly book: number;
   readonly last: number;
 }
 
-/** The table of books, as versions by their id, and its index. */
+/** What the index has: the rows that it has seen, those up to one of a target, but not a range of books. */
+interface Position {
+  readonly seen: ReadonlySet<Row>;
+  readonly target: ReadonlySet<Row>;
+  readonly xid: number;
+  readonly next: number;
+  readonly last: number;
+}
+
+/** The table of books, as versions by their id, its log and its index. */
 class Table {
   readonly books = new Map<number, number>();
   index: ReadonlyMap<number, number> = new Map();
-  notes: readonly Note[] = [];
-  #file = 1;
-  #written = 0;
+  /** Those that are committed. */
+  rows: readonly Row[] = [];
+  position: Position = positionAfter([]);
+  #made = 1;
+  #transactions = 0;
+  written = 0;
   #free: Promise<void> = Promise.resolve();
 
-  write(id: number, more: number): void {
-    this.#written += 1;
-    this.books.set(id, this.#written);
-    this.note(id, id + more);
+  /** @returns commits it. */
+  write(id: number, more: number): () => void {
+    this.#transactions += 1;
+    const xid = this.#transactions;
+    return () => {
+      this.written += 1;
+      this.books.set(id, this.written);
+      this.rows = [...this.rows, { xid, book: id, last: id + more }];
+    };
   }
 
-  note(first: number, last: number): void {
-    this.#written += 1;
-    this.notes = [...this.notes, { ctid: `(0,${this.#written})`, first, last }];
+  /** The rows that the index lacks, in their order. */
+  get behind(): readonly Row[] {
+    const { seen, target, xid } = this.position;
+    const isDone = (row: Row) => seen.has(row) || (target.has(row) && row.xid <= xid);
+    return this.rows.filter((row) => !isDone(row)).toSorted((one, other) => one.xid - other.xid);
   }
 
   /** Locks the state of the index. @returns releases it. */
@@ -93,81 +118,98 @@ class Table {
 
   /** What another process does. @returns commits it. */
   indexAll(): () => void {
-    const [books, taken] = [new Map(this.books), new Set(this.notes)];
+    const [books, position] = [new Map(this.books), positionAfter(this.rows)];
     return () => {
       this.index = books;
-      this.notes = this.notes.filter((note) => !taken.has(note));
+      this.position = position;
     };
   }
 
   /** What another process also does. */
   makeAgain(): void {
     this.index = new Map();
-    this.#file += 1;
-    this.notes = [];
-    this.note(1, Number.MAX_SAFE_INTEGER);
+    this.#made += 1;
+    this.position = { ...positionAfter(this.rows), last: Number.MAX_SAFE_INTEGER };
   }
 
   state(): object {
-    const last = Math.max(0, ...this.books.keys());
-    const counts = this.notes.map((note) => Math.max(1, Math.min(note.last, last) - note.first + 1));
-    const unindexed = counts.reduce((sum, count) => sum + count, 0);
-    return { version: INDEX_VERSION, isComplete: true, file: this.#file, unindexed };
+    const { next, last } = this.position;
+    const highest = Math.max(0, ...this.books.keys());
+    const ofRange = next > last ? 0 : Math.max(1, Math.min(last, highest) - next + 1);
+    const unindexed = this.behind.reduce((sum, row) => sum + row.last - row.book + 1, ofRange);
+    const behind = unindexed > 0 ? [PLACE] : [];
+    return { version: INDEX_VERSION, isComplete: true, madeAt: `${this.#made}`, unindexed, behind };
   }
+}
+
+function positionAfter(rows: readonly Row[]): Position {
+  const seen = new Set(rows);
+  return { seen, target: seen, xid: 0, next: 1, last: 0 };
 }
 
 /** A transaction that indexes: what it changes, others see once it is committed. */
 class Indexing {
   readonly #table: Table;
-  readonly #taken = new Set<string>();
+  #position: Position;
+  #now: ReadonlySet<Row> = new Set();
   #stored: [id: number, version: number][] = [];
-  #isRemoved: (id: number) => boolean = () => false;
-  #left: [first: number, last: number][] = [];
+  #removed: readonly number[] = [];
   #locked: Promise<() => void> | undefined;
 
   constructor(table: Table) {
     this.#table = table;
+    this.#position = table.position;
   }
 
   /** Waits for the lock, if the statement takes it. */
   async wait(text: string, late: () => Promise<void>): Promise<void> {
-    if (!text.includes('round + 1')) return;
+    if (!text.includes('for update')) return;
     this.#locked = this.#table.lock();
     await Promise.race([this.#locked, late()]);
   }
 
   carryOut(text: string, values: readonly unknown[]): object[] {
-    const { books, notes } = this.#table;
+    const table = this.#table;
     const read = (isRead: (id: number) => boolean) =>
-      [...books].filter(([id]) => isRead(id)).map(([id, year]) => ({ id, title: '', author: '', year }));
-    const [one, two, three, four] = values as [number[], number[], number, number[]];
-    if (text.includes('round + 1')) return [{ isComplete: true }];
-    if (text.startsWith('select ctid')) return [...notes];
-    if (text.includes('returning first')) {
-      const places = values[0] as string[];
-      for (const place of places) this.#taken.add(place);
-      return notes.filter(({ ctid }) => places.includes(ctid));
+      [...table.books]
+        .filter(([id]) => isRead(id))
+        .map(([id, year]) => ({ id, title: '', author: '', year }));
+    const [one, two, , four] = values as [number[], number[], unknown, number[]];
+    if (text.includes('for update')) {
+      this.#position = table.position;
+      const { xid, next, last } = this.#position;
+      return [{ isComplete: true, isMidway: xid > 0, next, last }];
+    }
+    if (text.includes('as now')) {
+      this.#now = new Set(table.rows);
+      const { target, xid } = this.#position;
+      const rows = table.behind.filter((row) => xid === 0 || target.has(row));
+      return rows.slice(0, 1000).map((row) => ({ ...row, number: row.xid }));
     }
     if (text.includes('between $1 and $2'))
       return read((id) => id >= Number(one) && id <= Number(two)).toSorted((a, b) => a.id - b.id);
     if (text.includes('insert into book_index ('))
       this.#stored = one.map((id, at) => [id, four[at] as number]);
-    else if (text.includes('delete from book_index'))
-      this.#isRemoved = (id) =>
-        (one.includes(id) || (id >= Number(two) && id <= three)) && !four.includes(id);
-    else if (text.includes('into book_index_queue'))
-      this.#left = one.map((first, at) => [first, two[at] as number]);
+    else if (text.includes('delete from book_index')) this.#removed = one.filter((id) => !two.includes(id));
+    else if (text.includes('set target')) this.#move(values as number[]);
+    else if (text.includes('set seen'))
+      this.#position = { ...this.#position, seen: this.#position.target, xid: 0 };
+    else if (text.includes('set next')) this.#position = { ...this.#position, next: Number(two) };
     else if (text === 'commit') this.#commit();
     else if (text.includes('from unnest($1')) return read((id) => one.includes(id));
     else assert.fail(`an unknown statement: ${text}`);
     return [];
   }
 
+  #move([, , xid = 0, , next = 0, last = 0]: readonly number[]): void {
+    const { seen, target, xid: before } = this.#position;
+    this.#position = { seen, target: before === 0 ? this.#now : target, xid, next, last };
+  }
+
   #commit(): void {
-    const kept = [...this.#table.index].filter(([id]) => !this.#isRemoved(id));
+    const kept = [...this.#table.index].filter(([id]) => !this.#removed.includes(id));
     this.#table.index = new Map([...kept, ...this.#stored]);
-    this.#table.notes = this.#table.notes.filter(({ ctid }) => !this.#taken.has(ctid));
-    for (const [first, last] of this.#left) this.#table.note(first, last);
+    this.#table.position = this.#position;
   }
 
   async end(): Promise<void> {
@@ -206,6 +248,7 @@ export const searches = fc.asyncProperty(
         if (text.includes('as page')) return [row];
         if (isCount(text)) return [{ count: FOUND }];
         if (text.includes('from book_index_state')) return [table.state()];
+        if (text.includes('pg_sequence_last_value')) return [{ written: table.written }];
         if (text.includes('gin_clean_pending_list')) return [];
         return assert.fail(`an unknown statement: ${text}`);
       };
@@ -230,7 +273,7 @@ export const searches = fc.asyncProperty(
         const send = async (text: string, values: readonly unknown[] = []) => {
           const act = () => indexing.carryOut(text, values);
           // Behind the lock it makes no difference when the others are carried out.
-          if (!/round|books|commit/.test(text)) return { rows: act(), rowCount: 1 };
+          if (!/for update|as now|books|commit/.test(text)) return { rows: act(), rowCount: 1 };
           const wait = (end: number) => indexing.wait(text, () => order.pause(end - time.now));
           return statements.send(text === 'commit' ? text : 'statement', endOf(deadline), act, wait);
         };
@@ -241,6 +284,11 @@ export const searches = fc.asyncProperty(
         } finally {
           void indexing.end();
         }
+      };
+      const write = async (id: number, more: number, duration: number) => {
+        const commit = table.write(id, more);
+        if (duration > 0) await order.pause(duration);
+        commit();
       };
       const others = async (kind: string, steps: number) => {
         // Later than what is called at the same time: in the midst of it.
@@ -292,7 +340,7 @@ export const searches = fc.asyncProperty(
       const happenings = events.map((one, number) => {
         const act = () => {
           if (one.kind.endsWith('search')) search(number, one.kind);
-          else if ('id' in one) table.write(one.id, one.more);
+          else if ('id' in one) void write(one.id, one.more, one.duration);
           else void others(one.kind, number);
         };
         return [one.kind, act] as const;
@@ -307,7 +355,7 @@ export const searches = fc.asyncProperty(
       statements.isPrompt = true;
       await order.during(CALM);
       assert.deepEqual(table.index, table.books, 'a written book is never indexed');
-      table.write(1, 0);
+      table.write(1, 0)();
       made.length = 0;
       for (const kind of ['long search', 'counted search', 'long search']) search(100 + made.length, kind);
       for (let number = 103; number < 108; number += 1) search(number);

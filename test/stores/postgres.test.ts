@@ -239,7 +239,7 @@ describe('PostgreSQL', { concurrency: true }, () => {
     test('rules 12 and 27: a role that may use the tables and the sequence is enough, even if the sequence is behind', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
-      const tables = 'books, book_requests, book_index, book_index_queue, book_index_state';
+      const tables = 'books, book_requests, book_log, book_log_state, book_index, book_index_state';
       const url = await asUserOf(context, dbUrl, tables);
       await execute(dbUrl, 'insert into books (id) select generate_series(1, 10)');
       const { client } = await start(context, url, undefined, {});
@@ -259,19 +259,19 @@ describe('PostgreSQL', { concurrency: true }, () => {
     test('a role that may only write books gets no other right by the triggers, also where they are older', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl)).stop();
-      await execute(dbUrl, 'alter function book_index_note() set search_path from current');
+      await execute(dbUrl, 'alter function book_log_write() set search_path from current');
       const { client } = await start(context, dbUrl, undefined, {});
       const clerk = await connectTo(context, await asUserOf(context, dbUrl, 'books'));
-      await clerk.query('create temporary table book_index_queue (first bigint, last bigint)');
+      await clerk.query('create temporary table book_log (book bigint, last bigint)');
       await clerk.query("insert into books (title) values ('by the clerk')");
-      assert.deepEqual((await clerk.query('select from pg_temp.book_index_queue')).rows, []);
+      assert.deepEqual((await clerk.query('select from pg_temp.book_log')).rows, []);
       assert.equal(await countFound(client, 'q=clerk'), 1);
     });
 
     test('rule 27: a role that may not create the index is refused, and serves without it', async (context) => {
       const dbUrl = await freshDatabase();
       await (await startTestService(dbUrl, WITHOUT_INDEX)).stop();
-      const url = await asUserOf(context, dbUrl, 'books, book_requests');
+      const url = await asUserOf(context, dbUrl, 'books, book_requests, book_log, book_log_state');
       await assert.rejects(startTestService(url), /start the service once as the owner/);
       const { client } = await start(context, url);
       await client.create({});
@@ -356,7 +356,7 @@ async function asUserOf(context: TestContext, dbUrl: string, tables: string): Pr
     dbUrl,
     `create role ${url.username} login password 'only use';
      grant select, insert, update, delete on ${tables} to ${url.username};
-     grant usage, select, update on sequence books_id_seq to ${url.username}`,
+     grant usage, select, update on sequence books_id_seq, book_log_number to ${url.username}`,
   );
   context.after(() => execute(dbUrl, `drop owned by ${url.username}; drop role ${url.username}`));
   return url.href;

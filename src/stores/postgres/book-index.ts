@@ -1,6 +1,6 @@
-// Owns: the search index in PostgreSQL: its tables, and how it follows the books. Triggers note which books change, whichever
-// program changes them. A transaction of plain statements indexes those of some notes; it locks the one row of
-// `book_index_state`, so that it is alone. Twin of `sqlite/book-index.ts`.
+// Owns: the search index in PostgreSQL: its tables, and how it follows the log of changes. A transaction of plain statements indexes
+// the books of some rows; it locks the row of `book_index_state`, so that it is alone. A first index is that of a range of
+// books, as those are that were stored together. Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
 import type pg from 'pg';
@@ -10,40 +10,38 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import type { Query } from './connections.ts';
 import { begin, withTimeout } from './limits.ts';
+import { placesOfLog } from './log.ts';
 import { WITH_IDS } from './statements.ts';
 import { changeStructure, look } from './structure.ts';
 
-/** Notes that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
-const STEP = 1000;
+/** Rows of the log that are taken together, and books that are indexed together: a few milliseconds of work in this process. */
+export const STEP = 1000;
 
-/** Above every id, and so in the note that stands for all books. */
+/** Above every id. */
 const LAST_ID = Number.MAX_SAFE_INTEGER;
 
-// The words of a book are written by us: no parser or dictionary of the server sees them. A note is a range of ids, as
-// narrow as a statement that has written many books allows.
+// The words of a book are written by us: no parser or dictionary of the server sees them. The index has the rows of the log that
+// the snapshot `seen` sees, and of those that `target` sees, the ones up to a transaction and a number; but not the books of a
+// range. Each place of the log has a row.
 const TABLES = [
-  ...['book_index', 'book_index_queue', 'book_index_state'].map((name) => `drop table if exists ${name}`),
+  ...['book_index', 'book_index_state'].map((name) => `drop table if exists ${name}`),
   `create table book_index (
     id bigint primary key, title_key text collate "C" not null, author_key text collate "C" not null,
     year bigint not null, words tsvector not null
   )`,
   'alter table book_index alter column words set statistics 1000',
   'alter table book_index set (parallel_workers = 0)', // one search must not take all cores from those who write
-  'create table book_index_queue (first bigint not null, last bigint not null)',
   `create table book_index_state (
-    version integer not null, round bigint not null default 0, is_complete boolean not null
+    place bigint primary key, version integer not null, is_complete boolean not null, made_at timestamptz not null,
+    seen pg_snapshot not null, target pg_snapshot not null, xid xid8 not null default '0', number bigint not null default 0,
+    next bigint not null default 1, last bigint not null default 0
   )`,
 ];
 
-/**
- * On the workers of Citus, the notes on a book and its place in the index are beside it. So its triggers may write them there,
- * which Citus allows on request. The last statement lets shards move beside writers.
- */
-const ALLOW_TRIGGERS = 'set local citus.enable_unsafe_triggers = on';
+/** On Citus, a book and its place in the index are beside each other. */
 const DISTRIBUTE = [
   "select create_distributed_table('book_index', 'id', colocate_with := 'books')",
-  "select create_distributed_table('book_index_queue', 'first', colocate_with := 'books')",
-  'alter table book_index_queue replica identity full',
+  "select create_distributed_table('book_index_state', 'place', colocate_with := 'books')",
 ];
 
 /** The indexes of the sorted part: their definitions by name. */
@@ -60,121 +58,83 @@ const INDEXES = Object.entries(SORTED).map(([name, definition]) => {
 
 /** Removes the content and the sorted part. The state is locked first, as by what indexes, or each would wait for the other. */
 const EMPTY = [
-  'truncate book_index_state, book_index_queue, book_index',
+  'truncate book_index_state, book_index',
   ...Object.keys(SORTED).map((name) => `drop index if exists ${name}`),
 ];
-
-/**
- * The function of the triggers. It has the rights of its owner, so a role that may write books needs none on the queue; and a
- * search path without temporary tables before the queue, so such a role gets no other right by it. On a server of Citus it belongs
- * to a shard of books, and its notes to the shard of the queue that is beside it.
- * @param schema of the queue, quoted.
- */
-const noteFunction = (schema: string) => `
-  create or replace function book_index_note() returns trigger
-  language plpgsql security definer set search_path = ${schema}, pg_temp as $$
-    declare low bigint; high bigint; many bigint; queue text;
-    begin
-      if tg_table_name <> 'books' then
-        select 'book_index_queue_' || queues.shardid into strict queue
-          from pg_dist_shard as own join pg_dist_shard as queues using (shardminvalue)
-          where 'books_' || own.shardid = tg_table_name and queues.logicalrelid = 'book_index_queue'::regclass;
-        if tg_op = 'TRUNCATE' then
-          execute format('insert into %I values (1, ${LAST_ID})', queue);
-        else
-          execute format('insert into %I select id, id from changed', queue);
-        end if;
-      elsif tg_op = 'TRUNCATE' then
-        insert into book_index_queue values (1, ${LAST_ID});
-      elsif tg_level = 'ROW' then
-        insert into book_index_queue values (old.id, old.id);
-      elsif tg_name = 'book_index_on_new_id' then
-        insert into book_index_queue select id, id from before except select id, id from changed;
-      else
-        select min(id), max(id), count(*) into low, high, many from changed;
-        if high - low < 4 * many then
-          insert into book_index_queue values (low, high);
-        elsif many > 0 then
-          insert into book_index_queue select id, id from changed;
-        end if;
-      end if;
-      return null;
-    end $$`;
-
-/** Begins the first index, which is complete at once if there are no books. Without the limit, Citus would gather all of them. */
-const START = `
-  do $$ declare has_books boolean := exists (select 1 from books limit 1);
-  begin
-    insert into book_index_state (version, is_complete) values (${INDEX_VERSION}, not has_books);
-    if has_books then
-      insert into book_index_queue values (1, ${LAST_ID});
-    else
-      ${INDEXES.join('; ')};
-    end if;
-  end $$`;
-
-/** By name. Of an update that changes ids, the old ones are noted by rows. */
-const TRIGGERS: Readonly<Record<string, string>> = {
-  book_index_on_insert: 'after insert on books referencing new table as changed for each statement',
-  book_index_on_update: 'after update on books referencing new table as changed for each statement',
-  book_index_on_delete: 'after delete on books referencing old table as changed for each statement',
-  book_index_on_new_id: 'after update of id on books for each row when (old.id <> new.id)',
-  book_index_on_truncate: 'after truncate on books for each statement',
-};
-
-// A partitioned table fires no trigger for a row that an update of its id moves to another partition: the old ids are
-// noted together.
-const PARTITIONED_TRIGGERS = {
-  ...TRIGGERS,
-  book_index_on_new_id:
-    'after update on books referencing old table as before new table as changed for each statement',
-};
 
 /** The role lacks a right. */
 const FORBIDDEN = '42501';
 
 const DESCRIBE = `
-  select relkind = 'p' as "isPartitioned", (
-    select count(*) = 3 from pg_class where oid in
-      (to_regclass('book_index'), to_regclass('book_index_queue'), to_regclass('book_index_state'))
+  select to_regclass('book_index') is not null and exists (
+    select from pg_attribute where attrelid = to_regclass('book_index_state') and attname = 'place'
   ) as "hasTables", (
-    select count(*) = ${Object.keys(TRIGGERS).length} from pg_trigger join pg_proc on pg_proc.oid = tgfoid
-    where tgrelid = books.oid and tgname = any($1::text[]) and tgenabled in ('O', 'A')
-      and not (relkind = 'p' and tgtype & 1 = 1) and array_to_string(proconfig, ' ') like '%, pg_temp'
-  ) as "hasTriggers", (
     select count(*) = ${INDEXES.length} from pg_index where indrelid = to_regclass('book_index') and indexrelid in
       (${Object.keys(SORTED).map((name) => `to_regclass('${name}')`)})
-  ) as "isSorted", coalesce(
-    (select relnamespace::regnamespace::text from pg_class where oid = to_regclass('book_index_queue')),
-    quote_ident(current_schema())
-  ) as schema
-  from pg_class as books where oid = to_regclass('books')`;
+  ) as "isSorted"`;
+
+/** Whether the log has all rows that the index lacks. */
+const FOLLOWS = `
+  select bool_and(version = ${INDEX_VERSION} and pg_visible_in_snapshot(pruned, seen)) as follows,
+    bool_and(is_complete) as "isComplete"
+  from book_log_state left join book_index_state using (place)`;
 
 /**
- * `unindexed` has also ids that no book has, since counting the books would read all of them; of the notes on all books, as many as
- * the sequence has given out. `file` is another one once the index has been emptied to be made again.
+ * SQL for rows of the log that the index lacks; `state` is its state. Midway to a target, those behind its position only: the rest of
+ * a transaction, and others, some of which started before the snapshot `seen`. The limit lets a planner that knows neither read
+ * them in their order.
+ * @param limit of each kind.
  */
-export const STATE = `
-  select version, is_complete as "isComplete", pg_relation_filenode('book_index') as file,
-    narrow + case when beginning is null then 0
-      else greatest(1, coalesce(pg_sequence_last_value('books_id_seq'), 0) - beginning + 1) end as unindexed
-  from book_index_state, (
-    select coalesce(sum(last - first + 1) filter (where last < ${LAST_ID}), 0)::float8 as narrow,
-      min(first) filter (where last = ${LAST_ID}) as beginning
-    from book_index_queue
-  ) as queue`;
+const behind = (limit: number | 'all', condition = 'true') => {
+  const kinds = [
+    'xid = state.xid and number > state.number',
+    'xid > state.xid and xid >= pg_snapshot_xmax(seen)',
+    'xid > state.xid and xid = any(array(select pg_snapshot_xip(seen)))',
+  ].map((kind) => {
+    return `(select xid, number, book, last from book_log
+      where book_log.place = state.place and ${kind} and ${condition} order by xid, number limit ${limit})`;
+  });
+  return `lateral (${kinds.join(' union all ')}) as behind`;
+};
 
-// No other process indexes until the end of the transaction. Builds before version 1.1 store nothing if the round is another
-// one than when they read the notes. Losing the transaction in a crash costs nothing: the notes come back with it.
+/** `unindexed` has also ids that no book has. `madeAt` is another one once the index has been emptied to be made again. */
+const stateOf = (limit: number | 'all') => `
+  select min(version) as version, bool_and("isComplete") as "isComplete", max(made)::text as "madeAt",
+    coalesce(sum(unindexed), 0)::float8 as unindexed,
+    coalesce(array_agg(place) filter (where unindexed > 0), '{}')::text[] as behind
+  from (
+    select state.place, version, is_complete as "isComplete", made_at as made,
+      greatest(0, state.last - next + 1) + (state.xid <> '0')::integer + coalesce(sum(behind.last - book + 1), 0) as unindexed
+    from book_index_state as state left join ${behind(limit)} on true group by state.place
+  ) as places`;
+
+/** The first one reads no more rows of the log than a step takes, and one more; the second one all. */
+export const STATE = stateOf(STEP + 1);
+export const WHOLE_STATE = stateOf('all');
+export const MADE_AT = 'select max(made_at)::text as "madeAt" from book_index_state';
+
+/** Of a first index. */
+const LEFT = `
+  select coalesce(pg_sequence_last_value('books_id_seq'), 0) - (select max(next) from book_index_state) as books`;
+
+// No other process indexes this place until the end of the transaction. Losing the transaction in a crash costs nothing: the
+// position comes back with it.
 const LOCK = `
-  update book_index_state set round = round + 1 where version = ${INDEX_VERSION}
-  returning is_complete as "isComplete", set_config('synchronous_commit', 'off', true)`;
+  select is_complete as "isComplete", xid <> '0' as "isMidway", next, last, set_config('synchronous_commit', 'off', true)
+  from book_index_state where version = ${INDEX_VERSION} and place = $1 for update`;
 
-const PLACES = `select ctid from book_index_queue limit ${STEP}`;
+/** Midway to a target, only the rows that it sees: a transaction that has ended since may have a lower number. */
+const NEXT_ROWS = `
+  select behind.xid::text, behind.number, book, behind.last, pg_current_snapshot()::text as now
+  from book_index_state as state cross join ${behind(STEP, "(state.xid = '0' or pg_visible_in_snapshot(xid, target))")}
+  where state.place = $1 order by behind.xid, behind.number limit ${STEP}`;
 
-// Where several servers have the notes, each has such places, so this may remove more of them: all are carried out.
-const TAKE = 'delete from book_index_queue where ctid = any($1::tid[]) returning first, last';
-const PUT_BACK = 'insert into book_index_queue select * from unnest($1::bigint[], $2::bigint[])';
+const MOVE = `
+  update book_index_state set target = case when xid = '0' then $2::pg_snapshot else target end,
+    xid = $3::xid8, number = $4, next = $5, last = $6
+  where place = $1`;
+const ARRIVE = "update book_index_state set seen = target, xid = '0', number = 0 where place = $1";
+const MOVE_IN_RANGE = 'update book_index_state set next = $2 where place = $1';
 
 const BEGINNINGS = `left(title, ${INDEXED_UNITS}) as title, left(author, ${INDEXED_UNITS}) as author`;
 
@@ -189,74 +149,105 @@ const STORE = `
   on conflict (id) do update set
     title_key = excluded.title_key, author_key = excluded.author_key, year = excluded.year, words = excluded.words`;
 
-const REMOVE = `
-  delete from book_index where (id = any($1::bigint[]) or id between $2 and $3) and id <> all($4::bigint[])`;
+const REMOVE = 'delete from book_index where id = any($1::bigint[]) and id <> all($2::bigint[])';
 
 export interface IndexState {
   readonly version: number;
   readonly isComplete: boolean;
-  /** In which the server keeps the index. */
-  readonly file: number;
+  /** When the index was made; null without one. */
+  readonly madeAt: string | null;
   /** About how many books are not indexed. */
   readonly unindexed: number;
+  /** The places of the log that have them. */
+  readonly behind: readonly string[];
 }
 
-/** Books with these ids have been written. */
-interface Note {
-  readonly first: number;
+/** Of the log. */
+export type Place = number | string;
+
+/** A row of the log. */
+interface Row {
+  readonly xid: string;
+  readonly number: number;
+  readonly book: number;
+  readonly last: number;
+  /** The snapshot that has found it. */
+  readonly now: string;
+}
+
+interface Position {
+  readonly isComplete: boolean;
+  readonly isMidway: boolean;
+  /** The range of books. */
+  readonly next: number;
   readonly last: number;
 }
 
-interface BooksTable {
-  readonly isPartitioned: boolean;
+/** A range without ids. */
+const NO_RANGE = { book: 1, last: 0 };
+const NO_TABLES: IndexTables = { hasTables: false, isSorted: false };
+
+interface IndexTables {
   /** Whether all tables of the index are there. */
   readonly hasTables: boolean;
-  /** Whether all triggers are there and in effect, and their function is the present one. */
-  readonly hasTriggers: boolean;
   /** Whether the sorted part is there. */
   readonly isSorted: boolean;
-  /** Of the index, quoted. */
-  readonly schema: string;
 }
 
-/** A range without ids. */
-const NO_RANGE = { first: 1, last: 0 };
-
 /**
- * Indexes the books of some notes.
+ * Indexes some books of a range, or those of some rows of the log in one place.
  * @param query sends a statement of a transaction that does nothing else.
- * @returns how many ids of notes are done; 0 if there are no notes, or another version has made the index.
+ * @returns about how many; 0 if there are none, or another version has made the index.
  */
-export async function indexSome(query: Query): Promise<number> {
-  if ((await query(LOCK)).rowCount === 0) return 0;
-  const places = await query<{ ctid: string }>(PLACES);
-  if (places.rowCount === 0) return 0;
-  // A change that is committed after this has a note that stays; one before it is in the books that are read.
-  const notes = await query<Note>(TAKE, [places.rows.map(({ ctid }) => ctid)]);
-  const { ids, wide, rest } = taskOf(notes.rows);
-  const range = wide ?? NO_RANGE;
-  const ofIds = ids.length === 0 ? [] : (await query<Book>(READ_IDS, [ids])).rows;
-  const ofRange = wide === undefined ? [] : (await query<Book>(READ_RANGE, [wide.first, wide.last])).rows;
-  const reached = ofRange.length === STEP ? (ofRange.at(-1) as Book).id : range.last;
-  if (reached < range.last) rest.push({ first: reached + 1, last: range.last });
-  const entries = [...ofIds, ...ofRange].map(entryOf);
-  const stored = entries.map(({ id }) => id);
+export async function indexSome(query: Query, place: Place): Promise<number> {
+  const [position] = (await query<Position>(LOCK, [place])).rows;
+  if (position === undefined) return 0;
+  const { next, last, isMidway } = position;
+  if (next <= last) {
+    const books = (await query<Book>(READ_RANGE, [next, last])).rows;
+    await store(query, books);
+    const end = books.length === STEP ? (books.at(-1) as Book).id : last;
+    await query(MOVE_IN_RANGE, [place, end + 1]);
+    return Math.max(1, books.length);
+  }
+  const { rows } = await query<Row>(NEXT_ROWS, [place]);
+  const ids = new Set<number>();
+  let reached: Row | undefined;
+  let range = NO_RANGE;
+  for (const row of rows) {
+    const isWide = row.last - row.book >= STEP;
+    if (ids.size > 0 && (isWide || ids.size + row.last - row.book >= STEP)) break;
+    reached = row;
+    if (isWide) {
+      range = row;
+      break;
+    }
+    for (let id = row.book; id <= row.last; id += 1) ids.add(id);
+  }
+  if (reached !== undefined) {
+    const books = (await query<Book>(READ_IDS, [[...ids]])).rows;
+    await store(query, books);
+    if (books.length < ids.size) await query(REMOVE, [[...ids], books.map(({ id }) => id)]);
+    await query(MOVE, [place, reached.now, reached.xid, reached.number, range.book, range.last]);
+  }
+  const isLast = reached === rows.at(-1) && rows.length < STEP;
+  if (isLast && (isMidway || reached !== undefined)) await query(ARRIVE, [place]);
+  return reached === undefined ? 0 : Math.max(1, ids.size);
+}
+
+async function store(query: Query, books: readonly Book[]): Promise<void> {
+  const entries = books.map(entryOf);
   await query(STORE, [
-    stored,
+    entries.map(({ id }) => id),
     entries.map(({ titleKey }) => titleKey),
     entries.map(({ authorKey }) => authorKey),
     entries.map(({ year }) => year),
     entries.map(vectorOf),
   ]);
-  if (wide !== undefined || ofIds.length < ids.length)
-    await query(REMOVE, [ids, range.first, reached, stored]);
-  if (rest.length > 0) await query(PUT_BACK, [rest.map(({ first }) => first), rest.map(({ last }) => last)]);
-  return Math.max(1, idsOf(notes.rows) - idsOf(rest));
 }
 
 /**
- * Begins the index, unless it is there, of this version and with all that notes changes of books. It is complete at once if
- * there are no books.
+ * Begins the index, unless it is there, of this version, and follows the log. It is complete at once if there are no books.
  * @param isDistributed whether several servers keep the books.
  * @throws Error with the reason when that is impossible.
  */
@@ -281,23 +272,23 @@ async function missingFrom(
   isDistributed: boolean,
   times: Times['postgres'],
 ): Promise<string[]> {
-  const [books] = await look<BooksTable>(client, times, DESCRIBE, [Object.keys(TRIGGERS)]);
-  const { isPartitioned = false, hasTables = false, schema = '' } = books ?? {};
-  const [state] = hasTables ? await look<IndexState>(client, times, STATE) : [];
-  const isCurrent = state?.version === INDEX_VERSION && (books?.isSorted || !state.isComplete);
-  if (isCurrent && books?.hasTriggers) return [];
+  const [{ hasTables, isSorted } = NO_TABLES] = await look<IndexTables>(client, times, DESCRIBE);
+  const [state] = hasTables
+    ? await look<{ follows: boolean | null; isComplete: boolean }>(client, times, FOLLOWS)
+    : [];
+  if (state?.follows && (isSorted || !state.isComplete)) return [];
+  // In this order: a book that is stored in between is in the log for the index.
+  const places = await placesOfLog((text) => look(client, times, text));
+  const hasBooks = (await look(client, times, 'select 1 from books limit 1')).length > 0;
+  const rows = places.map(({ place, now }, position) => {
+    const last = hasBooks && position === 0 ? LAST_ID : 0; // one place has the range of all books
+    return `(${place}, ${INDEX_VERSION}, ${!hasBooks}, now(), '${now}', '${now}', ${last})`;
+  });
   return [
-    'lock table books in share row exclusive mode',
-    ...(isDistributed ? [ALLOW_TRIGGERS] : []),
-    noteFunction(schema),
     ...(hasTables ? EMPTY : TABLES), // rights on the tables stay if all are there
     ...(isDistributed && !hasTables ? DISTRIBUTE : []),
-    // Only the replacement of a trigger for rows by one for statements needs a lock that readers wait for.
-    ...(isPartitioned ? ['drop trigger if exists book_index_on_new_id on books'] : []),
-    ...Object.entries(isPartitioned ? PARTITIONED_TRIGGERS : TRIGGERS).map(([name, when]) => {
-      return `create or replace trigger ${name} ${when} execute function ${schema}.book_index_note()`;
-    }),
-    START,
+    `insert into book_index_state (place, version, is_complete, made_at, seen, target, last) values ${rows}`,
+    ...(hasBooks ? [] : INDEXES),
   ];
 }
 
@@ -317,46 +308,24 @@ export async function* buildIndex(
     await query('commit');
     return result;
   };
-  while ((await transaction(() => indexSome(query))) > 0) {
-    const [state] = (await query<IndexState>(STATE)).rows;
-    yield Math.max(1, state?.unindexed ?? 0);
+  const places = await placesOfLog(
+    async (text) => (await query<{ place: number; now: string }>(text)).rows as never,
+  );
+  for (const { place } of places) {
+    while ((await transaction(() => indexSome(query, place))) > 0) {
+      const [left] = (await query<{ books: number }>(LEFT)).rows;
+      yield Math.max(1, left?.books ?? 0);
+    }
   }
   await transaction(async () => {
-    const [state] = (await query<IndexState>(LOCK)).rows;
-    if (state?.isComplete !== false) return;
+    const [position] = (await query<Position>(LOCK, [places[0]?.place])).rows;
+    if (position?.isComplete !== false) return;
     for (const statement of [...INDEXES, 'analyze book_index']) await client.query(statement);
     await query('update book_index_state set is_complete = true');
   });
   // So that the sorted part can be read without the table. The server does it by itself, later.
   await client.query('vacuum book_index').catch(() => {});
   yield 0;
-}
-
-/**
- * What is done together: narrow notes, and the beginning of a wide one, or neither would end beside the other. Notes that touch
- * each other become one.
- */
-function taskOf(notes: readonly Note[]): { ids: number[]; wide: Note | undefined; rest: Note[] } {
-  const ranges: { first: number; last: number }[] = [];
-  for (const { first, last } of notes.toSorted((one, other) => one.first - other.first)) {
-    const before = ranges.at(-1);
-    if (before !== undefined && first <= before.last + 1) before.last = Math.max(before.last, last);
-    else ranges.push({ first, last });
-  }
-  const wide = ranges.find(({ first, last }) => last - first >= STEP);
-  const ids: number[] = [];
-  const rest: Note[] = [];
-  for (const range of ranges) {
-    const { first, last } = range;
-    if (range === wide) continue;
-    if (ids.length + last - first >= STEP) rest.push(range);
-    else for (let id = first; id <= last; id += 1) ids.push(id);
-  }
-  return { ids, wide, rest };
-}
-
-function idsOf(notes: readonly Note[]): number {
-  return notes.reduce((ids, { first, last }) => ids + last - first + 1, 0);
 }
 
 /** The words of a book as a `tsvector` is written; those of each field are marked. */

@@ -9,11 +9,21 @@ import type { Times } from '../../times.ts';
 import { INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
 import { findPage, type SearchableIndex } from '../finding.ts';
 import type { Statement } from '../search-sql.ts';
-import { buildIndex, type IndexState, indexSome, STATE } from './book-index.ts';
+import {
+  buildIndex,
+  type IndexState,
+  indexSome,
+  MADE_AT,
+  type Place,
+  STATE,
+  STEP,
+  WHOLE_STATE,
+} from './book-index.ts';
 import { CANCELED, type Connections } from './connections.ts';
 import { POSTGRES_DIALECT } from './dialect.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { beginWithin, withTimeout } from './limits.ts';
+import { WRITTEN, type Written } from './log.ts';
 import type { Standby } from './standby.ts';
 
 /** The part of a search's time that a standby has; then the primary is asked. */
@@ -37,6 +47,9 @@ export class PostgresFinder {
   #indexing: Promise<number> | undefined;
   /** When that began. */
   #indexingSince = 0;
+  /** How many books were not indexed when they were counted, without those that this process has indexed since; and when to count again. */
+  #counted = 0;
+  #countsAt = 0;
   /** About how many books were not indexed at the latest look. */
   unindexed = 0;
 
@@ -71,12 +84,12 @@ export class PostgresFinder {
   /** @param most undefined for a long search. */
   async #find(search: Search, deadline: number, most: number | undefined): Promise<Page> {
     for (;;) {
-      const { file, unindexed } = await this.#catchUp(deadline);
+      const { madeAt, unindexed } = await this.#catchUp(deadline);
       const page =
         (await this.#findOnStandby(search, deadline, most)) ??
         (await this.#findOnPrimary(search, deadline, most));
       // An index that is made again is empty at once, also in the midst of a search.
-      if ((await this.#state(deadline)).file === file) return { ...page, unindexed };
+      if ((await this.#ask<IndexState>(MADE_AT, deadline)).madeAt === madeAt) return { ...page, unindexed };
     }
   }
 
@@ -144,25 +157,43 @@ export class PostgresFinder {
       if (state.unindexed === 0 || state.unindexed > MOST_AT_ONCE || isLeft) return state;
       // It may wait for a lock of others, or fail, as on a full disk. Indexed books are found nevertheless. Searches that
       // come one after the other wait for the same step no longer than one of them would.
-      const step = this.#index().catch(() => 'failed');
+      const step = this.#index(state.behind).catch(() => 'failed');
       const stepEnd = Math.min(end, this.#indexingSince + catchUp);
       const late = pause(Math.max(0, stepEnd - performance.now()), 'late', { ref: false });
       isLeft = typeof (await Promise.race([step, late])) === 'string' || performance.now() >= end;
     }
   }
 
+  /** While many books are not indexed, they are counted once a second. */
   async #state(deadline = Number.POSITIVE_INFINITY): Promise<IndexState> {
-    const end = Math.min(performance.now() + this.#times.indexStatement, deadline);
-    const { rows } = await this.#connections.query<IndexState>('searches', STATE, [], end);
-    return rows[0] ?? { version: 0, isComplete: false, file: 0, unindexed: 0 };
+    const state = await this.#ask<IndexState>(STATE, deadline);
+    if (state.unindexed <= STEP) return state;
+    if (performance.now() > this.#countsAt) {
+      this.#counted = (await this.#ask<IndexState>(WHOLE_STATE, deadline)).unindexed;
+      this.#countsAt = performance.now() + this.#times.idlePause;
+    }
+    return { ...state, unindexed: Math.max(state.unindexed, this.#counted) };
   }
 
-  /** Indexes some books, unless that is in progress already; then it waits for the end of it. */
-  #index(): Promise<number> {
+  /** @returns the one row of a statement. */
+  async #ask<Row extends object>(text: string, deadline = Number.POSITIVE_INFINITY): Promise<Row> {
+    const end = Math.min(performance.now() + this.#times.indexStatement, deadline);
+    return (await this.#connections.query<Row>('searches', text, [], end)).rows[0] as Row;
+  }
+
+  /** Indexes some books in each of these places, unless that is in progress already; then it waits for the end of it. */
+  #index(places: readonly Place[]): Promise<number> {
     if (this.#indexing !== undefined) return this.#indexing;
     this.#indexingSince = performance.now();
     const end = this.#indexingSince + this.#times.indexStep;
-    this.#indexing = this.#connections.transaction('searches', end, indexSome).finally(() => {
+    const index = async () => {
+      let indexed = 0;
+      for (const place of places)
+        indexed += await this.#connections.transaction('searches', end, (query) => indexSome(query, place));
+      this.#counted -= indexed;
+      return indexed;
+    };
+    this.#indexing = index().finally(() => {
       this.#indexing = undefined;
     });
     return this.#indexing;
@@ -187,16 +218,16 @@ export class PostgresFinder {
     const state = await this.#state();
     if (state.version !== INDEX_VERSION) return;
     if (!state.isComplete) return this.#build(signal);
-    this.unindexed = state.unindexed;
-    if (this.unindexed === 0) return;
-    while (this.unindexed > 0 && !signal.aborted) {
+    let { unindexed, behind } = state;
+    this.unindexed = unindexed;
+    if (unindexed === 0) return;
+    while (unindexed > 0 && !signal.aborted) {
       const began = performance.now();
-      const indexed = await this.#index();
-      if (indexed === 0) return; // another process has done it
-      const { unindexed } = await this.#state();
-      const othersWrite = unindexed + indexed > this.unindexed;
+      const { written } = await this.#ask<Written>(WRITTEN);
+      if ((await this.#index(behind)) === 0) return; // another process has done it
+      ({ unindexed, behind } = await this.#state());
       this.unindexed = unindexed;
-      if (othersWrite) {
+      if ((await this.#ask<Written>(WRITTEN)).written > written) {
         const inProportion = (performance.now() - began) * PAUSE_FOR_WRITERS; // a step may wait for a lock
         const rest = Math.min(this.#times.idlePause, inProportion);
         await pause(rest, undefined, { ref: false, signal });

@@ -15,6 +15,7 @@ import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
+import { placesOfLog, pruneLog } from './log.ts';
 import { NewBooks } from './new-books.ts';
 import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -74,7 +75,13 @@ export async function openPostgres(
       void (await standby?.connect())?.end();
       const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
       const statements = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
-      return { isNew, ...storeOf(times, connections, statements, shards, finder, standby) };
+      const places = await placesOfLog((text) => look(client, times.postgres, text));
+      const endPruning = pruneLog(
+        connections,
+        places.map(({ place }) => place),
+        times,
+      );
+      return { isNew, ...storeOf(times, connections, statements, shards, finder, standby, endPruning) };
     } catch (error) {
       void connections.close();
       throw error;
@@ -92,6 +99,7 @@ function storeOf(
   shards: Shards,
   finder: PostgresFinder | undefined,
   standby: Standby | undefined,
+  endPruning: () => void,
 ): Omit<BookStore, 'isNew'> {
   const lists = new OpenLists(LIST_CONNECTIONS, times.lists);
   const changes = new BookChanger(connections, statements);
@@ -134,6 +142,7 @@ function storeOf(
       metric('unindexed_books', finder?.unindexed ?? {}),
     ],
     close: async () => {
+      endPruning();
       finder?.close();
       standby?.close();
       await connections.close();

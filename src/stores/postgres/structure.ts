@@ -1,4 +1,4 @@
-// Owns: the tables of books and of keys in PostgreSQL: each is created if missing, and updated if older. A structure that is up to
+// Owns: the tables of books and of keys in PostgreSQL, and their log: each is created if missing, and updated if older. A structure that is up to
 // date is only read, so a role without the right to create can serve, and no lock is taken on a table in use.
 // Does not: hold up programs that use a table. Reads queue behind a lock that is waited for, so each wait is short,
 // and they are repeated.
@@ -9,6 +9,7 @@ import { LAST_SEQUENTIAL_ID } from '../../books/book.ts';
 import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { begin, withTimeout } from './limits.ts';
+import { stepsToLog } from './log.ts';
 
 const COLUMNS = withTypes('bigint');
 
@@ -39,6 +40,7 @@ const LOOK = `
     exists (select from pg_class where oid = to_regclass('books') and relkind = 'p') as "isPartitioned",
     to_regclass('pg_dist_local_group') is not null as "hasCitus"`;
 const IS_WORKER = 'select from pg_dist_local_group where groupid <> 0';
+const IS_DISTRIBUTED = "select from pg_dist_partition where logicalrelid = to_regclass('books')";
 
 const DESCRIBE = `
   select attname as name, format_type(atttypid, atttypmod) as type, attnotnull as filled,
@@ -100,7 +102,10 @@ export async function createStructure(client: pg.Client, times: Times['postgres'
     const forBooks = found.isNew
       ? [CREATE_SEQUENCE, CREATE_TABLE]
       : [...stepsFrom(await look<Column>(client, times, DESCRIBE)), CATCH_UP];
-    return found.hasRequests ? forBooks : [...forBooks, ...CREATE_REQUESTS];
+    const isDistributed = found.hasCitus && (await look(client, times, IS_DISTRIBUTED)).length > 0;
+    const forRequests = found.hasRequests ? [] : CREATE_REQUESTS;
+    const forLog = await stepsToLog((text, values) => look(client, times, text, values), isDistributed);
+    return [...forBooks, ...forRequests, ...forLog];
   });
   return found as Structure;
 }

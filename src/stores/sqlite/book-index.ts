@@ -1,6 +1,5 @@
-// Owns: the search index in a SQLite file: its tables, and how it follows the books. Books above a mark
-// are new; triggers note which of the others are new or change, whichever program it is. Twin of
-// `postgres/book-index.ts`.
+// Owns: the search index in a SQLite file: its tables, and how it follows the log of changes. A first index is that of a range of
+// books, as those are that were stored together. Twin of `postgres/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them 26 times as expensive.
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -9,6 +8,7 @@ import { INDEXED_UNITS } from '../../books/words.ts';
 import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, MOST_AT_ONCE } from '../book-index.ts';
 import { SQLITE_BUSY } from './faults.ts';
+import { BookLog, HAS_NEW, HIGHEST, NOTED_TO } from './log.ts';
 import { inTransaction, now, preparing, retryWhileBusy } from './structure.ts';
 
 /** Books that are indexed between two looks at the clock. */
@@ -25,9 +25,10 @@ const TABLES = [
   `create virtual table book_index_words using fts5(
     title, author, content='', contentless_delete=1, detail=column, tokenize="ascii tokenchars '#'"
   )`,
-  'create table book_index_queue (id integer primary key) strict',
+  // The index has what the log has up to a position, but for the books of a range.
   `create table book_index_state (
-    version integer not null, indexed_to integer not null, is_complete integer not null
+    version integer not null, position integer not null, next integer not null, last integer not null,
+    is_complete integer not null
   ) strict`,
 ];
 
@@ -41,55 +42,52 @@ const INDEXES = [
   'create index book_index_years on book_index (year)',
 ];
 
-// None of them names the virtual table, so programs whose SQLite has no FTS5 can write books.
-const TRIGGERS = [
-  `create trigger book_index_on_insert after insert on books
-    when new.id <= (select indexed_to from book_index_state)
-    begin insert or ignore into book_index_queue values (new.id); end`,
-  `create trigger book_index_on_update after update on books
-    begin
-      insert or ignore into book_index_queue
-        select old.id where old.id <= (select indexed_to from book_index_state);
-      insert or ignore into book_index_queue
-        select new.id where new.id <= (select indexed_to from book_index_state);
-    end`,
-  `create trigger book_index_on_delete after delete on books
-    when old.id <= (select indexed_to from book_index_state)
-    begin insert or ignore into book_index_queue values (old.id); end`,
-];
-
 const REMOVE = `
-  drop trigger if exists book_index_on_insert;
-  drop trigger if exists book_index_on_update;
-  drop trigger if exists book_index_on_delete;
   drop table if exists book_index_state;
-  drop table if exists book_index_queue;
   drop table if exists book_index_words;
   drop table if exists book_index`;
 
 const DEFINITIONS = "select lower(sql) as definition from sqlite_schema where name glob 'book_index*'";
 
-const MARK = '(select indexed_to from book_index_state)';
-
 const STATE = `
-  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, is_complete as isComplete, indexed_to as indexedTo,
-    exists (select 1 from book_index_queue) or exists (select 1 from books where id > indexed_to) as isBehind
+  select coalesce(version, 0) = ${INDEX_VERSION} as isOurs, is_complete as isComplete, position, next, last,
+    next <= last or position < (select max(number) from book_log) or ${HAS_NEW} as isBehind
   from (select 1) left join book_index_state`;
 
-const ARE_MANY_PENDING = `
-  select count(*) > ${MOST_AT_ONCE} as areMany from (
-    select id from book_index_queue union all select id from books where id > ${MARK} limit ${MOST_AT_ONCE} + 1
-  )`;
+/** Whether the log has all rows after the position. */
+const FOLLOWS = `
+  select position >= (select min(number) from book_log) - 1 as follows from book_index_state`;
+
+/** The books of rows that follow. */
+const rowsBehind = (limit: string) => `
+  select last - book + 1 as books from book_log
+  where number > (select position from book_index_state) and book > 0${limit}`;
 
 /** Ids that were never given are also counted, since counting the books would read all of them. */
-const COUNT_PENDING = `
-  select (select count(*) from book_index_queue) + max(0, (select coalesce(max(id), 0) from books) - ${MARK}) as books`;
+const countOf = (limit = '') => `
+  select coalesce((select sum(books) from (${rowsBehind(limit)})), 0)
+    + max(0, ${HIGHEST} - ${NOTED_TO})
+    + max(0, min(last, (select coalesce(max(id), 0) from books)) - next + 1) as books
+  from book_index_state`;
+const COUNT_PENDING = countOf();
+const COUNT_FEW_PENDING = countOf(` limit ${MOST_AT_ONCE + 1}`);
 
-/** Texts are cut to what is indexed: no fewer characters than UTF-16 units. Those of a removed book are null. */
+/** Texts are cut to what is indexed: no fewer characters than UTF-16 units. */
 const BOOK = `
-  select id, substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year`;
-const CHANGED = `${BOOK} from (select id from book_index_queue limit ${STEP}) left join books using (id)`;
-const NEW = `${BOOK} from books where id > ${MARK} order by id limit ${STEP}`;
+  select id, substr(title, 1, ${INDEXED_UNITS}) as title, substr(author, 1, ${INDEXED_UNITS}) as author, year
+  from books`;
+const ONE = `${BOOK} where id = ?`;
+const OF_RANGE = `${BOOK} where id between ? and ? order by id limit ${STEP}`;
+const NEXT_ROWS = `select number, book, last from book_log where number > ? order by number limit ${STEP}`;
+const NO_RANGE = { book: 1, last: 0 };
+const MOVE = 'update book_index_state set position = ?, next = ?, last = ?';
+
+/** A row of the log. */
+interface Row {
+  readonly number: number;
+  readonly book: number;
+  readonly last: number;
+}
 
 export interface IndexState {
   /** Whether this version has made it. Another one's is neither read nor changed. */
@@ -98,8 +96,11 @@ export interface IndexState {
   readonly isComplete: 0 | 1;
   /** Whether there are books to index. */
   readonly isBehind: 0 | 1;
-  /** The id up to which new books were indexed. */
-  readonly indexedTo: number;
+  /** Of the log. */
+  readonly position: number;
+  /** The ids of the range. */
+  readonly next: number;
+  readonly last: number;
 }
 
 /** About how many books are not indexed; undefined if there is no index. */
@@ -115,6 +116,7 @@ export class SqliteIndex {
   readonly #db: DatabaseSync;
   readonly #mustWait: () => boolean;
   readonly #prepare;
+  readonly #log;
 
   /**
    * @param db a separate connection. After a deletion from a virtual table without content, `lastInsertRowid` is no
@@ -125,11 +127,11 @@ export class SqliteIndex {
     this.#db = db;
     this.#mustWait = mustWait;
     this.#prepare = preparing(db);
+    this.#log = new BookLog(db);
   }
 
   /**
-   * Begins the index, unless it is there, of this version and with all that notes changes of books. It is complete at once if
-   * there are no books.
+   * Begins the index, unless it is there, of this version, and follows the log. It is complete at once if there are no books.
    */
   prepare(times: Times['sqlite']): void {
     const prepare = () =>
@@ -143,9 +145,15 @@ export class SqliteIndex {
     return this.#prepare(STATE).get() as unknown as IndexState;
   }
 
+  /** How far it is; another text after each step. */
+  get progress(): string {
+    const { position, next } = this.state;
+    return `${position} ${next}`;
+  }
+
   /** Whether there are more books to index than a search waits for. */
   get areManyPending(): boolean {
-    return this.#prepare(ARE_MANY_PENDING).get()?.areMany === 1;
+    return Number(this.#prepare(COUNT_FEW_PENDING).get()?.books) > MOST_AT_ONCE;
   }
 
   /**
@@ -159,6 +167,7 @@ export class SqliteIndex {
     return this.#inTransaction(() => {
       const { isOurs, isComplete } = this.state;
       if (!isOurs) return true;
+      this.#log.noteAll();
       while (this.#indexSome()) if (now() >= end) return false;
       if (isComplete) return true;
       for (const next of [...this.#missing(INDEXES), 'update book_index_state set is_complete = 1']) {
@@ -169,9 +178,9 @@ export class SqliteIndex {
     });
   }
 
-  /** Whether everything is there as it is defined. If it is not, books may have been written that are not noted. */
+  /** Whether everything is there as it is defined. */
   #isSound(): boolean {
-    if (this.#missing([...TABLES, ...TRIGGERS]).length > 0) return false;
+    if (this.#missing(TABLES).length > 0 || this.#db.prepare(FOLLOWS).get()?.follows !== 1) return false;
     const { isOurs, isComplete } = this.state;
     return isOurs === 1 && (isComplete === 0 || this.#missing(INDEXES).length === 0);
   }
@@ -184,9 +193,10 @@ export class SqliteIndex {
 
   #begin(): void {
     const isEmpty = this.#db.prepare('select 1 from books limit 1').get() === undefined;
-    const parts = [...TABLES, LARGE_PAGES, ...TRIGGERS, ...(isEmpty ? INDEXES : [])];
-    this.#db.exec([REMOVE, ...parts].join(';'));
-    this.#db.exec(`insert into book_index_state values (${INDEX_VERSION}, 0, ${isEmpty})`);
+    this.#db.exec([REMOVE, ...TABLES, LARGE_PAGES, ...(isEmpty ? INDEXES : [])].join(';'));
+    this.#db.exec(`
+      insert into book_index_state
+      select ${INDEX_VERSION}, max(number), 1, (select coalesce(max(id), 0) from books), ${isEmpty} from book_log`);
   }
 
   #inTransaction<Result>(work: () => Result): Result {
@@ -197,26 +207,34 @@ export class SqliteIndex {
     });
   }
 
-  /** @returns whether there were books to index. */
+  /** @returns whether there was anything to index. */
   #indexSome(): boolean {
-    const changed = this.#prepare(CHANGED).all() as unknown as Book[];
-    for (const book of changed) {
-      this.#prepare('delete from book_index_words where rowid = ?').get(book.id);
-      this.#prepare('delete from book_index where id = ?').get(book.id);
-      if (book.title !== null) this.#add(book);
-      this.#prepare('delete from book_index_queue where id = ?').get(book.id);
+    const { position, next, last } = this.state;
+    if (next <= last) {
+      const books = this.#prepare(OF_RANGE).all(next, last) as unknown as Book[];
+      for (const book of books) this.#replace(book.id, book);
+      const isEnd = books.length < STEP;
+      this.#prepare(MOVE).get(position, isEnd ? 1 : Number(books.at(-1)?.id) + 1, isEnd ? 0 : last);
+      return true;
     }
-    if (changed.length > 0) return true;
-    const added = this.#prepare(NEW).all() as unknown as Book[];
-    const last = added.at(-1);
-    if (last === undefined) return false;
-    for (const book of added) this.#add(book);
-    this.#prepare('update book_index_state set indexed_to = ?').get(last.id);
+    const rows = this.#prepare(NEXT_ROWS).all(position) as unknown as Row[];
+    const end = rows.findIndex((row) => row.book < row.last);
+    const single = end === -1 ? rows : rows.slice(0, end);
+    for (const id of new Set(single.map(({ book }) => book)))
+      this.#replace(id, this.#prepare(ONE).get(id) as unknown as Book | undefined);
+    const reached = rows.at(end);
+    if (reached === undefined) return false;
+    const range = end === -1 ? NO_RANGE : reached;
+    this.#prepare(MOVE).get(reached.number, range.book, range.last);
     return true;
   }
 
-  #add(book: Book): void {
-    const { id, titleKey, authorKey, year, titleWords, authorWords } = entryOf(book);
+  /** @param book undefined if it is gone. */
+  #replace(id: number, book: Book | undefined): void {
+    const isThere = this.#prepare('delete from book_index where id = ? returning id').get(id) !== undefined;
+    if (isThere) this.#prepare('delete from book_index_words where rowid = ?').get(id);
+    if (book === undefined) return;
+    const { titleKey, authorKey, year, titleWords, authorWords } = entryOf(book);
     this.#prepare('insert into book_index values (?, ?, ?, ?)').get(id, titleKey, authorKey, year);
     this.#prepare('insert into book_index_words (rowid, title, author) values (?, ?, ?)').get(
       id,

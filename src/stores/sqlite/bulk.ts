@@ -20,6 +20,7 @@ import {
 import { COUNTS, FIELDS, ID_AND_FIELDS } from '../columns.ts';
 import { isOfKind, SQLITE_IOERR } from './faults.ts';
 import { OpenStore } from './file.ts';
+import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
 import {
   createStructure,
@@ -92,6 +93,7 @@ class SqliteBulk implements BulkStore {
   /** Undefined if nothing is committed there that must last. */
   readonly #store: OpenStore | undefined;
   #newIds: NewIds | undefined;
+  #bookLog: BookLog | undefined;
   readonly #prepare;
 
   constructor(db: DatabaseSync, times: Times['sqlite'], store?: OpenStore) {
@@ -106,7 +108,12 @@ class SqliteBulk implements BulkStore {
   }
 
   async inTransaction<Result>(work: () => Promise<Result>): Promise<Result> {
-    const result = await this.#inTransaction('begin immediate', work);
+    const result = await this.#inTransaction('begin immediate', async () => {
+      this.#log.noteAll();
+      const result = await work();
+      this.#log.noteAll();
+      return result;
+    });
     await setTimeout(this.#times.bulkPause); // other processes write, and signals are handled
     return result;
   }
@@ -243,6 +250,11 @@ class SqliteBulk implements BulkStore {
   get #ids(): NewIds {
     this.#newIds ??= new NewIds(this.#db);
     return this.#newIds;
+  }
+
+  get #log(): BookLog {
+    this.#bookLog ??= new BookLog(this.#db);
+    return this.#bookLog;
   }
 
   /** @param newId if the rows are new books. */

@@ -65,8 +65,8 @@ class SqliteFinder implements SearchableIndex {
   #isBlocked = false;
   /** Of the file: it changes with every transaction of other connections. */
   #version = 0;
-  /** Up to which id new books were indexed at the latest look. */
-  #indexedTo = 0;
+  /** How far the index was at the latest look. */
+  #progress = '';
   #timer: NodeJS.Timeout | undefined;
 
   constructor({ path, times: { sqlite: times }, syncing }: ThreadData) {
@@ -84,7 +84,7 @@ class SqliteFinder implements SearchableIndex {
   /** Makes the index if it is missing, and brings it up to date in the background from now on. */
   keepIndex(): void {
     this.#index.prepare(this.#times);
-    this.#indexedTo = this.#index.state.indexedTo;
+    this.#progress = this.#index.progress;
     this.#timer = setTimeout(() => this.#follow(), 0);
   }
 
@@ -179,15 +179,16 @@ class SqliteFinder implements SearchableIndex {
 
   /**
    * Indexes in the background: one step after the other, between which others can write, with longer pauses while they do.
-   * If another process has indexed new books since the latest look, this one leaves the rest to it.
+   * If another process has indexed since the latest look, this one leaves the rest to it.
    */
   #follow(): void {
     const { idlePause, step, stepPause, trafficStep, trafficPause } = this.#times;
     let rest = idlePause;
     try {
-      const { isComplete, isBehind, indexedTo } = this.#index.state;
-      const isElsewhere = indexedTo !== this.#indexedTo;
-      this.#indexedTo = indexedTo;
+      const { isComplete, isBehind } = this.#index.state;
+      const { progress } = this.#index;
+      const isElsewhere = progress !== this.#progress;
+      this.#progress = progress;
       if ((isBehind || !isComplete) && !isElsewhere) {
         const isTraffic = this.#haveOthersWritten();
         if (this.#step(isTraffic ? trafficStep : step, now() + trafficPause))
@@ -208,7 +209,7 @@ class SqliteFinder implements SearchableIndex {
     if (now() < latest) Atomics.wait(this.#syncing, 0, 1, latest - now());
     const isDone = retryWhileBusy(() => this.#index.step(time), latest, this.#times);
     this.#isBlocked = false;
-    this.#indexedTo = this.#index.state.indexedTo;
+    this.#progress = this.#index.progress;
     return isDone;
   }
 

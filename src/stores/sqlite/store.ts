@@ -108,6 +108,7 @@ class SqliteStore implements BookStore {
   #longFinder: Promise<FinderThread> | undefined;
   readonly #times: Times;
   readonly #lists: OpenLists;
+  readonly #pruning: NodeJS.Timeout;
   /** Nothing waits for a long log before this moment. */
   #waitsForLogAt = 0;
 
@@ -134,6 +135,7 @@ class SqliteStore implements BookStore {
     this.#finder = finder;
     this.#times = times;
     this.#lists = new OpenLists(OPEN_LISTS, times.lists);
+    this.#pruning = setInterval(() => this.#pruneLog().catch(() => {}), times.history.prune).unref(); // requests report it
   }
 
   async countUpTo(most: number): Promise<number> {
@@ -213,12 +215,18 @@ class SqliteStore implements BookStore {
   }
 
   async close(): Promise<void> {
+    clearInterval(this.#pruning);
     await this.#commits.close();
     this.#reads.db.close();
     const longFinder = await this.#longFinder?.catch(() => undefined);
     await Promise.all([this.#finder?.close(), longFinder?.close()]);
     await endThread(this.#checkpoints); // it has emptied the log, so that the last connection has nothing to sync
     this.#db.close();
+  }
+
+  async #pruneLog(): Promise<void> {
+    const { kept } = this.#times.history;
+    while (await this.#write(() => this.#writes.pruneLog(kept), Number.POSITIVE_INFINITY));
   }
 
   #write<Answer>(

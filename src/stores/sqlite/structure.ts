@@ -12,6 +12,7 @@ import type { Times } from '../../times.ts';
 import { withTypes } from '../columns.ts';
 import { isOfKind, SQLITE_BUSY, SQLITE_FULL } from './faults.ts';
 import { OpenFile } from './file.ts';
+import { prepareLog } from './log.ts';
 import { LOG_SIZE } from './log-size.ts';
 
 /** KiB of memory for the pages that indexing and searching need. */
@@ -255,22 +256,16 @@ function assertKnown(db: DatabaseSync): void {
     );
 }
 
-/** Those of an index that lacks a table: with them, nobody could write. A service with an index makes them again. */
-const BROKEN_TRIGGERS = `
-  select name from sqlite_schema
-  where name in ('book_index_on_insert', 'book_index_on_update', 'book_index_on_delete') and 2 >
-    (select count(*) from sqlite_schema where name in ('book_index_queue', 'book_index_state'))`;
-
 /** Creates the structure, or brings it up to date. */
 export function createStructure(db: DatabaseSync): void {
   inTransaction(db, () => {
-    for (const { name } of db.prepare(BROKEN_TRIGGERS).all()) db.exec(`drop trigger ${name}`);
     const tables = db.prepare("select 1 from sqlite_schema where name in ('books', 'book_requests')").all();
     // The version may be that of another program.
     if (versionOf(db) < 1 || tables.length < 2) {
       db.exec(`${BOOKS}; ${REQUESTS}; pragma user_version = ${VERSION}`);
       completeBooks(db);
     }
+    prepareLog(db);
     db.exec('delete from books where false'); // fails here, not at the first write, if the file is read-only
   });
 }

@@ -17,6 +17,7 @@ import {
 } from '../../books/store.ts';
 import type { Times } from '../../times.ts';
 import { SQLITE_CONSTRAINT } from './faults.ts';
+import { BookLog } from './log.ts';
 import { type NewId, NewIds } from './new-ids.ts';
 
 /** A trigger that an operator has added skips a write. */
@@ -32,6 +33,7 @@ export class Writes {
   /** Milliseconds. */
   readonly #turn: number;
   readonly #newIds;
+  readonly #log;
   readonly #inserts;
   readonly #update;
   readonly #remove;
@@ -43,6 +45,7 @@ export class Writes {
   constructor(db: DatabaseSync, times: Times) {
     this.#turn = times.sqlite.turn;
     this.#newIds = new NewIds(db);
+    this.#log = new BookLog(db);
     const insert = (id: NewId) =>
       db.prepare(`insert into books (id, title, author, year) values (${id}, ?, ?, ?)`);
     this.#inserts = { null: insert('null'), 'new_id()': insert('new_id()') };
@@ -67,8 +70,16 @@ export class Writes {
   }
 
   insert(books: readonly BookFields[]): number[] {
+    this.#log.noteAll();
     const newId = this.#newIds.begin();
-    return books.map((book) => this.#insertOne(newId, book));
+    const ids = books.map((book) => this.#insertOne(newId, book));
+    this.#log.noteEach();
+    return ids;
+  }
+
+  /** Removes some of the log, if it is older than it is kept. @returns whether there may be more. */
+  pruneLog(kept: number): boolean {
+    return this.#log.prune(kept);
   }
 
   /** Lets other work run if it takes long. */
@@ -113,6 +124,7 @@ export class Writes {
         return { ids: JSON.parse(String(known.ids)), isReplay: true };
       }
     }
+    this.#log.noteAll();
     const newId = this.#newIds.begin();
     const ids: number[] = [];
     let end = performance.now() + this.#turn;
@@ -122,6 +134,7 @@ export class Writes {
       await nextTurn();
       end = performance.now() + this.#turn;
     }
+    this.#log.noteAll();
     if (once !== undefined) {
       this.#keepKey.run(once.key, once.fingerprint, JSON.stringify(ids));
       this.#dropKeys.run();
