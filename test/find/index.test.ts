@@ -95,8 +95,10 @@ for (const store of STORES) {
       assert.deepEqual(await found(client, 'q=changed'), [5000]);
       await sql("insert into books (id, title) values (4000, 'Between')"); // below the highest id
       assert.deepEqual(await found(client, 'title=between'), [4000]);
+      await sql('update books set id = 3000 where id = 4000'); // below it as well
+      assert.deepEqual(await found(client, 'title=between'), [3000]);
       await sql('delete from books where id = 5000');
-      assert.deepEqual(await found(client, 'year_gte=-1'), [4000]);
+      assert.deepEqual(await found(client, 'year_gte=-1'), [3000]);
       await sql('delete from books');
       assert.deepEqual(await found(client, 'year_gte=-1'), []);
       await sql("insert into books (id, title) values (5000, 'Again')");
@@ -240,10 +242,10 @@ for (const store of STORES) {
       });
 
       test('rule F11: books that one statement writes are found, and none that truncate has removed', async () => {
-        await sql("insert into books (title) select 'Series ' || n from generate_series(1, 3000) as n");
-        assert.equal(await countFound(client, 'q=series'), 3000);
+        await sql("insert into books (title) select 'Series ' || n from generate_series(1, 4000) as n");
+        assert.equal(await countFound(client, 'q=series'), 4000);
         await sql("update books set title = 'Odd' where id % 2 = 1 and title like 'Series %'");
-        assert.equal(await countFound(client, 'title=odd'), 1500);
+        assert.equal(await countFound(client, 'title=odd'), 2000); // two full steps of the index
         await sql('truncate books');
         assert.equal(await countFound(client, 'year_gte=-1'), 0);
         await sql("insert into books (title) values ('After')");

@@ -142,5 +142,7 @@ export const FIND_MUTANTS = new Mutants()
   .change('bool_and(version = ', 'bool_and(version >= ')
   .mutant('only the beginning of a range of books is indexed', INDEX, 'that one statement writes')
   .change('books.length === STEP ? (books.at(-1) as Book).id : last', 'last')
+  .mutant('after steps that were full, nothing is found any more', INDEX, 'that one statement writes')
+  .change('(isMidway || reached !== undefined)', 'reached !== undefined')
   .mutant('what a long transaction has written is never found', INDEX, 'another program leaves open')
   .change("'xid > state.xid and xid = any(array(select pg_snapshot_xip(seen)))',", '').all;

@@ -60,13 +60,6 @@ export const ORDERS_MUTANTS = new Mutants()
   .in('src/stores/postgres/book-index.ts')
   .mutant('two processes index at the same time', ORDERS, 'searches on PostgreSQL', 'SQLite')
   .change(' for update`;', '`;')
-  .mutant(
-    'books that are written after the target are never indexed',
-    ORDERS,
-    'searches on PostgreSQL',
-    'SQLite',
-  )
-  .change('(isMidway || reached !== undefined)', 'reached !== undefined')
   .in('src/stores/postgres/hosts.ts')
   .mutant('of two primaries the older one is used', ORDERS, 'the choice of a primary', 'SQLite')
   .change('one.timeline > other.timeline', 'one.timeline < other.timeline')
