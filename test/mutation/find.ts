@@ -6,6 +6,7 @@ const CONTRACT = 'test/contract/contract.test.ts';
 const WORDS = 'test/find/words.test.ts';
 const PAGES = 'test/find/pages.test.ts';
 const INDEX = 'test/find/index.test.ts';
+const LOG = 'test/stores/log.test.ts';
 const SQLITE = 'test/stores/sqlite.test.ts';
 const NIGHTLY_INDEX = 'test/nightly/index.test.ts';
 const NIGHTLY_ORACLE = 'test/nightly/oracle.test.ts';
@@ -124,8 +125,13 @@ export const FIND_MUTANTS = new Mutants()
   .change('new_id: `after update of id on books when', 'new_id: `after update of id on books when false and')
   .mutant('new books of other programs are not noted', INDEX, 'books that other programs write')
   .change('export const HAS_NEW = `', 'export const HAS_NEW = `false and ')
+  .mutant('a book changes in the log before it is new', LOG, 'as it was before')
+  .change(
+    'first_update: `before update on books when',
+    'first_update: `before update on books when false and',
+  )
   .mutant('the newest row of a log is removed as well', INDEX, 'lacks what has changed since')
-  .change('and number < (select max(number) from book_log)', '')
+  .change(' and number < (select max(number) from book_log)', '')
   .in('src/stores/postgres/log.ts')
   .mutant('a log on PostgreSQL is used whose trigger is disabled', INDEX, 'a part of it is missing')
   .change("and tgenabled in ('O', 'A')", '')
@@ -134,7 +140,7 @@ export const FIND_MUTANTS = new Mutants()
   .mutant('the new ids of books are not noted on PostgreSQL', INDEX, 'books that other programs write')
   .change('(select id from after except select id from before)', '(select id from after limit 0)')
   .mutant('rows of the log are removed without a note', INDEX, 'lacks what has changed since')
-  .change('set pruned = greatest(pruned, (select max(xid) from gone))', 'set pruned = pruned')
+  .change('set pruned = newest', 'set pruned = pruned')
   .in('src/stores/postgres/book-index.ts')
   .mutant('an index on PostgreSQL is used that lacks a sorted part', INDEX, 'a part of it is missing')
   .change('(isSorted || !state.isComplete)', 'true')

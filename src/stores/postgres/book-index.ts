@@ -1,5 +1,6 @@
 // Owns: the search index in PostgreSQL: its tables, and how it follows the log of changes. A transaction of plain statements indexes
-// the books of some rows; it locks the row of `book_index_state`, so that it is alone. A first index is that of a range of
+// the books of some rows; it locks the row of their place in `book_index_state`, so that it is
+// alone. A first index is that of a range of
 // books, as those are that were stored together. Twin of `sqlite/book-index.ts`.
 // Does not: index within the transactions that write books, which would make them four times as expensive.
 
@@ -10,7 +11,7 @@ import type { Times } from '../../times.ts';
 import { entryOf, INDEX_VERSION, type IndexEntry } from '../book-index.ts';
 import type { Query } from './connections.ts';
 import { begin, withTimeout } from './limits.ts';
-import { placesOfLog } from './log.ts';
+import { PLACES, type PlaceOfLog } from './log.ts';
 import { WITH_IDS } from './statements.ts';
 import { changeStructure, look } from './structure.ts';
 
@@ -197,7 +198,7 @@ interface IndexTables {
 /**
  * Indexes some books of a range, or those of some rows of the log in one place.
  * @param query sends a statement of a transaction that does nothing else.
- * @returns about how many; 0 if there are none, or another version has made the index.
+ * @returns about how many; 0 if the index has everything, or another version has made it.
  */
 export async function indexSome(query: Query, place: Place): Promise<number> {
   const [position] = (await query<Position>(LOCK, [place])).rows;
@@ -278,7 +279,7 @@ async function missingFrom(
     : [];
   if (state?.follows && (isSorted || !state.isComplete)) return [];
   // In this order: a book that is stored in between is in the log for the index.
-  const places = await placesOfLog((text) => look(client, times, text));
+  const places = await look<PlaceOfLog>(client, times, PLACES);
   const hasBooks = (await look(client, times, 'select 1 from books limit 1')).length > 0;
   const rows = places.map(({ place, now }, position) => {
     const last = hasBooks && position === 0 ? LAST_ID : 0; // one place has the range of all books
@@ -308,9 +309,7 @@ export async function* buildIndex(
     await query('commit');
     return result;
   };
-  const places = await placesOfLog(
-    async (text) => (await query<{ place: number; now: string }>(text)).rows as never,
-  );
+  const places = (await query<PlaceOfLog>(PLACES)).rows;
   for (const { place } of places) {
     while ((await transaction(() => indexSome(query, place))) > 0) {
       const [left] = (await query<{ books: number }>(LEFT)).rows;

@@ -89,7 +89,8 @@ export class PostgresFinder {
         (await this.#findOnStandby(search, deadline, most)) ??
         (await this.#findOnPrimary(search, deadline, most));
       // An index that is made again is empty at once, also in the midst of a search.
-      if ((await this.#ask<IndexState>(MADE_AT, deadline)).madeAt === madeAt) return { ...page, unindexed };
+      const { madeAt: again } = await this.#ask<Pick<IndexState, 'madeAt'>>(MADE_AT, deadline);
+      if (again === madeAt) return { ...page, unindexed };
     }
   }
 
@@ -167,7 +168,10 @@ export class PostgresFinder {
   /** While many books are not indexed, they are counted once a second. */
   async #state(deadline = Number.POSITIVE_INFINITY): Promise<IndexState> {
     const state = await this.#ask<IndexState>(STATE, deadline);
-    if (state.unindexed <= STEP) return state;
+    if (state.unindexed <= STEP) {
+      this.#countsAt = 0;
+      return state;
+    }
     if (performance.now() > this.#countsAt) {
       this.#counted = (await this.#ask<IndexState>(WHOLE_STATE, deadline)).unindexed;
       this.#countsAt = performance.now() + this.#times.idlePause;

@@ -54,7 +54,7 @@ const write = (rows: string) => `insert into book_log (book, last, ${FIELDS}) ${
  * It belongs to the table of books, or on a server of Citus to a shard of it, and writes to the shard of the log that is beside it.
  */
 const WRITE = `
-  declare log text; state text; part text; shard bigint;
+  declare log text; state text; part text;
   begin
     if tg_table_name = 'books' then
       if tg_op = 'INSERT' then ${write(RUNS)}
@@ -157,9 +157,11 @@ export interface Written {
   readonly written: number;
 }
 
-/** @returns the places of the log, with the snapshot of each server at this moment. */
-export async function placesOfLog(read: Read): Promise<readonly { place: number; now: string }[]> {
-  return await read('select place, pg_current_snapshot()::text as now from book_log_state order by place');
+/** The places of the log, with the snapshot of each server at this moment. */
+export const PLACES = 'select place, pg_current_snapshot()::text as now from book_log_state order by place';
+export interface PlaceOfLog {
+  readonly place: number;
+  readonly now: string;
 }
 
 /** Rows that are removed together. */
@@ -168,7 +170,7 @@ const PRUNED = 1000;
 /** Removes rows that are older than they are kept, from time to time. @returns a function that ends it. */
 export function pruneLog(
   connections: Connections,
-  places: readonly number[],
+  places: readonly PlaceOfLog[],
   { history, postgres }: Times,
 ): () => void {
   const statement = `
@@ -180,7 +182,8 @@ export function pruneLog(
         and at < now() - interval '${history.kept} milliseconds'
       returning book_log.xid
     ), noted as (
-      update book_log_state set pruned = greatest(pruned, (select max(xid) from gone)) where place = $1
+      update book_log_state set pruned = newest from (select max(xid) as newest from gone) as removed
+      where place = $1 and newest > pruned
     )
     select count(*) = ${PRUNED} as "isMore" from gone`;
   const prune = async (place: number) => {
@@ -191,7 +194,7 @@ export function pruneLog(
     }
   };
   const timer = setInterval(async () => {
-    for (const place of places) await prune(place).catch(() => {}); // requests report it
+    for (const { place } of places) await prune(place).catch(() => {}); // requests report it
   }, history.prune);
   timer.unref();
   return () => clearInterval(timer);

@@ -15,7 +15,7 @@ import { Connections, LIST_CONNECTIONS } from './connections.ts';
 import { PostgresFinder } from './finder.ts';
 import { connectToWritable, type Hosts } from './hosts.ts';
 import { listBooks } from './lists.ts';
-import { placesOfLog, pruneLog } from './log.ts';
+import { PLACES, type PlaceOfLog, pruneLog } from './log.ts';
 import { NewBooks } from './new-books.ts';
 import { Shards } from './shards.ts';
 import { Standby, type Standbys } from './standby.ts';
@@ -75,12 +75,8 @@ export async function openPostgres(
       void (await standby?.connect())?.end();
       const finder = isFound ? new PostgresFinder(hosts, connections, standby, times.postgres) : undefined;
       const statements = isPartitioned ? STATEMENTS_IN_PARTITIONS : STATEMENTS;
-      const places = await placesOfLog((text) => look(client, times.postgres, text));
-      const endPruning = pruneLog(
-        connections,
-        places.map(({ place }) => place),
-        times,
-      );
+      const places = await look<PlaceOfLog>(client, times.postgres, PLACES);
+      const endPruning = pruneLog(connections, places, times);
       return { isNew, ...storeOf(times, connections, statements, shards, finder, standby, endPruning) };
     } catch (error) {
       void connections.close();

@@ -49,7 +49,7 @@ const TRIGGERS = Object.entries({
 
 /** With the triggers and the queue of builds before version 1.1, which noted changes for the index only. */
 const DEFINITIONS = `
-  select name, lower(sql) as definition from sqlite_schema
+  select type, name, lower(sql) as definition from sqlite_schema
   where name glob 'book_log*' or name in ('book_index_queue', 'book_index_on_insert', 'book_index_on_update', 'book_index_on_delete')`;
 
 /** Within a transaction, begins the log, unless it is there with all that writes it. */
@@ -60,7 +60,7 @@ export function prepareLog(db: DatabaseSync): void {
   const hasTables = areThere(TABLES);
   const isOld = found.some(({ name }) => String(name).startsWith('book_index'));
   if (hasTables && areThere(TRIGGERS) && !isOld) return;
-  for (const { name } of found) if (/_on_/.test(String(name))) db.exec(`drop trigger ${name}`);
+  for (const { type, name } of found) if (type === 'trigger') db.exec(`drop trigger ${name}`);
   if (!hasTables)
     db.exec(['drop table if exists book_log; drop table if exists book_log_state', ...TABLES].join(';'));
   // An index that has followed before would not know what it lacks.
@@ -72,12 +72,20 @@ export function prepareLog(db: DatabaseSync): void {
     insert into book_log_state values (${HIGHEST})`);
 }
 
-/** Rows that are removed together: a millisecond of work. */
+/** Rows that are removed together: a millisecond of work. The newest one stays, or numbers would be given again. */
 const PRUNED = 500;
+const IS_OLD = 'at < ? and number < (select max(number) from book_log)';
 const PRUNE = `
-  delete from book_log
-  where number in (select number from book_log order by number limit ${PRUNED}) and at < ?
-    and number < (select max(number) from book_log)`;
+  delete from book_log where number in (select number from book_log order by number limit ${PRUNED}) and ${IS_OLD}`;
+
+/**
+ * Whether the oldest row is to be removed.
+ * @param kept milliseconds.
+ */
+export function isOlderThan(db: DatabaseSync, kept: number): boolean {
+  const oldest = `select 1 from book_log where number = (select min(number) from book_log) and ${IS_OLD}`;
+  return db.prepare(oldest).get(Date.now() - kept) !== undefined;
+}
 
 /** Each method is called in a transaction that writes. Those that note use `get`: see `SqliteIndex`. */
 export class BookLog {
@@ -105,7 +113,7 @@ export class BookLog {
   }
 
   /**
-   * Removes some of the oldest rows, if they are older than they are kept. The newest one stays, or numbers would be given again.
+   * Removes some of the oldest rows, if they are older than they are kept.
    * @param kept milliseconds.
    * @returns whether there may be more.
    */

@@ -32,6 +32,7 @@ import { DurableReads } from './durable-reads.ts';
 import { OpenFile } from './file.ts';
 import type { GivenUp, SearchRequest } from './finder.ts';
 import { GroupCommit } from './group-commit.ts';
+import { isOlderThan } from './log.ts';
 import { LONG_LOG } from './log-size.ts';
 import { openForWriting, sizeOf, sortBeside } from './structure.ts';
 import { AS_JSON, chunksOf } from './text.ts';
@@ -109,6 +110,7 @@ class SqliteStore implements BookStore {
   readonly #times: Times;
   readonly #lists: OpenLists;
   readonly #pruning: NodeJS.Timeout;
+  #isClosing = false;
   /** Nothing waits for a long log before this moment. */
   #waitsForLogAt = 0;
 
@@ -216,6 +218,7 @@ class SqliteStore implements BookStore {
 
   async close(): Promise<void> {
     clearInterval(this.#pruning);
+    this.#isClosing = true;
     await this.#commits.close();
     this.#reads.db.close();
     const longFinder = await this.#longFinder?.catch(() => undefined);
@@ -224,9 +227,12 @@ class SqliteStore implements BookStore {
     this.#db.close();
   }
 
+  /** Removes rows of the log that are older than they are kept. Without any it writes nothing, so that a disk can rest. */
   async #pruneLog(): Promise<void> {
     const { kept } = this.#times.history;
-    while (await this.#write(() => this.#writes.pruneLog(kept), Number.POSITIVE_INFINITY));
+    let isMore = this.#reads.read(() => isOlderThan(this.#reads.db, kept));
+    while (isMore && !this.#isClosing)
+      isMore = await this.#write(() => this.#writes.pruneLog(kept), Number.POSITIVE_INFINITY);
   }
 
   #write<Answer>(
